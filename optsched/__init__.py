@@ -1,0 +1,55 @@
+"""optsched: every decision of a batch scheduler as a declarative optimisation model.
+
+The public names are imported when they are first used, so that ``import optsched`` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from optsched import models as models
+    from optsched.errors import InputError as InputError
+    from optsched.models.snapshot import load_snapshot as load_snapshot
+    from optsched.models.snapshot import save_snapshot as save_snapshot
+    from optsched.simulator.run import Run as Run
+    from optsched.simulator.simulate import simulate as simulate
+    from optsched.solvers.comparison import compare as compare
+    from optsched.solvers.result import Budget as Budget
+    from optsched.solvers.result import Result as Result
+    from optsched.solvers.solving import solve as solve
+    from optsched.traces.reading import read_trace as read_trace
+    from optsched.traces.trace import Trace as Trace
+
+_HOME = {
+    "Budget": "optsched.solvers.result",
+    "InputError": "optsched.errors",
+    "Result": "optsched.solvers.result",
+    "Run": "optsched.simulator.run",
+    "Trace": "optsched.traces.trace",
+    "compare": "optsched.solvers.comparison",
+    "load_snapshot": "optsched.models.snapshot",
+    "models": "optsched.models",
+    "read_trace": "optsched.traces.reading",
+    "save_snapshot": "optsched.models.snapshot",
+    "simulate": "optsched.simulator.simulate",
+    "solve": "optsched.solvers.solving",
+}
+
+__all__ = ["__version__", *_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'optsched' has no attribute {name!r}")
+    module = importlib.import_module(_HOME[name])
+    value = module if _HOME[name] == f"optsched.{name}" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

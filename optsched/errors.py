@@ -1,0 +1,78 @@
+"""Errors that a user can mend: each says where the mistake is and what was expected."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+
+class InputError(ValueError):
+    """Input that cannot be used, told in one line per mistake.
+
+    Parameters
+    ----------
+    *mistakes : str
+        What is wrong and what was expected, one short sentence each.
+    file : path, optional
+        The file that holds the mistakes.
+    line : int, optional
+        The line in that file, from 1.
+    field : str, optional
+        The name of the field on that line or in that object.
+    """
+
+    def __init__(
+        self,
+        *mistakes: str,
+        file: str | Path | None = None,
+        line: int | None = None,
+        field: str | None = None,
+    ) -> None:
+        self.mistakes = mistakes
+        self.file = None if file is None else str(file)
+        self.line = line
+        self.field = field
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        place = self.file or ""
+        if self.line is not None:
+            place += f"{', ' if place else ''}line {self.line}"
+        if self.field is not None:
+            place += f"{', ' if place else ''}{self.field}"
+        prefix = f"{place}: " if place else ""
+        if len(self.mistakes) == 1:
+            return prefix + self.mistakes[0]
+        listed = "".join(f"\n  - {mistake}" for mistake in self.mistakes)
+        return f"{prefix}{len(self.mistakes)} mistakes{listed}"
+
+    def within(self, file: str | Path) -> InputError:
+        """Return the same mistakes, placed in `file`."""
+        return InputError(*self.mistakes, file=file, line=self.line, field=self.field)
+
+
+class UnknownNameError(InputError):
+    """A name that is not registered, with the names that come close.
+
+    Parameters
+    ----------
+    noun : str
+        What the name was looked up as, "solver" for instance.
+    name : str
+        The name that is not known.
+    known : iterable of str
+        All names that are.
+    """
+
+    def __init__(self, noun: str, name: str, known: Iterable[str]) -> None:
+        self.noun = noun
+        self.name = name
+        self.known: Sequence[str] = sorted(known)
+        close = difflib.get_close_matches(name, self.known, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(self.known)}"
+        super().__init__(f"unknown {noun} {name!r}; {hint}")
+
+
+class MissingDependencyError(InputError):
+    """An optional package that a chosen solver or format needs is not installed."""

@@ -1,0 +1,87 @@
+"""Check the fields of a problem, and report every mistake in them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError
+
+
+SHOWN = 5
+"""How many wrong values of one list are shown."""
+
+
+class FieldChecks:
+    """Collects mistakes while fields are read; `done` raises them together.
+
+    Parameters
+    ----------
+    kind : str
+        The kind of problem, for messages.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.mistakes: list[str] = []
+
+    def names(
+        self, fields: Mapping[str, Any], *, required: Iterable[str], optional: Iterable[str]
+    ) -> None:
+        """Note each missing and each unknown field."""
+        known = [*required, *optional]
+        self.mistakes += [f"{name}: missing" for name in required if name not in fields]
+        self.mistakes += [
+            f"{name}: unknown field; known: {', '.join(known)}"
+            for name in fields
+            if name not in known
+        ]
+
+    def integers(self, name: str, values: Any, *, at_least: int) -> NDArray[np.int64]:
+        """Return `values` as a read-only int64 array, shape (n,); note what is not such a list."""
+        expected = f"expected an integer of at least {at_least}"
+        try:
+            array = np.asarray(values)
+        except ValueError:
+            array = np.empty((0, 0))
+        if array.ndim != 1:
+            self.mistakes.append(f"{name}: expected a list of integers of at least {at_least}")
+            return np.empty(0, dtype=np.int64)
+        if array.size == 0:
+            array = array.astype(np.int64)
+        if array.dtype.kind not in "iu" or (array.size and array.min() < at_least):
+            wrong = [
+                f"{name}[{place}]: {value!r}; {expected}"
+                for place, value in enumerate(values)
+                if isinstance(value, bool | np.bool)
+                or not isinstance(value, int | np.integer)
+                or value < at_least
+            ]
+            self.mistakes += wrong[:SHOWN]
+            if len(wrong) > SHOWN:
+                self.mistakes.append(f"{name}: {len(wrong) - SHOWN} more such values")
+            return np.zeros(len(array), dtype=np.int64)
+        array = array.astype(np.int64)
+        array.flags.writeable = False
+        return array
+
+    def same_length(self, name: str, values: Any, other: str, others: Any) -> None:
+        """Note when two lists that belong together differ in length."""
+        if len(values) != len(others):
+            self.mistakes.append(
+                f"{name}: {len(values)} values; expected {len(others)}, one for each of {other}"
+            )
+
+    def done(self) -> None:
+        """Raise all mistakes noted so far.
+
+        Raises
+        ------
+        InputError
+            If there are any.
+        """
+        if self.mistakes:
+            raise InputError(*self.mistakes, field=self.kind)

@@ -1,0 +1,100 @@
+"""The contract of a decision: frozen data, a formulation, and an independent verification."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from optsched.models.program import Program
+
+Solution = TypeVar("Solution")
+
+
+class Violation(NamedTuple):
+    """One broken constraint: its name in the model's page, and what is wrong."""
+
+    constraint: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.constraint}: {self.detail}"
+
+
+class Problem(ABC, Generic[Solution]):
+    """One decision of a scheduler, frozen.
+
+    A subclass is a frozen dataclass that holds the data of the decision and is registered with
+    ``@models.register(kind)``. `violations` and `objective` are written from the maths and share
+    no code with `formulate` or with any solver: every answer of every solver passes through them.
+
+    Attributes
+    ----------
+    name : str
+        The kind: tag of the problem on file, and folder of its page under ``models/``.
+    sense : {"max", "min"}
+        Direction of the objective.
+    default_solver : str
+        The solver that answers when none is named.
+    """
+
+    name: ClassVar[str]
+    sense: ClassVar[Literal["max", "min"]]
+    default_solver: ClassVar[str] = "cp-sat"
+
+    @abstractmethod
+    def formulate(self) -> Program:
+        """State the problem as an integer linear program."""
+
+    @abstractmethod
+    def decode(self, x: NDArray[np.int64]) -> Solution:
+        """Return the solution that the program's vector `x` stands for."""
+
+    @abstractmethod
+    def encode(self, solution: Solution) -> NDArray[np.int64]:
+        """Return the program's vector for `solution`; the inverse of `decode`."""
+
+    @abstractmethod
+    def objective(self, solution: Solution) -> int:
+        """Return the objective value of `solution`."""
+
+    @abstractmethod
+    def violations(self, solution: Solution) -> list[Violation]:
+        """Return every constraint that `solution` breaks; empty when it is feasible."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of the problem as JSON-able values, without `kind`."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Problem[Solution]:
+        """Build the problem from the fields of a snapshot.
+
+        Raises
+        ------
+        InputError
+            With all mistakes at once.
+        """
+
+    @abstractmethod
+    def solution_to_json(self, solution: Solution) -> dict[str, Any]:
+        """Return `solution` as JSON-able values, in words that a user of the model knows."""
+
+    @abstractmethod
+    def solution_from_json(self, fields: Mapping[str, Any]) -> Solution:
+        """Return the solution written by `solution_to_json`.
+
+        Raises
+        ------
+        InputError
+            If it is not of that form.
+        """
+
+    @abstractmethod
+    def describe(self, solution: Solution | None = None) -> list[tuple[str, str]]:
+        """Return the problem, or a solution of it, as (label, text) lines for a terminal."""

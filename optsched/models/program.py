@@ -1,0 +1,72 @@
+"""A solver-neutral integer linear program: what every generic solver is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """``optimise objective @ x  subject to  row_lower <= A x <= row_upper, lower <= x <= upper``.
+
+    All numbers are integers and all variables are integer; with bounds 0 and 1 they are binary.
+    The matrix ``A`` is stored by rows (compressed sparse rows, as in scipy).
+
+    Parameters
+    ----------
+    sense : {"max", "min"}
+        Direction of the objective.
+    objective : int64 array, shape (variables,)
+        Objective coefficients.
+    lower, upper : int64 array, shape (variables,)
+        Bounds of the variables.
+    row_start : int64 array, shape (rows + 1,)
+        Row ``r`` has its entries at positions ``row_start[r]`` to ``row_start[r + 1]``.
+    columns : int64 array, shape (entries,)
+        The variable of each entry.
+    values : int64 array, shape (entries,)
+        The coefficient of each entry.
+    row_lower, row_upper : int64 array, shape (rows,)
+        Bounds of the rows; ``Program.UNBOUNDED`` (negative for `row_lower`) where there is none.
+    offset : int
+        Constant that is added to the objective.
+    variable_name, row_name : callable, optional
+        Name of a variable or row from its number, for exports; ``x<number>`` and ``r<number>`` by
+        default.
+    """
+
+    sense: Literal["max", "min"]
+    objective: NDArray[np.int64]
+    lower: NDArray[np.int64]
+    upper: NDArray[np.int64]
+    row_start: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    values: NDArray[np.int64]
+    row_lower: NDArray[np.int64]
+    row_upper: NDArray[np.int64]
+    offset: int = 0
+    variable_name: Callable[[int], str] = "x{}".format
+    row_name: Callable[[int], str] = "r{}".format
+
+    @property
+    def num_variables(self) -> int:
+        """Number of variables."""
+        return len(self.objective)
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return len(self.row_lower)
+
+    def value(self, x: NDArray[np.int64]) -> int:
+        """Return the objective of the vector `x`, shape (variables,), offset included."""
+        return int(self.objective @ x) + self.offset
+
+
+UNBOUNDED = np.iinfo(np.int64).max
+"""Stands for "no upper bound" in ``row_upper``, and negated for "no lower bound"."""

@@ -1,0 +1,128 @@
+"""Problems on file: one JSON object with the kind, the fields, where it came from, what is known.
+
+File format: ``docs/formats/snapshot.md``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from optsched.errors import InputError, UnknownNameError
+from optsched.models.problem import Problem
+from optsched.registry import models
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A problem with what people want to know about it.
+
+    Parameters
+    ----------
+    problem : Problem
+        The decision.
+    origin : mapping
+        Where it came from: trace, policy, simulated time, number of the decision; or a citation.
+    known : mapping
+        What is known of it: ``objective`` and ``bound`` (equal when the optimum is proven),
+        ``solution`` in the model's JSON form, ``source``.
+    """
+
+    problem: Problem[Any]
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    known: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object that is written to file."""
+        written: dict[str, Any] = {"kind": self.problem.name, "format": FORMAT}
+        if self.origin:
+            written["origin"] = dict(self.origin)
+        written |= self.problem.to_json()
+        if self.known:
+            written["known"] = dict(self.known)
+        return written
+
+    @classmethod
+    def from_json(cls, fields: Any) -> Snapshot:
+        """Build a snapshot from the object on file.
+
+        Raises
+        ------
+        InputError
+            With all mistakes at once.
+        """
+        if not isinstance(fields, dict):
+            raise InputError("expected a JSON object with a kind and the fields of the problem")
+        if not isinstance(fields.get("kind"), str):
+            raise InputError("expected the kind of problem, a string", field="kind")
+        if fields["kind"] not in models:
+            raise UnknownNameError("kind of problem", fields["kind"], models)
+        mistakes = []
+        if fields.get("format", FORMAT) != FORMAT:
+            mistakes.append(f"format: {fields['format']!r}; this version reads format {FORMAT}")
+        about = {name: fields.get(name, {}) for name in ("origin", "known")}
+        mistakes += [
+            f"{name}: expected an object" for name in about if not isinstance(about[name], dict)
+        ]
+        outer = {"kind", "format", *about}
+        inner = {name: value for name, value in fields.items() if name not in outer}
+        try:
+            problem = models[fields["kind"]].from_json(inner)
+        except InputError as error:
+            mistakes += error.mistakes
+        if mistakes:
+            raise InputError(*mistakes)
+        return cls(problem, **about)
+
+
+def read_snapshot(path: str | Path) -> Snapshot:
+    """Read a snapshot (``.json`` or ``.json.gz``).
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is not JSON, or holds mistakes; all of them at once.
+    """
+    path = Path(path)
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rt", encoding="utf-8") as stream:
+            fields = json.load(stream)
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: {error.msg}", file=path, line=error.lineno) from None
+    except UnicodeDecodeError:
+        raise InputError("not text; expected JSON", file=path) from None
+    except EOFError:
+        raise InputError("the gzip file ends before its end", file=path) from None
+    except OSError as error:
+        raise InputError(error.strerror or str(error), file=path) from None
+    try:
+        return Snapshot.from_json(fields)
+    except InputError as error:
+        raise error.within(path) from None
+
+
+def load_snapshot(path: str | Path) -> Problem[Any]:
+    """Read the problem of a snapshot; see `read_snapshot`."""
+    return read_snapshot(path).problem
+
+
+def save_snapshot(snapshot: Snapshot | Problem[Any], path: str | Path) -> None:
+    """Write a snapshot or a bare problem; under a temporary name first, then renamed."""
+    path = Path(path)
+    if isinstance(snapshot, Problem):
+        snapshot = Snapshot(snapshot)
+    text = json.dumps(snapshot.to_json(), indent=1)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    if path.suffix == ".gz":
+        temporary.write_bytes(gzip.compress(text.encode(), mtime=0))
+    else:
+        temporary.write_text(text + "\n", encoding="utf-8")
+    temporary.replace(path)

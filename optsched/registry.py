@@ -1,0 +1,107 @@
+"""Names that users type, and the classes behind them.
+
+A policy, a solver, a model, a machine or a trace reader is one new module in the package of its
+kind, with its class decorated by the registry below; nothing else is edited. Packages of third
+parties add theirs through an entry point of the group ``optsched.<kind>`` (``optsched.solvers``
+for instance) that names a module to import or the class itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar
+
+from optsched.errors import UnknownNameError
+
+T = TypeVar("T", bound=type[Any])
+
+
+class Registry(Generic[T]):
+    """The classes of one kind, by name.
+
+    Modules are discovered at the first look-up. Modules and packages whose name starts with an
+    underscore are skipped: that is where compiled kernels live, which are imported when they are
+    used.
+
+    Parameters
+    ----------
+    noun : str
+        The word for one of them in messages, "solver" for instance.
+    group : str
+        The package that holds the modules, and the name of the entry-point group.
+    """
+
+    def __init__(self, noun: str, group: str) -> None:
+        self.noun = noun
+        self.group = group
+        self._classes: dict[str, T] = {}
+        self._discovered = False
+
+    def register(self, name: str) -> Callable[[T], T]:
+        """Return a decorator that files a class under `name` and sets its ``name``.
+
+        Raises
+        ------
+        ValueError
+            If another class already has that name.
+        """
+
+        def file_under(cls: T) -> T:
+            holder = self._classes.get(name)
+            if holder is not None and holder.__qualname__ != cls.__qualname__:
+                raise ValueError(f"{self.noun} {name!r} is already {holder.__qualname__}")
+            cls.name = name
+            self._classes[name] = cls
+            return cls
+
+        return file_under
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._classes:
+            self._discover()
+        try:
+            return self._classes[name]
+        except KeyError:
+            raise UnknownNameError(self.noun, name, self._classes) from None
+
+    def __contains__(self, name: object) -> bool:
+        self._discover()
+        return name in self._classes
+
+    def __iter__(self) -> Iterator[str]:
+        self._discover()
+        return iter(sorted(self._classes))
+
+    def __len__(self) -> int:
+        self._discover()
+        return len(self._classes)
+
+    def _discover(self) -> None:
+        if self._discovered:
+            return
+        self._discovered = True
+        _import_modules(self.group)
+        for entry_point in entry_points(group=self.group):
+            loaded = entry_point.load()
+            if isinstance(loaded, type) and entry_point.name not in self._classes:
+                self.register(entry_point.name)(loaded)  # type: ignore[arg-type]
+
+
+def _import_modules(package: str) -> None:
+    for found in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        if found.name.startswith("_"):
+            continue
+        module = f"{package}.{found.name}"
+        importlib.import_module(module)
+        if found.ispkg:
+            _import_modules(module)
+
+
+models: Registry[Any] = Registry("model", "optsched.models")
+solvers: Registry[Any] = Registry("solver", "optsched.solvers")
+policies: Registry[Any] = Registry("policy", "optsched.policies")
+machines: Registry[Any] = Registry("machine", "optsched.machines")
+readers: Registry[Any] = Registry("trace format", "optsched.traces")

@@ -1,0 +1,1 @@
+"""Solvers: generic ones, one module each, and special ones in a package per model."""

@@ -1,0 +1,79 @@
+"""The contract of a solver."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, ClassVar
+
+from optsched.models.problem import Problem
+from optsched.solvers.result import Budget, Incumbent, Result
+
+OnIncumbent = Callable[[Incumbent], None]
+
+
+class Solver(ABC):
+    """Answers problems, and knows nothing of the simulation.
+
+    A subclass is a frozen dataclass whose fields are its options, registered with
+    ``@solvers.register(name)``. Heavy packages are imported inside `solve`.
+
+    Attributes
+    ----------
+    name : str
+        The registered name.
+    models : frozenset of str or None
+        The kinds of problem it answers; none stands for every problem that can be formulated.
+    exact : bool
+        Whether it proves optimality when it is given enough budget.
+    work_unit : str
+        What one unit of ``Budget.work`` and ``Result.work`` is.
+    seconds_per_work : float
+        Nominal seconds of one unit of work on a present-day core: the price of thinking when a
+        simulation charges decisions.
+    default_work : float
+        The budget of one decision inside a simulation.
+    requires : str or None
+        The distribution that must be installed; none for solvers without one.
+    """
+
+    name: ClassVar[str]
+    models: ClassVar[frozenset[str] | None] = None
+    exact: ClassVar[bool] = True
+    work_unit: ClassVar[str] = "nodes"
+    seconds_per_work: ClassVar[float] = 1e-6
+    default_work: ClassVar[float] = 1e6
+    requires: ClassVar[str | None] = None
+
+    @abstractmethod
+    def solve(
+        self,
+        problem: Problem[Any],
+        *,
+        budget: Budget,
+        hint: Any = None,
+        seed: int = 0,
+        on_incumbent: OnIncumbent | None = None,
+    ) -> Result:
+        """Answer `problem` within `budget`, warm-started by the solution `hint` if there is one."""
+
+    def prepare(self) -> None:
+        """Import and compile what `solve` needs, so that no solve is charged for it."""
+
+    @classmethod
+    def supports(cls, problem: Problem[Any]) -> bool:
+        """Return whether the solver answers problems of this kind."""
+        return cls.models is None or problem.name in cls.models
+
+    @classmethod
+    def installed_version(cls) -> str | None:
+        """Return the version of what answers; none when it is not installed."""
+        from optsched import __version__
+
+        if cls.requires is None:
+            return __version__
+        try:
+            return version(cls.requires)
+        except PackageNotFoundError:
+            return None

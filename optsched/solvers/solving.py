@@ -1,0 +1,147 @@
+"""Solve a problem with a named solver, and verify the answer."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from optsched import registry
+from optsched.errors import InputError, MissingDependencyError, UnknownNameError
+from optsched.models.problem import Problem
+from optsched.solvers.profiles import Profile, load_profile, profile_names
+from optsched.solvers.result import Budget, Incumbent, Result, Status
+from optsched.solvers.solver import OnIncumbent, Solver
+
+
+def find_solver(name: str) -> tuple[Solver, Profile]:
+    """Return the solver behind a registered name, a profile or a profile's TOML file.
+
+    Raises
+    ------
+    InputError
+        If there is no such solver or profile, or the profile has an unknown option.
+    MissingDependencyError
+        If the package that the solver needs is not installed.
+    """
+    if name in registry.solvers:
+        profile = Profile(name=name, solver=name)
+    elif name in profile_names() or name.endswith(".toml"):
+        profile = load_profile(name)
+    else:
+        raise UnknownNameError("solver", name, [*registry.solvers, *profile_names()])
+    cls: type[Solver] = registry.solvers[profile.solver]
+    if cls.installed_version() is None:
+        raise MissingDependencyError(
+            f"solver {name!r} needs the package {cls.requires!r}, which is not installed"
+        )
+    options = {option.name for option in fields(cls)} if is_dataclass(cls) else set()
+    for option in profile.options:
+        if option not in options:
+            raise UnknownNameError(f"option of solver {profile.solver!r}", option, options)
+    return cls(**profile.options), profile
+
+
+def solve(
+    problem: Problem[Any],
+    solver: str | Solver | None = None,
+    *,
+    budget: Budget | None = None,
+    hint: Any = None,
+    seed: int | None = None,
+    on_incumbent: OnIncumbent | None = None,
+) -> Result:
+    """Answer a problem and verify the answer.
+
+    Parameters
+    ----------
+    problem : Problem
+        The decision.
+    solver : str or Solver, optional
+        Name of a solver or of a profile, or a solver; the model's default if left out.
+    budget : Budget, optional
+        What may be spent; the profile's budget, or no limit, if left out.
+    hint : solution or str, optional
+        A solution to start from, or the name of a solver that finds one.
+    seed : int, optional
+        Seed of the solver's random choices; the profile's, or 0, if left out.
+    on_incumbent : callable, optional
+        Called with each `Incumbent` as it is found.
+
+    Returns
+    -------
+    Result
+        Verified: an infeasible or misvalued answer comes back with status ``error`` and the list
+        of what is wrong with it.
+
+    Raises
+    ------
+    InputError
+        If the solver is not known, not installed, or does not answer this kind of problem.
+    """
+    if solver is None:
+        solver = problem.default_solver
+    if isinstance(solver, str):
+        label = solver
+        solver, profile = find_solver(solver)
+    else:
+        label = solver.name
+        profile = Profile(name=label, solver=label)
+    if not solver.supports(problem):
+        raise InputError(f"solver {label!r} does not answer {problem.name!r} problems")
+    if isinstance(hint, str):
+        hint = solve(problem, hint, seed=seed).solution
+    solver.prepare()
+    began = time.perf_counter()
+    result = solver.solve(
+        problem,
+        budget=budget or profile.budget,
+        hint=hint,
+        seed=profile.seed if seed is None else seed,
+        on_incumbent=on_incumbent,
+    )
+    result = replace(result, solver=label, seconds=time.perf_counter() - began)
+    return verify(problem, result)
+
+
+def verify(problem: Problem[Any], result: Result) -> Result:
+    """Return `result` with the objective recomputed, and with status ``error`` if it is wrong.
+
+    A wrong result keeps its solution, so that it can be looked at; nothing acts on it.
+    """
+    if result.solution is None:
+        return replace(result, verified=result.status is not Status.ERROR)
+    violations = problem.violations(result.solution)
+    if violations:
+        return replace(
+            result,
+            status=Status.ERROR,
+            violations=tuple(violations),
+            verified=False,
+            message=f"{result.solver} returned an infeasible solution: {violations[0]}",
+        )
+    objective = problem.objective(result.solution)
+    if result.objective is not None and result.objective != objective:
+        return replace(
+            result,
+            status=Status.ERROR,
+            verified=False,
+            message=f"{result.solver} reports {result.objective}, its solution is worth {objective}",
+        )
+    if result.bound is not None and _better(problem, objective, result.bound):
+        return replace(
+            result,
+            status=Status.ERROR,
+            objective=objective,
+            verified=False,
+            message=f"{result.solver} claims the bound {result.bound}, beaten by {objective}",
+        )
+    incumbents = result.incumbents or (Incumbent(result.seconds, objective, result.bound),)
+    return replace(result, objective=objective, incumbents=incumbents, verified=True)
+
+
+def _better(problem: Problem[Any], objective: float, bound: float) -> bool:
+    tolerance = 1e-6 * max(1.0, abs(bound))
+    if problem.sense == "max":
+        return objective > bound + tolerance
+    return objective < bound - tolerance
