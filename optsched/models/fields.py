@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 
-
 SHOWN = 5
 """How many wrong values of one list are shown."""
 
