@@ -169,12 +169,8 @@ class WindowMKP(Problem[Assignment]):
         for slot, left in enumerate(room):
             if left < 0:
                 size = int(self.capacities[slot])
-                found.append(
-                    Violation(
-                        "capacity",
-                        f"slot {slot + 1} of size {size} holds jobs of size {size - left}",
-                    )
-                )
+                detail = f"slot {slot + 1} of size {size} holds jobs of size {size - left}"
+                found.append(Violation("capacity", detail))
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -216,32 +212,21 @@ class WindowMKP(Problem[Assignment]):
             slot is not None and (isinstance(slot, bool) or not isinstance(slot, int) or slot < 1)
             for slot in slots
         ):
-            raise InputError(
-                "expected slot numbers from 1 or null, one per job", field="slot_of_job"
-            )
+            raise InputError("expected slot numbers from 1, or null", field="slot_of_job")
         return tuple(NOT_PLACED if slot is None else slot - 1 for slot in slots)
 
     def describe(self, solution: Assignment | None = None) -> list[tuple[str, str]]:
         """Return the slots with the jobs in them, and the jobs that wait."""
         jobs = self.jobs or [str(job + 1) for job in range(len(self.weights))]
         slots = self.slots or [str(slot + 1) for slot in range(len(self.capacities))]
-        named = [
-            f"{job} ({weight})" for job, weight in zip(jobs, self.weights.tolist(), strict=True)
-        ]
+        named = [f"{job} ({weight})" for job, weight in zip(jobs, self.weights)]
+        sized = [f"{slot} ({capacity})" for slot, capacity in zip(slots, self.capacities)]
         if solution is None:
-            return [
-                ("jobs", " ".join(named)),
-                (
-                    "slots",
-                    " ".join(f"{s} ({c})" for s, c in zip(slots, self.capacities, strict=True)),
-                ),
-            ]
+            return [("jobs", " ".join(named)), ("slots", " ".join(sized))]
         lines = []
-        for number, (slot, capacity) in enumerate(
-            zip(slots, self.capacities.tolist(), strict=True)
-        ):
-            inside = [name for name, where in zip(named, solution, strict=True) if where == number]
-            lines.append((f"slot {slot} ({capacity})", " ".join(inside) or "-"))
-        waiting = [name for name, where in zip(named, solution, strict=True) if where == NOT_PLACED]
+        for number, slot in enumerate(sized):
+            inside = [name for name, where in zip(named, solution) if where == number]
+            lines.append((f"slot {slot}", " ".join(inside) or "-"))
+        waiting = [name for name, where in zip(named, solution) if where == NOT_PLACED]
         lines.append(("not placed", " ".join(waiting) or "-"))
         return lines

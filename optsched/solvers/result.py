@@ -74,9 +74,9 @@ class Result:
     solver : str
         Name of the solver or profile that answered.
     status : Status
-        `OPTIMAL` and `INFEASIBLE` are proven claims of the solver, `FEASIBLE` comes with a solution,
-        `NO_SOLUTION` means that none was found within the budget, `ERROR` that the solver failed or
-        that its answer did not pass verification.
+        `OPTIMAL` and `INFEASIBLE` are proven claims of the solver, `FEASIBLE` comes with a
+        solution, `NO_SOLUTION` means that none was found within the budget, `ERROR` that the solver
+        failed or that its answer did not pass verification.
     solution : object or None
         In the problem's own terms.
     objective : int or None

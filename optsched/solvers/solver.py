@@ -58,7 +58,7 @@ class Solver(ABC):
     ) -> Result:
         """Answer `problem` within `budget`, warm-started by the solution `hint` if there is one."""
 
-    def prepare(self) -> None:
+    def prepare(self) -> None:  # noqa: B027 (most solvers have nothing to prepare)
         """Import and compile what `solve` needs, so that no solve is charged for it."""
 
     @classmethod

@@ -35,7 +35,7 @@ def find_solver(name: str) -> tuple[Solver, Profile]:
         raise MissingDependencyError(
             f"solver {name!r} needs the package {cls.requires!r}, which is not installed"
         )
-    options = {option.name for option in fields(cls)} if is_dataclass(cls) else set()
+    options = [option.name for option in fields(cls)] if is_dataclass(cls) else []
     for option in profile.options:
         if option not in options:
             raise UnknownNameError(f"option of solver {profile.solver!r}", option, options)
@@ -126,7 +126,7 @@ def verify(problem: Problem[Any], result: Result) -> Result:
             result,
             status=Status.ERROR,
             verified=False,
-            message=f"{result.solver} reports {result.objective}, its solution is worth {objective}",
+            message=f"{result.solver} reports {result.objective} for a solution of {objective}",
         )
     if result.bound is not None and _better(problem, objective, result.bound):
         return replace(
