@@ -46,6 +46,11 @@ class Problem(ABC, Generic[Solution]):
     sense: ClassVar[Literal["max", "min"]]
     default_solver: ClassVar[str] = "cp-sat"
 
+    @property
+    @abstractmethod
+    def size(self) -> str:
+        """The size of the problem in the model's own terms, ``5x10`` for instance."""
+
     @abstractmethod
     def formulate(self) -> Program:
         """State the problem as an integer linear program."""

@@ -104,6 +104,11 @@ class WindowMKP(Problem[Assignment]):
         ):
             object.__setattr__(self, field, value)
 
+    @property
+    def size(self) -> str:
+        """Jobs x slots."""
+        return f"{len(self.weights)}x{len(self.capacities)}"
+
     def formulate(self) -> Program:
         """State equations (1) to (4): ``x[j * slots + i]`` is 1 when job j is put into slot i.
 

@@ -1,0 +1,1 @@
+"""Machines: the resources, and who holds them now."""

@@ -1,0 +1,115 @@
+"""The free positions of a line of processors, kept as maximal runs: the slots of the paper."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+
+Run = tuple[int, int]
+"""Positions ``start`` to ``stop - 1``, as in a Python range."""
+
+
+class FreeRuns:
+    """Maximal runs of free positions, in order.
+
+    A run is found by bisection, so taking and giving back need ``O(log r)`` comparisons for ``r``
+    runs; two lists of integers hold them.
+
+    Parameters
+    ----------
+    size : int
+        Number of positions; all are free at first.
+
+    Attributes
+    ----------
+    starts, stops : list of int
+        Run ``i`` covers the positions ``starts[i]`` to ``stops[i] - 1``. To be read, not changed.
+    """
+
+    __slots__ = ("starts", "stops")
+
+    def __init__(self, size: int) -> None:
+        self.starts = [0]
+        self.stops = [size]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def take_first(self, size: int) -> tuple[Run, ...]:
+        """Take the first `size` free positions, whichever runs they are in.
+
+        Raises
+        ------
+        ValueError
+            If there are not that many.
+        """
+        starts, stops = self.starts, self.stops
+        taken = []
+        emptied = 0
+        for start, stop in zip(starts, stops):
+            if stop - start > size:
+                taken.append((start, start + size))
+                starts[emptied] = start + size
+                break
+            taken.append((start, stop))
+            emptied += 1
+            size -= stop - start
+            if size == 0:
+                break
+        else:
+            raise ValueError(f"{size} positions more than are free")
+        del starts[:emptied]
+        del stops[:emptied]
+        return tuple(taken)
+
+    def take(self, start: int, stop: int) -> None:
+        """Take the positions `start` to `stop` - 1, which must lie in one run.
+
+        Raises
+        ------
+        ValueError
+            If they do not.
+        """
+        starts, stops = self.starts, self.stops
+        run = bisect_right(starts, start) - 1
+        if run < 0 or stops[run] < stop or start >= stop:
+            raise ValueError(f"positions {start} to {stop - 1} are not all free")
+        run_start, run_stop = starts[run], stops[run]
+        if run_start == start:
+            if run_stop == stop:
+                del starts[run], stops[run]
+            else:
+                starts[run] = stop
+            return
+        stops[run] = start
+        if stop < run_stop:
+            starts.insert(run + 1, stop)
+            stops.insert(run + 1, run_stop)
+
+    def give(self, start: int, stop: int) -> None:
+        """Give back the positions `start` to `stop` - 1, merged with the runs they touch.
+
+        Raises
+        ------
+        ValueError
+            If one of them is free already.
+        """
+        starts, stops = self.starts, self.stops
+        after = bisect_left(starts, start)
+        touches_next = False
+        if after < len(starts):
+            if starts[after] < stop:
+                raise ValueError(f"position {starts[after]} is free already")
+            touches_next = starts[after] == stop
+        if after and stops[after - 1] >= start:
+            if stops[after - 1] > start:
+                raise ValueError(f"position {start} is free already")
+            if touches_next:
+                stops[after - 1] = stops[after]
+                del starts[after], stops[after]
+            else:
+                stops[after - 1] = stop
+        elif touches_next:
+            starts[after] = start
+        else:
+            starts.insert(after, start)
+            stops.insert(after, stop)

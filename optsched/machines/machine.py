@@ -1,0 +1,141 @@
+"""The contract of a machine, and how one is named on the command line."""
+
+from __future__ import annotations
+
+import tomllib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from optsched import registry
+from optsched.errors import InputError
+
+Allocation = Any
+"""What a job holds; its form is the machine's own business."""
+
+
+class Machine(ABC):
+    """Resources, and who holds them now.
+
+    Attributes
+    ----------
+    name : str
+        The registered name: what stands before the colon of a specification.
+    usage : str
+        The form of a specification, for messages.
+    size : int
+        Number of processors.
+    free : int
+        Number of processors that no job holds.
+    """
+
+    name: ClassVar[str]
+    usage: ClassVar[str]
+    size: int
+    free: int
+
+    @classmethod
+    @abstractmethod
+    def from_spec(cls, text: str) -> Machine:
+        """Build an empty machine from what follows the colon of a specification.
+
+        Raises
+        ------
+        InputError
+            If the text is not of the form that `usage` shows.
+        """
+
+    @classmethod
+    @abstractmethod
+    def from_table(cls, table: Mapping[str, Any]) -> Machine:
+        """Build an empty machine from the keys of a TOML file, its ``kind`` left out."""
+
+    @property
+    @abstractmethod
+    def spec(self) -> str:
+        """The specification that builds this machine again."""
+
+    @abstractmethod
+    def emptied(self) -> Machine:
+        """Return a machine of the same resources that no job holds."""
+
+    @abstractmethod
+    def allocate(self, processors: int) -> Allocation:
+        """Give `processors` to a job, the first free ones in the machine's order."""
+
+    @abstractmethod
+    def claim(self, place: Any) -> Allocation:
+        """Give a job the place that a policy chose.
+
+        Raises
+        ------
+        ValueError
+            If a part of it is not free.
+        """
+
+    @abstractmethod
+    def release(self, allocation: Allocation) -> None:
+        """Take back what a job held."""
+
+    @abstractmethod
+    def resources(self, allocation: Allocation) -> str:
+        """Return the processors of an allocation as an interval set, ``1-3 5 7`` for instance."""
+
+    @abstractmethod
+    def violations(self, held: Mapping[int, Allocation]) -> list[str]:
+        """Compare the machine with the allocations of the running jobs.
+
+        Parameters
+        ----------
+        held : mapping of int to Allocation
+            The allocation of each running job.
+
+        Returns
+        -------
+        list of str
+            What is wrong: processors held twice, lost or invented; empty when all is well.
+        """
+
+
+def read_machine(spec: str | Path | Machine) -> Machine:
+    """Return the empty machine that a specification names.
+
+    Parameters
+    ----------
+    spec : str, path or Machine
+        ``kind:size`` such as ``nodes:1152``, the path of a TOML file with a ``kind``, or a machine.
+
+    Raises
+    ------
+    InputError
+        If there is no such kind of machine, or the specification is not of its form.
+    """
+    if isinstance(spec, Machine):
+        return spec.emptied()
+    text = str(spec)
+    if text.endswith(".toml"):
+        return _read_file(Path(text))
+    kind, colon, rest = text.partition(":")
+    if not colon:
+        forms = ", ".join(registry.machines[name].usage for name in registry.machines)
+        raise InputError(f"{text!r} is not a machine; expected {forms} or a TOML file")
+    machine: Machine = registry.machines[kind].from_spec(rest)
+    return machine
+
+
+def _read_file(path: Path) -> Machine:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(error.strerror or "cannot be read", file=path) from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"not TOML: {error}", file=path) from None
+    kind = table.pop("kind", None)
+    if not isinstance(kind, str):
+        raise InputError("expected the kind of machine", file=path, field="kind")
+    try:
+        machine: Machine = registry.machines[kind].from_table(table)
+    except InputError as error:
+        raise error.within(path) from None
+    return machine

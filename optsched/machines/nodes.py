@@ -1,0 +1,119 @@
+"""A line of identical nodes: ``nodes:N``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from optsched.errors import InputError
+from optsched.machines.free_runs import FreeRuns, Run
+from optsched.machines.machine import Machine
+from optsched.registry import machines
+
+
+@machines.register("nodes")
+class Nodes(Machine):
+    """Identical nodes in a line, numbered from 0; a job may hold any of them.
+
+    The line is the processor ordering: neighbours on it are contiguous, and its maximal free runs
+    are the slots. Jobs that do not care get the first free nodes.
+
+    Parameters
+    ----------
+    size : int
+        Number of nodes.
+
+    Raises
+    ------
+    InputError
+        If there is not at least one node.
+
+    Examples
+    --------
+    >>> machine = Nodes(20)
+    >>> held = machine.allocate(3), machine.allocate(2)
+    >>> machine.release(held[0])
+    >>> machine.slots.starts, machine.slots.stops
+    ([0, 5], [3, 20])
+    >>> machine.resources(machine.allocate(4))
+    '0-2 5'
+    """
+
+    usage = "nodes:NUMBER"
+
+    def __init__(self, size: int) -> None:
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise InputError(f"machine of {size!r} nodes; expected a whole number from 1")
+        self.size = size
+        self.free = size
+        self.slots = FreeRuns(size)
+
+    @classmethod
+    def from_spec(cls, text: str) -> Nodes:
+        """Build ``nodes:<text>``."""
+        try:
+            size = int(text)
+        except ValueError:
+            raise InputError(f"machine 'nodes:{text}'; expected {cls.usage}") from None
+        return cls(size)
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> Nodes:
+        """Build the machine from its only key, ``size``."""
+        if set(table) != {"size"}:
+            raise InputError(f"keys {sorted(table)}; expected size, the number of nodes")
+        return cls(table["size"])
+
+    @property
+    def spec(self) -> str:
+        """The specification that builds this machine again."""
+        return f"nodes:{self.size}"
+
+    def emptied(self) -> Nodes:
+        """Return a line of as many nodes that no job holds."""
+        return Nodes(self.size)
+
+    def allocate(self, processors: int) -> tuple[Run, ...]:
+        """Give a job the first free nodes; returns the runs it holds."""
+        runs = self.slots.take_first(processors)
+        self.free -= processors
+        return runs
+
+    def claim(self, place: tuple[Run, ...]) -> tuple[Run, ...]:
+        """Give a job the runs of nodes that a policy chose."""
+        for start, stop in place:
+            self.slots.take(start, stop)
+            self.free -= stop - start
+        return place
+
+    def release(self, allocation: tuple[Run, ...]) -> None:
+        """Take back the runs of a job."""
+        give = self.slots.give
+        for start, stop in allocation:
+            give(start, stop)
+            self.free += stop - start
+
+    def resources(self, allocation: tuple[Run, ...]) -> str:
+        """Return the nodes of an allocation as an interval set."""
+        return " ".join(
+            str(start) if stop == start + 1 else f"{start}-{stop - 1}"
+            for start, stop in sorted(allocation)
+        )
+
+    def violations(self, held: Mapping[int, tuple[Run, ...]]) -> list[str]:
+        """Compare the free runs with what the running jobs hold."""
+        holders: list[str | None] = [None] * self.size
+        found = []
+        claims = [(f"job {job}", run) for job, runs in held.items() for run in runs]
+        claims += [("nobody", run) for run in zip(self.slots.starts, self.slots.stops)]
+        for holder, (start, stop) in claims:
+            for node in range(start, stop):
+                if holders[node] is not None:
+                    found.append(f"node {node} is held by {holders[node]} and by {holder}")
+                holders[node] = holder
+        found += [f"node {node} is lost" for node, holder in enumerate(holders) if holder is None]
+        if holders.count("nobody") != self.free:
+            found.append(f"{self.free} nodes counted free, {holders.count('nobody')} are")
+        stops, starts = self.slots.stops, self.slots.starts
+        found += [f"free runs touch at node {a}" for a, b in zip(stops, starts[1:]) if a >= b]
+        return found

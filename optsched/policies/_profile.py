@@ -1,0 +1,125 @@
+"""The profile of free processors over time, compiled.
+
+A profile is two arrays, shape (capacity,), of which the first `count` entries count: from
+``times[i]`` to ``times[i + 1]`` there are ``free[i]`` processors, and from the last time on for
+ever. `ProfileStatement` in ``tests/policies/test_profile.py`` states the same in plain Python.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def position(times, count, at):
+    """Return the last entry whose time is at most `at`."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) // 2
+        if times[middle] <= at:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1
+
+
+@njit(cache=True)
+def split(times, free, count, at):
+    """Make `at` the time of an entry; return its position and the new count."""
+    here = position(times, count, at)
+    if times[here] == at:
+        return here, count
+    for entry in range(count, here + 1, -1):
+        times[entry] = times[entry - 1]
+        free[entry] = free[entry - 1]
+    times[here + 1] = at
+    free[here + 1] = free[here]
+    return here + 1, count + 1
+
+
+@njit(cache=True)
+def change(times, free, count, start, end, processors):
+    """Add `processors` (negative to reserve) from `start` to `end`; return the new count.
+
+    Entries at the borders that no longer differ from the one before are merged away.
+    """
+    first, count = split(times, free, count, start)
+    last, count = split(times, free, count, end)
+    for entry in range(first, last):
+        free[entry] += processors
+    if free[last] == free[last - 1]:
+        count = _drop(times, free, count, last)
+    if first > 0 and free[first] == free[first - 1]:
+        count = _drop(times, free, count, first)
+    return count
+
+
+@njit(cache=True)
+def _drop(times, free, count, entry):
+    for later in range(entry, count - 1):
+        times[later] = times[later + 1]
+        free[later] = free[later + 1]
+    return count - 1
+
+
+@njit(cache=True)
+def earliest(times, free, count, now, processors, duration):
+    """Return the earliest time from `now` at which `processors` are free for `duration`."""
+    entry = position(times, count, now)
+    start = now
+    while entry < count:
+        if free[entry] < processors:
+            entry += 1
+            start = times[entry]
+            continue
+        if entry + 1 == count or times[entry + 1] - start >= duration:
+            return start
+        entry += 1
+    return start
+
+
+@njit(cache=True)
+def forget(times, free, count, now):
+    """Drop what lies before `now`; return the new count."""
+    here = position(times, count, now)
+    if here > 0:
+        for entry in range(here, count):
+            times[entry - here] = times[entry]
+            free[entry - here] = free[entry]
+        count -= here
+    times[0] = now
+    return count
+
+
+@njit(cache=True)
+def place(times, free, count, now, jobs, processors, durations, starts):
+    """Give each of `jobs` in order the earliest reservation; return the new count."""
+    for job in jobs:
+        start = earliest(times, free, count, now, processors[job], durations[job])
+        count = change(times, free, count, start, start + durations[job], -processors[job])
+        starts[job] = start
+    return count
+
+
+@njit(cache=True)
+def replace(times, free, count, now, jobs, processors, durations, starts):
+    """Take each of `jobs` in order out of the profile and place it again; return the new count.
+
+    A job finds at least its old place, so no reservation is ever delayed.
+    """
+    for job in jobs:
+        held_until = starts[job] + durations[job]
+        count = change(times, free, count, starts[job], held_until, processors[job])
+        start = earliest(times, free, count, now, processors[job], durations[job])
+        count = change(times, free, count, start, start + durations[job], -processors[job])
+        starts[job] = start
+    return count
+
+
+def new_profile(now: float, free: int, capacity: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return the arrays and the count of a profile with `free` processors from `now` on."""
+    times = np.zeros(capacity)
+    levels = np.zeros(capacity, dtype=np.int64)
+    times[0], levels[0] = now, free
+    return times, levels, 1

@@ -1,0 +1,23 @@
+"""First come, first served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from optsched.policies.policy import Policy
+from optsched.registry import policies
+from optsched.simulator.actions import Action, Start
+from optsched.simulator.system import System
+
+
+@policies.register("fcfs")
+@dataclass
+class FCFS(Policy):
+    """Starts jobs strictly in order of submission; the queue waits for its head."""
+
+    def decide(self, system: System) -> Iterable[Action]:
+        """Start heads of the queue while they fit."""
+        queue, processors = system.queue, system.processors
+        while queue and processors[queue[0]] <= system.machine.free:
+            yield Start(queue[0])

@@ -1,0 +1,62 @@
+"""The contract of a policy."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import ClassVar
+
+from optsched.simulator.actions import Action
+from optsched.simulator.system import System
+
+
+class Policy(ABC):
+    """Looks at the queue and the machine, and says what to do.
+
+    A subclass is a dataclass whose fields are its settings, registered with
+    ``@policies.register(name)``.
+
+    Attributes
+    ----------
+    name : str
+        The registered name.
+    machines : frozenset of str
+        The kinds of machine it can run on.
+    model : str or None
+        The kind of problem it poses; none for a policy that poses none.
+    solver : str
+        The solver that answers when the user names none.
+    fallback : str
+        The heuristic that decides when the solver fails or runs out of budget.
+    interval : float
+        Seconds between two decisions; with 0 every event is followed by one. A policy with an
+        interval wakes on a tick only if something has changed since the last.
+    """
+
+    name: ClassVar[str]
+    machines: ClassVar[frozenset[str]] = frozenset({"nodes"})
+    model: ClassVar[str | None] = None
+    solver: ClassVar[str] = ""
+    fallback: ClassVar[str] = ""
+    interval: float = 0.0
+
+    def begin(self, system: System) -> None:  # noqa: B027 (most policies keep nothing)
+        """Make ready for a run; whatever is remembered of an earlier one is forgotten."""
+
+    @abstractmethod
+    def decide(self, system: System) -> Iterable[Action]:
+        """Say what to do now.
+
+        Each action is carried out before the next is asked for, so a generator sees in `system`
+        what its earlier actions did. `system` is to be read, never changed.
+
+        Parameters
+        ----------
+        system : System
+            The queue, the machine, the running jobs, and what happened since the last decision.
+
+        Returns
+        -------
+        iterable of Action
+            In the order in which they are to be carried out.
+        """

@@ -1,0 +1,1 @@
+"""The event simulator: engine, execution models, journal, metrics and run folders."""

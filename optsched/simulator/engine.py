@@ -1,0 +1,303 @@
+"""The event engine: submissions, ends, timers; decisions between them."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterator
+from enum import StrEnum
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from optsched.machines.machine import Allocation, Machine
+from optsched.simulator.actions import Action, Start, Wake
+from optsched.simulator.execution import ExecutionModel
+from optsched.simulator.system import System
+
+if TYPE_CHECKING:
+    from optsched.policies.policy import Policy
+    from optsched.simulator.invariants import InvariantChecker
+    from optsched.simulator.journal import Journal
+    from optsched.simulator.posing import Posing
+    from optsched.traces.trace import Trace
+
+
+class EventOrder(StrEnum):
+    """What happens at one instant.
+
+    ``batched``: all ends, then all submissions, then one decision. ``one-by-one``: each event
+    alone, submissions before ends, a decision after each.
+    """
+
+    BATCHED = "batched"
+    ONE_BY_ONE = "one-by-one"
+
+
+class State(StrEnum):
+    """What became of a job; the names are Batsim's where it has one."""
+
+    FINISHED = "COMPLETED_SUCCESSFULLY"
+    KILLED = "COMPLETED_WALLTIME_REACHED"
+    REJECTED = "REJECTED"
+    WAITING = "WAITING"
+    RUNNING = "RUNNING"
+    UNSUBMITTED = "UNSUBMITTED"
+
+
+NEVER = math.inf
+
+KILL_TOLERANCE = 1e-6
+"""Seconds by which a job may outlive its limit: rounding of times, not run time."""
+
+
+class Engine:
+    """Runs a trace on a machine under a policy.
+
+    Every running job has work left (seconds at speed 1) and a speed. An end is predicted when a
+    job starts and again whenever its speed changes; a prediction that was overtaken is recognised
+    by its time and skipped.
+
+    Parameters
+    ----------
+    trace : Trace
+        A cleaned trace.
+    machine : Machine
+        An empty machine.
+    policy : Policy
+        Decides.
+    posing : Posing
+        Has the solver answer the problems that the policy poses.
+    execution : ExecutionModel, optional
+        Gives the jobs their speeds; without one every job runs at speed 1.
+    order : EventOrder
+        What happens at one instant.
+    journal : Journal, optional
+        Keeps every event and action.
+    checker : InvariantChecker, optional
+        Checks the state after every event.
+
+    Attributes
+    ----------
+    start, end : list of float or None
+        When each job started and ended, in seconds.
+    state : list of State
+        What became of each job.
+    resources : list of str
+        The processors that each job held, as interval sets.
+    decisions : int
+        How often the policy was asked.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        machine: Machine,
+        policy: Policy,
+        posing: Posing,
+        execution: ExecutionModel | None = None,
+        order: EventOrder = EventOrder.BATCHED,
+        journal: Journal | None = None,
+        checker: InvariantChecker | None = None,
+    ) -> None:
+        self.policy = policy
+        self.posing = posing
+        self.execution = execution
+        self.order = order
+        self.journal = journal
+        self.checker = checker
+        self.system = System(
+            machine,
+            submit=trace.submit.tolist(),
+            processors=trace.processors.tolist(),
+            requested_time=trace.requested_time.tolist(),
+            pose=posing.pose,
+        )
+        jobs = len(trace)
+        self.runtime: list[float] = trace.runtime.tolist()
+        self.start: list[float | None] = [None] * jobs
+        self.end: list[float | None] = [None] * jobs
+        self.state = [State.UNSUBMITTED] * jobs
+        self.resources = [""] * jobs
+        self.decisions = 0
+        self.held: dict[int, Allocation] = {}
+        self.work_left = self.runtime.copy()
+        self.speed = [1.0] * jobs
+        self._works_since = [0.0] * jobs
+        self._ends_at = [NEVER] * jobs
+        self._killed_at = [NEVER] * jobs
+        self._ends: list[tuple[float, int, int]] = []
+        self._predictions = 0
+        self._overruns: set[int] = set()
+        self._next = 0
+        self._due = NEVER
+        self._busy_until = -NEVER
+
+    def run(self) -> None:
+        """Process all events, until every job has ended, is rejected or waits for ever."""
+        system, ends, submit = self.system, self._ends, self.system.submit
+        one_by_one = self.order is EventOrder.ONE_BY_ONE
+        happenings = self._one_by_one if one_by_one else self._batched
+        at_every_event = self.policy.interval == 0
+        jobs = len(submit)
+        self.policy.begin(system)
+        while True:
+            submission = submit[self._next] if self._next < jobs else NEVER
+            end = ends[0][0] if ends else NEVER
+            now = system.now = min(submission, end, self._due)
+            if now == NEVER:
+                break
+            for _ in happenings(now):
+                self._request_decision(now)
+                if at_every_event and self._due == now:
+                    self._decide()
+            if self._due == now:
+                self._decide()
+            if self.checker is not None:
+                self.checker.check(self)
+        for job in system.queue:
+            self.state[job] = State.WAITING
+
+    def set_speed(self, job: int, speed: float) -> None:
+        """Let a running job go on at another speed; what it did so far counts."""
+        now = self.system.now
+        since = self._works_since[job]
+        if now > since:
+            self.work_left[job] -= (now - since) * self.speed[job]
+            self._works_since[job] = now
+        self.speed[job] = speed
+        if self.journal is not None:
+            self.journal.record(now, "speed", job, speed)
+        self._predict_end(job)
+
+    def _batched(self, now: float) -> Iterator[None]:
+        """Process the ends, then the submissions of an instant; yield once if there were any."""
+        ends, submit = self._ends, self.system.submit
+        happened = False
+        while ends and ends[0][0] == now:
+            happened = self._end(now, heappop(ends)[2]) or happened
+        while self._next < len(submit) and submit[self._next] == now:
+            self._submit(self._next)
+            happened = True
+        if happened:
+            yield
+
+    def _one_by_one(self, now: float) -> Iterator[None]:
+        """Process the events of an instant, submissions first; yield after each.
+
+        A job that ends at its estimate has released its processors before the first of them: the
+        scheduler has known for long that they are free now.
+        """
+        ends, submit = self._ends, self.system.submit
+        due = []
+        while ends and ends[0][0] == now:
+            job = heappop(ends)[2]
+            on_estimate = job in self.held and self.system.running.estimated_end(job) == now
+            if not on_estimate or self._end(now, job):
+                due.append((job, on_estimate))
+        while self._next < len(submit) and submit[self._next] == now:
+            self._submit(self._next)
+            yield
+        for job, on_estimate in due:
+            if on_estimate or self._end(now, job):
+                yield
+
+    def _request_decision(self, now: float) -> None:
+        at = max(now, self._busy_until)
+        interval = self.policy.interval
+        if interval:
+            at = math.ceil(at / interval) * interval
+        self._due = min(self._due, at)
+
+    def _decide(self) -> None:
+        system, posing = self.system, self.posing
+        self._due = NEVER
+        self.decisions += 1
+        posing.begin_decision(system.now)
+        for action in self.policy.decide(system):
+            self._carry_out(action)
+        system.submitted.clear()
+        system.ended.clear()
+        if posing.charged:
+            self._busy_until = system.now + posing.charged
+
+    def _carry_out(self, action: Action) -> None:
+        match action:
+            case Start(job, place):
+                self._start(job, place)
+            case Wake(at):
+                if not at > self.system.now:
+                    raise ValueError(f"wake at {at} asked for at {self.system.now}")
+                self._due = min(self._due, at)
+
+    def _submit(self, job: int) -> None:
+        system = self.system
+        self._next += 1
+        if system.processors[job] > system.machine.size:
+            self.state[job] = State.REJECTED
+        else:
+            self.state[job] = State.WAITING
+            system.queue.append(job)
+            system.submitted.append(job)
+        if self.journal is not None:
+            self.journal.record(system.now, self.state[job].name.lower(), job)
+
+    def _start(self, job: int, place: object) -> None:
+        system = self.system
+        position = bisect_left(system.queue, job)
+        if position == len(system.queue) or system.queue[position] != job:
+            raise ValueError(f"{self.policy.name} starts job row {job}, which does not wait")
+        if place is None:
+            allocation = system.machine.allocate(system.processors[job])
+        else:
+            allocation = system.machine.claim(place)
+        del system.queue[position]
+        begins = system.now + self.posing.charged
+        self.held[job] = allocation
+        self.start[job] = begins
+        self.state[job] = State.RUNNING
+        self._works_since[job] = begins
+        self._killed_at[job] = begins + system.requested_time[job]
+        system.running.add(job, self._killed_at[job])
+        if self.journal is not None:
+            self.journal.record(begins, "start", job, system.machine.resources(allocation))
+        if self.execution is not None:
+            self._works_since[job] += self.execution.delay(job, allocation, system)
+            for changed, speed in self.execution.started(job, allocation, system):
+                self.set_speed(changed, speed)
+        self._predict_end(job)
+
+    def _predict_end(self, job: int) -> None:
+        speed = self.speed[job]
+        ends_at = self._works_since[job] + self.work_left[job] / speed if speed else NEVER
+        killed_at = self._killed_at[job]
+        if ends_at > killed_at + KILL_TOLERANCE:
+            ends_at = killed_at
+            self._overruns.add(job)
+        elif self._overruns:
+            self._overruns.discard(job)
+        if ends_at != self._ends_at[job]:
+            self._ends_at[job] = ends_at
+            self._predictions += 1
+            heappush(self._ends, (ends_at, self._predictions, job))
+
+    def _end(self, now: float, job: int) -> bool:
+        """End a job unless the prediction was overtaken; return whether it ended."""
+        if self._ends_at[job] != now:
+            return False
+        system = self.system
+        self._ends_at[job] = NEVER
+        self.work_left[job] -= (now - self._works_since[job]) * self.speed[job]
+        self._works_since[job] = now
+        allocation = self.held.pop(job)
+        system.machine.release(allocation)
+        system.running.remove(job)
+        system.ended.append(job)
+        self.end[job] = now
+        self.resources[job] = system.machine.resources(allocation)
+        self.state[job] = State.KILLED if job in self._overruns else State.FINISHED
+        if self.journal is not None:
+            self.journal.record(now, self.state[job].name.lower(), job)
+        if self.execution is not None:
+            for changed, speed in self.execution.ended(job, allocation, system):
+                self.set_speed(changed, speed)
+        return True

@@ -1,0 +1,78 @@
+"""Invariants of a simulation, checked after every event when they are switched on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from optsched.simulator.engine import Engine
+
+ROUNDING = 1e-6
+"""Relative rounding error that conserved work may show."""
+
+
+class InvariantError(AssertionError):
+    """The simulator, a policy or an execution model broke an invariant: a bug, never bad input."""
+
+
+class InvariantChecker:
+    """Checks that nothing is held twice, no work is lost, and no job disappears.
+
+    Attributes
+    ----------
+    checks : int
+        How often the state was checked.
+    """
+
+    def __init__(self) -> None:
+        self.checks = 0
+        self._last = float("-inf")
+
+    def check(self, engine: Engine) -> None:
+        """Check the state of `engine` between two events.
+
+        Raises
+        ------
+        InvariantError
+            With every invariant that does not hold.
+        """
+        self.checks += 1
+        system = engine.system
+        found = system.machine.violations(engine.held)
+        if system.now < self._last:
+            found.append(f"time runs backwards, from {self._last} to {system.now}")
+        self._last = system.now
+        if sorted(system.running) != sorted(engine.held):
+            found.append("the running jobs are not those that hold processors")
+        if system.queue != sorted(set(system.queue)):
+            found.append("the queue is out of order or holds a job twice")
+        both = set(system.queue) & set(engine.held)
+        found += [f"job row {job} waits and runs" for job in both]
+        found += [
+            f"job row {job} has {engine.work_left[job]} s of work left"
+            for job in engine.held
+            if engine.work_left[job] < -ROUNDING * engine.runtime[job]
+        ]
+        if found:
+            raise InvariantError(f"at {system.now} s: " + "; ".join(found))
+
+    def check_end(self, engine: Engine) -> None:
+        """Check, after the last event, that every job is accounted for and its work conserved.
+
+        Raises
+        ------
+        InvariantError
+            With every invariant that does not hold.
+        """
+        from optsched.simulator.engine import State
+
+        found = []
+        for job, state in enumerate(engine.state):
+            if state in (State.UNSUBMITTED, State.RUNNING):
+                found.append(f"job row {job} is {state.name.lower()} after the last event")
+            if state is State.FINISHED:
+                left = engine.work_left[job]
+                if abs(left) > ROUNDING * max(1.0, engine.runtime[job]):
+                    found.append(f"job row {job} finished with {left} s of work left")
+        if found:
+            raise InvariantError("at the end: " + "; ".join(found))

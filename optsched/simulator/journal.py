@@ -1,0 +1,41 @@
+"""The journal: every event and every action of a simulation, in order."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Journal:
+    """Events and actions in the order in which they took place.
+
+    Attributes
+    ----------
+    entries : list of (float, str, int, str)
+        Time in seconds; ``waiting``, ``rejected``, ``start``, ``speed``, ``finished`` or
+        ``killed``; row of the job in the trace; detail (processors of a start, new speed).
+    """
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[float, str, int, str]] = []
+
+    def record(self, time: float, event: str, job: int, detail: object = "") -> None:
+        """Add an entry."""
+        self.entries.append((time, event, job, str(detail)))
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the journal, equal for equal runs."""
+        text = "".join(
+            f"{float(time)!r} {event} {job} {detail}\n" for time, event, job, detail in self.entries
+        )
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The journal as a data frame: time, event, job (row of the trace), detail."""
+        import pandas as pd
+
+        return pd.DataFrame(self.entries, columns=["time", "event", "job", "detail"])

@@ -1,0 +1,210 @@
+"""Posing problems inside a simulation: solve, verify, fall back, record, capture, charge."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from optsched.errors import InputError
+from optsched.models.problem import Problem
+from optsched.models.snapshot import Snapshot, save_snapshot
+from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.solving import find_solver, verify
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = (
+    "time",
+    "decision",
+    "problem",
+    "size",
+    "status",
+    "objective",
+    "bound",
+    "work",
+    "fallback",
+    "captured",
+)
+
+
+class Posing:
+    """Has a solver answer the problems of a policy.
+
+    No answer is believed before `Problem.violations` has passed it. When the solver fails, answers
+    wrongly or finds nothing within its budget, the fallback decides and the event is counted.
+
+    Parameters
+    ----------
+    model : str
+        The kind of problem that the policy poses.
+    solver : str
+        Name of a solver or a profile.
+    fallback : str
+        Name of the heuristic that decides when the solver does not.
+    budget : Budget, optional
+        For one problem. The profile's, or the solver's default work, if left out, so that a run
+        does not depend on the machine.
+    seed : int
+        Seed of the solver's random choices.
+    charge : bool
+        Whether the solver's work, priced at its ``seconds_per_work``, delays what is decided.
+    capture : path, optional
+        Folder that the problems are written to.
+    capture_every : int
+        Write every so-manieth problem.
+    origin : mapping
+        What captured snapshots say of where they came from.
+
+    Attributes
+    ----------
+    charged : float
+        Simulated seconds that the present decision has cost so far.
+    rows : list of tuple
+        One row per problem, in the order of `COLUMNS`.
+    fallbacks : int
+        How often the fallback decided.
+    failures : list of str
+        Why, the first few.
+    solver_seconds : float
+        Wall-clock seconds spent in the solver.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        solver: str,
+        fallback: str,
+        *,
+        budget: Budget | None = None,
+        seed: int = 0,
+        charge: bool = False,
+        capture: Path | None = None,
+        capture_every: int = 1,
+        origin: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.solver, profile = find_solver(solver)
+        self.fallback, _ = find_solver(fallback)
+        for chosen in (self.solver, self.fallback):
+            if chosen.models is not None and model not in chosen.models:
+                raise InputError(f"solver {chosen.name!r} does not answer {model!r} problems")
+            chosen.prepare()
+        if budget is None and profile.budget == Budget():
+            budget = Budget(work=self.solver.default_work)
+        self.budget = budget or profile.budget
+        self.seed = seed
+        self.charge = charge
+        self.capture = capture
+        self.capture_every = capture_every
+        self.origin = dict(origin or {}) | {"solver": solver}
+        self.charged = 0.0
+        self.rows: list[tuple[Any, ...]] = []
+        self.fallbacks = 0
+        self.failures: list[str] = []
+        self.solver_seconds = 0.0
+        self._now = 0.0
+        self._decision = 0
+
+    def begin_decision(self, now: float) -> None:
+        """Note that the policy decides, at `now` seconds."""
+        self._now = now
+        self._decision += 1
+        self.charged = 0.0
+
+    def pose(self, problem: Problem[Any]) -> Any:
+        """Return a verified solution of `problem`.
+
+        Raises
+        ------
+        RuntimeError
+            If the fallback has no valid answer either.
+        """
+        began = time.perf_counter()
+        result = verify(problem, self.solver.solve(problem, budget=self.budget, seed=self.seed))
+        self.solver_seconds += time.perf_counter() - began
+        if self.charge:
+            self.charged += result.work * self.solver.seconds_per_work
+        answer = result
+        fell_back = result.solution is None or result.status is Status.ERROR
+        if fell_back:
+            answer = self._fall_back(problem, result)
+        number = len(self.rows) + 1
+        captured = ""
+        if self.capture is not None and (number - 1) % self.capture_every == 0:
+            captured = self._write(problem, answer, number)
+        self.rows.append(
+            (
+                self._now,
+                self._decision,
+                problem.name,
+                problem.size,
+                result.status.value,
+                answer.objective,
+                result.bound,
+                result.work,
+                fell_back,
+                captured,
+            )
+        )
+        return answer.solution
+
+    def _fall_back(self, problem: Problem[Any], result: Result) -> Result:
+        self.fallbacks += 1
+        if len(self.failures) < 5:
+            reason = result.message or f"{result.solver}: {result.status.value}"
+            self.failures.append(f"at {self._now} s: {reason}")
+        answer = verify(problem, self.fallback.solve(problem, budget=Budget(), seed=self.seed))
+        if answer.solution is None or answer.status is Status.ERROR:
+            raise RuntimeError(f"the fallback {self.fallback.name} has no answer: {answer.message}")
+        return answer
+
+    def _write(self, problem: Problem[Any], answer: Result, number: int) -> str:
+        assert self.capture is not None
+        file = f"decision-{number:07d}.json"
+        origin = self.origin | {
+            "time": self._now,
+            "decision": self._decision,
+            "objective": answer.objective,
+        }
+        save_snapshot(Snapshot(problem, origin=origin), self.capture / file)
+        return file
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per problem, with the columns of `COLUMNS`."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows, columns=list(COLUMNS))
+
+
+class NothingPosed:
+    """Stands in for `Posing` under a policy that poses no problem."""
+
+    charged = 0.0
+    fallbacks = 0
+    solver_seconds = 0.0
+
+    def __init__(self) -> None:
+        self.failures: list[str] = []
+
+    def begin_decision(self, now: float) -> None:
+        """Note nothing."""
+
+    def pose(self, problem: Problem[Any]) -> Any:
+        """Refuse.
+
+        Raises
+        ------
+        RuntimeError
+            Always.
+        """
+        raise RuntimeError("this policy names no model, so it cannot pose problems")
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """An empty table."""
+        import pandas as pd
+
+        return pd.DataFrame(columns=list(COLUMNS))

@@ -1,0 +1,108 @@
+"""What a policy sees of a simulation."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from optsched.machines.machine import Machine
+from optsched.models.problem import Problem
+
+
+class RunningJobs:
+    """The running jobs in order of their estimated ends.
+
+    Attributes
+    ----------
+    by_estimated_end : list of (float, int)
+        Estimated end in seconds (start plus requested time) and job; to be read, not changed.
+    """
+
+    __slots__ = ("_estimated_end", "by_estimated_end")
+
+    def __init__(self) -> None:
+        self.by_estimated_end: list[tuple[float, int]] = []
+        self._estimated_end: dict[int, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._estimated_end)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._estimated_end)
+
+    def __contains__(self, job: object) -> bool:
+        return job in self._estimated_end
+
+    def estimated_end(self, job: int) -> float:
+        """Return when `job` ends at the latest, in seconds."""
+        return self._estimated_end[job]
+
+    def add(self, job: int, estimated_end: float) -> None:
+        """Add a job that starts."""
+        self._estimated_end[job] = estimated_end
+        insort(self.by_estimated_end, (estimated_end, job))
+
+    def remove(self, job: int) -> None:
+        """Remove a job that ends."""
+        entry = (self._estimated_end.pop(job), job)
+        del self.by_estimated_end[bisect_left(self.by_estimated_end, entry)]
+
+
+class System:
+    """The state of a simulation as a policy sees it; real run times are not in it.
+
+    Attributes
+    ----------
+    now : float
+        Simulated time, in the trace's own seconds.
+    machine : Machine
+        The resources, and who holds them.
+    queue : list of int
+        The waiting jobs in order of submission. A job is its row in the trace, from 0.
+    running : RunningJobs
+        The running jobs.
+    submitted, ended : list of int
+        The jobs that were submitted and that ended since the last decision, in order.
+    submit : list of float
+        Submission time of each job of the trace, in seconds.
+    processors : list of int
+        Processors of each job.
+    requested_time : list of float
+        Requested time of each job, in seconds.
+    pose : callable
+        ``pose(problem) -> solution``: have the run's solver answer a problem. The solution is
+        verified; when the solver fails the policy's fallback has answered.
+    """
+
+    __slots__ = (
+        "ended",
+        "machine",
+        "now",
+        "pose",
+        "processors",
+        "queue",
+        "requested_time",
+        "running",
+        "submit",
+        "submitted",
+    )
+
+    def __init__(
+        self,
+        machine: Machine,
+        submit: list[float],
+        processors: list[int],
+        requested_time: list[float],
+        pose: Callable[[Problem[Any]], Any],
+    ) -> None:
+        self.now = 0.0
+        self.machine = machine
+        self.queue: list[int] = []
+        self.running = RunningJobs()
+        self.submitted: list[int] = []
+        self.ended: list[int] = []
+        self.submit = submit
+        self.processors = processors
+        self.requested_time = requested_time
+        self.pose = pose
