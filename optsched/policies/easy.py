@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from optsched.policies.policy import Policy
-from optsched.policies.reservation import backfill, reserve
+from optsched.policies.reservation import Reservation, backfill, backfill_long, reserve
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.system import System
@@ -23,18 +26,41 @@ class Easy(Policy):
     "Utilization and predictability in scheduling the IBM SP2 with backfilling", IPPS 1998.
     """
 
-    def decide(self, system: System) -> Iterable[Action]:
-        """Start heads while they fit, reserve for the blocked head, backfill behind it."""
-        queue, processors = system.queue, system.processors
-        while queue and processors[queue[0]] <= system.machine.free:
-            yield Start(queue[0])
-        if len(queue) < 2 or not system.machine.free:
-            return
-        candidates = self.candidates(system)
-        if candidates:
-            yield from backfill(system, candidates, reserve(system, queue[0]))
+    def begin(self, system: System) -> None:
+        """Forget the reservation."""
+        self._head = -1
+        self._reservation = Reservation(system.now, 0)
 
-    def candidates(self, system: System) -> Sequence[int]:
-        """Return the jobs behind the head that fit now, in the order in which they are tried."""
-        processors, free = system.processors, system.machine.free
-        return [job for job in system.queue[1:] if processors[job] <= free]
+    def decide(self, system: System) -> Iterable[Action]:
+        """Start heads while they fit, reserve for the blocked head, backfill behind it.
+
+        While no job has ended and the head is the same, a job that could not be backfilled still
+        cannot: its end only moves away from the shadow time. Then the new jobs alone are tried.
+        """
+        queue, processors, machine = system.queue, system.processors, system.machine
+        while queue and processors[queue[0]] <= machine.free:
+            yield Start(queue[0])
+        if len(queue) < 2 or not machine.free:
+            self._head = -1
+            return
+        if not system.ended and queue[0] == self._head:
+            jobs = self.in_order(system.submitted, system)
+            self._reservation = yield from backfill(system, jobs, self._reservation)
+            return
+        self._head = queue[0]
+        reservation = reserve(system, self._head)
+        if queue.columns is None:
+            jobs = self.in_order(queue[1:], system)
+            self._reservation = yield from backfill(system, jobs, reservation)
+        else:
+            self._reservation = yield from backfill_long(system, reservation, self.in_order_long)
+
+    def in_order(self, jobs: list[int], system: System) -> list[int]:
+        """Return the candidates in the order in which they are tried: that of submission."""
+        return jobs
+
+    def in_order_long(
+        self, positions: NDArray[np.int64], requested_time: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """Return positions in the queue in the same order; requested times in seconds."""
+        return positions

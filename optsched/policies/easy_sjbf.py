@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from optsched.policies.easy import Easy
 from optsched.registry import policies
@@ -21,6 +23,12 @@ class EasySJBF(Easy):
     than user runtime estimates", IEEE TPDS 18(6), 2007.
     """
 
-    def candidates(self, system: System) -> Sequence[int]:
-        """Return the jobs behind the head that fit now, the shortest first."""
-        return sorted(super().candidates(system), key=system.requested_time.__getitem__)
+    def in_order(self, jobs: list[int], system: System) -> list[int]:
+        """Return the candidates in the order in which they are tried: the shortest first."""
+        return sorted(jobs, key=system.requested_time.__getitem__)
+
+    def in_order_long(
+        self, positions: NDArray[np.int64], requested_time: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """Return positions in the queue in the same order; requested times in seconds."""
+        return positions[np.argsort(requested_time[positions], kind="stable")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterator
 from enum import StrEnum
 from heapq import heappop, heappush
@@ -243,14 +242,11 @@ class Engine:
 
     def _start(self, job: int, place: object) -> None:
         system = self.system
-        position = bisect_left(system.queue, job)
-        if position == len(system.queue) or system.queue[position] != job:
-            raise ValueError(f"{self.policy.name} starts job row {job}, which does not wait")
+        system.queue.remove(job)
         if place is None:
             allocation = system.machine.allocate(system.processors[job])
         else:
             allocation = system.machine.claim(place)
-        del system.queue[position]
         begins = system.now + self.posing.charged
         self.held[job] = allocation
         self.start[job] = begins

@@ -8,6 +8,7 @@ from typing import Any
 
 from optsched.machines.machine import Machine
 from optsched.models.problem import Problem
+from optsched.simulator.queue import Queue
 
 
 class RunningJobs:
@@ -58,7 +59,7 @@ class System:
         Simulated time, in the trace's own seconds.
     machine : Machine
         The resources, and who holds them.
-    queue : list of int
+    queue : Queue
         The waiting jobs in order of submission. A job is its row in the trace, from 0.
     running : RunningJobs
         The running jobs.
@@ -98,7 +99,7 @@ class System:
     ) -> None:
         self.now = 0.0
         self.machine = machine
-        self.queue: list[int] = []
+        self.queue = Queue(processors, requested_time)
         self.running = RunningJobs()
         self.submitted: list[int] = []
         self.ended: list[int] = []

@@ -1,0 +1,41 @@
+"""The backfilling pass over a long queue, compiled; `reservation.backfill` is its statement."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def select(order, sizes, times, free, longest, extra):
+    """Return the positions that start, in order, and what is left of the extra processors.
+
+    Parameters
+    ----------
+    order : int64 array, shape (candidates,)
+        Positions in the order in which they are tried.
+    sizes, times : float64 array, shape (jobs,)
+        Processors and requested time of each job.
+    free : int
+        Processors that are free now.
+    longest : float
+        Seconds until the shadow time.
+    extra : int
+        Extra processors at the shadow time.
+    """
+    chosen = np.empty(len(order), dtype=np.int64)
+    count = 0
+    for position in order:
+        size = sizes[position]
+        if size > free:
+            continue
+        if times[position] > longest:
+            if size > extra:
+                continue
+            extra -= size
+        free -= size
+        chosen[count] = position
+        count += 1
+        if free == 0:
+            break
+    return chosen[:count], extra

@@ -1,0 +1,1 @@
+"""Solvers of the window knapsack (`optsched.models.window_mkp`)."""

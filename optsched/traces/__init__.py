@@ -1,0 +1,1 @@
+"""Workloads: read, clean, describe, write."""

@@ -1,0 +1,161 @@
+"""Compiled parser of SWF job lines: one pass over the bytes; what is not exact is refused.
+
+A number is an optional ``-`` and decimal digits; where decimals are allowed, also with a decimal
+point. Blanks, tabs and carriage returns separate columns; a line whose first other character is
+``;`` is a comment.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+COLUMNS = 18
+
+WELL_FORMED = 0
+TOO_FEW = 1
+TOO_MANY = 2
+NOT_A_NUMBER = 3
+NOT_AN_INTEGER = 4
+TOO_LARGE = 5
+TOO_LOW = 6
+
+INEXACT = 127
+"""In place of the number of decimals: the digits do not fit, the value is the place of the text."""
+
+_NEWLINE, _SEMICOLON, _MINUS, _POINT, _ZERO, _NINE = 10, 59, 45, 46, 48, 57
+_LARGEST = np.iinfo(np.int64).max
+_EXACT = 2**53
+_EXACT_PLACES = 22
+
+
+@njit(cache=True)
+def count_lines(data):
+    """Return the number of lines, empty ones and comments included."""
+    lines = 1
+    for at in range(len(data)):
+        if data[at] == _NEWLINE:
+            lines += 1
+    return lines
+
+
+@njit(cache=True)
+def _is_blank(character):
+    return character == 32 or character == 9 or character == 13
+
+
+@njit(cache=True)
+def _skip_blanks(data, at):
+    while at < len(data) and _is_blank(data[at]):
+        at += 1
+    return at
+
+
+@njit(cache=True)
+def _skip_line(data, at):
+    while at < len(data) and data[at] != _NEWLINE:
+        at += 1
+    return at
+
+
+@njit(cache=True)
+def _number(data, at, with_decimals, lowest):
+    """Read the number at `at`; return (verdict, where it ends, digits as one integer, decimals).
+
+    Digits divided by ``10**decimals`` is the number, correctly rounded: both are exact in float64.
+    """
+    start = at
+    negative = data[at] == _MINUS
+    if negative:
+        at += 1
+    value = whole = np.int64(0)
+    decimals = -1
+    any_digit = fraction = False
+    exact = True
+    while at < len(data):
+        digit = np.int64(data[at]) - _ZERO
+        if 0 <= digit <= 9:
+            any_digit = True
+            if decimals < 0:
+                if value > (_LARGEST - digit) // 10:
+                    return TOO_LARGE, at, value, decimals
+                value = whole = 10 * value + digit
+            else:
+                fraction = fraction or digit > 0
+                if value <= (_EXACT - digit) // 10 and decimals < _EXACT_PLACES:
+                    value = 10 * value + digit
+                    decimals += 1
+                else:
+                    exact = False
+        elif data[at] == _POINT and decimals < 0:
+            if not with_decimals:
+                return NOT_AN_INTEGER, at, value, decimals
+            decimals = 0
+            exact = value <= _EXACT
+        else:
+            break
+        at += 1
+    if not any_digit or (at < len(data) and not (_is_blank(data[at]) or data[at] == _NEWLINE)):
+        return NOT_A_NUMBER, at, value, decimals
+    if negative and lowest >= -1 and (fraction or whole > -lowest):
+        return TOO_LOW, at, value, decimals
+    if not exact:
+        return WELL_FORMED, at, np.int64(start), INEXACT
+    return WELL_FORMED, at, -value if negative else value, decimals
+
+
+@njit(cache=True)
+def parse(data, with_decimals, lowest, values, decimals):
+    """Parse the job lines of an SWF text.
+
+    Parameters
+    ----------
+    data : uint8 array
+        The text.
+    with_decimals : bool array, shape (18,)
+        Where a decimal point is allowed.
+    lowest : int64 array, shape (18,)
+        The lowest number allowed: 0, or -1 (then nothing between -1 and 0); below that, any.
+    values : int64 array, shape (18, capacity)
+        Set to the digits of each number, without their decimal point.
+    decimals : int8 array, shape (18, capacity)
+        Set to the number of digits after the decimal point, -1 without a point, or `INEXACT`.
+
+    Returns
+    -------
+    rows : int
+        Job lines read.
+    comments_between : int
+        Comment lines after the first job line.
+    verdict : int
+        `WELL_FORMED`, or what is wrong.
+    line, line_start, column : int
+        Where: the line from 1, the place where it starts, and the column from 0.
+    """
+    at = rows = comments_between = 0
+    line = 1
+    while at < len(data):
+        line_start = at
+        column = 0
+        at = _skip_blanks(data, at)
+        if at < len(data) and data[at] == _SEMICOLON:
+            if rows > 0:
+                comments_between += 1
+            at = _skip_line(data, at)
+        while at < len(data) and data[at] != _NEWLINE:
+            if column == COLUMNS:
+                return rows, comments_between, TOO_MANY, line, line_start, column
+            verdict, at, values[column, rows], decimals[column, rows] = _number(
+                data, at, with_decimals[column], lowest[column]
+            )
+            if verdict != WELL_FORMED:
+                return rows, comments_between, verdict, line, line_start, column
+            at = _skip_blanks(data, at)
+            column += 1
+        if column == COLUMNS:
+            rows += 1
+        elif column > 0:
+            return rows, comments_between, TOO_FEW, line, line_start, column
+        at += 1
+        line += 1
+    return rows, comments_between, WELL_FORMED, line, at, 0

@@ -1,0 +1,84 @@
+"""Trace files as bytes: plain or gzipped, read whole, written under a temporary name."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import zlib
+from pathlib import Path
+
+from optsched.errors import InputError
+
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+def read_bytes(path: str | Path) -> tuple[bytes, str]:
+    """Return what a file holds, decompressed, and the SHA-256 of the file as it is on disk.
+
+    Gzip is recognised by its first two bytes, whatever the name of the file.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or is a truncated or damaged gzip file.
+    """
+    try:
+        stored = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(error.strerror or str(error), file=path) from None
+    return _decompressed(stored, path), hashlib.sha256(stored).hexdigest()
+
+
+def read_head(path: str | Path, size: int = 4096) -> bytes:
+    """Return about the first `size` bytes of what a file holds, decompressed.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or is a damaged gzip file.
+    """
+    try:
+        with Path(path).open("rb") as stream:
+            stored = stream.read(size)
+    except OSError as error:
+        raise InputError(error.strerror or str(error), file=path) from None
+    if not stored.startswith(GZIP_MAGIC):
+        return stored
+    try:
+        return zlib.decompressobj(wbits=31).decompress(stored, size)
+    except zlib.error as error:
+        raise InputError(f"the gzip data are damaged: {error}", file=path) from None
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Write a file under a temporary name, then rename it; gzipped if its name ends in ``.gz``.
+
+    The same data always give the same file: no time stamp is stored.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    path = Path(path)
+    if path.suffix == ".gz":
+        data = gzip.compress(data, compresslevel=6, mtime=0)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise InputError(error.strerror or str(error), file=path) from None
+
+
+def _decompressed(stored: bytes, path: str | Path) -> bytes:
+    if not stored.startswith(GZIP_MAGIC):
+        return stored
+    try:
+        return gzip.decompress(stored)
+    except EOFError:
+        raise InputError("the gzip file ends before its end", file=path) from None
+    except (zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"the gzip data are damaged: {error}", file=path) from None

@@ -1,0 +1,86 @@
+"""What the head of a trace file says about the machine and the log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_FACT = re.compile(r"\s*([A-Z]\w*):(?:\s+(.*))?$")
+_NUMBER = re.compile(r"-?\d+(?=$|[\s;(])")
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The lines of a header, in order; keys may repeat.
+
+    Parameters
+    ----------
+    lines : tuple of (str, str)
+        Key and value of each line. A line without a key (the second line of a long value, a table,
+        an empty line) has the key ``""`` and its whole text as value.
+    """
+
+    lines: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def from_comments(cls, comments: Iterable[str]) -> Header:
+        """Build a header from the text of comment lines, without the sign that marks them.
+
+        ``MaxProcs: 1152`` is a line with a key; a key is one word that starts with a capital.
+        """
+        lines = []
+        for comment in comments:
+            fact = _FACT.match(comment)
+            if fact:
+                lines.append((fact[1], (fact[2] or "").strip()))
+            else:
+                lines.append(("", comment.rstrip()))
+        return cls(tuple(lines))
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """Key and whole value of each fact; the lines that continue a value are joined to it."""
+        facts: list[tuple[str, str]] = []
+        continues = False
+        for key, value in self.lines:
+            if key:
+                facts.append((key, value))
+                continues = True
+            elif continues and value.strip():
+                key, begun = facts[-1]
+                facts[-1] = (key, f"{begun} {value.strip()}".lstrip())
+            else:
+                continues = False
+        return facts
+
+    def values(self, key: str) -> list[str]:
+        """Return the values of every fact with that key; case does not matter."""
+        return [value for name, value in self.facts if name.lower() == key.lower()]
+
+    def number(self, key: str) -> int | None:
+        """Return the integer that the value of `key` begins with, None if there is none.
+
+        ``338 (batch partition; 512 total)`` gives 338, ``N/A`` and ``1,024`` give None. Of
+        repeated keys the first with a number counts.
+        """
+        for value in self.values(key):
+            number = _NUMBER.match(value)
+            if number:
+                return int(number[0])
+        return None
+
+    @property
+    def max_procs(self) -> int | None:
+        """Processors of the machine, as ``MaxProcs`` states them."""
+        return self.number("MaxProcs")
+
+    @property
+    def max_nodes(self) -> int | None:
+        """Nodes of the machine, as ``MaxNodes`` states them."""
+        return self.number("MaxNodes")
+
+    @property
+    def unix_start_time(self) -> int | None:
+        """Unix time of submit time 0, as ``UnixStartTime`` states it."""
+        return self.number("UnixStartTime")

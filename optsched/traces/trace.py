@@ -1,0 +1,227 @@
+"""The workload: a table of jobs."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError
+from optsched.traces.header import Header
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from optsched.traces.cleaning import CleaningReport
+
+TIMES = (
+    "submit",
+    "runtime",
+    "requested_time",
+    "stated_time",
+    "wait",
+    "average_cpu_time",
+    "think_time",
+)
+AMOUNTS = ("memory", "requested_memory")
+COLUMNS = (
+    "job_id",
+    "submit",
+    "runtime",
+    "requested_time",
+    "processors",
+    "stated_time",
+    "requested_processors",
+    "wait",
+    "average_cpu_time",
+    "memory",
+    "requested_memory",
+    "status",
+    "user",
+    "group",
+    "executable",
+    "queue",
+    "partition",
+    "preceding_job",
+    "think_time",
+)
+"""The columns of a trace, in the order of `Trace.frame`."""
+
+UNKNOWN = -1
+"""Stands for a value that a trace does not state, in every column."""
+
+SECONDS_PER_DAY = 86_400
+
+
+def _left_out() -> NDArray[Any]:
+    return np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace:
+    """A workload: one row per job, columns as read-only arrays of shape (jobs,).
+
+    -1 stands for "not known" in every column; a column that is left out is not known as a whole.
+    Times are in seconds, int64 or, where the file has decimals, float64; other columns are int64.
+    A trace that was cleaned has no unknown submit time, run time, requested time or processors.
+
+    Parameters
+    ----------
+    job_id : array
+        The trace's own number of the job.
+    submit : array
+        Submit time, in the trace's own origin.
+    runtime : array
+        Run time.
+    requested_time : array
+        Requested run time (walltime limit); in a cleaned trace at least the run time.
+    processors : array
+        Processors; in a raw trace those allocated, in a cleaned one those that count.
+    stated_time : array, optional
+        The requested time that the file states; cleaning leaves it alone. As `requested_time` by
+        default.
+    requested_processors, wait, average_cpu_time, status, user, group, executable, queue, \
+partition, preceding_job, think_time : array, optional
+        The further columns of the Standard Workload Format.
+    memory, requested_memory : array, optional
+        Used and requested memory per processor, in KB; int64 or float64.
+    name : str
+        Name of the trace.
+    path : pathlib.Path, optional
+        The file it was read from.
+    sha256 : str, optional
+        SHA-256 of that file as it is on disk.
+    header : Header
+        What the head of the file says.
+    oddities : mapping
+        What the reader found odd, and in how many jobs or lines.
+    label : array of str, optional
+        The file's own names of jobs, where they are not numbers.
+    cleaning : CleaningReport, optional
+        What cleaning did; None for a raw trace.
+
+    Raises
+    ------
+    InputError
+        If columns differ in length or hold something else than finite numbers (integers where
+        integers are due).
+    """
+
+    job_id: NDArray[np.int64]
+    submit: NDArray[Any]
+    runtime: NDArray[Any]
+    requested_time: NDArray[Any]
+    processors: NDArray[np.int64]
+    stated_time: NDArray[Any] = field(default_factory=_left_out)
+    requested_processors: NDArray[np.int64] = field(default_factory=_left_out)
+    wait: NDArray[Any] = field(default_factory=_left_out)
+    average_cpu_time: NDArray[Any] = field(default_factory=_left_out)
+    memory: NDArray[Any] = field(default_factory=_left_out)
+    requested_memory: NDArray[Any] = field(default_factory=_left_out)
+    status: NDArray[np.int64] = field(default_factory=_left_out)
+    user: NDArray[np.int64] = field(default_factory=_left_out)
+    group: NDArray[np.int64] = field(default_factory=_left_out)
+    executable: NDArray[np.int64] = field(default_factory=_left_out)
+    queue: NDArray[np.int64] = field(default_factory=_left_out)
+    partition: NDArray[np.int64] = field(default_factory=_left_out)
+    preceding_job: NDArray[np.int64] = field(default_factory=_left_out)
+    think_time: NDArray[Any] = field(default_factory=_left_out)
+    name: str = "trace"
+    path: Path | None = None
+    sha256: str | None = None
+    header: Header = field(default_factory=Header)
+    oddities: Mapping[str, int] = field(default_factory=dict)
+    label: NDArray[np.str_] | None = None
+    cleaning: CleaningReport | None = None
+
+    def __post_init__(self) -> None:
+        jobs = len(self.job_id)
+        unknown = np.broadcast_to(np.int64(UNKNOWN), jobs)
+        for name in COLUMNS:
+            column = np.asarray(getattr(self, name))
+            if column.shape == (0,):
+                column = self.requested_time if name == "stated_time" else unknown
+            object.__setattr__(self, name, _checked(name, column, jobs))
+        if self.label is not None and len(self.label) != jobs:
+            raise InputError(f"{len(self.label)} values for {jobs} jobs", field="label")
+
+    def __len__(self) -> int:
+        return len(self.job_id)
+
+    def __repr__(self) -> str:
+        state = "raw" if self.cleaning is None else "cleaned"
+        return f"<Trace {self.name}: {len(self)} jobs, {state}>"
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per job, with the columns of `COLUMNS`, and `label` where there is one."""
+        import pandas as pd
+
+        columns = {name: getattr(self, name) for name in COLUMNS}
+        if self.label is not None:
+            columns["label"] = self.label
+        return pd.DataFrame(columns)
+
+    def select(self, rows: slice | NDArray[Any]) -> Trace:
+        """Return the trace of some rows, in the order given.
+
+        Parameters
+        ----------
+        rows : slice or array
+            A slice, an array of row numbers from 0, or an array of booleans.
+        """
+        columns = {name: getattr(self, name)[rows] for name in COLUMNS}
+        label = None if self.label is None else self.label[rows]
+        return replace(self, **columns, label=label)
+
+    def jobs(self, first: int = 1, last: int | None = None) -> Trace:
+        """Return the jobs from the `first` to the `last`, counted in order from 1, both included.
+
+        Raises
+        ------
+        InputError
+            Unless ``1 <= first <= last <= jobs``.
+        """
+        last = len(self) if last is None else last
+        if not 1 <= first <= last <= len(self):
+            raise InputError(
+                f"jobs {first}:{last}; expected FROM:TO with 1 <= FROM <= TO <= {len(self)}",
+                file=self.path,
+            )
+        return self.select(slice(first - 1, last))
+
+    def _repr_html_(self) -> str:
+        rows = [("trace", self.name), ("jobs", f"{len(self):,}")]
+        if len(self):
+            days = float(self.submit.max() - self.submit.min()) / SECONDS_PER_DAY
+            rows.append(("days", f"{days:.1f}"))
+            rows.append(("processors", f"{self.processors.min():,} to {self.processors.max():,}"))
+        if self.header.max_procs is not None:
+            rows.append(("machine", f"{self.header.max_procs:,} processors"))
+        rows.append(("cleaned", "no" if self.cleaning is None else "yes"))
+        cells = "".join(
+            f"<tr><th>{label}</th><td>{html.escape(text)}</td></tr>" for label, text in rows
+        )
+        return f"<table>{cells}</table>"
+
+
+def _checked(name: str, column: NDArray[Any], jobs: int) -> NDArray[Any]:
+    if column.shape != (jobs,):
+        raise InputError(f"shape {column.shape}; expected ({jobs},), one per job", field=name)
+    if column.dtype.kind == "f" and name in (*TIMES, *AMOUNTS):
+        if not np.isfinite(column).all():
+            raise InputError("not all numbers are finite", field=name)
+        column = column.astype(np.float64, copy=False)
+    elif column.dtype.kind in "iu":
+        column = column.astype(np.int64, copy=False)
+    else:
+        expected = "numbers" if name in (*TIMES, *AMOUNTS) else "integers"
+        raise InputError(f"type {column.dtype}; expected {expected}", field=name)
+    column = column.view()
+    column.flags.writeable = False
+    return column
