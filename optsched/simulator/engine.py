@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from optsched.policies.policy import Policy
     from optsched.simulator.invariants import InvariantChecker
     from optsched.simulator.journal import Journal
-    from optsched.simulator.posing import Posing
+    from optsched.simulator.posing import NothingPosed, Posing
     from optsched.traces.trace import Trace
 
 
@@ -44,6 +44,9 @@ class State(StrEnum):
 
 
 NEVER = math.inf
+
+PROGRESS_EVERY = 1000
+"""Decisions between two calls of the progress callback."""
 
 KILL_TOLERANCE = 1e-6
 """Seconds by which a job may outlive its limit: rounding of times, not run time."""
@@ -74,6 +77,9 @@ class Engine:
         Keeps every event and action.
     checker : InvariantChecker, optional
         Checks the state after every event.
+    progress : callable, optional
+        Called every `PROGRESS_EVERY` decisions and at the end with the number of jobs that have
+        left the queue and the simulated time.
 
     Attributes
     ----------
@@ -92,11 +98,12 @@ class Engine:
         trace: Trace,
         machine: Machine,
         policy: Policy,
-        posing: Posing,
+        posing: Posing | NothingPosed,
         execution: ExecutionModel | None = None,
         order: EventOrder = EventOrder.BATCHED,
         journal: Journal | None = None,
         checker: InvariantChecker | None = None,
+        progress: Callable[[int, float], None] | None = None,
     ) -> None:
         self.policy = policy
         self.posing = posing
@@ -104,8 +111,10 @@ class Engine:
         self.order = order
         self.journal = journal
         self.checker = checker
+        self.progress = progress
         self.system = System(
             machine,
+            job_id=trace.job_id.tolist(),
             submit=trace.submit.tolist(),
             processors=trace.processors.tolist(),
             requested_time=trace.requested_time.tolist(),
@@ -153,8 +162,7 @@ class Engine:
                 self._decide()
             if self.checker is not None:
                 self.checker.check(self)
-        for job in system.queue:
-            self.state[job] = State.WAITING
+        self._report_progress()
 
     def set_speed(self, job: int, speed: float) -> None:
         """Let a running job go on at another speed; what it did so far counts."""
@@ -207,8 +215,14 @@ class Engine:
             at = math.ceil(at / interval) * interval
         self._due = min(self._due, at)
 
+    def _report_progress(self) -> None:
+        if self.progress is not None:
+            self.progress(self._next - len(self.system.queue), self.system.now)
+
     def _decide(self) -> None:
         system, posing = self.system, self.posing
+        if self.decisions % PROGRESS_EVERY == 0:
+            self._report_progress()
         self._due = NEVER
         self.decisions += 1
         posing.begin_decision(system.now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,8 @@ class Posing:
 
     Attributes
     ----------
+    config : dict
+        Solver, budget and fallback, for the record.
     charged : float
         Simulated seconds that the present decision has cost so far.
     rows : list of tuple
@@ -99,6 +102,14 @@ class Posing:
         self.capture = capture
         self.capture_every = capture_every
         self.origin = dict(origin or {}) | {"solver": solver}
+        self.config = {
+            "solver": solver,
+            "solver_version": self.solver.installed_version(),
+            "solver_options": dict(profile.options),
+            "budget": asdict(self.budget),
+            "fallback": fallback,
+            "charge_decisions": charge,
+        }
         self.charged = 0.0
         self.rows: list[tuple[Any, ...]] = []
         self.fallbacks = 0
@@ -187,6 +198,7 @@ class NothingPosed:
     solver_seconds = 0.0
 
     def __init__(self) -> None:
+        self.config: dict[str, Any] = {}
         self.failures: list[str] = []
 
     def begin_decision(self, now: float) -> None:

@@ -65,6 +65,8 @@ class System:
         The running jobs.
     submitted, ended : list of int
         The jobs that were submitted and that ended since the last decision, in order.
+    job_id : list of int
+        The trace's own number of each job, for people.
     submit : list of float
         Submission time of each job of the trace, in seconds.
     processors : list of int
@@ -78,6 +80,7 @@ class System:
 
     __slots__ = (
         "ended",
+        "job_id",
         "machine",
         "now",
         "pose",
@@ -92,6 +95,7 @@ class System:
     def __init__(
         self,
         machine: Machine,
+        job_id: list[int],
         submit: list[float],
         processors: list[int],
         requested_time: list[float],
@@ -103,6 +107,7 @@ class System:
         self.running = RunningJobs()
         self.submitted: list[int] = []
         self.ended: list[int] = []
+        self.job_id = job_id
         self.submit = submit
         self.processors = processors
         self.requested_time = requested_time

@@ -1,0 +1,182 @@
+"""A problem's program as the model of other software: OR-Tools CP-SAT, HiGHS, LP and MPS files."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError
+from optsched.models.problem import Problem
+from optsched.models.program import UNBOUNDED, Program
+
+FORMATS = {".lp": "lp", ".mps": "mps", ".pb.txt": "cp-sat", ".pbtxt": "cp-sat"}
+"""Format of an export by the end of its file's name."""
+
+LARGEST = 10**15
+"""LP and MPS files hold numbers below this one to the last digit."""
+
+PORTABLE_NAME = re.compile(r"(?![eE](\d|$))[A-Za-z_][A-Za-z0-9_.]{0,99}")
+"""Names that every LP reader takes; ``e`` with a digit behind may be read as part of a number."""
+
+
+def highs_model(program: Program) -> Any:
+    """Return the program as a silent ``highspy.Highs``, passed in whole arrays.
+
+    Raises
+    ------
+    ValueError
+        If HiGHS does not accept the program, a column twice in one row for instance.
+    """
+    import highspy
+
+    highs = highspy.Highs()
+    highs.silent()
+    passed = highs.passModel(
+        program.num_variables,
+        program.num_rows,
+        len(program.values),
+        int(highspy.MatrixFormat.kRowwise),
+        int(highspy.ObjSense.kMaximize if program.sense == "max" else highspy.ObjSense.kMinimize),
+        float(program.offset),
+        program.objective.astype(float),
+        _with_infinities(program.lower),
+        _with_infinities(program.upper),
+        _with_infinities(program.row_lower),
+        _with_infinities(program.row_upper),
+        program.row_start.astype(np.int32),
+        program.columns.astype(np.int32),
+        program.values.astype(float),
+        np.ones(program.num_variables, dtype=np.int32),
+    )
+    if passed == highspy.HighsStatus.kError:
+        raise ValueError("HiGHS does not accept the program")
+    return highs
+
+
+def cp_sat_model(program: Program, *, names: bool = False) -> Any:
+    """Return the program as a ``cp_model.CpModel``, with names of variables and rows if asked."""
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    proto = model.proto
+    add_variable, add_row = proto.variables.add, proto.constraints.add
+    for bounds in zip(program.lower.tolist(), program.upper.tolist()):
+        add_variable().domain.extend(bounds)
+    columns, values, start = (
+        array.tolist() for array in (program.columns, program.values, program.row_start)
+    )
+    bounds_of_rows = zip(program.row_lower.tolist(), program.row_upper.tolist())
+    for first, end, bounds in zip(start, start[1:], bounds_of_rows):
+        row = add_row().linear
+        row.vars.extend(columns[first:end])
+        row.coeffs.extend(values[first:end])
+        row.domain.extend(bounds)
+    # the proto minimises scaling_factor * (coeffs @ vars + offset)
+    sign = -1 if program.sense == "max" else 1
+    objective = proto.objective
+    objective.vars.extend(range(program.num_variables))
+    objective.coeffs.extend((sign * program.objective).tolist())
+    objective.offset = float(sign * program.offset)
+    objective.scaling_factor = float(sign)
+    if names:
+        for number, variable in enumerate(proto.variables):
+            variable.name = program.variable_name(number)
+        for number, constraint in enumerate(proto.constraints):
+            constraint.name = program.row_name(number)
+    return model
+
+
+def export(problem: Problem[Any], path: str | Path, format: str | None = None) -> None:  # noqa: A002
+    """Write the problem's program for other software, with the names of variables and rows.
+
+    Parameters
+    ----------
+    problem : Problem
+        The decision.
+    path : path
+        The file; written under a temporary name and renamed.
+    format : {"lp", "mps", "cp-sat"}, optional
+        CPLEX LP, free MPS or the text form of CP-SAT's ``CpModelProto``; if left out, told by the
+        end of the file's name: ``.lp``, ``.mps``, ``.pb.txt`` or ``.pbtxt``.
+
+    Raises
+    ------
+    InputError
+        If the format is not known, the file cannot be written, or the program does not go into
+        the format: a number too long for LP and MPS, or a name that they cannot hold.
+
+    Notes
+    -----
+    LP and MPS files are written by HiGHS, which keeps 15 digits; the writer of OR-Tools keeps six,
+    so that 1,234,567 becomes 1,234,570.
+    """
+    path = Path(path)
+    if format is None:
+        format = next((FORMATS[end] for end in FORMATS if path.name.endswith(end)), None)  # noqa: A001
+    if format not in FORMATS.values():
+        known = "lp, mps or cp-sat; or a file that ends in " + ", ".join(FORMATS)
+        raise InputError(f"unknown export format; expected {known}", file=path)
+    program = problem.formulate()
+    end = "txt" if format == "cp-sat" else format
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{end}")
+    try:
+        temporary.touch()
+        if format == "cp-sat":
+            written = cp_sat_model(program, names=True).export_to_file(str(temporary))
+        else:
+            written = _write_with_highs(program, temporary)
+        if not written:
+            raise InputError(f"the {format} writer refused the program", file=path)
+        temporary.replace(path)
+    except OSError as error:
+        raise InputError(error.strerror or str(error), file=path) from None
+    except InputError as error:
+        raise error.within(path) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write_with_highs(program: Program, path: Path) -> bool:
+    import highspy
+
+    numbers = np.concatenate(
+        [
+            array[np.abs(array) != UNBOUNDED]
+            for array in (
+                program.objective,
+                program.values,
+                program.lower,
+                program.upper,
+                program.row_lower,
+                program.row_upper,
+                np.array([program.offset]),
+            )
+        ]
+    )
+    if np.abs(numbers).max(initial=0) >= LARGEST:
+        raise InputError("a number of 16 digits or more does not fit; export as cp-sat instead")
+    columns = [program.variable_name(number) for number in range(program.num_variables)]
+    rows = [program.row_name(number) for number in range(program.num_rows)]
+    for name in (*columns, *rows):
+        if not PORTABLE_NAME.fullmatch(name):
+            raise InputError(f"{name!r} cannot be the name of a variable or row")
+    if len(set(columns)) < len(columns) or len(set(rows)) < len(rows):
+        raise InputError("two variables or two rows have the same name")
+    highs = highs_model(program)
+    for number, name in enumerate(columns):
+        highs.passColName(number, name)
+    for number, name in enumerate(rows):
+        highs.passRowName(number, name)
+    return bool(highs.writeModel(str(path)) != highspy.HighsStatus.kError)
+
+
+def _with_infinities(bounds: NDArray[np.int64]) -> NDArray[np.float64]:
+    real = bounds.astype(float)
+    real[bounds == UNBOUNDED] = np.inf
+    real[bounds == -UNBOUNDED] = -np.inf
+    return real

@@ -1,0 +1,198 @@
+"""Priority orders: the queue sorted by a score, with or without EASY backfilling."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.policies.policy import Policy
+from optsched.policies.reservation import backfill, reserve
+from optsched.registry import policies
+from optsched.simulator.actions import Action, Start
+from optsched.simulator.system import System
+
+Scores = NDArray[np.float64]
+SERIAL = 1e-9
+"""Stands for the logarithm of one processor, which is 0 and cannot divide."""
+
+
+@dataclass
+class PriorityOrder(Policy):
+    """Starts the waiting job of the lowest score, then the next; ties by submission.
+
+    Parameters
+    ----------
+    backfill : {"none", "easy"}
+        With ``easy`` the first job that does not fit has a reservation, and the jobs behind it may
+        start if they do not delay it.
+    """
+
+    backfill: Literal["none", "easy"] = "none"
+
+    def begin(self, system: System) -> None:
+        """Keep the requests of all jobs as arrays."""
+        self._processors = np.array(system.processors, dtype=np.float64)
+        self._requested = np.array(system.requested_time, dtype=np.float64)
+        self._submit = np.array(system.submit, dtype=np.float64)
+
+    def decide(self, system: System) -> Iterable[Action]:
+        """Sort the queue, start jobs while they fit, backfill behind the first that does not."""
+        if not system.queue or not system.machine.free:
+            return
+        jobs = np.array(system.queue[:], dtype=np.int64)
+        processors, requested = self._processors[jobs], self._requested[jobs]
+        scores = self.scores(processors, requested, self._submit[jobs], system)
+        ordered = jobs[np.argsort(scores, kind="stable")].tolist()
+        for position, job in enumerate(ordered):
+            if system.processors[job] > system.machine.free:
+                break
+            yield Start(job)
+        else:
+            return
+        if self.backfill == "easy":
+            yield from backfill(system, ordered[position + 1 :], reserve(system, job))
+
+    @abstractmethod
+    def scores(
+        self, processors: Scores, requested: Scores, submit: Scores, system: System
+    ) -> Scores:
+        """Return the score of each waiting job, the lowest to start first.
+
+        Parameters
+        ----------
+        processors, requested, submit : float64 array, shape (jobs,)
+            Processors, requested time and submission time (seconds) of the waiting jobs.
+        system : System
+            The state.
+        """
+
+
+@policies.register("sjf")
+@dataclass
+class SJF(PriorityOrder):
+    """Shortest job first, by requested time."""
+
+    def scores(
+        self, processors: Scores, requested: Scores, submit: Scores, system: System
+    ) -> Scores:
+        """Return ``r``."""
+        return requested
+
+
+@policies.register("saf")
+@dataclass
+class SAF(PriorityOrder):
+    """Smallest area first: requested time times processors."""
+
+    def scores(
+        self, processors: Scores, requested: Scores, submit: Scores, system: System
+    ) -> Scores:
+        """Return ``r n``."""
+        return requested * processors
+
+
+@policies.register("wfp3")
+@dataclass
+class WFP3(PriorityOrder):
+    """WFP3: old jobs first, short and large ones sooner.
+
+    References
+    ----------
+    W. Tang, Z. Lan, N. Desai, D. Buettner, "Fault-aware, utility-based job scheduling on Blue
+    Gene/P systems", IEEE Cluster 2009.
+    """
+
+    def scores(
+        self, processors: Scores, requested: Scores, submit: Scores, system: System
+    ) -> Scores:
+        """Return ``-(w / r)^3 n`` for a waiting time w."""
+        return -(((system.now - submit) / requested) ** 3) * processors
+
+
+@policies.register("unicef")
+@dataclass
+class UNICEF(PriorityOrder):
+    """UNICEF: quick turnaround for small and short jobs; serial jobs come first.
+
+    References
+    ----------
+    W. Tang, Z. Lan, N. Desai, D. Buettner, "Fault-aware, utility-based job scheduling on Blue
+    Gene/P systems", IEEE Cluster 2009.
+    """
+
+    def scores(
+        self, processors: Scores, requested: Scores, submit: Scores, system: System
+    ) -> Scores:
+        """Return ``-w / (log2(n) r)`` for a waiting time w."""
+        return -(system.now - submit) / (np.maximum(np.log2(processors), SERIAL) * requested)
+
+
+class _Regression(PriorityOrder):
+    """A non-linear function that was fitted to simulated queues.
+
+    The submission time counts from the first job of the trace, and as 1 s at least.
+
+    References
+    ----------
+    D. Carastan-Santos, R. Y. de Camargo, "Obtaining dynamic scheduling policies with simulation
+    and machine learning", SC 2017, table 3.
+    """
+
+    def begin(self, system: System) -> None:
+        """Keep the requests of all jobs, and the logarithm of their submission times."""
+        super().begin(system)
+        since_first = self._submit - (self._submit[0] if len(self._submit) else 0.0)
+        self._submit = np.log10(np.maximum(since_first, 1.0))
+
+
+@policies.register("f1")
+@dataclass
+class F1(_Regression):
+    """F1 of Carastan-Santos and de Camargo (2017)."""
+
+    def scores(
+        self, processors: Scores, requested: Scores, submit: Scores, system: System
+    ) -> Scores:
+        """Return ``log10(r) n + 870 log10(s)``."""
+        return np.log10(requested) * processors + 870 * submit
+
+
+@policies.register("f2")
+@dataclass
+class F2(_Regression):
+    """F2 of Carastan-Santos and de Camargo (2017)."""
+
+    def scores(
+        self, processors: Scores, requested: Scores, submit: Scores, system: System
+    ) -> Scores:
+        """Return ``sqrt(r) n + 25600 log10(s)``."""
+        return np.sqrt(requested) * processors + 25_600 * submit
+
+
+@policies.register("f3")
+@dataclass
+class F3(_Regression):
+    """F3 of Carastan-Santos and de Camargo (2017)."""
+
+    def scores(
+        self, processors: Scores, requested: Scores, submit: Scores, system: System
+    ) -> Scores:
+        """Return ``r n + 6860000 log10(s)``."""
+        return requested * processors + 6_860_000 * submit
+
+
+@policies.register("f4")
+@dataclass
+class F4(_Regression):
+    """F4 of Carastan-Santos and de Camargo (2017)."""
+
+    def scores(
+        self, processors: Scores, requested: Scores, submit: Scores, system: System
+    ) -> Scores:
+        """Return ``r sqrt(n) + 530000 log10(s)``."""
+        return requested * np.sqrt(processors) + 530_000 * submit

@@ -1,0 +1,76 @@
+"""Window-based locality-aware scheduling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from optsched.machines.nodes import Nodes
+from optsched.models.window_mkp import NOT_PLACED, WindowMKP
+from optsched.policies.policy import Policy
+from optsched.registry import policies
+from optsched.simulator.actions import Action, Start
+from optsched.simulator.system import System
+
+
+@policies.register("window")
+@dataclass
+class Window(Policy):
+    """The first jobs of the queue are put into contiguous slots, all in one decision.
+
+    Jobs that no slot can hold are kept back, equation (7); slots that can hold no job are left
+    out, equation (8), and of more slots than jobs the smallest ones. The rest is a 0-1 multiple
+    knapsack problem, which the chosen solver answers. Inside a slot the jobs stand in the order of
+    the queue, from the slot's low end.
+
+    Parameters
+    ----------
+    window : int
+        How many jobs from the head of the queue are decided on together.
+    interval : float
+        Seconds between two decisions.
+
+    References
+    ----------
+    X. Yang, Z. Zhou, W. Tang, X. Zheng, J. Wang, Z. Lan, "Balancing job performance with system
+    performance via locality-aware scheduling on torus-connected systems", IEEE Cluster 2014.
+    """
+
+    window: int = 5
+    interval: float = 30.0
+
+    model: ClassVar[str] = "window-mkp"
+    solver: ClassVar[str] = "branch-and-bound"
+    fallback: ClassVar[str] = "greedy"
+
+    def decide(self, system: System) -> Iterable[Action]:
+        """Pose the window and the slots as a knapsack problem, and start the jobs it places."""
+        machine, processors = system.machine, system.processors
+        assert isinstance(machine, Nodes)
+        if not system.queue or not machine.free:
+            return
+        starts, stops = machine.slots.starts, machine.slots.stops
+        lengths = [stop - start for start, stop in zip(starts, stops)]
+        largest = max(lengths)
+        jobs = [job for job in system.queue[: self.window] if processors[job] <= largest]
+        if not jobs:
+            return
+        weights = [processors[job] for job in jobs]
+        smallest = min(weights)
+        useful = [slot for slot, length in enumerate(lengths) if length >= smallest]
+        if len(useful) > len(jobs):
+            by_length = sorted(useful, key=lengths.__getitem__, reverse=True)
+            useful = sorted(by_length[: len(jobs)])
+        first_free = [starts[slot] for slot in useful]
+        problem = WindowMKP(
+            weights,
+            [lengths[slot] for slot in useful],
+            jobs=[system.job_id[job] for job in jobs],
+            slots=first_free.copy(),
+        )
+        for job, weight, slot in zip(jobs, weights, system.pose(problem)):
+            if slot != NOT_PLACED:
+                start = first_free[slot]
+                first_free[slot] = start + weight
+                yield Start(job, ((start, start + weight),))

@@ -1,0 +1,93 @@
+"""Settings: the fields of a policy or solver, given as text or values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, fields
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from optsched.errors import InputError, UnknownNameError
+
+T = TypeVar("T")
+
+TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+def settings_of(cls: type[Any]) -> list[Field[Any]]:
+    """Return the settings of a dataclass, in order."""
+    return [field for field in fields(cls) if field.init]
+
+
+def configure(cls: type[T], settings: Mapping[str, Any], noun: str) -> T:
+    """Build a dataclass from settings; text is read as the type of its field.
+
+    Parameters
+    ----------
+    cls : type
+        A dataclass whose fields are int, float, bool, str or a Literal of strings.
+    settings : mapping
+        Values by name, as they are or as text.
+    noun : str
+        What the settings are of, for messages: ``policy 'window'`` for instance.
+
+    Raises
+    ------
+    InputError
+        If a name is not known or a value is not of the field's type.
+    """
+    types = get_type_hints(cls)
+    known = [field.name for field in settings_of(cls)]
+    values = {}
+    for name, value in settings.items():
+        if name not in known:
+            raise UnknownNameError(f"setting of {noun}", name, known)
+        values[name] = _read(value, types[name], f"{name} of {noun}")
+    return cls(**values)
+
+
+def read_settings(assignments: Sequence[str]) -> dict[str, str]:
+    """Return ``KEY=VALUE`` texts as a dictionary.
+
+    Raises
+    ------
+    InputError
+        If one has no equals sign, or a key comes twice.
+    """
+    settings: dict[str, str] = {}
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InputError(f"setting {text!r}; expected KEY=VALUE")
+        if name in settings:
+            raise InputError(f"setting {name!r} is given twice")
+        settings[name] = value
+    return settings
+
+
+def _read(value: Any, wanted: Any, place: str) -> Any:
+    if get_origin(wanted) is Literal:
+        if value not in get_args(wanted):
+            choices = ", ".join(get_args(wanted))
+            raise InputError(f"{place}: {value!r}; expected one of {choices}")
+        return value
+    if wanted is bool:
+        if isinstance(value, bool):
+            return value
+        if str(value).lower() in TRUTH:
+            return TRUTH[str(value).lower()]
+        raise InputError(f"{place}: {value!r}; expected yes or no")
+    if wanted in (int, float) and not isinstance(value, bool):
+        try:
+            return wanted(value) if isinstance(value, str) or wanted is float else _whole(value)
+        except (TypeError, ValueError):
+            pass
+    if wanted is str and isinstance(value, str):
+        return value
+    expected = {int: "a whole number", float: "a number", str: "text"}[wanted]
+    raise InputError(f"{place}: {value!r}; expected {expected}")
+
+
+def _whole(value: Any) -> int:
+    if int(value) != value:
+        raise ValueError(value)
+    return int(value)

@@ -1,0 +1,143 @@
+"""The result of a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.machines.machine import Machine
+from optsched.simulator.journal import Journal
+from optsched.simulator.metrics import bounded_slowdown, summarise
+from optsched.traces.trace import Trace
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CONFIG_HOLDS = "everything that is needed to repeat the run"
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What a simulation gave.
+
+    Parameters
+    ----------
+    config : mapping
+        Trace, machine, policy, settings, solver, seed, versions: what `optsched.simulate` needs to
+        repeat the run.
+    trace : Trace
+        The cleaned trace.
+    machine : Machine
+        The machine, as it was at the end.
+    start, end : float64 array, shape (jobs,)
+        When each job of the trace started and ended, in the trace's own seconds; nan if never.
+    state : array of str, shape (jobs,)
+        What became of each job.
+    resources : list of str
+        The processors each job held, as interval sets.
+    decisions : pandas.DataFrame
+        One row per problem that was posed.
+    num_decisions : int
+        How often the policy was asked.
+    fallbacks : int
+        How often the fallback decided in place of the solver.
+    failures : tuple of str
+        Why, the first few.
+    timing : mapping
+        Wall-clock figures; they alone differ between two runs of one config.
+    journal : Journal or None
+        Every event and action, if it was asked for.
+    """
+
+    config: Mapping[str, Any]
+    trace: Trace
+    machine: Machine
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+    state: NDArray[np.str_]
+    resources: list[str]
+    decisions: pd.DataFrame
+    num_decisions: int
+    fallbacks: int
+    failures: tuple[str, ...]
+    timing: Mapping[str, float]
+    journal: Journal | None = None
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """The metrics of the run; see `optsched.simulator.metrics.summarise`."""
+        return summarise(self)
+
+    @cached_property
+    def jobs(self) -> pd.DataFrame:
+        """One row per job, in order of submission: Batsim's columns, then ours.
+
+        Ours are ``run_time`` (the trace's run time in seconds), ``bounded_slowdown``, ``user``.
+        Times are whole numbers where the trace and the run have no others.
+        """
+        import pandas as pd
+
+        trace = self.trace
+        ran = self.end - self.start
+        wait = self.start - trace.submit
+        columns = {
+            "job_id": trace.job_id,
+            "workload_name": pd.Categorical.from_codes(
+                np.zeros(len(trace), dtype=np.int8), categories=[trace.name]
+            ),
+            "profile": pd.Categorical.from_codes(
+                np.zeros(len(trace), dtype=np.int8), categories=["delay"]
+            ),
+            "submission_time": _whole(trace.submit),
+            "requested_number_of_resources": trace.processors,
+            "requested_time": _whole(trace.requested_time),
+            "success": (self.state == "COMPLETED_SUCCESSFULLY").astype(np.int64),
+            "final_state": pd.Categorical(self.state),
+            "starting_time": _whole(self.start),
+            "execution_time": _whole(ran),
+            "finish_time": _whole(self.end),
+            "waiting_time": _whole(wait),
+            "turnaround_time": _whole(self.end - trace.submit),
+            "stretch": (self.end - trace.submit) / ran,
+            "allocated_resources": self.resources,
+            "consumed_energy": np.full(len(trace), np.nan),
+            "metadata": pd.Categorical.from_codes(
+                np.zeros(len(trace), dtype=np.int8), categories=[""]
+            ),
+            "run_time": _whole(trace.runtime),
+            "bounded_slowdown": bounded_slowdown(wait, ran),
+            "user": trace.user,
+        }
+        return pd.DataFrame(columns)
+
+    def save(self, folder: str | Path, *, plots: bool = True) -> Path:
+        """Write the run folder; see `optsched.simulator.run_folder.write`."""
+        from optsched.simulator.run_folder import write
+
+        return write(self, Path(folder), plots=plots)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{name}</th><td>{value if value is None else f'{value:,.6g}'}</td></tr>"
+            for name, value in self.summary.items()
+        )
+        return f"<table>{rows}</table>"
+
+
+def _whole(times: NDArray[Any]) -> Any:
+    """Return times as nullable integers when they are all whole."""
+    import pandas as pd
+
+    if times.dtype.kind == "i":
+        return times
+    missing = np.isnan(times)
+    filled = np.where(missing, 0.0, times)
+    if not np.array_equal(filled, np.rint(filled)):
+        return times
+    return pd.arrays.IntegerArray(filled.astype(np.int64), missing)

@@ -1,0 +1,62 @@
+"""The run folder: what a simulation leaves behind. File formats: ``docs/formats/run-folder.md``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from optsched.files import write_json, written_folder
+
+if TYPE_CHECKING:
+    from optsched.simulator.run import Run
+
+MARKER = "run.json"
+
+
+def write(run: Run, folder: Path, *, plots: bool = True) -> Path:
+    """Write a run to `folder`, all of it or nothing; a run that is there already is replaced.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written or holds something else.
+    """
+    with written_folder(folder, marker=MARKER) as temporary:
+        fill(run, temporary, plots=plots)
+    return folder
+
+
+def fill(run: Run, folder: Path, *, plots: bool = True) -> None:
+    """Write the files of a run into an existing folder.
+
+    ``run.json``, ``summary.json``, ``jobs.csv``, ``jobs.parquet``, ``decisions.parquet``, the
+    pictures, ``journal.parquet`` if there is a journal, and ``timing.json``, which alone holds
+    wall-clock figures: all other files are the same to the byte when the run is repeated.
+    """
+    import pyarrow as pa
+    import pyarrow.csv as pacsv
+    import pyarrow.parquet as pq
+
+    began = time.perf_counter()
+    write_json(folder / MARKER, dict(run.config))
+    write_json(folder / "summary.json", run.summary)
+    jobs = pa.Table.from_pandas(run.jobs, preserve_index=False)
+    plain = pacsv.WriteOptions(quoting_style="needed", quoting_header="none")
+    pacsv.write_csv(jobs, folder / "jobs.csv", plain)
+    pq.write_table(jobs, folder / "jobs.parquet")
+    tables = {"decisions": run.decisions}
+    if run.journal is not None:
+        tables["journal"] = run.journal.frame
+    for name, frame in tables.items():
+        pq.write_table(
+            pa.Table.from_pandas(frame, preserve_index=False), folder / f"{name}.parquet"
+        )
+    timing = dict(run.timing) | {"write_seconds": time.perf_counter() - began}
+    if plots:
+        from optsched.report.run_plots import draw
+
+        began = time.perf_counter()
+        draw(run, folder)
+        timing["plot_seconds"] = time.perf_counter() - began
+    write_json(folder / "timing.json", timing)

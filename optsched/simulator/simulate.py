@@ -1,0 +1,210 @@
+"""Run a trace on a machine under a policy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optsched import __version__, registry
+from optsched.errors import InputError
+from optsched.machines.machine import Machine, read_machine
+from optsched.policies.policy import Policy
+from optsched.settings import configure, settings_of
+from optsched.simulator.engine import Engine, EventOrder
+from optsched.simulator.invariants import InvariantChecker
+from optsched.simulator.journal import Journal
+from optsched.simulator.posing import NothingPosed, Posing
+from optsched.simulator.run import Run
+from optsched.solvers.result import Budget
+from optsched.traces.reading import read_trace
+from optsched.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from optsched.simulator.execution import ExecutionModel
+
+
+def simulate(
+    trace: Trace | str | Path,
+    machine: Machine | str | Path | None = None,
+    policy: Policy | str = "easy",
+    *,
+    settings: Mapping[str, Any] | None = None,
+    solver: str | None = None,
+    budget: Budget | None = None,
+    seed: int = 0,
+    jobs: tuple[int, int] | None = None,
+    event_order: EventOrder | str = EventOrder.BATCHED,
+    execution: ExecutionModel | None = None,
+    charge_decisions: bool = False,
+    capture: str | Path | None = None,
+    capture_every: int = 1,
+    check: bool = False,
+    journal: bool = False,
+    progress: Callable[[int, float], None] | None = None,
+) -> Run:
+    """Run a trace on a machine under a policy.
+
+    Parameters
+    ----------
+    trace : Trace, path or str
+        A trace, a file, or a name from the catalogue. A raw trace is cleaned first.
+    machine : Machine, path or str, optional
+        A machine, a specification such as ``nodes:1152``, or a TOML file. If left out, as many
+        nodes as the header of the trace states processors.
+    policy : Policy or str
+        A policy or the name of one.
+    settings : mapping, optional
+        Settings of a policy that is given by name.
+    solver : str, optional
+        Solver or profile that answers the policy's problems; the policy's own choice if left out.
+    budget : Budget, optional
+        What the solver may spend on one problem; its default work if left out.
+    seed : int
+        Seed of the solver's random choices.
+    jobs : (int, int), optional
+        First and last job to run, counted in the cleaned trace from 1, both included.
+    event_order : {"batched", "one-by-one"}
+        What happens at one instant; see `EventOrder`.
+    execution : ExecutionModel, optional
+        Gives the jobs their speeds; without one every job runs for its run time.
+    charge_decisions : bool
+        Let what is decided wait for as long as the solver's work nominally takes.
+    capture : path, optional
+        Folder that the posed problems are written to, as snapshots.
+    capture_every : int
+        Write every so-manieth problem.
+    check : bool
+        Check the invariants after every event (slow).
+    journal : bool
+        Keep every event and action.
+    progress : callable, optional
+        Called now and then with the number of ended jobs and the simulated time.
+
+    Returns
+    -------
+    Run
+        Schedule, metrics and how to repeat it.
+
+    Raises
+    ------
+    InputError
+        If a name, a file, a setting or a combination of them cannot be used.
+    """
+    began = time.perf_counter()
+    trace = _prepared(trace, jobs)
+    read_seconds = time.perf_counter() - began
+    machine = read_machine(machine if machine is not None else _stated_machine(trace))
+    if isinstance(policy, str):
+        cls = registry.policies[policy]
+        policy = configure(cls, settings or {}, f"policy {policy!r}")
+    elif settings:
+        raise InputError("settings belong to a policy that is given by name")
+    if machine.name not in policy.machines:
+        kinds = ", ".join(sorted(policy.machines))
+        raise InputError(f"policy {policy.name!r} runs on {kinds}, not on {machine.spec}")
+    config = _config(trace, machine, policy, jobs, EventOrder(event_order), seed)
+    posing = _posing(
+        policy,
+        solver,
+        budget=budget,
+        seed=seed,
+        charge=charge_decisions,
+        capture=None if capture is None else Path(capture),
+        capture_every=capture_every,
+        origin={"trace": trace.name, "machine": machine.spec, "policy": policy.name},
+    )
+    config |= posing.config
+    engine = Engine(
+        trace,
+        machine,
+        policy,
+        posing,
+        execution,
+        EventOrder(event_order),
+        Journal() if journal else None,
+        InvariantChecker() if check else None,
+        progress,
+    )
+    began = time.perf_counter()
+    engine.run()
+    seconds = time.perf_counter() - began
+    return Run(
+        config=config,
+        trace=trace,
+        machine=machine,
+        start=np.array(engine.start, dtype=np.float64),
+        end=np.array(engine.end, dtype=np.float64),
+        state=np.array(engine.state, dtype=np.str_),
+        resources=engine.resources,
+        decisions=posing.frame,
+        num_decisions=engine.decisions,
+        fallbacks=posing.fallbacks,
+        failures=tuple(posing.failures),
+        timing={
+            "read_seconds": read_seconds,
+            "simulation_seconds": seconds,
+            "solver_seconds": posing.solver_seconds,
+            "jobs_per_second": len(trace) / seconds,
+        },
+        journal=engine.journal,
+    )
+
+
+def _prepared(trace: Trace | str | Path, jobs: tuple[int, int] | None) -> Trace:
+    if not isinstance(trace, Trace):
+        trace = read_trace(trace)
+    elif trace.cleaning is None:
+        from optsched.traces.cleaning import clean
+
+        trace = clean(trace)
+    if jobs is not None:
+        trace = trace.jobs(*jobs)
+    if len(trace) == 0:
+        raise InputError(f"trace {trace.name!r} has no job to run")
+    return trace
+
+
+def _stated_machine(trace: Trace) -> str:
+    if trace.header.max_procs is None:
+        raise InputError(
+            f"trace {trace.name!r} does not state its machine; give one, nodes:NUMBER for instance"
+        )
+    return f"nodes:{trace.header.max_procs}"
+
+
+def _posing(policy: Policy, solver: str | None, **options: Any) -> Posing | NothingPosed:
+    if policy.model is not None:
+        return Posing(policy.model, solver or policy.solver, policy.fallback, **options)
+    if solver is not None or options["capture"] is not None or options["charge"]:
+        raise InputError(f"policy {policy.name!r} poses no problems, so it takes no solver")
+    return NothingPosed()
+
+
+def _config(
+    trace: Trace,
+    machine: Machine,
+    policy: Policy,
+    jobs: tuple[int, int] | None,
+    event_order: EventOrder,
+    seed: int,
+) -> dict[str, Any]:
+    from importlib.metadata import version
+
+    return {
+        "trace": trace.name if trace.path is None else str(trace.path),
+        "trace_sha256": trace.sha256,
+        "jobs": None if jobs is None else list(jobs),
+        "machine": machine.spec,
+        "policy": policy.name,
+        "settings": {
+            field.name: getattr(policy, field.name) for field in settings_of(type(policy))
+        },
+        "event_order": event_order.value,
+        "seed": seed,
+        "versions": {"optsched": __version__}
+        | {package: version(package) for package in ("numpy", "numba")},
+    }
