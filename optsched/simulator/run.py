@@ -19,16 +19,13 @@ from optsched.traces.trace import Trace
 if TYPE_CHECKING:
     import pandas as pd
 
-CONFIG_HOLDS = "everything that is needed to repeat the run"
-
-
 @dataclass(frozen=True, eq=False)
 class Run:
     """What a simulation gave.
 
     Parameters
     ----------
-    config : mapping
+    config : dict
         Trace, machine, policy, settings, solver, seed, versions: what `optsched.simulate` needs to
         repeat the run.
     trace : Trace
@@ -55,7 +52,7 @@ class Run:
         Every event and action, if it was asked for.
     """
 
-    config: Mapping[str, Any]
+    config: dict[str, Any]
     trace: Trace
     machine: Machine
     start: NDArray[np.float64]

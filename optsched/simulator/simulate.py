@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -95,7 +96,7 @@ def simulate(
         If a name, a file, a setting or a combination of them cannot be used.
     """
     began = time.perf_counter()
-    trace = _prepared(trace, jobs)
+    trace = prepare_trace(trace, jobs)
     read_seconds = time.perf_counter() - began
     machine = read_machine(machine if machine is not None else _stated_machine(trace))
     if isinstance(policy, str):
@@ -118,6 +119,9 @@ def simulate(
         origin={"trace": trace.name, "machine": machine.spec, "policy": policy.name},
     )
     config |= posing.config
+    if capture is not None:
+        config |= {"capture_every": capture_every}
+    config["repeat"] = _repeat(config)
     engine = Engine(
         trace,
         machine,
@@ -154,7 +158,14 @@ def simulate(
     )
 
 
-def _prepared(trace: Trace | str | Path, jobs: tuple[int, int] | None) -> Trace:
+def prepare_trace(trace: Trace | str | Path, jobs: tuple[int, int] | None = None) -> Trace:
+    """Return a cleaned trace, read if it is a file or a name, with only the `jobs` asked for.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or no job is left.
+    """
     if not isinstance(trace, Trace):
         trace = read_trace(trace)
     elif trace.cleaning is None:
@@ -182,6 +193,22 @@ def _posing(policy: Policy, solver: str | None, **options: Any) -> Posing | Noth
     if solver is not None or options["capture"] is not None or options["charge"]:
         raise InputError(f"policy {policy.name!r} poses no problems, so it takes no solver")
     return NothingPosed()
+
+
+def _repeat(config: Mapping[str, Any]) -> str:
+    """Return the command that repeats a run."""
+    words = ["optsched", "simulate", config["trace"], "--machine", config["machine"]]
+    words += ["--policy", config["policy"], "--event-order", config["event_order"]]
+    for name, value in config["settings"].items():
+        words += ["--set", f"{name}={value}"]
+    if config["jobs"] is not None:
+        words += ["--jobs", ":".join(map(str, config["jobs"]))]
+    if "solver" in config:
+        words += ["--solver", config["solver"], "--seed", str(config["seed"])]
+        for option, limit in zip(("--time-limit", "--work-limit"), config["budget"].values()):
+            words += [] if limit is None else [option, str(limit)]
+        words += ["--charge-decisions"] if config["charge_decisions"] else []
+    return shlex.join([*words, "-o", "DIR"])
 
 
 def _config(

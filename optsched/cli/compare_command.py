@@ -1,0 +1,78 @@
+"""``optsched compare``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say
+from optsched.errors import InputError
+from optsched.files import written_folder
+from optsched.solvers.comparison import MARKER, compare
+from optsched.solvers.result import Budget
+
+DEFAULT_SECONDS = 10.0
+"""Time limit per solve when the user gives none."""
+
+
+def command(
+    *snapshots: Path,
+    output: Annotated[Path, Parameter(alias="-o")],
+    solvers: str | None = None,
+    time_limit: float | None = None,
+    work_limit: float | None = None,
+    seed: int = 0,
+    json: bool = False,
+) -> int:
+    """Compare solvers on the same snapshots: a table, quality against time, a profile.
+
+    Parameters
+    ----------
+    snapshots
+        Snapshot files, or folders of them such as a simulation captures.
+    output
+        The folder to write to. A comparison that is there already is replaced.
+    solvers
+        Solvers and profiles, separated by commas; all that are installed if left out.
+    time_limit
+        Wall-clock seconds per solve; 10 if no limit is given.
+    work_limit
+        Deterministic work per solve, in each solver's own unit.
+    seed
+        Seed of the solvers' random choices.
+    json
+        Print the table as one JSON object.
+    """
+    files = [file for path in snapshots for file in _files(path)]
+    if not files:
+        raise InputError("expected at least one snapshot")
+    names = None if solvers is None else [name.strip() for name in solvers.split(",")]
+    if time_limit is None and work_limit is None:
+        time_limit = DEFAULT_SECONDS
+    with written_folder(output, marker=MARKER) as folder:
+        with progress_bar("solving", len(files), "snapshots") as advance:
+            comparison = compare(
+                files, names, budget=Budget(time_limit, work_limit), seed=seed, progress=advance
+            )
+        comparison.fill(folder)
+    if json:
+        print_json({"table": comparison.table.to_dict(orient="records")})
+    else:
+        table = comparison.table
+        print_table(list(table.columns), table.to_numpy(dtype=object).tolist())
+        print_lines([("comparison folder", output)])
+    for contradiction in comparison.contradictions:
+        say(f"optsched: {contradiction}")
+    return 1 if comparison.contradictions else 0
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for pattern in ("*.json", "*.json.gz") for file in path.glob(pattern))
+    found = [file for file in files if file.name != "capture.json"]
+    if not found:
+        raise InputError("holds no snapshot (*.json)", file=path)
+    return found

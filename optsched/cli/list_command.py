@@ -1,0 +1,94 @@
+"""``optsched list``."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from optsched import registry
+from optsched.cli.terminal import print_json, print_table
+from optsched.settings import settings_of
+from optsched.solvers.profiles import load_profile, profile_names
+
+What = Literal["policies", "solvers", "profiles", "models", "machines", "formats"]
+
+
+def command(what: What = "solvers", /, *, json: bool = False) -> None:
+    """List what can be named on the command line.
+
+    Parameters
+    ----------
+    what
+        Policies, solvers, profiles of solvers, models, machines or trace formats.
+    json
+        Print one JSON object.
+    """
+    columns, rows = _LISTS[what]()
+    if json:
+        print_json({what: [dict(zip(columns, row)) for row in rows]})
+    else:
+        print_table(columns, rows)
+
+
+def _summary(cls: type[Any]) -> str:
+    return (cls.__doc__ or "").strip().split("\n")[0]
+
+
+def _policies() -> tuple[list[str], list[list[Any]]]:
+    rows = []
+    for name in registry.policies:
+        cls = registry.policies[name]
+        settings = " ".join(f"{field.name}={field.default}" for field in settings_of(cls))
+        solver = f"{cls.model}: {cls.solver}" if cls.model else ""
+        rows.append([name, settings, solver, " ".join(sorted(cls.machines)), _summary(cls)])
+    return ["policy", "settings", "model: solver", "machines", "what it does"], rows
+
+
+def _solvers() -> tuple[list[str], list[list[Any]]]:
+    rows = []
+    for name in registry.solvers:
+        cls = registry.solvers[name]
+        models = "all that are formulated" if cls.models is None else " ".join(sorted(cls.models))
+        version = cls.installed_version()
+        installed = version or f"no (needs {cls.requires})"
+        rows.append([name, installed, cls.exact, models, cls.work_unit, _summary(cls)])
+    return ["solver", "installed", "exact", "models", "work in", "what it does"], rows
+
+
+def _profiles() -> tuple[list[str], list[list[Any]]]:
+    rows = []
+    for profile in map(load_profile, profile_names()):
+        options = " ".join(f"{key}={value}" for key, value in profile.options.items())
+        rows.append([profile.name, profile.solver, options, profile.description])
+    return ["profile", "solver", "options", "what it is for"], rows
+
+
+def _models() -> tuple[list[str], list[list[Any]]]:
+    rows = []
+    for name in registry.models:
+        cls = registry.models[name]
+        special = [s for s in registry.solvers if name in (registry.solvers[s].models or ())]
+        rows.append([name, cls.default_solver, " ".join(special), _summary(cls)])
+    return ["model", "default solver", "its own solvers", "what it decides"], rows
+
+
+def _machines() -> tuple[list[str], list[list[Any]]]:
+    kinds = [(registry.machines[name], name) for name in registry.machines]
+    return ["machine", "what it is"], [[cls.usage, _summary(cls)] for cls, _ in kinds]
+
+
+def _formats() -> tuple[list[str], list[list[Any]]]:
+    rows = []
+    for name in registry.readers:
+        cls = registry.readers[name]
+        rows.append([name, " ".join(cls.suffixes), _summary(cls)])
+    return ["format", "suffixes", "what it is"], rows
+
+
+_LISTS = {
+    "policies": _policies,
+    "solvers": _solvers,
+    "profiles": _profiles,
+    "models": _models,
+    "machines": _machines,
+    "formats": _formats,
+}

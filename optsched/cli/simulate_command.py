@@ -1,0 +1,138 @@
+"""``optsched simulate``."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say
+from optsched.errors import InputError
+from optsched.files import write_json, written_folder
+from optsched.settings import read_settings
+from optsched.simulator.run_folder import MARKER, fill
+from optsched.simulator.simulate import prepare_trace, simulate
+from optsched.solvers.result import Budget
+
+CAPTURE_MARKER = "capture.json"
+
+
+def command(
+    trace: str,
+    /,
+    *,
+    output: Annotated[Path, Parameter(alias="-o")],
+    machine: str | None = None,
+    policy: str = "easy",
+    solver: str | None = None,
+    settings: Annotated[list[str] | None, Parameter(name="--set", negative=())] = None,
+    jobs: str | None = None,
+    event_order: Literal["batched", "one-by-one"] = "batched",
+    time_limit: float | None = None,
+    work_limit: float | None = None,
+    seed: int = 0,
+    capture: Path | None = None,
+    capture_every: int = 1,
+    charge_decisions: bool = False,
+    check: bool = False,
+    journal: bool = False,
+    plots: bool = True,
+    json: bool = False,
+) -> None:
+    """Run a trace under a policy, with a solver behind it, and write a run folder.
+
+    Parameters
+    ----------
+    trace
+        A trace file (.swf, .swf.gz, Batsim .json) or a name from the catalogue.
+    output
+        The run folder. A run that is there already is replaced.
+    machine
+        nodes:NUMBER or a TOML file; as many nodes as the trace states processors if left out.
+    policy
+        A policy; `optsched list policies`.
+    solver
+        Solver or profile that answers the policy's problems; `optsched list solvers`.
+    settings
+        KEY=VALUE, a setting of the policy; may be given several times.
+    jobs
+        FROM:TO, the jobs to run, counted in the cleaned trace from 1, both included.
+    event_order
+        What happens at one instant: all ends, all submissions, one decision; or each event alone.
+    time_limit
+        Wall-clock seconds for one problem. The run then depends on the machine.
+    work_limit
+        Work for one problem in the solver's own deterministic unit.
+    seed
+        Seed of the solver's random choices.
+    capture
+        Folder that the posed problems are written to, as snapshots.
+    capture_every
+        Write every so-manieth problem.
+    charge_decisions
+        Let what is decided wait as long as the solver's work nominally takes.
+    check
+        Check the invariants of the simulation after every event (slow).
+    journal
+        Write every event and action to journal.parquet.
+    plots
+        Draw the pictures.
+    json
+        Print the summary as one JSON object.
+    """
+    if capture_every < 1:
+        raise InputError("expected a whole number from 1", field="--capture-every")
+    budget = None
+    if time_limit is not None or work_limit is not None:
+        budget = Budget(time_limit, work_limit)
+    span = _range(jobs)
+    prepared = prepare_trace(trace)
+    total = len(prepared) if span is None else span[1] - span[0] + 1
+    with ExitStack() as stack:
+        folder = stack.enter_context(written_folder(output, marker=MARKER))
+        captured = None
+        if capture is not None:
+            captured = stack.enter_context(written_folder(capture, marker=CAPTURE_MARKER))
+        advance = stack.enter_context(progress_bar("simulating", total, "jobs"))
+        run = simulate(
+            prepared,
+            machine,
+            policy,
+            settings=read_settings(settings or ()),
+            solver=solver,
+            budget=budget,
+            seed=seed,
+            jobs=span,
+            event_order=event_order,
+            capture=captured,
+            capture_every=capture_every,
+            charge_decisions=charge_decisions,
+            check=check,
+            journal=journal,
+            progress=lambda done, now: advance(done),
+        )
+        fill(run, folder, plots=plots)
+        if captured is not None:
+            write_json(captured / CAPTURE_MARKER, run.config)
+    for failure in run.failures:
+        say(f"optsched: the fallback decided: {failure}")
+    if json:
+        print_json(run.summary)
+        return
+    print_lines([(name, figure(value)) for name, value in run.summary.items()])
+    print_lines([("run folder", output)] + ([("snapshots", capture)] if capture else []))
+    speed = run.timing["jobs_per_second"]
+    say(f"{run.timing['simulation_seconds']:.2f} s of simulation, {speed:,.0f} jobs/s")
+
+
+def _range(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    first, _, last = text.partition(":")
+    try:
+        return int(first), int(last)
+    except ValueError:
+        expected = "expected FROM:TO, 1:5000 for instance"
+        raise InputError(f"{text!r}; {expected}", field="--jobs") from None

@@ -1,0 +1,123 @@
+"""``optsched solve``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from optsched.cli import DONE, INFEASIBLE, NO_SOLUTION
+from optsched.cli.terminal import figure, print_json, print_lines, say
+from optsched.files import write_json
+from optsched.models.snapshot import Snapshot, read_snapshot
+from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.solving import find_solver, solve
+
+DEFAULT_SECONDS = 60.0
+"""Time limit when neither the user nor a profile gives one."""
+
+EXIT = {
+    Status.OPTIMAL: DONE,
+    Status.FEASIBLE: DONE,
+    Status.INFEASIBLE: INFEASIBLE,
+    Status.NO_SOLUTION: NO_SOLUTION,
+    Status.ERROR: NO_SOLUTION,
+}
+
+
+def command(
+    snapshot: Path,
+    /,
+    *,
+    solver: str | None = None,
+    time_limit: float | None = None,
+    work_limit: float | None = None,
+    seed: int | None = None,
+    hint: str | None = None,
+    json: bool = False,
+    output: Annotated[Path | None, Parameter(alias="-o")] = None,
+) -> int:
+    """Answer one snapshot of a decision.
+
+    Parameters
+    ----------
+    snapshot
+        A snapshot (.json, .json.gz) or a knapsack instance in the literature's text format (.txt).
+    solver
+        A solver, a profile or a profile's TOML file; `optsched list solvers`. The model's own
+        exact solver if left out.
+    time_limit
+        Wall-clock seconds; 60 if no limit is given.
+    work_limit
+        Deterministic work in the solver's own unit: nodes, or deterministic seconds of CP-SAT.
+    seed
+        Seed of the solver's random choices.
+    hint
+        A solver whose answer is the start.
+    json
+        Print one JSON object.
+    output
+        Write that JSON object to a file.
+    """
+    read = read_snapshot(snapshot)
+    name = solver or read.problem.default_solver
+    budget = None
+    if time_limit is not None or work_limit is not None:
+        budget = Budget(time_limit, work_limit)
+    elif find_solver(name)[1].budget == Budget():
+        budget = Budget(DEFAULT_SECONDS)
+    result = solve(read.problem, name, budget=budget, hint=hint, seed=seed)
+    answer = describe(read, result)
+    if output is not None:
+        write_json(output, answer)
+    if json:
+        print_json(answer)
+    else:
+        print_lines(lines(read, result))
+    if result.message:
+        say(f"optsched: {result.message}")
+    return EXIT[result.status]
+
+
+def describe(snapshot: Snapshot, result: Result) -> dict[str, Any]:
+    """Return the answer as a JSON-able object."""
+    problem = snapshot.problem
+    solution = result.solution
+    return {
+        "kind": problem.name,
+        "solver": result.solver,
+        "version": result.version,
+        "status": result.status.value,
+        "limit": None if result.limit is None else result.limit.value,
+        "objective": result.objective,
+        "bound": result.bound,
+        "gap": result.gap,
+        "seconds": result.seconds,
+        "work": result.work,
+        "seed": result.seed,
+        "verified": result.verified,
+        "violations": [str(violation) for violation in result.violations],
+        "solution": None if solution is None else problem.solution_to_json(solution),
+    }
+
+
+def lines(snapshot: Snapshot, result: Result) -> list[tuple[str, str]]:
+    """Return the answer as lines for a terminal."""
+    problem = snapshot.problem
+    stopped = f", stopped by the {result.limit.value} limit" if result.limit else ""
+    shown = [
+        ("problem", f"{problem.name} {problem.size}"),
+        ("solver", f"{result.solver} {result.version}".rstrip()),
+        ("status", f"{result.status.value}{stopped}"),
+        ("objective", figure(result.objective)),
+        ("bound", figure(result.bound)),
+        ("gap", "-" if result.gap is None else f"{result.gap:.2%}"),
+        ("seconds", f"{result.seconds:.4g}"),
+        ("verified", figure(result.verified)),
+    ]
+    if "objective" in snapshot.known:
+        shown.append(("known", figure(snapshot.known["objective"])))
+    if result.solution is not None:
+        shown += problem.describe(result.solution)
+    return shown + [("violation", str(violation)) for violation in result.violations]

@@ -1,0 +1,88 @@
+"""What commands print: data on stdout, messages and progress on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WIDE = 200
+"""Columns of a table that is not printed on a terminal."""
+
+
+def say(message: str) -> None:
+    """Print a message for the user on stderr."""
+    print(message, file=sys.stderr)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON object on stdout."""
+    print(json.dumps(value, indent=2))
+
+
+def print_lines(lines: Sequence[tuple[str, Any]]) -> None:
+    """Print (label, value) lines on stdout, the values one below the other."""
+    width = max((len(label) for label, _ in lines), default=0)
+    for label, value in lines:
+        print(f"{label:<{width}}  {value}")
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print a table on stdout; numbers are aligned to the right."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDE)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, name in enumerate(columns):
+        numeric = all(isinstance(row[number], int | float | None) for row in rows)
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(figure(value) for value in row))
+    console.print(table)
+
+
+def figure(value: Any) -> str:
+    """Return a value as people read it: thousands grouped, four digits, a dash for none."""
+    if value is None or (isinstance(value, float) and value != value):
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return str(value)
+
+
+@contextmanager
+def progress_bar(what: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
+    """Show progress with rate and time left on stderr, if that is a terminal.
+
+    Yields
+    ------
+    callable
+        To be called with the number of units done so far.
+    """
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f}/{task.total:,.0f} " + unit),
+        TextColumn("{task.speed:,.0f} " + unit + "/s"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(what, total=total)
+        yield lambda done: bars.update(task, completed=done)

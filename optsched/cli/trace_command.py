@@ -1,0 +1,124 @@
+"""``optsched trace``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from optsched.cli.terminal import print_json, print_lines, print_table, say
+
+command = App(name="trace", help="Look at traces, clean them, convert them, find them.")
+
+Output = Annotated[Path, Parameter(alias="-o")]
+
+
+@command.command
+def info(trace: str, /, *, processors: int | None = None, json: bool = False) -> None:
+    """Print a page of facts: jobs, span, load, sizes, run times, what was dropped and why.
+
+    Parameters
+    ----------
+    trace
+        A trace file or a name from the catalogue.
+    processors
+        Processors of the machine, if the trace does not state them.
+    json
+        Print one JSON object.
+    """
+    from optsched.traces.facts import facts, lines
+    from optsched.traces.reading import read_trace
+
+    known = facts(read_trace(trace), processors)
+    if json:
+        print_json(known)
+    else:
+        print("\n".join(lines(known)))
+
+
+@command.command
+def clean(trace: str, /, *, output: Output) -> None:
+    """Write the cleaned trace: the jobs that a simulation runs, in its order.
+
+    Parameters
+    ----------
+    trace
+        A trace file or a name from the catalogue.
+    output
+        The file to write; its suffix says the format, .gz compresses.
+    """
+    from optsched.traces.reading import read_trace, write_trace
+
+    cleaned = read_trace(trace)
+    write_trace(cleaned, output)
+    assert cleaned.cleaning is not None
+    for line in cleaned.cleaning.lines():
+        say(line)
+    print_lines([("jobs", f"{len(cleaned):,}"), ("written", output)])
+
+
+@command.command
+def convert(trace: str, /, *, output: Output) -> None:
+    """Write the trace in another format, as it is: nothing is dropped.
+
+    Parameters
+    ----------
+    trace
+        A trace file or a name from the catalogue.
+    output
+        The file to write; its suffix says the format, .gz compresses.
+    """
+    from optsched.traces.reading import read_trace, write_trace
+
+    raw = read_trace(trace, clean=False)
+    write_trace(raw, output)
+    print_lines([("jobs", f"{len(raw):,}"), ("written", output)])
+
+
+@command.command
+def catalogue(*, json: bool = False) -> None:
+    """List the public traces that are known by name, and which are at hand.
+
+    Parameters
+    ----------
+    json
+        Print one JSON object.
+    """
+    from optsched.errors import InputError
+    from optsched.traces.catalogue import Entry, entries, locate
+
+    def at_hand(entry: Entry) -> str:
+        try:
+            return str(locate(entry))
+        except InputError:
+            return ""
+
+    found = [(entry, at_hand(entry)) for entry in entries()]
+    if json:
+        print_json(
+            {"traces": [{"name": e.name, "url": e.url, "file": path or None} for e, path in found]}
+        )
+        return
+    rows = [[entry.name, entry.jobs, entry.processors, path or "-"] for entry, path in found]
+    print_table(["trace", "jobs", "processors", "file"], rows)
+    say("Folders that are searched: OPTSCHED_TRACES; `optsched trace download NAME` fetches one.")
+
+
+@command.command
+def download(name: str, /, *, output: Output = Path()) -> None:
+    """Download a trace of the catalogue, verified by its checksum.
+
+    Parameters
+    ----------
+    name
+        A name from the catalogue.
+    output
+        The folder to write to; the present one if left out.
+    """
+    from optsched.traces.catalogue import download as fetch
+    from optsched.traces.catalogue import find
+
+    entry = find(name)
+    path = fetch(entry, output)
+    print_lines([("written", path), ("cite as", entry.citation)])
