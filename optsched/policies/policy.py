@@ -19,7 +19,7 @@ class Policy(ABC):
     Attributes
     ----------
     name : str
-        The registered name.
+        The registered name; of a policy that is not registered, the name of its class.
     machines : frozenset of str
         The kinds of machine it can run on.
     model : str or None
@@ -39,6 +39,11 @@ class Policy(ABC):
     solver: ClassVar[str] = ""
     fallback: ClassVar[str] = ""
     interval: float = 0.0
+
+    def __init_subclass__(cls) -> None:
+        """Name a policy after its class, until it is registered under a name."""
+        super().__init_subclass__()
+        cls.name = cls.__name__
 
     def begin(self, system: System) -> None:  # noqa: B027 (most policies keep nothing)
         """Make ready for a run; whatever is remembered of an earlier one is forgotten."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from optsched.errors import InputError
 from optsched.machines.nodes import Nodes
 from optsched.models.window_mkp import NOT_PLACED, WindowMKP
 from optsched.policies.policy import Policy
@@ -29,7 +30,12 @@ class Window(Policy):
     window : int
         How many jobs from the head of the queue are decided on together.
     interval : float
-        Seconds between two decisions.
+        Seconds between two decisions; with 0 every event is followed by one.
+
+    Raises
+    ------
+    InputError
+        If the window holds no job or the interval is negative.
 
     References
     ----------
@@ -43,6 +49,12 @@ class Window(Policy):
     model: ClassVar[str] = "window-mkp"
     solver: ClassVar[str] = "branch-and-bound"
     fallback: ClassVar[str] = "greedy"
+
+    def __post_init__(self) -> None:
+        if self.window < 1:
+            raise InputError(f"window {self.window}; expected a whole number from 1")
+        if not self.interval >= 0:
+            raise InputError(f"interval {self.interval}; expected seconds from 0")
 
     def decide(self, system: System) -> Iterable[Action]:
         """Pose the window and the slots as a knapsack problem, and start the jobs it places."""

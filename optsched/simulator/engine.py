@@ -162,6 +162,8 @@ class Engine:
                 self._decide()
             if self.checker is not None:
                 self.checker.check(self)
+        if self.checker is not None:
+            self.checker.check_end(self)
         self._report_progress()
 
     def set_speed(self, job: int, speed: float) -> None:

@@ -95,15 +95,14 @@ def simulate(
     InputError
         If a name, a file, a setting or a combination of them cannot be used.
     """
+    if isinstance(policy, str):
+        policy = configure(registry.policies[policy], settings or {}, f"policy {policy!r}")
+    elif settings:
+        raise InputError("settings belong to a policy that is given by name")
     began = time.perf_counter()
     trace = prepare_trace(trace, jobs)
     read_seconds = time.perf_counter() - began
     machine = read_machine(machine if machine is not None else _stated_machine(trace))
-    if isinstance(policy, str):
-        cls = registry.policies[policy]
-        policy = configure(cls, settings or {}, f"policy {policy!r}")
-    elif settings:
-        raise InputError("settings belong to a policy that is given by name")
     if machine.name not in policy.machines:
         kinds = ", ".join(sorted(policy.machines))
         raise InputError(f"policy {policy.name!r} runs on {kinds}, not on {machine.spec}")

@@ -1,0 +1,47 @@
+"""Fixtures that all tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from optsched.traces.cleaning import clean
+from optsched.traces.trace import Trace
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture
+def shared() -> Callable[[str], Path]:
+    """Return a function that finds shared data (real logs, oracles), or skips the test."""
+
+    def find(name: str) -> Path:
+        path = SHARED / name
+        if not path.exists():
+            pytest.skip(f"needs ../shared/{name}, which is not beside this checkout")
+        return path
+
+    return find
+
+
+@pytest.fixture
+def make_trace() -> Callable[..., Trace]:
+    """Return a function that builds a cleaned trace from (submit, runtime, request, size) rows."""
+
+    def make(*rows: tuple[float, float, float, int], name: str = "made") -> Trace:
+        submit, runtime, requested, processors = (np.array(column) for column in zip(*rows))
+        return clean(
+            Trace(
+                job_id=np.arange(1, len(rows) + 1),
+                submit=submit,
+                runtime=runtime,
+                requested_time=requested,
+                processors=processors,
+                name=name,
+            )
+        )
+
+    return make

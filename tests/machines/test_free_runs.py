@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.machines.free_runs import FreeRuns
+
+SIZE = 24
+
+
+def runs_of(free: set[int]) -> list[tuple[int, int]]:
+    """Return the maximal runs of a set of positions."""
+    runs: list[tuple[int, int]] = []
+    for position in sorted(free):
+        if runs and runs[-1][1] == position:
+            runs[-1] = (runs[-1][0], position + 1)
+        else:
+            runs.append((position, position + 1))
+    return runs
+
+
+@given(st.data())
+def test_runs_are_those_of_a_set_of_positions(data):
+    runs, free, held = FreeRuns(SIZE), set(range(SIZE)), []
+    for _ in range(data.draw(st.integers(1, 25))):
+        kind = data.draw(st.sampled_from(["first", "run", "give"]))
+        if kind == "first" and free:
+            size = data.draw(st.integers(1, len(free)))
+            taken = runs.take_first(size)
+            positions = {p for start, stop in taken for p in range(start, stop)}
+            assert sorted(positions) == sorted(free)[:size]
+            free -= positions
+            held += taken
+        elif kind == "run" and free:
+            start, stop = data.draw(st.sampled_from(runs_of(free)))
+            start = data.draw(st.integers(start, stop - 1))
+            stop = data.draw(st.integers(start + 1, stop))
+            runs.take(start, stop)
+            free -= set(range(start, stop))
+            held.append((start, stop))
+        elif kind == "give" and held:
+            start, stop = held.pop(data.draw(st.integers(0, len(held) - 1)))
+            runs.give(start, stop)
+            free |= set(range(start, stop))
+        assert list(zip(runs.starts, runs.stops)) == runs_of(free)
+
+
+def test_what_is_not_free_cannot_be_taken():
+    runs = FreeRuns(10)
+    runs.take(3, 5)
+    for start, stop in ((2, 4), (3, 4), (4, 6), (8, 11), (6, 6)):
+        with pytest.raises(ValueError, match="not all free"):
+            runs.take(start, stop)
+    with pytest.raises(ValueError, match="more than are free"):
+        runs.take_first(9)
+
+
+def test_what_is_free_cannot_be_given_back():
+    runs = FreeRuns(10)
+    runs.take(3, 6)
+    for start, stop in ((2, 4), (5, 7), (0, 1), (3, 10)):
+        with pytest.raises(ValueError, match="free already"):
+            runs.give(start, stop)
+    assert (runs.starts, runs.stops) == ([0, 6], [3, 10])

@@ -1,0 +1,222 @@
+"""The engine on cases small enough to follow by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from optsched import simulate
+from optsched.policies.fcfs import FCFS
+from optsched.policies.policy import Policy
+from optsched.simulator.actions import Action, Start, Wake
+from optsched.simulator.execution import ExecutionModel
+from optsched.simulator.system import System
+
+
+def starts(run):
+    return run.start.tolist()
+
+
+def test_fcfs_waits_for_its_head(make_trace):
+    # 4 nodes: job 2 needs all of them and waits for job 1; job 3 would fit beside job 1 but waits
+    trace = make_trace((0, 100, 100, 3), (10, 50, 50, 4), (20, 10, 10, 1))
+    run = simulate(trace, "nodes:4", "fcfs", check=True)
+    assert starts(run) == [0, 100, 150]
+    assert run.summary["makespan"] == 160
+    assert run.summary["utilization"] == pytest.approx((300 + 200 + 10) / (4 * 160))
+
+
+def test_easy_backfills_what_ends_by_the_shadow_time_or_fits_beside_the_head(make_trace):
+    # shadow time of job 2 is 100, one node is extra then
+    trace = make_trace(
+        (0, 100, 100, 3), (1, 50, 50, 4), (2, 90, 90, 2), (3, 500, 500, 1), (4, 500, 500, 1)
+    )
+    run = simulate(trace, "nodes:5", "easy", check=True)
+    # job 3 ends at 92; job 4 takes the extra node when job 3 has gone; job 5 would delay job 2
+    assert starts(run) == [0, 100, 2, 92, 150]
+
+
+def test_conservative_delays_nobody(make_trace):
+    trace = make_trace((0, 100, 100, 3), (1, 50, 50, 4), (2, 200, 200, 2), (3, 90, 90, 1))
+    run = simulate(trace, "nodes:4", "conservative", check=True)
+    # job 3 is reserved behind job 2 at 150; job 4 ends at 93, before both
+    assert starts(run) == [0, 100, 150, 3]
+
+
+def test_conservative_moves_reservations_forward_after_an_early_end(make_trace):
+    trace = make_trace((0, 10, 100, 4), (1, 50, 50, 4), (2, 20, 20, 1))
+    assert starts(simulate(trace, "nodes:4", "conservative", check=True)) == [0, 10, 60]
+
+
+def test_a_job_larger_than_the_machine_is_rejected_visibly(make_trace):
+    run = simulate(make_trace((0, 10, 10, 5), (1, 10, 10, 4)), "nodes:4", "fcfs", check=True)
+    assert run.state.tolist() == ["REJECTED", "COMPLETED_SUCCESSFULLY"]
+    assert np.isnan(run.start[0])
+    assert run.summary["rejected"] == 1
+    assert run.jobs.finish_time.isna().tolist() == [True, False]
+
+
+@dataclass
+class StartAtOnce(Policy):
+    """Starts what fits, in order, and asks for nothing else."""
+
+    def decide(self, system: System) -> Iterable[Action]:
+        for job in system.queue[:]:
+            if system.processors[job] <= system.machine.free:
+                yield Start(job)
+
+
+class HalfSpeedTogether(ExecutionModel):
+    """Two running jobs or more go at half speed each."""
+
+    def started(self, job, allocation, system):
+        yield from self._speeds(system)
+
+    def ended(self, job, allocation, system):
+        yield from self._speeds(system)
+
+    def _speeds(self, system):
+        speed = 0.5 if len(system.running) > 1 else 1.0
+        for job in system.running:
+            yield job, speed
+
+
+def test_speeds_change_and_work_is_conserved(make_trace):
+    # job 1: 40 s alone, then shares; job 2 joins at 40 with 30 s of work, both at half speed.
+    # At 100 job 2 is done; job 1 did 40 + 30 = 70 by then and needs 30 s more.
+    trace = make_trace((0, 100, 1000, 1), (40, 30, 1000, 1))
+    run = simulate(trace, "nodes:4", FCFS(), execution=HalfSpeedTogether(), check=True)
+    assert run.end.tolist() == [130, 100]
+
+
+def test_a_slowed_job_is_killed_at_its_limit(make_trace):
+    trace = make_trace((0, 100, 100, 1), (0, 100, 400, 1))
+    run = simulate(trace, "nodes:4", FCFS(), execution=HalfSpeedTogether(), check=True)
+    assert run.end.tolist() == [100, 150]
+    assert run.state.tolist() == ["COMPLETED_WALLTIME_REACHED", "COMPLETED_SUCCESSFULLY"]
+    assert run.summary["killed"] == 1
+
+
+class LoadsForTenSeconds(ExecutionModel):
+    def delay(self, job, allocation, system):
+        return 10.0
+
+
+def test_a_start_up_delay_counts_against_the_limit(make_trace):
+    trace = make_trace((0, 50, 100, 1), (0, 95, 100, 1))
+    run = simulate(trace, "nodes:4", FCFS(), execution=LoadsForTenSeconds(), check=True)
+    assert run.end.tolist() == [60, 100]
+    assert run.state.tolist() == ["COMPLETED_SUCCESSFULLY", "COMPLETED_WALLTIME_REACHED"]
+
+
+class StopsFirst(ExecutionModel):
+    """The first job stands still while the second runs."""
+
+    def started(self, job, allocation, system):
+        return [(0, 0.0)] if job == 1 else []
+
+    def ended(self, job, allocation, system):
+        return [(0, 1.0)] if job == 1 and 0 in system.running else []
+
+
+def test_a_job_may_stand_still(make_trace):
+    trace = make_trace((0, 100, 1000, 1), (40, 30, 1000, 1))
+    run = simulate(trace, "nodes:4", FCFS(), execution=StopsFirst(), check=True)
+    assert run.end.tolist() == [130, 70]
+
+
+@dataclass
+class EveryHundred(StartAtOnce):
+    interval: float = 100.0
+
+
+def test_a_periodic_policy_decides_on_ticks_at_which_something_has_changed(make_trace):
+    trace = make_trace((10, 50, 50, 1), (100, 50, 50, 1), (990, 5, 5, 1))
+    run = simulate(trace, "nodes:4", EveryHundred(), check=True)
+    assert starts(run) == [100, 100, 1000]
+    # ticks 100 (submissions), 200 (ends at 150), 1000 (submission), 1100 (end)
+    assert run.num_decisions == 4
+
+
+@dataclass
+class WakesItself(Policy):
+    """Starts a job ten seconds after it was submitted."""
+
+    def decide(self, system: System) -> Iterable[Action]:
+        for job in system.queue[:]:
+            if system.now >= system.submit[job] + 10:
+                yield Start(job)
+            else:
+                yield Wake(system.submit[job] + 10)
+
+
+def test_a_policy_can_ask_to_be_woken(make_trace):
+    trace = make_trace((0, 5, 5, 1), (3, 5, 5, 1))
+    assert starts(simulate(trace, "nodes:4", WakesItself(), check=True)) == [10, 13]
+
+
+@dataclass
+class StartsTwice(Policy):
+    def decide(self, system: System) -> Iterable[Action]:
+        return [Start(0), Start(0)]
+
+
+@dataclass
+class WakesInThePast(Policy):
+    def decide(self, system: System) -> Iterable[Action]:
+        return [Wake(system.now)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"), [(StartsTwice, "does not wait"), (WakesInThePast, "wake at")]
+)
+def test_a_policy_that_asks_for_the_impossible_is_told(policy, message, make_trace):
+    with pytest.raises(ValueError, match=message):
+        simulate(make_trace((5, 10, 10, 1)), "nodes:4", policy())
+
+
+def test_a_job_that_is_never_started_is_still_waiting(make_trace):
+    @dataclass
+    class DoesNothing(Policy):
+        def decide(self, system: System) -> Iterable[Action]:
+            return ()
+
+    run = simulate(make_trace((0, 10, 10, 1)), "nodes:4", DoesNothing(), check=True)
+    assert run.state.tolist() == ["WAITING"]
+    assert run.summary["waiting"] == 1
+
+
+@dataclass
+class CountsDecisions(StartAtOnce):
+    def begin(self, system: System) -> None:
+        self.seen: list[tuple[float, tuple[int, ...], tuple[int, ...]]] = []
+
+    def decide(self, system: System) -> Iterable[Action]:
+        self.seen.append((system.now, tuple(system.ended), tuple(system.submitted)))
+        return super().decide(system)
+
+
+def test_batched_order_takes_all_ends_then_all_submissions_then_decides_once(make_trace):
+    trace = make_trace((0, 10, 10, 1), (0, 10, 20, 1), (10, 5, 5, 1), (10, 5, 5, 1))
+    policy = CountsDecisions()
+    simulate(trace, "nodes:4", policy)
+    assert policy.seen == [(0, (), (0, 1)), (10, (0, 1), (2, 3)), (15, (2, 3), ())]
+
+
+def test_one_by_one_order_decides_after_each_event_submissions_first(make_trace):
+    trace = make_trace((0, 10, 10, 1), (0, 10, 20, 1), (10, 5, 5, 1))
+    policy = CountsDecisions()
+    simulate(trace, "nodes:4", policy, event_order="one-by-one")
+    # job row 0 ends on its estimate, so it is free before the submission of row 2 is handled;
+    # row 1 ends early, so its end is an event of its own
+    assert policy.seen == [
+        (0, (), (0,)),
+        (0, (), (1,)),
+        (10, (0,), (2,)),
+        (10, (), ()),
+        (10, (1,), ()),
+        (15, (2,), ()),
+    ]
