@@ -1,8 +1,30 @@
-# make demo, make test: everything from a fresh machine with python3 (3.11+) and make
+# make demo and make test do everything, from a machine with only python3 (3.11+) and make.
 PYTHON ?= python3
 BIN := .venv/bin
+OPTSCHED := $(BIN)/optsched
 
-.PHONY: demo test check clean
+.PHONY: demo test check benchmark clean
+
+demo: .venv/ready
+	$(OPTSCHED) simulate traces/samples/sample-256.swf --policy window --set window=10 \
+	    --capture demo/snapshots --capture-every 25 -o demo/window
+	$(OPTSCHED) simulate traces/samples/sample-256.swf --policy easy -o demo/easy
+	$(OPTSCHED) compare models/window-mkp demo/snapshots --time-limit 2 -o demo/comparison
+	@echo
+	@echo "Pictures:"
+	@ls demo/*/*.png
+
+test: check
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+benchmark: .venv/ready
+	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/window_mkp.py
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("optsched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
@@ -10,3 +32,6 @@ BIN := .venv/bin
 	$(BIN)/python -m pip install --quiet "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[scip]" --group dev
 	touch .venv/ready
+
+clean:
+	rm -rf .venv demo

@@ -31,6 +31,7 @@ def build() -> App:
         name="optsched",
         help="Every decision of a batch scheduler as an optimisation model, any solver behind it.",
         version=__version__,
+        suppress_keyboard_interrupt=False,
     )
     for name, summary in COMMANDS.items():
         app.command(f"optsched.cli.{name}_command:command", name=name, help=summary)
@@ -49,9 +50,7 @@ def run(arguments: list[str]) -> int:
         if not arguments:
             app.help_print([])
             return USAGE
-        code = app(
-            arguments, exit_on_error=False, print_error=False, result_action="return_value"
-        )
+        code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
         return code if isinstance(code, int) else DONE
     except CycloptsError as error:

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+SUMMARY = {
+    "jobs", "finished", "killed", "rejected", "dropped", "utilization", "makespan", "mean_wait",
+    "p95_wait", "mean_response", "mean_slowdown", "mean_bounded_slowdown",
+    "p95_bounded_slowdown", "decisions", "fallbacks",
+}  # fmt: skip
+
+
+def test_a_trace_is_simulated_and_its_snapshots_compared(optsched, sample, tmp_path):
+    run, captured = tmp_path / "run", tmp_path / "captured"
+    options = ("--policy", "window", "--jobs", "1:400", "--check", "--json", "-o", run)
+    done = optsched("simulate", sample, *options, "--capture", captured, "--capture-every", 40)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert set(summary) >= SUMMARY
+    assert summary == json.loads((run / "summary.json").read_text())
+    assert (summary["jobs"], summary["finished"]) == (400, 400)
+    pictures = {file.name for file in run.iterdir() if file.suffix in (".svg", ".png")}
+    assert {"gantt.svg", "utilization.png", "waits.svg"} <= pictures
+    folder = tmp_path / "comparison"
+    solvers = "branch-and-bound,cp-sat,cbc,greedy"
+    done = optsched("compare", captured, "--solvers", solvers, "-o", folder, "--json")
+    assert done.returncode == 0, done.stderr
+    table = {row["solver"]: row for row in json.loads(done.stdout)["table"]}
+    assert set(table) == set(solvers.split(","))
+    assert (folder / "comparison.json").exists()
+
+
+def test_a_small_run_prints_its_summary(optsched, sample, tmp_path):
+    done = optsched("simulate", sample, "--jobs", "1:50", "--no-plots", "-o", tmp_path / "run")
+    assert done.returncode == 0
+    assert "mean_wait" in done.stdout
+    assert "jobs/s" in done.stderr
+
+
+TRACES = {
+    "cut.swf.gz": lambda good: gzip.compress(good)[:-200],
+    "empty.swf": lambda good: b"",
+    "columns.swf": lambda good: b"; MaxProcs: 4\n1 0 0 5 1 5 -1 1 5 -1 1 1 1 1 1 1 -1\n",
+    "letter.swf": lambda good: b"; MaxProcs: 4\n1 0 0 5x 1 5 -1 1 5 -1 1 1 1 1 1 1 -1 -1\n",
+    "negative.swf": lambda good: b"; MaxProcs: 4\n1 0 0 5 -4 5 -1 1 5 -1 1 1 1 1 1 1 -1 -1\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["{folder}/cut.swf.gz"], ["cut.swf.gz", "gzip"]),
+        (["{folder}/empty.swf"], ["empty.swf"]),
+        (["{folder}/columns.swf"], ["columns.swf", "line 2", "17", "18"]),
+        (["{folder}/letter.swf"], ["letter.swf", "line 2", "5x"]),
+        (["{folder}/negative.swf"], ["negative.swf", "line 2", "-4"]),
+        (["{folder}/absent.swf"], ["absent.swf"]),
+        (["{folder}"], ["directory"]),
+        (["{sample}", "--machine", "nodes:0"], ["expected a whole number from 1"]),
+        (["{sample}", "--machine", "torus"], ["expected nodes:NUMBER"]),
+        (["{sample}", "--policy", "esay"], ["did you mean easy"]),
+        (["{sample}", "--policy", "window", "--solver", "branch"], ["branch-and-bound"]),
+        (["{sample}", "--policy", "easy", "--solver", "greedy"], ["poses no problems"]),
+        (["{sample}", "--set", "window=3"], ["unknown setting"]),
+        (["{sample}", "--jobs", "5"], ["--jobs", "FROM:TO"]),
+        (["{sample}", "--jobs", "10:5"], ["FROM <= TO"]),
+        (["{sample}", "--jobs", "1:999999"], ["3000"]),
+    ],
+)
+def test_wrong_input_gets_one_clear_line(arguments, words, optsched, sample, tmp_path):
+    for name, content in TRACES.items():
+        (tmp_path / name).write_bytes(content(sample.read_bytes()))
+    arguments = [argument.format(folder=tmp_path, sample=sample) for argument in arguments]
+    done = optsched("simulate", *arguments, "-o", tmp_path / "run")
+    assert done.returncode == 1, done.stderr
+    for word in words:
+        assert word in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stdout == ""
+    assert not (tmp_path / "run").exists()
+    assert [entry for entry in os.listdir(tmp_path) if entry.startswith(".")] == []
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_work(optsched, sample, tmp_path):
+    blocker = tmp_path / "file"
+    blocker.write_text("")
+    done = optsched("simulate", sample, "-o", blocker / "run")
+    assert done.returncode == 1
+    assert "cannot be written" in done.stderr
+    done = optsched("simulate", sample, "-o", blocker)
+    assert "is a file" in done.stderr
+
+
+def interrupted(sample, folder, number):
+    """Start a long run, send it a signal once it works, and return it when it has ended."""
+    command = [sys.executable, "-m", "optsched", "simulate", str(sample), "-o", str(folder / "run")]
+    command += ["--policy", "window", "--solver", "cbc", "--no-plots"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not any(entry.name.startswith(".run.") for entry in folder.iterdir()):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.05)
+    time.sleep(1.0)
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=60)
+    return process.returncode, stderr
+
+
+def test_ctrl_c_leaves_nothing_behind(sample, tmp_path):
+    code, stderr = interrupted(sample, tmp_path, signal.SIGINT)
+    assert code == 130
+    assert "interrupted" in stderr
+    assert "Traceback" not in stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_kill_leaves_nothing_that_looks_finished(sample, tmp_path, optsched):
+    code, _ = interrupted(sample, tmp_path, signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    assert not (tmp_path / "run").exists()
+    done = optsched("simulate", sample, "--jobs", "1:50", "--no-plots", "-o", tmp_path / "run")
+    assert done.returncode == 0
+    assert (tmp_path / "run" / "summary.json").exists()
+
+
+def test_traces_are_looked_at_cleaned_and_converted(optsched, sample, tmp_path):
+    page = optsched("trace", "info", sample)
+    assert page.returncode == 0
+    assert "offered load" in page.stdout
+    facts = json.loads(optsched("trace", "info", sample, "--json").stdout)
+    assert facts["jobs"] == 3000
+    for verb, name in (("clean", "clean.swf.gz"), ("convert", "converted.json")):
+        done = optsched("trace", verb, sample, "-o", tmp_path / name)
+        assert done.returncode == 0, done.stderr
+        again = json.loads(optsched("trace", "info", tmp_path / name, "--json").stdout)
+        assert again["jobs"] == 3000
+    assert "SDSC-BLUE" in optsched("trace", "catalogue").stdout
+    missing = optsched(
+        "trace", "info", "SDSC-BLUE-2000-4.2-cln", env={**os.environ, "OPTSCHED_TRACES": ""}
+    )
+    assert missing.returncode == 1
+    assert "download" in missing.stderr
+
+
+def test_help_needs_none_of_the_heavy_packages():
+    code = (
+        "import sys; from optsched.cli import run; run(['--help']); "
+        "heavy = {'numpy', 'pandas', 'numba', 'ortools', 'matplotlib', 'highspy'} & set(sys.modules);"
+        "sys.exit(', '.join(heavy) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

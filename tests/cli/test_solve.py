@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from optsched import registry
+
+EXACT = [
+    name
+    for name in registry.solvers
+    if registry.solvers[name].exact and registry.solvers[name].models in (None, {"window-mkp"})
+]
+KEYS = {
+    "kind", "solver", "status", "objective", "bound", "gap", "seconds", "verified", "violations",
+    "solution",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("solver", EXACT)
+def test_every_exact_solver_gives_15_for_the_papers_example(solver, optsched, example):
+    if registry.solvers[solver].installed_version() is None:
+        pytest.skip(f"{registry.solvers[solver].requires} is not installed")
+    done = optsched("solve", example, "--solver", solver, "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert set(answer) >= KEYS
+    assert (answer["status"], answer["objective"], answer["bound"]) == ("optimal", 15, 15)
+    assert (answer["gap"], answer["verified"], answer["violations"]) == (0, True, [])
+    assert done.stderr == ""
+
+
+def test_the_answer_is_told_in_words(optsched, example):
+    done = optsched("solve", example)
+    assert done.returncode == 0
+    lines = dict(line.split("  ", 1) for line in done.stdout.splitlines())
+    assert lines["status"].strip() == "optimal"
+    assert lines["slot 1-3 (3)"].strip() == "C (3)"
+    assert lines["slot 6-11 (6)"].strip() == "A (6)"
+    assert lines["slot 15-20 (6)"].strip() == "B (4) E (2)"
+    assert lines["not placed"].strip() == "D (1)"
+
+
+def test_the_answer_is_written_to_a_file(optsched, example, tmp_path):
+    answer = tmp_path / "answer.json"
+    assert optsched("solve", example, "-o", answer, "--hint", "greedy").returncode == 0
+    assert json.loads(answer.read_text())["objective"] == 15
+    assert optsched("solve", example, "-o", tmp_path / "no" / "answer.json").returncode == 1
+
+
+def test_a_snapshot_with_three_mistakes_has_all_three_named(optsched, tmp_path):
+    wrong = {"kind": "window-mkp", "weights": [3, -1], "capacities": "six", "profits": [1, 2, 3]}
+    path = tmp_path / "wrong.json"
+    path.write_text(json.dumps(wrong))
+    done = optsched("solve", path)
+    assert done.returncode == 1
+    for part in (str(path), "3 mistakes", "weights[1]: -1", "capacities", "profits: 3 values"):
+        assert part in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["solve", "absent.json"], 1, "absent.json: No such file"),
+        (["solve", "."], 1, "directory"),
+        (["solve", "{example}", "--solver", "cpsat"], 1, "did you mean cp-sat"),
+        (["solve", "{example}", "--time-limit", "0"], 1, "expected a number above 0"),
+        (["solve", "{example}", "--time-limit", "soon"], 2, "time-limit"),
+        (["solve", "{example}", "--sovler", "cbc"], 2, "--sovler"),
+        (["solve"], 2, "SNAPSHOT"),
+        (["solev", "{example}"], 2, "solve"),
+        (["snapshot", "check", "absent.json"], 1, "No such file"),
+        (["list", "solver"], 2, "solvers"),
+    ],
+)
+def test_wrong_input_gets_one_clear_line(arguments, code, words, optsched, example):
+    done = optsched(*(argument.format(example=example) for argument in arguments))
+    assert done.returncode == code
+    assert words in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_budget_too_small_for_a_solution_exits_3(optsched, tmp_path):
+    import random
+
+    weights = [random.Random(7).randint(1, 99) for _ in range(400)]
+    path = tmp_path / "large.json"
+    path.write_text(
+        json.dumps({"kind": "window-mkp", "weights": weights, "capacities": [500] * 25})
+    )
+    done = optsched("solve", path, "--solver", "cp-sat", "--work-limit", "1e-9", "--json")
+    answer = json.loads(done.stdout)
+    assert (answer["status"], answer["limit"]) == ("no-solution", "work")
+    assert done.returncode == 3
+
+
+def test_snapshots_are_shown_checked_and_exported(optsched, example, tmp_path):
+    shown = optsched("snapshot", "show", example)
+    assert "15 variables, 8 rows" in shown.stdout
+    checked = optsched("snapshot", "check", example)
+    assert (checked.returncode, checked.stdout) == (0, f"{example}: good\n")
+    wrong = json.loads(example.read_text())
+    wrong["known"]["objective"] = 14
+    path = tmp_path / "wrong.json"
+    path.write_text(json.dumps(wrong))
+    checked = optsched("snapshot", "check", path, example)
+    assert checked.returncode == 1
+    assert "known solution is worth 15, known objective is 14" in checked.stderr
+    assert checked.stdout == f"{example}: good\n"
+    for suffix in ("lp", "mps", "pb.txt"):
+        written = tmp_path / f"example.{suffix}"
+        assert optsched("snapshot", "export", example, "-o", written).returncode == 0
+        assert written.stat().st_size > 100
+
+
+def test_the_doctor_finds_every_solver_in_health(optsched):
+    done = optsched("doctor")
+    assert done.returncode == 0, done.stdout
+    for solver in registry.solvers:
+        assert solver in done.stdout
+
+
+@pytest.mark.parametrize(
+    "what", ["policies", "solvers", "profiles", "models", "machines", "formats"]
+)
+def test_everything_that_has_a_name_is_listed(what, optsched):
+    listed = json.loads(optsched("list", what, "--json").stdout)[what]
+    assert listed
+    plain = optsched("list", what).stdout
+    assert all(next(iter(row.values())) in plain for row in listed)

@@ -1,0 +1,114 @@
+"""What happens when solvers fail inside a simulation."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from optsched import registry, simulate
+from optsched.errors import InputError
+from optsched.models.snapshot import read_snapshot
+from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.solver import Solver
+
+
+@pytest.fixture
+def busy_trace(make_trace):
+    rows = [(20 * k, 300 + 7 * k, 400 + 7 * k, 1 + (5 * k) % 7) for k in range(30)]
+    return make_trace(*rows)
+
+
+@pytest.fixture
+def register():
+    """Register a solver for one test."""
+    names = []
+
+    def file_under(name, answer):
+        class Fake(Solver):
+            models = frozenset({"window-mkp"})
+
+            def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):
+                return answer(problem)
+
+        registry.solvers.register(name)(Fake)
+        names.append(name)
+
+    yield file_under
+    for name in names:
+        del registry.solvers._classes[name]
+
+
+def overfull(problem):
+    everything = (0,) * len(problem.weights)
+    return Result("liar", Status.OPTIMAL, everything, int(problem.profits.sum()))
+
+
+def misvalued(problem):
+    return Result("liar", Status.OPTIMAL, (-1,) * len(problem.weights), 10**6, 10**6)
+
+
+def gives_up(problem):
+    return Result("liar", Status.NO_SOLUTION)
+
+
+def breaks(problem):
+    return Result("liar", Status.ERROR, message="out of memory")
+
+
+@pytest.mark.parametrize("answer", [overfull, misvalued, gives_up, breaks])
+def test_the_fallback_decides_and_it_is_counted(answer, busy_trace, register):
+    register("liar", answer)
+    run = simulate(busy_trace, "nodes:10", "window", solver="liar", check=True)
+    greedy = simulate(busy_trace, "nodes:10", "window", solver="greedy", check=True)
+    assert run.summary["finished"] == len(busy_trace)
+    # one slot can hold all that is asked of it now and then; then overfull is right
+    assert 0 < run.fallbacks <= run.summary["problems"]
+    assert run.fallbacks == run.decisions.fallback.sum()
+    assert len(run.failures) == min(5, run.fallbacks)
+    assert "liar" in run.failures[0] or "out of memory" in run.failures[0]
+    if answer is not overfull:
+        assert run.fallbacks == run.summary["problems"]
+        assert (run.start == greedy.start).all()
+
+
+def test_a_policy_without_problems_takes_no_solver(busy_trace):
+    for options in ({"solver": "greedy"}, {"capture": "x"}, {"charge_decisions": True}):
+        with pytest.raises(InputError, match="'easy' poses no problems"):
+            simulate(busy_trace, "nodes:10", "easy", **options)
+
+
+def test_charged_decisions_delay_the_starts(busy_trace, register):
+    def slow(problem):
+        return Result("slow", Status.OPTIMAL, (-1,) * len(problem.weights), 0, work=7e6)
+
+    free = simulate(busy_trace, "nodes:10", "window", solver="branch-and-bound")
+    charged = simulate(
+        busy_trace, "nodes:10", "window", solver="branch-and-bound", charge_decisions=True
+    )
+    assert (charged.start >= free.start).all()
+    assert (charged.start[:3] > free.start[:3]).all()
+    assert (charged.start[:3] < free.start[:3] + 1).all()
+
+
+def test_captured_snapshots_say_where_they_come_from(busy_trace, tmp_path):
+    folder = tmp_path / "captured"
+    folder.mkdir()
+    run = simulate(busy_trace, "nodes:10", "window", capture=folder, capture_every=3)
+    files = sorted(folder.iterdir())
+    assert [file.name for file in files] == [name for name in run.decisions.captured if name]
+    assert len(files) == -(-run.summary["problems"] // 3)
+    row = run.decisions[run.decisions.captured == files[-1].name].iloc[0]
+    snapshot = read_snapshot(files[-1])
+    assert snapshot.origin["time"] == row.time
+    assert snapshot.origin["objective"] == row.objective
+    assert snapshot.problem.size == row["size"]
+    written = json.loads(files[-1].read_text())
+    assert set(written["jobs"]) <= set(busy_trace.job_id.tolist())
+
+
+def test_a_tiny_budget_is_honest(busy_trace):
+    run = simulate(busy_trace, "nodes:10", "window", solver="cp-sat", budget=Budget(work=1e-9))
+    assert run.summary["finished"] == len(busy_trace)
+    assert run.fallbacks + run.summary["unproven"] >= run.fallbacks
+    assert run.fallbacks == run.decisions.fallback.sum()

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+import shlex
+
+import pandas as pd
+import pytest
+
+from optsched import simulate
+from optsched.cli import run as optsched
+from optsched.errors import InputError
+
+FILES = {"run.json", "summary.json", "timing.json", "jobs.csv", "jobs.parquet", "decisions.parquet"}
+BATSIM = (
+    "job_id workload_name profile submission_time requested_number_of_resources requested_time "
+    "success final_state starting_time execution_time finish_time waiting_time turnaround_time "
+    "stretch allocated_resources consumed_energy metadata"
+).split()
+
+
+@pytest.fixture
+def small(make_trace):
+    rows = [(30 * k, 100 + 7 * k, 200 + 7 * k, 1 + (5 * k) % 7) for k in range(20)]
+    return make_trace(*rows, (700, 5, 5, 99))
+
+
+def contents(folder):
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.name != "timing.json"}
+
+
+def test_a_run_folder_holds_what_the_docs_say(small, tmp_path):
+    folder = simulate(small, "nodes:10", "window").save(tmp_path / "run", plots=False)
+    assert {file.name for file in folder.iterdir()} == FILES
+    summary = json.loads((folder / "summary.json").read_text())
+    assert (summary["jobs"], summary["finished"], summary["rejected"]) == (21, 20, 1)
+    jobs = pd.read_csv(folder / "jobs.csv")
+    assert list(jobs.columns[: len(BATSIM)]) == BATSIM
+    assert list(pd.read_parquet(folder / "jobs.parquet").columns) == list(jobs.columns)
+    assert len(pd.read_parquet(folder / "decisions.parquet")) == summary["problems"]
+
+
+def test_the_same_config_gives_the_same_bytes(small, tmp_path):
+    folders = [
+        simulate(small, "nodes:10", "window", journal=True).save(tmp_path / name)
+        for name in ("one", "two")
+    ]
+    one, two = map(contents, folders)
+    assert set(one) > FILES - {"timing.json"}
+    assert one == two
+
+
+def test_a_run_folder_says_how_to_repeat_it(small, tmp_path):
+    from optsched.traces.reading import write_trace
+
+    write_trace(small, tmp_path / "small.swf")
+    first = tmp_path / "first"
+    arguments = ["simulate", str(tmp_path / "small.swf"), "--machine", "nodes:10", "-o", str(first)]
+    arguments += ["--policy", "window", "--set", "window=3", "--jobs", "2:20", "--no-plots"]
+    assert optsched(arguments) == 0
+    repeat = shlex.split(json.loads((first / "run.json").read_text())["repeat"])
+    assert optsched([*repeat[1:-1], str(tmp_path / "second"), "--no-plots"]) == 0
+    assert contents(first) == contents(tmp_path / "second")
+
+
+def test_a_run_replaces_a_run_and_nothing_else(small, tmp_path):
+    run = simulate(small, "nodes:10", "fcfs")
+    folder = run.save(tmp_path / "run", plots=False)
+    simulate(small, "nodes:10", "easy").save(folder, plots=False)
+    assert json.loads((folder / "run.json").read_text())["policy"] == "easy"
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match="other things in it"):
+        run.save(other, plots=False)
+    with pytest.raises(InputError, match="is a file"):
+        run.save(other / "thesis.tex", plots=False)
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
+
+
+def test_evalys_opens_the_jobs(small, tmp_path):
+    jobset = pytest.importorskip("evalys.jobset", reason="evalys is not installed")
+    folder = simulate(small, "nodes:10", "easy").save(tmp_path / "run", plots=False)
+    opened = jobset.JobSet.from_csv(str(folder / "jobs.csv"))
+    assert len(opened.df) == 21
+    assert len(opened.df.allocated_resources.iloc[0]) == 1

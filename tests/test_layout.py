@@ -1,0 +1,67 @@
+"""The structure of the repository, kept in step with what the code registers."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from optsched import registry
+from optsched.content import bundled
+from optsched.models.snapshot import read_snapshot
+from optsched.solvers.profiles import load_profile, profile_names
+
+ROOT = Path(__file__).resolve().parents[1]
+CONTENT = ("models", "solvers", "traces")
+
+
+@pytest.mark.parametrize("folder", CONTENT)
+def test_content_folders_hold_no_code(folder):
+    assert bundled(folder).is_dir()
+    assert list(bundled(folder).rglob("*.py")) == []
+
+
+def test_every_model_has_its_page_and_every_page_its_model():
+    pages = {page.parent.name for page in bundled("models").glob("*/README.md")}
+    assert pages == set(registry.models)
+
+
+@pytest.mark.parametrize("name", list(registry.models))
+def test_every_model_has_reference_snapshots_some_of_them_proven(name):
+    snapshots = [read_snapshot(file) for file in sorted(bundled("models").glob(f"{name}/*.json"))]
+    assert snapshots
+    assert {snapshot.problem.name for snapshot in snapshots} == {name}
+    known = [snapshot.known for snapshot in snapshots]
+    assert any("objective" in k and k["objective"] == k.get("bound") for k in known)
+
+
+@pytest.mark.parametrize("name", profile_names())
+def test_every_profile_names_a_registered_solver(name):
+    assert load_profile(name).solver in registry.solvers
+
+
+def test_modules_are_small():
+    long = {
+        str(module.relative_to(ROOT)): lines
+        for module in (ROOT / "optsched").rglob("*.py")
+        if (lines := len(module.read_text().splitlines())) > 400
+    }
+    assert long == {}
+
+
+def test_adding_a_policy_is_one_file():
+    """No module but its own, tests and docs apart, may name a policy to make it known."""
+    mentions = [
+        module.name
+        for module in (ROOT / "optsched").rglob("*.py")
+        if re.search(r'"easy-sjbf"|\bEasySJBF\b', module.read_text())
+    ]
+    assert mentions == ["easy_sjbf.py"]
+
+
+def test_no_snapshot_on_file_is_stale():
+    for file in bundled("models").glob("*/*.json"):
+        written = json.loads(file.read_text())
+        assert read_snapshot(file).to_json() == written, file

@@ -1,0 +1,60 @@
+"""The wheel, installed where the source tree cannot be seen."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "-w", str(folder)]
+    subprocess.run([*command, str(ROOT)], check=True)
+    return next(folder.glob("optsched-*.whl"))
+
+
+def test_the_wheel_carries_the_content(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    for file in (
+        "optsched/py.typed",
+        "optsched/_data/models/window-mkp/README.md",
+        "optsched/_data/models/window-mkp/yang-2014-example.json",
+        "optsched/_data/traces/catalogue.toml",
+        "optsched/_data/traces/samples/sample-256.swf",
+    ):
+        assert file in names
+    assert any(name.startswith("optsched/_data/solvers/") for name in names)
+    assert not any(name.startswith(("tests/", "benchmarks/", "docs/")) for name in names)
+
+
+def test_the_installed_wheel_works_without_the_source(wheel, tmp_path):
+    # the dependencies are borrowed from this environment by a .pth file; optsched itself is not
+    environment = tmp_path / "venv"
+    venv.create(environment, with_pip=False)
+    python = environment / "bin" / "python"
+    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    packages = Path(subprocess.check_output([python, "-c", where], text=True).strip())
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(packages)
+    borrowed = [path for path in map(Path, sys.path) if path.name == "site-packages"]
+    (packages / "borrowed.pth").write_text("\n".join(map(str, borrowed)) + "\n")
+    code = (
+        "import optsched; from optsched.content import bundled;"
+        f"assert {str(ROOT)!r} not in optsched.__file__, optsched.__file__;"
+        "example = bundled('models') / 'window-mkp' / 'yang-2014-example.json';"
+        "print(optsched.solve(optsched.load_snapshot(example)).objective);"
+        "sample = bundled('traces') / 'samples' / 'sample-256.swf';"
+        "print(optsched.simulate(sample, policy='easy', jobs=(1, 100)).summary['finished'])"
+    )
+    done = subprocess.run(
+        [python, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["15", "100"], done.stderr
