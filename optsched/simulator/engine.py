@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
@@ -44,6 +44,8 @@ class State(StrEnum):
 
 
 NEVER = math.inf
+
+ONCE = (None,)
 
 PROGRESS_EVERY = 1000
 """Decisions between two calls of the progress callback."""
@@ -178,8 +180,8 @@ class Engine:
             self.journal.record(now, "speed", job, speed)
         self._predict_end(job)
 
-    def _batched(self, now: float) -> Iterator[None]:
-        """Process the ends, then the submissions of an instant; yield once if there were any."""
+    def _batched(self, now: float) -> Iterable[None]:
+        """Process the ends, then the submissions of an instant; one item if there were any."""
         ends, submit = self._ends, self.system.submit
         happened = False
         while ends and ends[0][0] == now:
@@ -187,11 +189,10 @@ class Engine:
         while self._next < len(submit) and submit[self._next] == now:
             self._submit(self._next)
             happened = True
-        if happened:
-            yield
+        return ONCE if happened else ()
 
-    def _one_by_one(self, now: float) -> Iterator[None]:
-        """Process the events of an instant, submissions first; yield after each.
+    def _one_by_one(self, now: float) -> Iterable[None]:
+        """Process the events of an instant, submissions first; an item after each.
 
         A job that ends at its estimate has released its processors before the first of them: the
         scheduler has known for long that they are free now.
@@ -211,11 +212,12 @@ class Engine:
                 yield
 
     def _request_decision(self, now: float) -> None:
-        at = max(now, self._busy_until)
+        at = self._busy_until if self._busy_until > now else now
         interval = self.policy.interval
         if interval:
             at = math.ceil(at / interval) * interval
-        self._due = min(self._due, at)
+        if at < self._due:
+            self._due = at
 
     def _report_progress(self) -> None:
         if self.progress is not None:
@@ -236,13 +238,12 @@ class Engine:
             self._busy_until = system.now + posing.charged
 
     def _carry_out(self, action: Action) -> None:
-        match action:
-            case Start(job, place):
-                self._start(job, place)
-            case Wake(at):
-                if not at > self.system.now:
-                    raise ValueError(f"wake at {at} asked for at {self.system.now}")
-                self._due = min(self._due, at)
+        if isinstance(action, Start):
+            self._start(*action)
+        elif isinstance(action, Wake):
+            if not action.at > self.system.now:
+                raise ValueError(f"wake at {action.at} asked for at {self.system.now}")
+            self._due = min(self._due, action.at)
 
     def _submit(self, job: int) -> None:
         system = self.system
