@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 COLUMNS = 18
 
@@ -30,7 +31,7 @@ _EXACT_PLACES = 22
 
 
 @njit(cache=True)
-def count_lines(data):
+def count_lines(data: NDArray[np.uint8]) -> int:
     """Return the number of lines, empty ones and comments included."""
     lines = 1
     for at in range(len(data)):
@@ -40,26 +41,28 @@ def count_lines(data):
 
 
 @njit(cache=True)
-def _is_blank(character):
+def _is_blank(character: int) -> bool:
     return character == 32 or character == 9 or character == 13
 
 
 @njit(cache=True)
-def _skip_blanks(data, at):
+def _skip_blanks(data: NDArray[np.uint8], at: int) -> int:
     while at < len(data) and _is_blank(data[at]):
         at += 1
     return at
 
 
 @njit(cache=True)
-def _skip_line(data, at):
+def _skip_line(data: NDArray[np.uint8], at: int) -> int:
     while at < len(data) and data[at] != _NEWLINE:
         at += 1
     return at
 
 
 @njit(cache=True)
-def _number(data, at, with_decimals, lowest):
+def _number(
+    data: NDArray[np.uint8], at: int, with_decimals: bool, lowest: int
+) -> tuple[int, int, np.int64, int]:
     """Read the number at `at`; return (verdict, where it ends, digits as one integer, decimals).
 
     Digits divided by ``10**decimals`` is the number, correctly rounded: both are exact in float64.
@@ -81,7 +84,8 @@ def _number(data, at, with_decimals, lowest):
                     return TOO_LARGE, at, value, decimals
                 value = whole = 10 * value + digit
             else:
-                fraction = fraction or digit > 0
+                if digit > 0:
+                    fraction = True
                 if value <= (_EXACT - digit) // 10 and decimals < _EXACT_PLACES:
                     value = 10 * value + digit
                     decimals += 1
@@ -91,7 +95,7 @@ def _number(data, at, with_decimals, lowest):
             if not with_decimals:
                 return NOT_AN_INTEGER, at, value, decimals
             decimals = 0
-            exact = value <= _EXACT
+            exact = bool(value <= _EXACT)
         else:
             break
         at += 1
@@ -105,7 +109,13 @@ def _number(data, at, with_decimals, lowest):
 
 
 @njit(cache=True)
-def parse(data, with_decimals, lowest, values, decimals):
+def parse(
+    data: NDArray[np.uint8],
+    with_decimals: NDArray[np.bool_],
+    lowest: NDArray[np.int64],
+    values: NDArray[np.int64],
+    decimals: NDArray[np.int8],
+) -> tuple[int, int, int, int, int, int]:
     """Parse the job lines of an SWF text.
 
     Parameters

@@ -11,6 +11,7 @@ from pathlib import Path
 from optsched.errors import InputError
 
 GZIP_MAGIC = b"\x1f\x8b"
+HEAD = 4096
 
 
 def read_bytes(path: str | Path) -> tuple[bytes, str]:
@@ -30,8 +31,8 @@ def read_bytes(path: str | Path) -> tuple[bytes, str]:
     return _decompressed(stored, path), hashlib.sha256(stored).hexdigest()
 
 
-def read_head(path: str | Path, size: int = 4096) -> bytes:
-    """Return about the first `size` bytes of what a file holds, decompressed.
+def read_head(path: str | Path) -> bytes:
+    """Return at most the first `HEAD` bytes of what a file holds, decompressed.
 
     Raises
     ------
@@ -40,13 +41,13 @@ def read_head(path: str | Path, size: int = 4096) -> bytes:
     """
     try:
         with Path(path).open("rb") as stream:
-            stored = stream.read(size)
+            stored = stream.read(HEAD)
     except OSError as error:
         raise InputError(error.strerror or str(error), file=path) from None
     if not stored.startswith(GZIP_MAGIC):
         return stored
     try:
-        return zlib.decompressobj(wbits=31).decompress(stored, size)
+        return zlib.decompressobj(wbits=31).decompress(stored, HEAD)
     except zlib.error as error:
         raise InputError(f"the gzip data are damaged: {error}", file=path) from None
 

@@ -1,0 +1,297 @@
+"""Workloads of the simulator Batsim: JSON with jobs and profiles.
+
+File format: ``docs/formats/batsim-workload.md``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError
+from optsched.registry import readers
+from optsched.traces.files import read_bytes, write_bytes
+from optsched.traces.formats import TraceFormat, stem
+from optsched.traces.header import Header
+from optsched.traces.trace import UNKNOWN, Trace
+
+DELAY = {4: "delay", 5: "DelayProfile"}
+"""The type of a profile that is a plain run time, by major version of Batsim."""
+
+SHOWN = 10
+"""How many mistakes of one file are shown."""
+
+_JOB_FIELDS = {"id", "subtime", "res", "profile", "walltime"}
+_PROFILE_FIELDS = {"type", "delay"}
+_NUMBERED = re.compile(r"(?:(?P<workload>[^!]*)!)?(?P<number>\d{1,18})")
+
+
+def read_batsim(path: str | Path) -> Trace:
+    """Read a raw trace from a Batsim workload, plain or gzipped.
+
+    The run time of a job is the delay of its profile. Job ids that are numbers, as integers, as
+    text or behind the name of one workload (``w0!12``), become job numbers; if any is not, the
+    jobs are numbered from 1 in the order of the file and all ids are kept as `Trace.label`.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is not such a workload; with all mistakes at once.
+    """
+    path = Path(path)
+    data, sha256 = read_bytes(path)
+    try:
+        workload = _Workload(_parsed(data))
+        columns = workload.columns()
+    except InputError as error:
+        raise error.within(path) from None
+    return Trace(
+        **columns,
+        name=stem(path),
+        path=path,
+        sha256=sha256,
+        header=Header((("MaxProcs", str(workload.num_resources)),)),
+        oddities=workload.oddities,
+        label=workload.label,
+    )
+
+
+def write_batsim(trace: Trace, path: str | Path, version: Literal[4, 5] = 4) -> None:
+    """Write a trace as a Batsim workload, with one delay profile per run time.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace.
+    path : path
+        Where to write; gzipped if the name ends in ``.gz``.
+    version : {4, 5}
+        Major version of Batsim whose profile names are used.
+
+    Raises
+    ------
+    InputError
+        If a job has no submit time, run time or processors, as in a trace that was not cleaned;
+        or if the file cannot be written.
+    """
+    lacking = (trace.submit < 0) | (trace.runtime <= 0) | (trace.processors < 1)
+    if lacking.any():
+        raise InputError(
+            f"{int(lacking.sum())} jobs without submit time, run time or processors; "
+            "expected a cleaned trace",
+            file=path,
+        )
+    names = trace.job_id.tolist() if trace.label is None else trace.label.tolist()
+    columns = (trace.submit, trace.runtime, trace.requested_time, trace.processors)
+    jobs = [
+        {
+            "id": str(name),
+            "subtime": submit,
+            "walltime": walltime,
+            "res": processors,
+            "profile": str(runtime),
+        }
+        for name, submit, runtime, walltime, processors in zip(
+            names, *(column.tolist() for column in columns)
+        )
+    ]
+    profiles = {
+        str(runtime): {"type": DELAY[version], "delay": runtime}
+        for runtime in np.unique(trace.runtime).tolist()
+    }
+    num_resources = trace.header.max_procs or int(trace.processors.max())
+    workload = {"nb_res": num_resources, "jobs": jobs, "profiles": profiles}
+    write_bytes(Path(path), (json.dumps(workload) + "\n").encode())
+
+
+@readers.register("batsim")
+class BatsimWorkload(TraceFormat):
+    """Workloads of Batsim."""
+
+    suffixes = (".json",)
+    read = staticmethod(read_batsim)
+    write = staticmethod(write_batsim)
+
+    @staticmethod
+    def recognises(first_bytes: bytes, path: Path) -> bool:
+        """Tell whether the text begins as a JSON object with a field of a workload."""
+        return re.match(rb'\s*\{\s*"', first_bytes) is not None and any(
+            name in first_bytes for name in (b'"nb_res"', b'"jobs"', b'"profiles"')
+        )
+
+
+class _Workload:
+    """The parsed JSON of a workload, checked as a whole."""
+
+    def __init__(self, fields: Any) -> None:
+        self._mistakes: list[str] = []
+        self.oddities: dict[str, int] = {}
+        self.label: NDArray[np.str_] | None = None
+        if not isinstance(fields, dict):
+            raise InputError("expected a JSON object with nb_res, jobs and profiles")
+        self._jobs: Sequence[Any] = self._member(fields, "jobs", list, "a list") or []
+        self._profiles: Mapping[str, Any] = (
+            self._member(fields, "profiles", dict, "an object") or {}
+        )
+        self.num_resources = self._member(fields, "nb_res", int, "an integer")
+        if self._mistakes:
+            raise InputError(*self._mistakes)
+        if not self._jobs:
+            raise InputError("no jobs", field="jobs")
+        if self.num_resources < 1:
+            raise InputError(f"{self.num_resources}; expected at least 1", field="nb_res")
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of the trace.
+
+        Raises
+        ------
+        InputError
+            With all mistakes.
+        """
+        rows = [self._row(place, job) for place, job in enumerate(self._jobs)]
+        ids = [row[0] for row in rows if row[0] is not None]
+        for name, count in Counter(ids).items():
+            if count > 1:
+                self._mistakes.append(f"jobs: the id {name!r} is used {count} times")
+        if self._mistakes:
+            more = len(self._mistakes) - SHOWN
+            shown = self._mistakes[:SHOWN] + ([f"{more} more mistakes"] if more > 0 else [])
+            raise InputError(*shown)
+        self._count_unused("job", _JOB_FIELDS, self._jobs)
+        self._count_unused("profile", _PROFILE_FIELDS, list(self._profiles.values()))
+        names = ("submit", "requested_time", "processors", "runtime")
+        columns = {name: np.array(values) for name, values in zip(names, list(zip(*rows))[1:])}
+        return {"job_id": self._numbers(ids)} | columns
+
+    def _member(self, fields: Mapping[str, Any], name: str, kind: type, expected: str) -> Any:
+        value = fields.get(name)
+        if isinstance(value, kind) and not isinstance(value, bool):
+            return value
+        wrong = f"expected {expected}" if name in fields else f"missing; expected {expected}"
+        self._mistakes.append(f"{name}: {wrong}")
+        return None
+
+    def _row(self, place: int, job: Any) -> tuple[str | None, Any, Any, Any, Any]:
+        """Return id, submit time, requested time, processors and run time of one job."""
+        here = f"jobs[{place}]"
+        if not isinstance(job, dict):
+            self._mistakes.append(f"{here}: expected an object")
+            return None, 0, 0, 0, 0
+        name = job.get("id")
+        if isinstance(name, (str, int)) and not isinstance(name, bool) and name != "":
+            name = str(name)
+        else:
+            self._mistakes.append(f"{here}.id: {_found(job, 'id')}; expected a name or a number")
+            name = None
+        submit = self._number(here, job, "subtime", "a number of at least 0")
+        processors = self._number(here, job, "res", "an integer of at least 0", integer=True)
+        walltime = UNKNOWN
+        if job.get("walltime", UNKNOWN) != UNKNOWN:
+            walltime = self._number(
+                here, job, "walltime", "a positive number, or -1 for none", positive=True
+            )
+        return name, submit, walltime, processors, self._delay(here, job)
+
+    def _delay(self, here: str, job: Mapping[str, Any]) -> Any:
+        name = job.get("profile")
+        profile = self._profiles.get(name) if isinstance(name, str) else None
+        if not isinstance(profile, dict):
+            self._mistakes.append(
+                f"{here}.profile: {_found(job, 'profile')}; expected the name of a profile"
+            )
+            return 0
+        if profile.get("type") not in DELAY.values():
+            self._mistakes.append(
+                f"{here}.profile: {name!r} is of type {profile.get('type')!r}, which states no run "
+                f"time; expected {' or '.join(DELAY.values())}"
+            )
+            return 0
+        return self._number(f"{here}.profile: {name!r}", profile, "delay", "a number of at least 0")
+
+    def _number(
+        self,
+        here: str,
+        fields: Mapping[str, Any],
+        name: str,
+        expected: str,
+        *,
+        integer: bool = False,
+        positive: bool = False,
+    ) -> Any:
+        """Return the number in a field, integers as they are; note what is not as expected."""
+        value = fields.get(name)
+        if (
+            isinstance(value, int if integer else (int, float))
+            and not isinstance(value, bool)
+            and (value > 0 if positive else value >= 0)
+            and value < 2**63
+        ):
+            return value
+        self._mistakes.append(f"{here}.{name}: {_found(fields, name)}; expected {expected}")
+        return 0
+
+    def _numbers(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        """Return the job numbers; set `label` where the ids are not simply numbers."""
+        matches = [match for match in map(_NUMBERED.fullmatch, ids) if match]
+        workloads = {match["workload"] for match in matches}
+        numbers = {int(match["number"]): None for match in matches}
+        all_numbered = len(workloads) == 1 and len(numbers) == len(ids)
+        if workloads != {None} or not all_numbered:
+            self.label = np.array(ids)
+        if all_numbered:
+            return np.array(list(numbers))
+        self.oddities["jobs numbered in the order of the file, ids kept as labels"] = len(ids)
+        return np.arange(1, len(ids) + 1)
+
+    def _count_unused(self, noun: str, used: set[str], objects: Sequence[Any]) -> None:
+        extra = [
+            fields.keys() - used
+            for fields in objects
+            if isinstance(fields, dict) and not fields.keys() <= used
+        ]
+        if extra:
+            names = ", ".join(sorted(set().union(*extra)))
+            self.oddities[f"{noun}s with fields that are not used ({names})"] = len(extra)
+
+
+def _found(fields: Mapping[str, Any], name: str) -> str:
+    return json.dumps(fields[name])[:40] if name in fields else "missing"
+
+
+def _parsed(data: bytes) -> Any:
+    if not data.strip():
+        raise InputError("the file is empty; expected a Batsim workload in JSON")
+    try:
+        return json.loads(
+            data.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_not_finite
+        )
+    except UnicodeDecodeError:
+        raise InputError("not text; expected a Batsim workload in JSON") from None
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: {error.msg}", line=error.lineno) from None
+    except RecursionError:
+        raise InputError("nested too deeply; expected a Batsim workload in JSON") from None
+    except InputError:
+        raise
+    except ValueError:
+        raise InputError("not JSON: a number has too many digits") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        name = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise InputError(f"the name {name!r} is used twice in one object")
+    return fields
+
+
+def _not_finite(constant: str) -> Any:
+    raise InputError(f"{constant}; expected a finite number")

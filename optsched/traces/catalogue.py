@@ -1,0 +1,214 @@
+"""Public traces: what they are, where they are published, and the files of them on this machine.
+
+File format: ``docs/formats/catalogue.md``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tomllib
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+
+from optsched.content import bundled
+from optsched.errors import InputError, UnknownNameError
+from optsched.traces.files import read_bytes
+from optsched.traces.formats import without_gz
+
+VARIABLE = "OPTSCHED_TRACES"
+"""Environment variable with the folders of traces, separated as in ``PATH``."""
+
+_TIMEOUT = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A published trace.
+
+    Parameters
+    ----------
+    name : str
+        Its name, as published.
+    title : str
+        The machine and the period.
+    processors : int
+        Processors of the machine.
+    nodes : int
+        Nodes of the machine, 0 if not stated.
+    jobs : int
+        Jobs in the file.
+    file : str
+        Name of the file, as published.
+    sha256 : str
+        SHA-256 of its text, decompressed, so that any compression of it verifies.
+    page : str
+        The page that describes it.
+    url : str
+        Where the file is published.
+    acknowledge : str
+        Whom the publisher asks to acknowledge.
+    citation : str
+        What the publisher asks to cite.
+    terms : str
+        Terms of use, as stated.
+    """
+
+    name: str
+    title: str
+    processors: int
+    nodes: int
+    jobs: int
+    file: str
+    sha256: str
+    page: str
+    url: str
+    acknowledge: str
+    citation: str
+    terms: str
+
+
+@cache
+def entries() -> tuple[Entry, ...]:
+    """Return the bundled catalogue, ``traces/catalogue.toml``, in its order."""
+    return read_catalogue(bundled("traces") / "catalogue.toml")
+
+
+def read_catalogue(path: Path) -> tuple[Entry, ...]:
+    """Read a catalogue: a table ``[trace.<name>]`` for each trace, ``[default]`` for all of them.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or an entry is not complete; with all mistakes at once.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(error.strerror or str(error), file=path) from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"not TOML: {error}", file=path) from None
+    default, named = table.pop("default", {}), table.pop("trace", {})
+    tables = [default, named, *(named.values() if isinstance(named, dict) else ())]
+    if table or not all(isinstance(part, dict) for part in tables):
+        raise InputError("expected the tables [default] and [trace.<name>] alone", file=path)
+    kinds = {field.name: field.type for field in fields(Entry)}
+    traces = [{"name": name} | default | entry for name, entry in named.items()]
+    mistakes: list[str] = []
+    for entry in traces:
+        name = entry["name"]
+        mistakes += [f"{name}.{key}: unknown field" for key in entry if key not in kinds]
+        mistakes += [
+            f"{name}.{key}: expected {'an integer' if kind == 'int' else 'a text'}"
+            for key, kind in kinds.items()
+            if type(entry.get(key)).__name__ != kind
+        ]
+    if mistakes:
+        raise InputError(*mistakes, file=path)
+    return tuple(Entry(**entry) for entry in traces)
+
+
+def find(name: str) -> Entry:
+    """Return the entry with that name or file name, or the only one whose name begins so.
+
+    Case does not matter.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none.
+    InputError
+        If several begin so.
+    """
+    wanted = name.lower()
+    found = [entry for entry in entries() if wanted in (entry.name.lower(), entry.file.lower())]
+    if wanted and not found:
+        found = [entry for entry in entries() if entry.name.lower().startswith(wanted)]
+    if not found:
+        raise UnknownNameError("trace", name, [entry.name for entry in entries()])
+    if len(found) > 1:
+        names = ", ".join(entry.name for entry in found)
+        raise InputError(f"the name {name!r} is short for several traces: {names}")
+    return found[0]
+
+
+def folders() -> list[Path]:
+    """Return the folders that ``OPTSCHED_TRACES`` names."""
+    return [Path(folder) for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder]
+
+
+def locate(entry: Entry, folder: str | Path | None = None) -> Path:
+    """Return the file of `entry` in `folder` or in one of `folders`, gzipped or not, verified.
+
+    Raises
+    ------
+    InputError
+        If there is none, or it is not what was published.
+    """
+    searched = [*([Path(folder)] if folder is not None else []), *folders()]
+    for place in searched:
+        for path in (place / entry.file, without_gz(place / entry.file)):
+            if path.is_file():
+                verify(entry, path)
+                return path
+    where = f"not in {', '.join(map(str, searched))}" if searched else f"{VARIABLE} names no folder"
+    raise InputError(
+        f"no file {entry.file} ({where}); `optsched trace download {entry.name}` fetches it"
+    )
+
+
+def verify(entry: Entry, path: str | Path) -> None:
+    """Check that a file holds the published text, however it is compressed.
+
+    Raises
+    ------
+    InputError
+        If it does not, or cannot be read.
+    """
+    text, _ = read_bytes(path)
+    sha256 = hashlib.sha256(text).hexdigest()
+    if sha256 != entry.sha256:
+        raise InputError(
+            f"not {entry.name} as published: the SHA-256 of its text is {sha256}, expected "
+            f"{entry.sha256}",
+            file=path,
+        )
+
+
+def download(trace: str | Entry, folder: str | Path) -> Path:
+    """Fetch the file of a trace into `folder`; nothing is fetched if it is there and verifies.
+
+    The file is written under a temporary name and renamed once it is verified.
+
+    Raises
+    ------
+    InputError
+        If the name is not known, the file cannot be fetched, or it is not what was published.
+    """
+    from http.client import HTTPException
+    from urllib.request import urlopen
+
+    entry = find(trace) if isinstance(trace, str) else trace
+    path = Path(folder) / entry.file
+    if path.is_file():
+        verify(entry, path)
+        return path
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with urlopen(entry.url, timeout=_TIMEOUT) as response:
+            temporary.write_bytes(response.read())
+        verify(entry, temporary)
+        temporary.replace(path)
+    except InputError as error:
+        raise error.within(entry.url) from None
+    except (OSError, ValueError, HTTPException) as error:
+        reason = getattr(error, "reason", None) or error
+        raise InputError(
+            f"could not be fetched: {reason}; the trace is described at {entry.page}",
+            file=entry.url,
+        ) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path

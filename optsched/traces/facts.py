@@ -1,0 +1,214 @@
+"""What a trace is like, in numbers: load, sizes, run times, requested times, arrivals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.traces.cleaning import CleaningReport, clean
+from optsched.traces.trace import SECONDS_PER_DAY, UNKNOWN, Trace
+
+QUANTILES = {
+    "min": 0.0,
+    "p10": 0.1,
+    "p25": 0.25,
+    "median": 0.5,
+    "p75": 0.75,
+    "p90": 0.9,
+    "p99": 0.99,
+    "max": 1.0,
+}
+SHOWN = ("min", "p10", "median", "p90", "p99", "max")
+"""The quantiles on the page for a terminal."""
+
+
+def facts(trace: Trace, machine_size: int | None = None) -> dict[str, Any]:
+    """Return what there is to know about a trace, as JSON-able values.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace; a raw one is cleaned first.
+    machine_size : int, optional
+        Processors of the machine; those of the header if left out.
+
+    Returns
+    -------
+    dict
+        Times are in seconds, shares between 0 and 1. What cannot be told is None.
+
+    Raises
+    ------
+    InputError
+        If no job is left after cleaning.
+
+    Notes
+    -----
+    The offered load is the sum over jobs of run time times processors, divided by the machine's
+    processors times the span of the submit times. The accuracy of a request is run time over the
+    requested time that the file states; jobs without one do not count. The coefficient of
+    variation is that of the whole sample (standard deviation over mean, divisor n).
+    """
+    trace = clean(trace)
+    assert trace.cleaning is not None
+    machine_size = machine_size or trace.header.max_procs
+    work = trace.runtime.astype(np.float64) * trace.processors
+    span = float(trace.submit.max() - trace.submit.min())
+    capacity = machine_size * span if machine_size else 0.0
+    return {
+        "name": trace.name,
+        "path": None if trace.path is None else str(trace.path),
+        "sha256": trace.sha256,
+        "jobs": len(trace),
+        "span_days": span / SECONDS_PER_DAY,
+        "unix_start_time": trace.header.unix_start_time,
+        "machine_size": machine_size,
+        "machine_nodes": trace.header.max_nodes,
+        "work": float(work.sum()),
+        "offered_load": float(work.sum()) / capacity if capacity else None,
+        "sizes": _sizes(trace.processors, work, machine_size),
+        "run_time": _distribution(trace.runtime),
+        "requested_time": _requests(trace),
+        "interarrival": _distribution(np.diff(trace.submit)),
+        "users": _distinct(trace.user),
+        "groups": _distinct(trace.group),
+        "status": _counts(trace.status),
+        "cleaning": trace.cleaning.to_json(),
+        "oddities": dict(trace.oddities),
+        "header": [list(fact) for fact in trace.header.facts],
+    }
+
+
+def _distribution(sample: NDArray[Any]) -> dict[str, float] | None:
+    """Return mean, coefficient of variation and quantiles of a sample."""
+    if not len(sample):
+        return None
+    mean = float(sample.mean())
+    quantiles = np.quantile(sample, list(QUANTILES.values()))
+    return {
+        "mean": mean,
+        "cv": float(sample.std()) / mean if mean else 0.0,
+        **dict(zip(QUANTILES, quantiles.tolist())),
+    }
+
+
+def _sizes(
+    processors: NDArray[np.int64], work: NDArray[np.float64], machine_size: int | None
+) -> dict[str, Any]:
+    """Return the distribution of job sizes; class k holds sizes above 2^(k-1), up to 2^k."""
+    exponent = np.frexp(processors - 0.5)[1].clip(min=0)
+    jobs = np.bincount(exponent)
+    work_per_class = np.bincount(exponent, weights=work)
+    classes = [
+        {
+            "from": 2 ** (k - 1) + 1 if k else 1,
+            "to": 2**k,
+            "jobs": int(jobs[k]),
+            "share": float(jobs[k] / len(processors)),
+            "work_share": float(work_per_class[k] / work.sum()),
+        }
+        for k in range(len(jobs))
+    ]
+    return {
+        **(_distribution(processors) or {}),
+        "serial_share": float((processors == 1).mean()),
+        "power_of_two_share": float(((processors & (processors - 1)) == 0).mean()),
+        "larger_than_machine": int((processors > machine_size).sum()) if machine_size else None,
+        "classes": classes,
+    }
+
+
+def _requests(trace: Trace) -> dict[str, Any]:
+    """Return how the requested times that the file states compare with the run times."""
+    stated = trace.stated_time > 0
+    accuracy = trace.runtime[stated] / trace.stated_time[stated]
+    return {
+        "stated_share": float(stated.mean()),
+        "stated": _distribution(trace.stated_time[stated]),
+        "accuracy": _distribution(accuracy),
+        "overrun_share": float((accuracy > 1).mean()) if len(accuracy) else None,
+        "exact_share": float((accuracy == 1).mean()) if len(accuracy) else None,
+    }
+
+
+def _distinct(column: NDArray[np.int64]) -> int | None:
+    known = column[column != UNKNOWN]
+    return len(np.unique(known)) if len(known) else None
+
+
+def _counts(column: NDArray[np.int64]) -> dict[str, int]:
+    values, counts = np.unique(column, return_counts=True)
+    return {str(value): int(count) for value, count in zip(values, counts)}
+
+
+def lines(facts: Mapping[str, Any]) -> list[str]:
+    """Return a page of plain text for a terminal, from what `facts` returned."""
+    page = [facts["name"], *_overview(facts)]
+    page += ["", f"{'processors':<16}{'jobs':>10}{'share':>9}{'of work':>9}"]
+    for row in facts["sizes"]["classes"]:
+        if row["jobs"]:
+            sizes = (
+                f"{row['from']:,}"
+                if row["from"] == row["to"]
+                else f"{row['from']:,} to {row['to']:,}"
+            )
+            page.append(
+                f"{sizes:<16}{row['jobs']:>10,}{row['share']:>9.1%}{row['work_share']:>9.1%}"
+            )
+    page += ["", f"{'':<16}" + "".join(f"{name:>11}" for name in SHOWN)]
+    requests = facts["requested_time"]
+    for label, distribution, form in (
+        ("run time, s", facts["run_time"], ",.0f"),
+        ("requested, s", requests["stated"], ",.0f"),
+        ("run / requested", requests["accuracy"], ".3f"),
+        ("interarrival, s", facts["interarrival"], ",.0f"),
+    ):
+        if distribution is not None:
+            page.append(
+                f"{label:<16}" + "".join(f"{distribution[name]:>11{form}}" for name in SHOWN)
+            )
+    counts = {key: count for key, count in facts["cleaning"].items() if key != "dropped"}
+    page += ["", "cleaning", *CleaningReport(**counts).lines()]
+    if facts["oddities"]:
+        page += ["", "odd, but read"]
+        page += [f"{count:>9,} {what}" for what, count in facts["oddities"].items()]
+    return page
+
+
+def _overview(facts: Mapping[str, Any]) -> list[str]:
+    sizes, requests, header = facts["sizes"], facts["requested_time"], dict(facts["header"])
+    machine = [
+        f"{facts[key]:,} {unit}"
+        for key, unit in (("machine_size", "processors"), ("machine_nodes", "nodes"))
+        if facts[key] is not None
+    ]
+    load = facts["offered_load"]
+    stated = f"stated by {requests['stated_share']:.1%} of the jobs"
+    if requests["stated"] is not None:
+        stated += (
+            f"; {requests['overrun_share']:.1%} of them ran longer, "
+            f"{requests['exact_share']:.1%} exactly as long"
+        )
+    rows = (
+        ("computer", header.get("Computer")),
+        ("installation", header.get("Installation")),
+        ("acknowledge", header.get("Acknowledge")),
+        ("machine", " in ".join(machine)),
+        ("jobs", f"{facts['jobs']:,} in {facts['span_days']:.1f} days"),
+        ("users", None if facts["users"] is None else f"{facts['users']:,}"),
+        ("offered load", None if load is None else f"{load:.3f}"),
+        (
+            "sizes",
+            f"{sizes['serial_share']:.1%} serial, {sizes['power_of_two_share']:.1%} powers of two",
+        ),
+        ("larger jobs", sizes["larger_than_machine"] and f"{sizes['larger_than_machine']:,}"),
+        ("requested time", stated),
+        (
+            "arrivals",
+            facts["interarrival"] and f"coefficient of variation {facts['interarrival']['cv']:.2f}",
+        ),
+    )
+    return [f"{label:<16}{text}" for label, text in rows if text]

@@ -1,0 +1,119 @@
+"""Read a trace by path or by its name in the catalogue; write one."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from optsched.errors import InputError, UnknownNameError
+from optsched.registry import readers
+from optsched.traces import catalogue, cleaning
+from optsched.traces.files import read_head
+from optsched.traces.formats import TraceFormat, without_gz
+from optsched.traces.trace import Trace
+
+
+def read_trace(
+    path_or_name: str | Path, *, clean: bool = True, folder: str | Path | None = None
+) -> Trace:
+    """Read a trace.
+
+    Parameters
+    ----------
+    path_or_name : str or path
+        A file in any registered format, gzipped or not; or the name of a log in the catalogue,
+        whose file is then looked for in `folder` and in the folders of ``OPTSCHED_TRACES``.
+    clean : bool
+        Whether to clean it; see `optsched.traces.cleaning.clean`.
+    folder : path, optional
+        Where to look first for a log of the catalogue.
+
+    Returns
+    -------
+    Trace
+        Cleaned, with a report of what that did; or raw.
+
+    Raises
+    ------
+    InputError
+        If there is no such file or log, it is in no known format, it holds a mistake, no job is
+        left after cleaning, or a log of the catalogue differs from what was published.
+    """
+    path = _found(path_or_name, folder)
+    trace = format_of(path).read(path)
+    return cleaning.clean(trace) if clean else trace
+
+
+def write_trace(trace: Trace, path: str | Path) -> None:
+    """Write a trace in the format that the name of the file asks for, ``.gz`` for gzip.
+
+    Raises
+    ------
+    InputError
+        If no format that can be written has that suffix, or the format cannot hold the trace.
+    """
+    path = Path(path)
+    for trace_format in _formats():
+        if trace_format.write is not None and _has_suffix(path, trace_format):
+            trace_format.write(trace, path)
+            return
+    written = [kind for kind in _formats() if kind.write is not None]
+    raise InputError(f"unknown suffix; expected {_suffixes(written)}", file=path)
+
+
+def format_of(path: Path) -> type[TraceFormat]:
+    """Return the format of a file: by how it begins, and where that does not tell, its suffix.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is in no known format.
+    """
+    formats = _formats()
+    first_bytes = read_head(path)
+    recognising = [kind for kind in formats if kind.recognises(first_bytes, path)]
+    by_suffix = [kind for kind in formats if _has_suffix(path, kind)]
+    both = [kind for kind in by_suffix if kind in recognising]
+    for candidates in (both, recognising, by_suffix):
+        if candidates:
+            return candidates[0]
+    raise InputError(
+        f"not a known trace format; known: {', '.join(kind.name for kind in formats)}", file=path
+    )
+
+
+def _formats() -> list[type[TraceFormat]]:
+    return [readers[name] for name in readers]
+
+
+def _has_suffix(path: Path, trace_format: type[TraceFormat]) -> bool:
+    return without_gz(path).suffix in trace_format.suffixes
+
+
+def _suffixes(formats: list[type[TraceFormat]]) -> str:
+    return ", ".join(suffix for kind in formats for suffix in kind.suffixes)
+
+
+def _found(path_or_name: str | Path, folder: str | Path | None) -> Path:
+    """Return the file that is meant."""
+    path = Path(path_or_name)
+    if os.path.exists(path):
+        return path
+    if path.parent != Path():
+        raise _no_such_file(path, "no such file", [])
+    try:
+        entry = catalogue.find(path.name)
+    except UnknownNameError as error:
+        what = "no such file, and no such trace in the catalogue"
+        raise _no_such_file(path, what, error.known) from None
+    return catalogue.locate(entry, folder)
+
+
+def _no_such_file(path: Path, what: str, names: Sequence[str]) -> InputError:
+    files = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+    known = {name.lower(): name for name in [*files, *names]}
+    close = difflib.get_close_matches(path.name.lower(), known, n=3)
+    hint = f"; did you mean {' or '.join(known[name] for name in close)}?" if close else ""
+    return InputError(what + hint, file=path)

@@ -1,0 +1,287 @@
+"""The Standard Workload Format: 18 columns per job, ``;`` comments as header.
+
+File format: ``docs/formats/swf.md``.
+
+References
+----------
+S. J. Chapin et al., "Benchmarks and standards for the evaluation of parallel job schedulers",
+JSSPP 1999, doi:10.1007/3-540-47954-6_4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError
+from optsched.registry import readers
+from optsched.traces.files import read_bytes, write_bytes
+from optsched.traces.formats import TraceFormat, stem
+from optsched.traces.header import Header
+from optsched.traces.trace import UNKNOWN, Trace
+
+ANY = np.iinfo(np.int64).min
+
+
+class Field(NamedTuple):
+    """A column of the format: its name in `Trace`, in messages, and what it may hold."""
+
+    column: str
+    label: str
+    decimals: bool = False
+    lowest: int = UNKNOWN
+
+    @property
+    def expected(self) -> str:
+        """What the column may hold, for messages."""
+        kind = "a number" if self.decimals else "an integer"
+        if self.lowest == ANY:
+            return kind
+        return f"{kind} of at least 0" + (", or -1 for unknown" if self.lowest == UNKNOWN else "")
+
+
+FIELDS = (
+    Field("job_id", "job number", lowest=0),
+    Field("submit", "submit time", decimals=True),
+    Field("wait", "wait time", decimals=True),
+    Field("runtime", "run time", decimals=True),
+    Field("processors", "allocated processors"),
+    Field("average_cpu_time", "average CPU time", decimals=True),
+    Field("memory", "used memory", decimals=True),
+    Field("requested_processors", "requested processors"),
+    Field("requested_time", "requested time", decimals=True),
+    Field("requested_memory", "requested memory", decimals=True),
+    Field("status", "status", lowest=ANY),
+    Field("user", "user"),
+    Field("group", "group"),
+    Field("executable", "executable"),
+    Field("queue", "queue"),
+    Field("partition", "partition"),
+    Field("preceding_job", "preceding job"),
+    Field("think_time", "think time", decimals=True),
+)
+"""The 18 columns; times and memory may have decimals, as the definition of the format allows."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_ROWS_AT_ONCE = 1 << 16
+_POWERS_OF_TEN = np.array([float(10**power) for power in range(23)])
+_WORD = re.compile(rb"[^ \t\r\n]+")
+
+
+def read_swf(path: str | Path) -> Trace:
+    """Read a raw trace in the Standard Workload Format, plain or gzipped.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, holds no job, or holds a line that is not of the format; names
+        the line and the column.
+    """
+    path = Path(path)
+    data, sha256 = read_bytes(path)
+    data = data.removeprefix(_BYTE_ORDER_MARK)
+    if not _WORD.search(data):
+        raise InputError("the file is empty; expected jobs in SWF", file=path)
+    if b"\0" in data:
+        raise InputError("not text; expected jobs in SWF", file=path)
+    columns, comments_between = _parse_jobs(data, path)
+    return Trace(
+        **columns,
+        name=stem(path),
+        path=path,
+        sha256=sha256,
+        header=Header.from_comments(_leading_comments(data)),
+        oddities=_oddities(columns, comments_between),
+    )
+
+
+def write_swf(trace: Trace, path: str | Path) -> None:
+    """Write a trace in the Standard Workload Format; gzipped if the name ends in ``.gz``.
+
+    The header is kept; where the trace was cleaned, a ``Note`` line tells what that did.
+
+    Raises
+    ------
+    InputError
+        If a column holds a number that the format has no meaning for, a header line has a line
+        break, or the file cannot be written.
+    """
+    path = Path(path)
+    for field in FIELDS:
+        _check_writable(field, getattr(trace, field.column), path)
+    lines = [f"; {key}: {value}" if key else f";{value}" for key, value in trace.header.lines]
+    lines += [f"; Note: {note}" for note in _notes(trace)]
+    if any("\n" in line for line in lines):
+        raise InputError("a header line with a line break cannot be written", file=path)
+    columns = [_texts(getattr(trace, field.column)) for field in FIELDS]
+    jobs = zip(*columns)
+    chunks = ["".join(f"{line}\n" for line in lines)]
+    while chunk := [" ".join(job) for job in islice(jobs, _ROWS_AT_ONCE)]:
+        chunks.append("\n".join(chunk) + "\n")
+    write_bytes(path, "".join(chunks).encode())
+
+
+@readers.register("swf")
+class StandardWorkloadFormat(TraceFormat):
+    """The Standard Workload Format."""
+
+    suffixes = (".swf",)
+    read = staticmethod(read_swf)
+    write = staticmethod(write_swf)
+
+    @staticmethod
+    def recognises(first_bytes: bytes, path: Path) -> bool:
+        """Tell whether the text begins with a comment or a number."""
+        words = first_bytes.removeprefix(_BYTE_ORDER_MARK).split(maxsplit=1)
+        return bool(words) and (
+            words[0].startswith(b";") or words[0].translate(None, b"0123456789-.") == b""
+        )
+
+
+def _parse_jobs(data: bytes, path: Path) -> tuple[dict[str, Any], int]:
+    """Return the known columns by name, and the number of comments after the first job."""
+    from optsched.traces import _swf_lines
+
+    text = np.frombuffer(data, dtype=np.uint8)
+    capacity = _swf_lines.count_lines(text)
+    values = np.empty((len(FIELDS), capacity), dtype=np.int64)
+    decimals = np.empty((len(FIELDS), capacity), dtype=np.int8)
+    rows, comments_between, *found = _swf_lines.parse(
+        text,
+        np.array([field.decimals for field in FIELDS]),
+        np.array([field.lowest for field in FIELDS]),
+        values,
+        decimals,
+    )
+    if found[0] != _swf_lines.WELL_FORMED:
+        raise _mistake(data, path, *found)
+    if rows == 0:
+        raise InputError("only comments; expected jobs in SWF", file=path)
+    columns = {}
+    for number, field in enumerate(FIELDS):
+        column = _column(data, values[number, :rows], decimals[number, :rows])
+        if (column != UNKNOWN).any():
+            columns[field.column] = column
+    for required in ("runtime", "requested_time", "processors", "submit"):
+        columns.setdefault(required, np.broadcast_to(np.int64(UNKNOWN), rows))
+    return columns, comments_between
+
+
+def _column(data: bytes, digits: NDArray[np.int64], decimals: NDArray[np.int8]) -> NDArray[Any]:
+    """Return a column of numbers: int64 if none has a decimal point, else float64."""
+    from optsched.traces._swf_lines import INEXACT
+
+    if decimals.max() < 0:
+        return digits.copy()
+    numbers: NDArray[np.float64] = (
+        digits / _POWERS_OF_TEN[np.clip(decimals, 0, len(_POWERS_OF_TEN) - 1)]
+    )
+    for row in np.flatnonzero(decimals == INEXACT):
+        word = _WORD.match(data, int(digits[row]))
+        assert word is not None
+        numbers[row] = float(word[0])
+    return numbers
+
+
+def _mistake(
+    data: bytes, path: Path, verdict: int, line: int, line_start: int, column: int
+) -> InputError:
+    """Say what is wrong with a line, from the verdict of the parser."""
+    from optsched.traces import _swf_lines
+
+    words = _WORD.findall(data[line_start:].split(b"\n", 1)[0])
+    if verdict in (_swf_lines.TOO_FEW, _swf_lines.TOO_MANY):
+        hint = ""
+        if any(word.startswith(b"{") for word in words):
+            hint = "; the extended SWF of Alea is not read"
+        return InputError(f"{len(words)} columns; expected 18{hint}", file=path, line=line)
+    field = FIELDS[column]
+    word = words[column].decode("latin-1")
+    expected = "a number below 2^63" if verdict == _swf_lines.TOO_LARGE else field.expected
+    return InputError(
+        f"{_shortened(word)}; expected {expected}",
+        file=path,
+        line=line,
+        field=f"{field.label} (column {column + 1})",
+    )
+
+
+def _shortened(word: str) -> str:
+    return repr(word if len(word) <= 30 else f"{word[:30]}...")
+
+
+def _leading_comments(data: bytes) -> Iterator[str]:
+    """Yield the text of each comment line before the first job, without the ``;``."""
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start)
+        end = len(data) if end < 0 else end
+        line = data[start:end].strip(b" \t\r")
+        if line.startswith(b";"):
+            yield _decoded(line[1:])
+        elif line:
+            return
+        start = end + 1
+
+
+def _decoded(text: bytes) -> str:
+    """Decode header text: UTF-8, or Latin-1 as in older logs."""
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError:
+        return text.decode("latin-1")
+
+
+def _oddities(columns: dict[str, Any], comments_between: int) -> dict[str, int]:
+    """Count what is read but unusual."""
+    job_id, submit = columns["job_id"], columns["submit"]
+    status = columns.get("status", np.empty(0))
+    counts = {
+        "job numbers used before": len(job_id) - len(np.unique(job_id)),
+        "jobs submitted before the job above": int((np.diff(submit) < 0).sum()),
+        "lines with status 2 to 4, in SWF parts of checkpointed jobs": int(
+            ((status >= 2) & (status <= 4)).sum()
+        ),
+        "jobs with a status that SWF does not define": int(((status < -1) | (status > 5)).sum()),
+        "comment lines between jobs": comments_between,
+    }
+    return {what: count for what, count in counts.items() if count}
+
+
+def _check_writable(field: Field, column: NDArray[Any], path: Path) -> None:
+    wrong = column < field.lowest
+    if column.dtype.kind == "f":
+        wrong |= ((column < 0) & (column != UNKNOWN)) | (column >= 2.0**63)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"{column[row]} for the job in row {row + 1}; expected {field.expected}",
+            file=path,
+            field=field.label,
+        )
+
+
+def _notes(trace: Trace) -> list[str]:
+    notes = []
+    if trace.cleaning is not None:
+        done = [f"{line.strip()}" for line in trace.cleaning.lines()]
+        notes.append(f"cleaned by optsched ({'; '.join(done)}); {len(trace):,} jobs here")
+    if trace.label is not None:
+        notes.append("jobs are numbered; their names in the original are not part of this format")
+    return notes
+
+
+def _texts(column: NDArray[Any]) -> Iterator[str]:
+    """Yield each number as text that reads back as the same number, without exponents."""
+    if column.dtype.kind == "i":
+        return map(str, column.tolist())
+    return (
+        str(int(number)) if number.is_integer() else np.format_float_positional(number, trim="-")
+        for number in column.tolist()
+    )

@@ -1,0 +1,56 @@
+"""The commands and the Python of README and docs, run as a reader would run them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from optsched import registry
+from optsched.cli import run as optsched
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    return BLOCK.findall(page.read_text())
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem
+)
+def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("models", "solvers", "traces"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    before = {kind: dict(getattr(registry, kind)._classes) for kind in ("policies", "solvers", "models")}
+    try:
+        for language, text in blocks(page):
+            if language == "python":
+                exec(compile(text, str(page), "exec"), {"__name__": "page"})
+                continue
+            for line in text.replace("\\\n", " ").splitlines():
+                words = shlex.split(line, comments=True)
+                if words:
+                    assert words[0] == "optsched", line
+                    assert optsched(words[1:]) == 0, f"{line}\n{capsys.readouterr().err}"
+    finally:
+        for kind, classes in before.items():
+            registered = getattr(registry, kind)._classes
+            for name in set(registered) - set(classes):
+                del registered[name]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page):
+    dead = [
+        link
+        for link in LINK.findall(page.read_text())
+        if "://" not in link and not (page.parent / link).exists()
+    ]
+    assert dead == []

@@ -1,0 +1,216 @@
+import gzip
+import json
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from optsched.errors import InputError
+from optsched.traces.batsim import read_batsim, write_batsim
+from optsched.traces.cleaning import clean
+from optsched.traces.header import Header
+from optsched.traces.swf import read_swf
+from optsched.traces.trace import Trace
+
+
+def job(name, **fields):
+    return {"id": name, "subtime": 0, "res": 1, "profile": "short"} | fields
+
+
+PROFILES = {
+    "short": {"type": "delay", "delay": 10},
+    "long": {"type": "DelayProfile", "delay": 20.25},
+    "work": {"type": "parallel_homogeneous", "cpu": 1e6, "com": 0},
+}
+
+
+def write(tmp_path, jobs, **fields):
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps({"nb_res": 8, "jobs": jobs, "profiles": PROFILES} | fields))
+    return path
+
+
+def test_both_names_of_a_delay_are_read(tmp_path):
+    jobs = [
+        job("5", subtime=0.5, walltime=100, res=2, priority=1),
+        job(7, subtime=3, profile="long", walltime=-1),
+    ]
+    trace = read_batsim(write(tmp_path, jobs, seed=4))
+    assert trace.name == "w"
+    assert trace.job_id.tolist() == [5, 7]
+    assert trace.submit.tolist() == [0.5, 3.0]
+    assert trace.runtime.tolist() == [10.0, 20.25]
+    assert trace.requested_time.tolist() == [100, -1]
+    assert trace.requested_time.dtype == np.int64
+    assert trace.processors.tolist() == [2, 1]
+    assert trace.header.max_procs == 8
+    assert trace.label is None
+    assert trace.oddities == {"jobs with fields that are not used (priority)": 1} | {
+        "profiles with fields that are not used (com, cpu)": 1
+    }
+
+
+def test_gzipped_workloads_are_read(tmp_path):
+    path = write(tmp_path, [job(1)])
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    assert len(read_batsim(path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("ids", "numbers", "labelled"),
+    [
+        ([3, "12"], [3, 12], False),
+        (["w0!3", "w0!12"], [3, 12], True),
+        (["w0!3", "w1!12"], [1, 2], True),
+        (["3", "w1!12"], [1, 2], True),
+        (["a", "b", "12"], [1, 2, 3], True),
+        (["7", "07"], [1, 2], True),
+        (["1" * 30, "2"], [1, 2], True),
+    ],
+)
+def test_ids_become_numbers_or_stay_visible(tmp_path, ids, numbers, labelled):
+    trace = read_batsim(write(tmp_path, [job(name) for name in ids]))
+    assert trace.job_id.tolist() == numbers
+    assert (trace.label is not None) == labelled
+    if labelled:
+        assert trace.label.tolist() == [str(name) for name in ids]
+        assert trace.frame.label.tolist() == trace.label.tolist()
+    renumbered = numbers == list(range(1, len(ids) + 1))
+    assert any("numbered in the order of the file" in what for what in trace.oddities) == renumbered
+
+
+def test_all_mistakes_are_told_at_once_with_their_places(tmp_path):
+    jobs = [
+        job(1),
+        job(1, subtime=-1),
+        job(None, res=0.5),
+        job("", walltime=0),
+        {"subtime": True},
+        job(5, profile="missing", subtime="0"),
+        job(6, profile="work"),
+        "job",
+    ]
+    path = write(tmp_path, jobs)
+    with pytest.raises(InputError) as caught:
+        read_batsim(path)
+    assert caught.value.file == str(path)
+    assert list(caught.value.mistakes[:10]) == [
+        "jobs[1].subtime: -1; expected a number of at least 0",
+        "jobs[2].id: null; expected a name or a number",
+        "jobs[2].res: 0.5; expected an integer of at least 0",
+        'jobs[3].id: ""; expected a name or a number',
+        "jobs[3].walltime: 0; expected a positive number, or -1 for none",
+        "jobs[4].id: missing; expected a name or a number",
+        "jobs[4].subtime: true; expected a number of at least 0",
+        "jobs[4].res: missing; expected an integer of at least 0",
+        "jobs[4].profile: missing; expected the name of a profile",
+        'jobs[5].subtime: "0"; expected a number of at least 0',
+    ]
+    assert caught.value.mistakes[10] == "4 more mistakes"
+
+
+def test_profiles_without_a_run_time_are_refused_where_they_are_used(tmp_path):
+    with pytest.raises(InputError) as caught:
+        read_batsim(write(tmp_path, [job(1, profile="work")]))
+    assert caught.value.mistakes == (
+        "jobs[0].profile: 'work' is of type 'parallel_homogeneous', which states no run time; "
+        "expected delay or DelayProfile",
+    )
+
+
+def test_a_delay_that_is_no_number_is_named(tmp_path):
+    profiles = {"short": {"type": "delay", "delay": "10"}}
+    with pytest.raises(InputError, match=r"jobs\[0\].profile: 'short'.delay: \"10\"; expected"):
+        read_batsim(write(tmp_path, [job(1)], profiles=profiles))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the file is empty"),
+        ("[]", "expected a JSON object with nb_res, jobs and profiles"),
+        ("{}", "3 mistakes\n  - jobs: missing; expected a list\n  - profiles: missing"),
+        ('{"nb_res": 1, "jobs": {}, "profiles": {}}', "jobs: expected a list"),
+        ('{"nb_res": 1, "jobs": [], "profiles": {}}', "jobs: no jobs"),
+        ('{"nb_res": 0, "jobs": [1], "profiles": {}}', "nb_res: 0; expected at least 1"),
+        ('{"nb_res": true, "jobs": [1], "profiles": {}}', "nb_res: expected an integer"),
+        ('{"nb_res": 1,\n "jobs": [}', "line 2: not JSON"),
+        ('{"nb_res": 1, "nb_res": 2}', "the name 'nb_res' is used twice in one object"),
+        ('{"nb_res": NaN}', "NaN; expected a finite number"),
+        ('{"nb_res": ' + "9" * 5000 + "}", "a number has too many digits"),
+        ("[" * 100_000, "nested too deeply"),
+        (b"\xff\xfe{}", "not text"),
+    ],
+)
+def test_what_is_no_workload_is_refused(tmp_path, text, message):
+    path = tmp_path / "w.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(InputError) as caught:
+        read_batsim(path)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("number", ["1e999", "9223372036854775808", "-0.1"])
+def test_numbers_out_of_range_are_refused(tmp_path, number):
+    path = write(tmp_path, [job(1, subtime="here")])
+    path.write_text(path.read_text().replace('"here"', number))
+    with pytest.raises(InputError, match=r"jobs\[0\].subtime"):
+        read_batsim(path)
+
+
+def test_ids_used_twice_are_refused(tmp_path):
+    with pytest.raises(InputError, match="jobs: the id '4' is used 2 times"):
+        read_batsim(write(tmp_path, [job(4), job("4"), job(5)]))
+
+
+def test_the_written_names_are_those_of_the_version(tmp_path, small_swf):
+    trace = clean(read_swf(small_swf))
+    for version, name in ((4, "delay"), (5, "DelayProfile")):
+        write_batsim(trace, tmp_path / "v.json", version=version)
+        written = json.loads((tmp_path / "v.json").read_text())
+        assert written["nb_res"] == 32
+        assert written["profiles"]["50"] == {"type": name, "delay": 50}
+        assert written["jobs"][1] == {
+            "id": "3",
+            "subtime": 20,
+            "walltime": 50,
+            "res": 8,
+            "profile": "50",
+        }
+
+
+def test_a_raw_trace_with_gaps_is_not_written(tmp_path, small_swf):
+    with pytest.raises(InputError, match="5 jobs without submit time, run time or processors"):
+        write_batsim(read_swf(small_swf), tmp_path / "v.json")
+    assert not (tmp_path / "v.json").exists()
+
+
+times = st.integers(1, 10**9) | st.floats(0.1, 1e9)
+
+
+@settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.lists(st.tuples(times, times, times, st.integers(1, 10**6)), min_size=1, max_size=6),
+    st.sampled_from([4, 5]),
+    st.booleans(),
+)
+def test_every_trace_survives_a_round_trip(tmp_path, rows, version, labelled):
+    submit, runtime, requested, processors = map(np.array, zip(*rows))
+    trace = Trace(
+        job_id=np.arange(1, len(rows) + 1),
+        submit=submit,
+        runtime=runtime,
+        requested_time=requested,
+        processors=processors,
+        header=Header((("MaxProcs", "77"),)),
+        label=np.array([f"job {row}" for row in range(len(rows))]) if labelled else None,
+    )
+    write_batsim(trace, tmp_path / "v.json.gz", version=version)
+    again = read_batsim(tmp_path / "v.json.gz")
+    assert again.frame.equals(trace.frame)
+    assert again.header == trace.header
+    assert again.label is None or labelled

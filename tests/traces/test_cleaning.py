@@ -1,0 +1,98 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.errors import InputError
+from optsched.traces.cleaning import CleaningReport, clean
+from optsched.traces.swf import read_swf
+from optsched.traces.trace import Trace
+
+
+def test_every_rule_on_a_small_trace(small_swf):
+    raw = read_swf(small_swf)
+    trace = clean(raw)
+    assert trace.job_id.tolist() == [1, 3, 4, 5]
+    assert trace.submit.tolist() == [0, 20, 30, 40]
+    assert trace.processors.tolist() == [4, 8, 1, 2]
+    assert trace.requested_time.tolist() == [200, 50, 70, 60]
+    assert trace.stated_time.tolist() == [200, -1, 70, 30]
+    assert trace.cleaning == CleaningReport(
+        jobs_read=8,
+        dropped_runtime=2,
+        dropped_processors=1,
+        dropped_submit=1,
+        processors_from_request=1,
+        requested_time_missing=1,
+        requested_time_raised=1,
+        reordered=2,
+    )
+    assert trace.cleaning.dropped == 4
+    assert raw.cleaning is None
+    assert raw.processors.tolist() == [4, 4, -1, 2, 1, -1, 0, 1]
+
+
+def test_the_report_can_be_written_and_shown(small_swf):
+    report = clean(read_swf(small_swf)).cleaning
+    assert report.to_json()["dropped"] == 4
+    assert report.to_json()["requested_time_raised"] == 1
+    shown = "\n".join(report.lines())
+    assert "8 jobs read" in shown
+    assert "2 dropped: run time unknown or less than 1 s" in shown
+    assert len(CleaningReport(5, 0, 0, 0, 0, 0, 0, 0).lines()) == 1
+
+
+def test_nothing_left_is_an_error(small_swf):
+    raw = read_swf(small_swf)
+    with pytest.raises(InputError, match="none of the 1 jobs is left"):
+        clean(raw.jobs(2, 2))
+
+
+def test_a_run_time_of_less_than_a_second_is_dropped_with_decimals_too():
+    trace = Trace(
+        job_id=np.array([1, 2, 3]),
+        submit=np.array([0.0, 0.5, 0.25]),
+        runtime=np.array([0.99, 1.0, 2.5]),
+        requested_time=np.array([5, 5, 1]),
+        processors=np.array([1, 1, 1]),
+    )
+    cleaned = clean(trace)
+    assert cleaned.job_id.tolist() == [3, 2]
+    assert cleaned.requested_time.tolist() == [2.5, 5.0]
+
+
+small = st.integers(-1, 3)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), small, small, small, small, small), min_size=1))
+def test_cleaned_traces_obey_the_rules_and_stay_as_they_are(rows):
+    job_id, submit, runtime, requested, processors, asked = map(np.array, zip(*rows))
+    raw = Trace(
+        job_id=job_id,
+        submit=submit,
+        runtime=runtime,
+        requested_time=requested,
+        processors=processors,
+        requested_processors=asked,
+    )
+    expected = sorted(
+        (s, j, r, max(q, r), p if p > 0 else a)
+        for j, s, r, q, p, a in rows
+        if s >= 0 and r >= 1 and (p > 0 or a > 0)
+    )
+    if not expected:
+        with pytest.raises(InputError):
+            clean(raw)
+        return
+    cleaned = clean(raw)
+    columns = ("submit", "job_id", "runtime", "requested_time", "processors")
+    got = list(zip(*(getattr(cleaned, name).tolist() for name in columns)))
+    assert sorted(got) == expected
+    assert [row[:2] for row in got] == [row[:2] for row in expected]
+    assert cleaned.cleaning.dropped + len(cleaned) == len(rows)
+    assert clean(cleaned) is cleaned
+    again = clean(replace(cleaned, cleaning=None))
+    assert again.frame.equals(cleaned.frame)
+    assert set(again.cleaning.to_json().values()) <= {0, len(cleaned)}

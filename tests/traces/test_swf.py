@@ -1,0 +1,375 @@
+import gzip
+import re
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from optsched.errors import InputError
+from optsched.traces.cleaning import clean
+from optsched.traces.header import Header
+from optsched.traces.swf import FIELDS, read_swf, write_swf
+from optsched.traces.trace import COLUMNS, Trace
+
+NO_LIMIT = np.iinfo(np.int64).min
+
+
+def write(tmp_path, text, name="a.swf"):
+    path = tmp_path / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def test_a_small_trace_is_read_as_it_stands(small_swf):
+    trace = read_swf(small_swf)
+    assert trace.name == "small"
+    assert trace.path == small_swf
+    assert trace.job_id.tolist() == [1, 2, 3, 5, 4, 6, 7, 8]
+    assert trace.runtime.tolist() == [100, 0, 50, 60, 70, -1, 10, 10]
+    assert trace.runtime.dtype == np.int64
+    assert trace.average_cpu_time.tolist() == [90.5, -1, -1, -1, -1, -1, -1, -1]
+    assert trace.user.tolist() == [7, 7, 8, 8, 9, 9, 9, 9]
+    assert trace.cleaning is None
+    assert trace.header.max_procs == 32
+    assert trace.header.max_nodes == 16
+    assert trace.header.unix_start_time == 100
+    assert trace.header.values("Note") == ["the first note, in two lines", "the second note"]
+    assert trace.oddities == {
+        "jobs submitted before the job above": 2,
+        "jobs with a status that SWF does not define": 1,
+    }
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n \n\t\n", "\r\n\r\n", ""])
+def test_line_ends_and_trailing_blank_lines_do_not_matter(tmp_path, swf_line, end):
+    lines = ["; MaxProcs: 4", "", swf_line(1, c4=5), "  \t" + swf_line(2, c4=6).replace(" ", "\t")]
+    separator = "\r\n" if "\r" in end else "\n"
+    trace = read_swf(write(tmp_path, separator.join(lines) + end))
+    assert trace.runtime.tolist() == [5, 6]
+    assert trace.header.lines == (("MaxProcs", "4"),)
+
+
+def test_gzip_needs_no_suffix(tmp_path, small_swf):
+    packed = write(tmp_path, gzip.compress(small_swf.read_bytes()), "packed.swf")
+    assert read_swf(packed).frame.equals(read_swf(small_swf).frame)
+    assert read_swf(packed).sha256 != read_swf(small_swf).sha256
+
+
+def test_headers_in_latin_1_and_behind_a_byte_order_mark_are_read(tmp_path, swf_line):
+    latin = "; Acknowledge: Jos\xe9\n".encode("latin-1") + swf_line(1).encode()
+    assert read_swf(write(tmp_path, latin)).header.values("Acknowledge") == ["Jos\xe9"]
+    marked = b"\xef\xbb\xbf; MaxProcs: 4\n" + swf_line(1).encode()
+    assert read_swf(write(tmp_path, marked)).header.max_procs == 4
+    utf8 = "; Acknowledge: Jos\xe9\n" + swf_line(1)
+    assert read_swf(write(tmp_path, utf8)).header.values("Acknowledge") == ["Jos\xe9"]
+
+
+def test_odd_lines_are_read_and_counted(tmp_path, swf_line):
+    text = "\n".join(
+        [swf_line(1, c11=2), "; between", swf_line(1, c11=-9), ";", swf_line(2, c11=271), "; end"]
+    )
+    trace = read_swf(write(tmp_path, text))
+    assert trace.status.tolist() == [2, -9, 271]
+    assert trace.oddities == {
+        "job numbers used before": 1,
+        "lines with status 2 to 4, in SWF parts of checkpointed jobs": 1,
+        "jobs with a status that SWF does not define": 2,
+        "comment lines between jobs": 3,
+    }
+
+
+def test_times_and_memory_may_have_decimals(tmp_path, swf_line):
+    words = "1 0.5 1. .25 4 142.00 3.14159 4 -1.0 2 1 -1 -1 -1 -1 -1 -1 9"
+    trace = read_swf(write(tmp_path, words + "\n" + swf_line(2, c9="7", c10="3")))
+    assert trace.submit.tolist() == [0.5, -1.0]
+    assert trace.wait.tolist() == [1.0, -1.0]
+    assert trace.runtime.tolist() == [0.25, -1.0]
+    assert trace.memory.tolist() == [3.14159, -1.0]
+    assert trace.requested_time.tolist() == [-1.0, 7.0]
+    assert trace.requested_memory.dtype == np.int64
+
+
+def test_numbers_beyond_the_digits_of_a_float_are_rounded_correctly(tmp_path, swf_line):
+    texts = [
+        "0.1234567890123456789",
+        "9007199254740993.5",
+        "12345678901.123456789",
+        "0." + "3" * 600,
+    ]
+    lines = [swf_line(number, c4=text) for number, text in enumerate(texts)]
+    trace = read_swf(write(tmp_path, "\n".join(lines)))
+    assert trace.runtime.tolist() == [float(text) for text in texts]
+
+
+def test_integers_are_exact_up_to_the_largest(tmp_path, swf_line):
+    largest = 2**63 - 1
+    trace = read_swf(write(tmp_path, swf_line(largest, c4=largest, c11=-largest)))
+    assert trace.job_id.tolist() == trace.runtime.tolist() == [largest]
+    assert trace.status.tolist() == [-largest]
+
+
+@pytest.mark.parametrize(
+    ("column", "word", "message"),
+    [
+        (1, "-1", "job number (column 1): '-1'; expected an integer of at least 0"),
+        (4, "-5", "run time (column 4): '-5'; expected a number of at least 0, or -1 for unknown"),
+        (4, "-0.5", "run time (column 4): '-0.5'; expected a number of at least 0, or -1"),
+        (5, "x", "allocated processors (column 5): 'x'; expected an integer of at least 0, or -1"),
+        (5, "4.0", "allocated processors (column 5): '4.0'; expected an integer"),
+        (5, "1e3", "(column 5): '1e3'"),
+        (4, "1e3", "(column 4): '1e3'; expected a number"),
+        (9, "nan", "requested time (column 9): 'nan'; expected a number"),
+        (9, "inf", "requested time (column 9): 'inf'; expected a number"),
+        (12, "+5", "user (column 12): '+5'"),
+        (12, "1_000", "user (column 12): '1_000'"),
+        (12, "5;", "user (column 12): '5;'"),
+        (12, "--5", "user (column 12): '--5'"),
+        (12, "5-", "user (column 12): '5-'"),
+        (12, "-", "user (column 12): '-'"),
+        (6, ".", "average CPU time (column 6): '.'"),
+        (6, "1.2.3", "average CPU time (column 6): '1.2.3'"),
+        (11, "1.5", "status (column 11): '1.5'; expected an integer"),
+        (
+            18,
+            "9223372036854775808",
+            "think time (column 18): '9223372036854775808'; expected a number below 2^63",
+        ),
+        (13, "9" * 60, f"group (column 13): '{'9' * 30}...'; expected a number below 2^63"),
+        (8, "5\x0b6", "requested processors (column 8): '5\\x0b6'"),
+    ],
+)
+def test_wrong_words_are_named_with_line_and_column(tmp_path, swf_line, column, word, message):
+    text = "\n".join(
+        ["; a header", "", swf_line(1), swf_line(2, **{f"c{column}": word}), swf_line(3)]
+    )
+    path = write(tmp_path, text)
+    with pytest.raises(InputError) as caught:
+        read_swf(path)
+    assert str(caught.value).startswith(f"{path}, line 4, ")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("columns", [1, 17, 19, 36])
+def test_lines_of_another_length_are_named(tmp_path, swf_line, columns):
+    words = (swf_line(2) + " " + swf_line(3)).split()[:columns]
+    text = "\n".join([swf_line(1), " ".join(words), swf_line(4)])
+    with pytest.raises(InputError, match=f"line 2: {columns} columns; expected 18$"):
+        read_swf(write(tmp_path, text))
+
+
+def test_a_missing_column_is_not_made_up_by_the_next_line(tmp_path, swf_line):
+    words = (swf_line(1) + " " + swf_line(2)).split()
+    text = " ".join(words[:17]) + "\n" + " ".join(words[17:])
+    with pytest.raises(InputError, match="line 1: 17 columns"):
+        read_swf(write(tmp_path, text))
+
+
+def test_the_extended_format_of_alea_is_refused_by_name(tmp_path, swf_line):
+    text = swf_line(0, c4=9) + " {12,12} q_1d 1:ppn=2:x86"
+    with pytest.raises(
+        InputError, match="line 1: 21 columns; expected 18; the extended SWF of Alea"
+    ):
+        read_swf(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b" \r\n\n", "the file is empty"),
+        (gzip.compress(b""), "the file is empty"),
+        (b"; only\n; comments\n", "only comments"),
+        (b"\x7fELF\x02\x01\0\0\0", "not text"),
+        ("1 2 3".encode("utf-16"), "not text"),
+        (b"\x89\xff\xfe\n", r"line 1, job number .column 1.: '.x89ÿþ'; expected an integer"),
+        (b"hello world\n", "line 1, job number .column 1.: 'hello'"),
+    ],
+)
+def test_what_is_no_swf_is_refused(tmp_path, content, message):
+    with pytest.raises(InputError, match=message):
+        read_swf(write(tmp_path, content))
+
+
+def test_writing_and_reading_back_gives_the_same_trace(tmp_path, small_swf):
+    trace = read_swf(small_swf)
+    for name in ("b.swf", "b.swf.gz"):
+        write_swf(trace, tmp_path / name)
+        again = read_swf(tmp_path / name)
+        assert again.frame.equals(trace.frame)
+        assert again.header == trace.header
+        assert again.name == "b"
+    write_swf(trace, tmp_path / "c.swf.gz")
+    assert (tmp_path / "b.swf.gz").read_bytes() == (tmp_path / "c.swf.gz").read_bytes()
+
+
+def test_a_cleaned_trace_says_so_and_needs_no_cleaning_again(tmp_path, small_swf):
+    trace = clean(read_swf(small_swf))
+    write_swf(trace, tmp_path / "clean.swf")
+    raw = read_swf(tmp_path / "clean.swf")
+    note = raw.header.values("Note")[-1]
+    assert note.startswith("cleaned by optsched (8 jobs read; 2 dropped: run time unknown")
+    assert note.endswith("4 jobs here")
+    again = clean(raw)
+    assert again.cleaning.dropped == again.cleaning.requested_time_raised == 0
+    for name in COLUMNS:
+        if name != "stated_time":
+            assert getattr(again, name).tolist() == getattr(trace, name).tolist()
+
+
+def test_a_header_cannot_smuggle_in_jobs(tmp_path, small_swf):
+    header = Header((("Note", "one\n1 2 3"),))
+    with pytest.raises(InputError, match="line break"):
+        write_swf(replace(read_swf(small_swf), header=header), tmp_path / "b.swf")
+
+
+def test_labels_that_do_not_fit_are_mentioned(tmp_path, small_swf):
+    trace = read_swf(small_swf)
+    write_swf(replace(trace, label=np.array(list("abcdefgh"))), tmp_path / "b.swf")
+    assert "names" in read_swf(tmp_path / "b.swf").header.values("Note")[-1]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        (
+            "submit",
+            -2,
+            "submit time: -2 for the job in row 1; expected a number of at least 0, or -1",
+        ),
+        ("runtime", -0.5, "run time: -0.5 for the job in row 1"),
+        ("job_id", -1, "job number: -1 for the job in row 1; expected an integer of at least 0"),
+        ("runtime", 1e300, "run time: 1e.300"),
+    ],
+)
+def test_what_could_not_be_read_back_is_not_written(tmp_path, small_swf, column, value, message):
+    trace = replace(read_swf(small_swf), **{column: np.full(8, value)})
+    with pytest.raises(InputError, match=message):
+        write_swf(trace, tmp_path / "b.swf")
+    assert not (tmp_path / "b.swf").exists()
+
+
+# The parser against a plain reading of the format, written without it.
+
+WORD = {
+    False: re.compile(r"-?[0-9]+"),
+    True: re.compile(r"-?([0-9]+(\.[0-9]*)?|\.[0-9]+)"),
+}
+
+
+def plain_reading(text: bytes):
+    """Return the columns of an SWF text as numbers, or (line, column) of its first mistake."""
+    rows = []
+    for number, line in enumerate(text.split(b"\n"), 1):
+        words = [word for word in re.split(r"[ \t\r]+", line.decode("latin-1")) if word]
+        if not words or words[0].startswith(";"):
+            continue
+        for column, (field, word) in enumerate(zip(FIELDS, words)):
+            if not WORD[field.decimals].fullmatch(word):
+                return number, column
+            value = Decimal(word)
+            if abs(int(value)) >= 2**63:
+                return number, column
+            if field.lowest != NO_LIMIT and value < 0 and not value == field.lowest == -1:
+                return number, column
+        if len(words) != len(FIELDS):
+            return number, None
+        rows.append(words)
+    return [
+        [float(word) if any("." in other for other in column) else int(word) for word in column]
+        for column in zip(*rows)
+    ]
+
+
+integers = st.integers(-1, 10**6) | st.integers(2**62, 2**63 + 5) | st.just(-2)
+decimal_texts = st.from_regex(r"-?[0-9]{0,12}\.[0-9]{0,20}", fullmatch=True)
+
+
+@st.composite
+def job_lines(draw):
+    words = [draw(st.integers(0, 10**6).map(str))]
+    for field in FIELDS[1:]:
+        common = st.just("-1") | st.integers(-1, 10**6).map(str)
+        words.append(draw(common | decimal_texts if field.decimals else common))
+    return draw(st.sampled_from([" ", "  ", "\t", " \t "])).join(words)
+
+
+@st.composite
+def corrupted_texts(draw):
+    lines = draw(st.lists(job_lines() | st.sampled_from(["", "; note", " ;x", "\r"]), max_size=4))
+    text = bytearray(draw(st.sampled_from(["\n", "\r\n"])).join(lines).encode())
+    alphabet = b"0123456789-.; \t\r\n+eEnaifx_,\x0b\x0c\xa0\xff"
+    for _ in range(draw(st.integers(0, 3))):
+        place = draw(st.integers(0, len(text)))
+        length = draw(st.integers(0, 2))
+        text[place : place + length] = bytes(draw(st.lists(st.sampled_from(alphabet), max_size=3)))
+    return bytes(text)
+
+
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(text=corrupted_texts())
+@example(text=b"1 " + b"-1 " * 16 + b"9223372036854775807")
+@example(text=b"1 -1. .0 -.0 " + b"-1 " * 14)
+@example(text=b"1 -1.00000000000000000000000 " + b"-1 " * 16)
+@example(text=b"1 -1.00000000000000000000001 " + b"-1 " * 16)
+@example(text=b"1 9223372036854775807.9 " + b"-1 " * 16)
+@example(text=b"1 9223372036854775808.0 " + b"-1 " * 16)
+@example(text=b"-0 -0 -0.0 " + b"-1 " * 15)
+def test_the_parser_accepts_exactly_what_a_plain_reading_accepts(tmp_path, text):
+    path = write(tmp_path, text)
+    expected = plain_reading(text)
+    if isinstance(expected, list) and expected:
+        trace = read_swf(path)
+        assert [getattr(trace, field.column).tolist() for field in FIELDS] == expected
+        return
+    with pytest.raises(InputError) as caught:
+        read_swf(path)
+    if isinstance(expected, tuple):
+        line, column = expected
+        assert caught.value.line == line
+        if column is None:
+            assert "columns; expected 18" in str(caught.value)
+        else:
+            assert f"(column {column + 1})" in caught.value.field
+    else:
+        assert caught.value.line is None
+
+
+@st.composite
+def traces(draw):
+    jobs = draw(st.integers(1, 5))
+    columns = {}
+    for field in FIELDS:
+        whole = st.integers(max(field.lowest, -(2**63) + 1), 2**63 - 1)
+        values = draw(st.lists(whole, min_size=jobs, max_size=jobs))
+        if field.decimals and draw(st.booleans()):
+            number = st.just(-1.0) | st.floats(0, 2**62, allow_subnormal=False)
+            values = draw(st.lists(number, min_size=jobs, max_size=jobs))
+        columns[field.column] = np.array(values)
+    lines = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from(["", "Note", "MaxProcs"]),
+                st.from_regex(r"[a-z0-9]{0,9}", fullmatch=True),
+            ),
+            max_size=4,
+        )
+    )
+    return Trace(**columns, header=Header(tuple(lines)))
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(trace=traces())
+def test_every_trace_survives_a_round_trip(tmp_path, trace):
+    write_swf(trace, tmp_path / "a.swf")
+    again = read_swf(tmp_path / "a.swf")
+    for field in FIELDS:
+        assert getattr(again, field.column).tolist() == getattr(trace, field.column).tolist()
+    assert again.header == trace.header

@@ -1,0 +1,105 @@
+import pickle
+
+import numpy as np
+import pytest
+
+from optsched.errors import InputError
+from optsched.traces.header import Header
+from optsched.traces.trace import COLUMNS, Trace
+
+
+def make(jobs=5, **columns):
+    given = {
+        "job_id": np.arange(1, jobs + 1),
+        "submit": np.arange(jobs) * 10,
+        "runtime": np.full(jobs, 60),
+        "requested_time": np.full(jobs, 100),
+        "processors": np.arange(1, jobs + 1),
+    }
+    return Trace(**(given | columns))
+
+
+def test_columns_left_out_are_unknown():
+    trace = make()
+    assert len(trace) == 5
+    assert (trace.wait == -1).all()
+    assert trace.status.shape == (5,)
+    assert trace.stated_time.tolist() == [100] * 5
+    assert make(stated_time=np.full(5, 7)).stated_time.tolist() == [7] * 5
+
+
+def test_columns_cannot_be_changed_and_the_callers_arrays_can():
+    mine = np.full(5, 60)
+    trace = make(runtime=mine)
+    with pytest.raises(ValueError, match="read-only"):
+        trace.runtime[0] = 1
+    mine[0] = 61
+    assert mine[0] == 61
+
+
+def test_integers_stay_integers_and_decimals_float64():
+    trace = make(submit=np.array([0, 1, 2, 3, 4.5], dtype=np.float32), runtime=np.ones(5, np.int8))
+    assert trace.submit.dtype == np.float64
+    assert trace.runtime.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"runtime": np.ones(4, int)}, "runtime: shape .4,.; expected .5,."),
+        ({"runtime": np.ones((5, 1), int)}, "runtime: shape"),
+        ({"runtime": np.array([1, 2, 3, 4, np.nan])}, "runtime: not all numbers are finite"),
+        ({"submit": np.array([1, 2, 3, 4, np.inf])}, "submit: not all numbers are finite"),
+        ({"processors": np.ones(5)}, "processors: type float64; expected integers"),
+        ({"runtime": np.array(list("abcde"))}, "runtime: type .*; expected numbers"),
+        ({"label": np.array(["a"])}, "label: 1 values for 5 jobs"),
+    ],
+)
+def test_wrong_columns_are_refused(columns, message):
+    with pytest.raises(InputError, match=message):
+        make(**columns)
+
+
+def test_jobs_counts_from_one_with_both_ends():
+    trace = make(label=np.array(list("abcde")))
+    assert trace.jobs(2, 4).job_id.tolist() == [2, 3, 4]
+    assert trace.jobs(2, 4).label.tolist() == ["b", "c", "d"]
+    assert trace.jobs(5, 5).job_id.tolist() == [5]
+    assert trace.jobs(4).job_id.tolist() == [4, 5]
+    assert trace.jobs().frame.equals(trace.frame)
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 3), (4, 3), (1, 6), (6, 6), (-1, 2)])
+def test_jobs_out_of_range_are_refused(first, last):
+    with pytest.raises(InputError, match="expected FROM:TO with 1 <= FROM <= TO <= 5"):
+        make().jobs(first, last)
+
+
+def test_select_takes_rows_in_the_order_given():
+    trace = make(name="toy", header=Header((("MaxProcs", "9"),)))
+    chosen = trace.select(np.array([3, 0]))
+    assert chosen.job_id.tolist() == [4, 1]
+    assert chosen.wait.tolist() == [-1, -1]
+    assert (chosen.name, chosen.header) == ("toy", trace.header)
+    assert trace.select(trace.processors > 3).job_id.tolist() == [4, 5]
+
+
+def test_frame_has_all_columns():
+    frame = make(label=np.array(list("abcde"))).frame
+    assert list(frame.columns) == [*COLUMNS, "label"]
+    assert frame.processors.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_shown_forms_tell_what_it_is():
+    trace = make(name="a<b", header=Header((("MaxProcs", "1152"),)))
+    assert repr(trace) == "<Trace a<b: 5 jobs, raw>"
+    shown = trace._repr_html_()
+    assert "a&lt;b" in shown
+    assert "1,152 processors" in shown
+    assert "<td>1 to 5</td>" in shown
+    assert "jobs" in trace.select(slice(0, 0))._repr_html_()
+
+
+def test_a_trace_can_be_sent_to_another_process():
+    trace = make()
+    assert pickle.loads(pickle.dumps(trace)).frame.equals(trace.frame)
