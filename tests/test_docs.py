@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -28,11 +30,14 @@ def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for folder in ("models", "solvers", "traces"):
         (tmp_path / folder).symlink_to(ROOT / folder)
-    before = {kind: dict(getattr(registry, kind)._classes) for kind in ("policies", "solvers", "models")}
+    kinds = ("policies", "solvers", "models")
+    before = {kind: dict(getattr(registry, kind)._classes) for kind in kinds}
+    module = types.ModuleType("page")
+    monkeypatch.setitem(sys.modules, "page", module)
     try:
         for language, text in blocks(page):
             if language == "python":
-                exec(compile(text, str(page), "exec"), {"__name__": "page"})
+                exec(compile(text, str(page), "exec"), module.__dict__)
                 continue
             for line in text.replace("\\\n", " ").splitlines():
                 words = shlex.split(line, comments=True)

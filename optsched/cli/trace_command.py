@@ -85,22 +85,17 @@ def catalogue(*, json: bool = False) -> None:
     json
         Print one JSON object.
     """
-    from optsched.errors import InputError
-    from optsched.traces.catalogue import Entry, entries, locate
+    from optsched.traces.catalogue import entries, search
 
-    def at_hand(entry: Entry) -> str:
-        try:
-            return str(locate(entry))
-        except InputError:
-            return ""
-
-    found = [(entry, at_hand(entry)) for entry in entries()]
+    found = [(entry, search(entry)) for entry in entries()]
     if json:
-        print_json(
-            {"traces": [{"name": e.name, "url": e.url, "file": path or None} for e, path in found]}
-        )
+        listed = [
+            {"name": entry.name, "url": entry.url, "file": path and str(path)}
+            for entry, path in found
+        ]
+        print_json({"traces": listed})
         return
-    rows = [[entry.name, entry.jobs, entry.processors, path or "-"] for entry, path in found]
+    rows = [[entry.name, entry.jobs, entry.processors, str(path or "-")] for entry, path in found]
     print_table(["trace", "jobs", "processors", "file"], rows)
     say("Folders that are searched: OPTSCHED_TRACES; `optsched trace download NAME` fetches one.")
 

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 
 @njit(cache=True)
-def select(order, sizes, times, free, longest, extra):
+def select(
+    order: NDArray[np.int64],
+    sizes: NDArray[np.float64],
+    times: NDArray[np.float64],
+    free: int,
+    longest: float,
+    extra: float,
+) -> tuple[NDArray[np.int64], float]:
     """Return the positions that start, in order, and what is left of the extra processors.
 
     Parameters

@@ -2,17 +2,21 @@
 
 A profile is two arrays, shape (capacity,), of which the first `count` entries count: from
 ``times[i]`` to ``times[i + 1]`` there are ``free[i]`` processors, and from the last time on for
-ever. `ProfileStatement` in ``tests/policies/test_profile.py`` states the same in plain Python.
+ever. ``tests/policies/test_profile.py`` states the same in plain Python.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
+
+Times = NDArray[np.float64]
+Levels = NDArray[np.int64]
 
 
 @njit(cache=True)
-def position(times, count, at):
+def position(times: Times, count: int, at: float) -> int:
     """Return the last entry whose time is at most `at`."""
     low, high = 0, count
     while low < high:
@@ -25,7 +29,7 @@ def position(times, count, at):
 
 
 @njit(cache=True)
-def split(times, free, count, at):
+def split(times: Times, free: Levels, count: int, at: float) -> tuple[int, int]:
     """Make `at` the time of an entry; return its position and the new count."""
     here = position(times, count, at)
     if times[here] == at:
@@ -39,7 +43,9 @@ def split(times, free, count, at):
 
 
 @njit(cache=True)
-def change(times, free, count, start, end, processors):
+def change(
+    times: Times, free: Levels, count: int, start: float, end: float, processors: int
+) -> int:
     """Add `processors` (negative to reserve) from `start` to `end`; return the new count.
 
     Entries at the borders that no longer differ from the one before are merged away.
@@ -56,7 +62,7 @@ def change(times, free, count, start, end, processors):
 
 
 @njit(cache=True)
-def _drop(times, free, count, entry):
+def _drop(times: Times, free: Levels, count: int, entry: int) -> int:
     for later in range(entry, count - 1):
         times[later] = times[later + 1]
         free[later] = free[later + 1]
@@ -64,7 +70,9 @@ def _drop(times, free, count, entry):
 
 
 @njit(cache=True)
-def earliest(times, free, count, now, processors, duration):
+def earliest(
+    times: Times, free: Levels, count: int, now: float, processors: int, duration: float
+) -> float:
     """Return the earliest time from `now` at which `processors` are free for `duration`."""
     entry = position(times, count, now)
     start = now
@@ -80,7 +88,7 @@ def earliest(times, free, count, now, processors, duration):
 
 
 @njit(cache=True)
-def forget(times, free, count, now):
+def forget(times: Times, free: Levels, count: int, now: float) -> int:
     """Drop what lies before `now`; return the new count."""
     here = position(times, count, now)
     if here > 0:
@@ -93,7 +101,16 @@ def forget(times, free, count, now):
 
 
 @njit(cache=True)
-def place(times, free, count, now, jobs, processors, durations, starts):
+def place(
+    times: Times,
+    free: Levels,
+    count: int,
+    now: float,
+    jobs: Levels,
+    processors: Levels,
+    durations: Times,
+    starts: Times,
+) -> int:
     """Give each of `jobs` in order the earliest reservation; return the new count."""
     for job in jobs:
         start = earliest(times, free, count, now, processors[job], durations[job])
@@ -103,7 +120,16 @@ def place(times, free, count, now, jobs, processors, durations, starts):
 
 
 @njit(cache=True)
-def replace(times, free, count, now, jobs, processors, durations, starts):
+def replace(
+    times: Times,
+    free: Levels,
+    count: int,
+    now: float,
+    jobs: Levels,
+    processors: Levels,
+    durations: Times,
+    starts: Times,
+) -> int:
     """Take each of `jobs` in order out of the profile and place it again; return the new count.
 
     A job finds at least its old place, so no reservation is ever delayed.
@@ -117,7 +143,7 @@ def replace(times, free, count, now, jobs, processors, durations, starts):
     return count
 
 
-def new_profile(now: float, free: int, capacity: int) -> tuple[np.ndarray, np.ndarray, int]:
+def new_profile(now: float, free: int, capacity: int) -> tuple[Times, Levels, int]:
     """Return the arrays and the count of a profile with `free` processors from `now` on."""
     times = np.zeros(capacity)
     levels = np.zeros(capacity, dtype=np.int64)

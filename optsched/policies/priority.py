@@ -48,14 +48,15 @@ class PriorityOrder(Policy):
         processors, requested = self._processors[jobs], self._requested[jobs]
         scores = self.scores(processors, requested, self._submit[jobs], system)
         ordered = jobs[np.argsort(scores, kind="stable")].tolist()
-        for position, job in enumerate(ordered):
+        started = 0
+        for job in ordered:
             if system.processors[job] > system.machine.free:
                 break
             yield Start(job)
-        else:
-            return
-        if self.backfill == "easy":
-            yield from backfill(system, ordered[position + 1 :], reserve(system, job))
+            started += 1
+        behind = ordered[started + 1 :]
+        if self.backfill == "easy" and behind and system.machine.free:
+            yield from backfill(system, behind, reserve(system, ordered[started]))
 
     @abstractmethod
     def scores(

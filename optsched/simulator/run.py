@@ -19,6 +19,7 @@ from optsched.traces.trace import Trace
 if TYPE_CHECKING:
     import pandas as pd
 
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """What a simulation gave.
@@ -85,12 +86,8 @@ class Run:
         wait = self.start - trace.submit
         columns = {
             "job_id": trace.job_id,
-            "workload_name": pd.Categorical.from_codes(
-                np.zeros(len(trace), dtype=np.int8), categories=[trace.name]
-            ),
-            "profile": pd.Categorical.from_codes(
-                np.zeros(len(trace), dtype=np.int8), categories=["delay"]
-            ),
+            "workload_name": _constant(trace.name, len(trace)),
+            "profile": _constant("delay", len(trace)),
             "submission_time": _whole(trace.submit),
             "requested_number_of_resources": trace.processors,
             "requested_time": _whole(trace.requested_time),
@@ -104,9 +101,7 @@ class Run:
             "stretch": (self.end - trace.submit) / ran,
             "allocated_resources": self.resources,
             "consumed_energy": np.full(len(trace), np.nan),
-            "metadata": pd.Categorical.from_codes(
-                np.zeros(len(trace), dtype=np.int8), categories=[""]
-            ),
+            "metadata": _constant("", len(trace)),
             "run_time": _whole(trace.runtime),
             "bounded_slowdown": bounded_slowdown(wait, ran),
             "user": trace.user,
@@ -125,6 +120,14 @@ class Run:
             for name, value in self.summary.items()
         )
         return f"<table>{rows}</table>"
+
+
+def _constant(text: str, length: int) -> pd.Categorical[str]:
+    import pandas as pd
+
+    return pd.Categorical.from_codes(
+        np.zeros(length, dtype=np.int64), dtype=pd.CategoricalDtype([text])
+    )
 
 
 def _whole(times: NDArray[Any]) -> Any:

@@ -95,10 +95,7 @@ def simulate(
     InputError
         If a name, a file, a setting or a combination of them cannot be used.
     """
-    if isinstance(policy, str):
-        policy = configure(registry.policies[policy], settings or {}, f"policy {policy!r}")
-    elif settings:
-        raise InputError("settings belong to a policy that is given by name")
+    policy = _configured(policy, settings or {})
     began = time.perf_counter()
     trace = prepare_trace(trace, jobs)
     read_seconds = time.perf_counter() - began
@@ -176,6 +173,15 @@ def prepare_trace(trace: Trace | str | Path, jobs: tuple[int, int] | None = None
     if len(trace) == 0:
         raise InputError(f"trace {trace.name!r} has no job to run")
     return trace
+
+
+def _configured(policy: Policy | str, settings: Mapping[str, Any]) -> Policy:
+    if isinstance(policy, str):
+        cls: type[Policy] = registry.policies[policy]
+        return configure(cls, settings, f"policy {policy!r}")
+    if settings:
+        raise InputError("settings belong to a policy that is given by name")
+    return policy
 
 
 def _stated_machine(trace: Trace) -> str:

@@ -138,6 +138,15 @@ def folders() -> list[Path]:
     return [Path(folder) for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder]
 
 
+def search(entry: Entry, folder: str | Path | None = None) -> Path | None:
+    """Return the file of `entry` in `folder` or in one of `folders`, gzipped or not, unverified."""
+    for place in [*([Path(folder)] if folder is not None else []), *folders()]:
+        for path in (place / entry.file, without_gz(place / entry.file)):
+            if path.is_file():
+                return path
+    return None
+
+
 def locate(entry: Entry, folder: str | Path | None = None) -> Path:
     """Return the file of `entry` in `folder` or in one of `folders`, gzipped or not, verified.
 
@@ -146,12 +155,11 @@ def locate(entry: Entry, folder: str | Path | None = None) -> Path:
     InputError
         If there is none, or it is not what was published.
     """
+    path = search(entry, folder)
+    if path is not None:
+        verify(entry, path)
+        return path
     searched = [*([Path(folder)] if folder is not None else []), *folders()]
-    for place in searched:
-        for path in (place / entry.file, without_gz(place / entry.file)):
-            if path.is_file():
-                verify(entry, path)
-                return path
     where = f"not in {', '.join(map(str, searched))}" if searched else f"{VARIABLE} names no folder"
     raise InputError(
         f"no file {entry.file} ({where}); `optsched trace download {entry.name}` fetches it"

@@ -13,9 +13,7 @@ HORIZON = 60
 
 
 @given(
-    st.lists(
-        st.tuples(st.integers(0, 20), st.integers(1, SIZE), st.integers(1, 15)), max_size=12
-    ),
+    st.lists(st.tuples(st.integers(0, 20), st.integers(1, SIZE), st.integers(1, 15)), max_size=12),
     st.data(),
 )
 def test_reservations_are_the_earliest_possible(jobs, data):
@@ -28,7 +26,9 @@ def test_reservations_are_the_earliest_possible(jobs, data):
         while any(level[s] < processors for s in range(wanted, wanted + duration)):
             wanted += 1
         assert start == wanted
-        count = _profile.change(times, free, count, float(start), float(start + duration), -processors)
+        count = _profile.change(
+            times, free, count, float(start), float(start + duration), -processors
+        )
         for second in range(start, start + duration):
             level[second] -= processors
         placed.append((start, start + duration, processors))

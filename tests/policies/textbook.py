@@ -112,7 +112,9 @@ def conservative(submit, runtime, estimate, size, processors):
         moments = {now} | {estimated for _, estimated, _ in running if estimated > now}
         moments |= {at + estimate[j] for j, at in planned.items() if j != job}
         for at in sorted(moments):
-            edges = {at} | {p for j, p in planned.items() if j != job and at < p < at + estimate[job]}
+            edges = {at} | {
+                p for j, p in planned.items() if j != job and at < p < at + estimate[job]
+            }
             if all(use(edge, job) + size[job] <= processors for edge in edges):
                 return at
         raise AssertionError("no place")

@@ -20,16 +20,16 @@ def engine(make_trace):
 def stop_at(engine, moment):
     """Run until simulated time `moment`, and return a checker there."""
 
-    class Stop(Exception):
+    class StopError(Exception):
         pass
 
     class StopsThere(InvariantChecker):
         def check(self, engine):
             if engine.system.now >= moment:
-                raise Stop
+                raise StopError
 
     engine.checker = StopsThere()
-    with pytest.raises(Stop):
+    with pytest.raises(StopError):
         engine.run()
     return InvariantChecker()
 

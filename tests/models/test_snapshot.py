@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+from hypothesis import given
+
+from optsched import load_snapshot, save_snapshot
+from optsched.errors import InputError
+from optsched.models import WindowMKP
+from optsched.models.snapshot import FORMAT, Snapshot, read_snapshot
+from optsched.testing import window_mkps
+
+PROBLEM = WindowMKP([6, 4], [3, 6], [5, 4], jobs=["A", 7], slots=[0, 10])
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
+def test_what_is_saved_is_read_again(tmp_path, name):
+    snapshot = Snapshot(
+        PROBLEM,
+        origin={"trace": "sample", "time": 30.0},
+        known={"objective": 9, "bound": 9, "solution": {"slot_of_job": [2, None]}},
+    )
+    save_snapshot(snapshot, tmp_path / name)
+    read = read_snapshot(tmp_path / name)
+    assert read.to_json() == snapshot.to_json()
+    assert (read.origin, read.known) == (snapshot.origin, snapshot.known)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@given(window_mkps())
+def test_every_problem_survives_its_file(problem):
+    written = json.dumps(Snapshot(problem).to_json())
+    assert Snapshot.from_json(json.loads(written)).problem.to_json() == problem.to_json()
+
+
+def test_the_same_problem_gives_the_same_bytes(tmp_path):
+    for name in ("a.json.gz", "b.json.gz"):
+        save_snapshot(PROBLEM, tmp_path / name)
+    assert (tmp_path / "a.json.gz").read_bytes() == (tmp_path / "b.json.gz").read_bytes()
+
+
+def test_a_bare_problem_has_kind_and_format_first(tmp_path):
+    save_snapshot(PROBLEM, tmp_path / "a.json")
+    written = json.loads((tmp_path / "a.json").read_text())
+    assert list(written)[:2] == ["kind", "format"]
+    assert (written["kind"], written["format"]) == ("window-mkp", FORMAT)
+    assert load_snapshot(tmp_path / "a.json").to_json() == PROBLEM.to_json()
+
+
+def refused(path) -> str:
+    with pytest.raises(InputError) as raised:
+        read_snapshot(path)
+    message = str(raised.value)
+    assert str(path) in message
+    return message.replace(str(path), "FILE")
+
+
+def test_three_mistakes_are_all_named_with_their_lines(tmp_path):
+    path = tmp_path / "bad.json"
+    path.write_text(
+        '{"kind": "window-mkp",\n "weights": [1, 2,\n  -4,\n  "x", 5],\n "capacities": [3.5]}'
+    )
+    assert refused(path).splitlines() == [
+        "FILE: 3 mistakes",
+        "  - line 3, weights[2]: -4; expected an integer of at least 1",
+        "  - line 4, weights[3]: 'x'; expected an integer of at least 1",
+        "  - line 5, capacities[0]: 3.5; expected an integer of at least 0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"kind": "window-mkp",\n\n "weights": [1,}', "FILE, line 3: not JSON: Expecting value"),
+        ("", "FILE, line 1: not JSON: Expecting value"),
+        ("[1, 2]", "FILE: expected a JSON object with a kind and the fields of the problem"),
+        ('{"weights": [1]}', "FILE, kind: expected the kind of problem, a string"),
+        ('{"kind": 3}', "FILE, kind: expected the kind of problem, a string"),
+        (
+            '{"kind": "window-mpk", "weights": [1]}',
+            "FILE: unknown kind of problem 'window-mpk'; did you mean window-mkp?",
+        ),
+        (
+            '{"kind": "window-mkp", "weights": [1],\n"weights": [2], "capacities": []}',
+            "FILE: weights: given more than once",
+        ),
+        (
+            '{"kind": "window-mkp",\n "format": 9, "weights": [1], "capacities": [1]}',
+            f"FILE: line 2, format: 9; this version reads format {FORMAT}",
+        ),
+    ],
+)
+def test_a_file_that_is_no_snapshot(tmp_path, text, message):
+    path = tmp_path / "bad.json"
+    path.write_text(text)
+    assert refused(path) == message
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    assert refused(tmp_path / "none.json") == "FILE: No such file or directory"
+    assert refused(tmp_path) == "FILE: Is a directory"
+    whole = gzip.compress(json.dumps(Snapshot(PROBLEM).to_json()).encode())
+    packed = tmp_path / "a.json.gz"
+    packed.write_bytes(whole[:-12])
+    assert refused(packed) == "FILE: the gzip file ends before its end"
+    packed.write_bytes(whole[:30] + bytes(byte ^ 255 for byte in whole[30:60]) + whole[60:])
+    assert refused(packed) == "FILE: the gzip file is damaged"
+    packed.write_bytes(b"plain text")
+    assert refused(packed).startswith("FILE: Not a gzipped file")
+    packed.write_bytes(gzip.compress(b"\xff\xfe\x00"))
+    assert refused(packed) == "FILE: not text; expected JSON"
+
+
+def test_a_folder_that_is_not_there_is_named_and_nothing_is_left(tmp_path):
+    with pytest.raises(InputError, match="cannot be written: No such file"):
+        save_snapshot(PROBLEM, tmp_path / "none" / "a.json")
+    assert list(tmp_path.iterdir()) == []
