@@ -122,12 +122,12 @@ class Run:
         return f"<table>{rows}</table>"
 
 
-def _constant(text: str, length: int) -> pd.Categorical[str]:
+def _constant(text: str, length: int) -> Any:
+    """Return a column that holds one text, stored once."""
     import pandas as pd
 
-    return pd.Categorical.from_codes(
-        np.zeros(length, dtype=np.int64), dtype=pd.CategoricalDtype([text])
-    )
+    one_value = pd.CategoricalDtype([text])
+    return pd.Categorical.from_codes(np.zeros(length, dtype=np.int64), dtype=one_value)
 
 
 def _whole(times: NDArray[Any]) -> Any:

@@ -12,24 +12,11 @@ from optsched.errors import InputError
 
 FILES = {"run.json", "summary.json", "timing.json", "jobs.csv", "jobs.parquet", "decisions.parquet"}
 BATSIM = [
-    "job_id",
-    "workload_name",
-    "profile",
-    "submission_time",
-    "requested_number_of_resources",
-    "requested_time",
-    "success",
-    "final_state",
-    "starting_time",
-    "execution_time",
-    "finish_time",
-    "waiting_time",
-    "turnaround_time",
-    "stretch",
-    "allocated_resources",
-    "consumed_energy",
+    "job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources",
+    "requested_time", "success", "final_state", "starting_time", "execution_time", "finish_time",
+    "waiting_time", "turnaround_time", "stretch", "allocated_resources", "consumed_energy",
     "metadata",
-]
+]  # fmt: skip
 
 
 @pytest.fixture
