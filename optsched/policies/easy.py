@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ class Easy(Policy):
     D. Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; D. Feitelson, A. Mu'alem Weil,
     "Utilization and predictability in scheduling the IBM SP2 with backfilling", IPPS 1998.
     """
+
+    replay: ClassVar[str | None] = "IN_ORDER"
 
     def begin(self, system: System) -> None:
         """Forget the reservation."""

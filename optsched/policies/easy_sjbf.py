@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,8 @@ class EasySJBF(Easy):
     D. Tsafrir, Y. Etsion, D. Feitelson, "Backfilling using system-generated predictions rather
     than user runtime estimates", IEEE TPDS 18(6), 2007.
     """
+
+    replay: ClassVar[str | None] = "SHORTEST_FIRST"
 
     def in_order(self, jobs: list[int], system: System) -> list[int]:
         """Return the candidates in the order in which they are tried: the shortest first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from optsched.policies.policy import Policy
 from optsched.registry import policies
@@ -15,6 +16,8 @@ from optsched.simulator.system import System
 @dataclass
 class FCFS(Policy):
     """Starts jobs strictly in order of submission; the queue waits for its head."""
+
+    replay: ClassVar[str | None] = "NO_BACKFILLING"
 
     def decide(self, system: System) -> Iterable[Action]:
         """Start heads of the queue while they fit."""

@@ -26,6 +26,9 @@ class Policy(ABC):
         The kind of problem it poses; none for a policy that poses none.
     solver : str
         The solver that answers when the user names none.
+    replay : str or None
+        Name of the rule in ``optsched.simulator._replay`` that states the very same policy,
+        compiled. Not inherited: a subclass decides differently.
     fallback : str
         The heuristic that decides when the solver fails or runs out of budget.
     interval : float
@@ -38,12 +41,14 @@ class Policy(ABC):
     model: ClassVar[str | None] = None
     solver: ClassVar[str] = ""
     fallback: ClassVar[str] = ""
+    replay: ClassVar[str | None] = None
     interval: float = 0.0
 
     def __init_subclass__(cls) -> None:
         """Name a policy after its class, until it is registered under a name."""
         super().__init_subclass__()
         cls.name = cls.__name__
+        cls.replay = cls.__dict__.get("replay")
 
     def begin(self, system: System) -> None:  # noqa: B027 (most policies keep nothing)
         """Make ready for a run; whatever is remembered of an earlier one is forgotten."""

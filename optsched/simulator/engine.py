@@ -8,9 +8,12 @@ from enum import StrEnum
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from optsched.machines.machine import Allocation, Machine
 from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.execution import ExecutionModel
+from optsched.simulator.schedule import Schedule, State
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
@@ -30,17 +33,6 @@ class EventOrder(StrEnum):
 
     BATCHED = "batched"
     ONE_BY_ONE = "one-by-one"
-
-
-class State(StrEnum):
-    """What became of a job; the names are Batsim's where it has one."""
-
-    FINISHED = "COMPLETED_SUCCESSFULLY"
-    KILLED = "COMPLETED_WALLTIME_REACHED"
-    REJECTED = "REJECTED"
-    WAITING = "WAITING"
-    RUNNING = "RUNNING"
-    UNSUBMITTED = "UNSUBMITTED"
 
 
 NEVER = math.inf
@@ -167,6 +159,16 @@ class Engine:
         if self.checker is not None:
             self.checker.check_end(self)
         self._report_progress()
+
+    def schedule(self) -> Schedule:
+        """Return when and where the jobs ran."""
+        return Schedule(
+            start=np.array(self.start, dtype=np.float64),
+            end=np.array(self.end, dtype=np.float64),
+            state=np.array(self.state, dtype=np.str_),
+            resources=self.resources,
+            decisions=self.decisions,
+        )
 
     def set_speed(self, job: int, speed: float) -> None:
         """Let a running job go on at another speed; what it did so far counts."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from optsched.simulator.schedule import State
+
 if TYPE_CHECKING:
     from optsched.simulator.engine import Engine
 
@@ -64,8 +66,6 @@ class InvariantChecker:
         InvariantError
             With every invariant that does not hold.
         """
-        from optsched.simulator.engine import State
-
         found = []
         for job, state in enumerate(engine.state):
             if state in (State.UNSUBMITTED, State.RUNNING):

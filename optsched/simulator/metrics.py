@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.simulator.engine import State
+from optsched.simulator.schedule import State
 
 if TYPE_CHECKING:
     from optsched.simulator.run import Run
@@ -73,7 +73,7 @@ def summarise(run: Run) -> dict[str, Any]:
         "mean_slowdown": _mean(slowdown),
         "mean_bounded_slowdown": _mean(bounded),
         "p95_bounded_slowdown": _quantile(bounded, 0.95),
-        "decisions": run.num_decisions,
+        "decisions": run.schedule.decisions,
         "problems": len(run.decisions),
         "unproven": int((run.decisions["status"] != "optimal").sum()) if len(run.decisions) else 0,
         "fallbacks": run.fallbacks,

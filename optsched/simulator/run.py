@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from optsched.machines.machine import Machine
 from optsched.simulator.journal import Journal
 from optsched.simulator.metrics import bounded_slowdown, summarise
+from optsched.simulator.schedule import Schedule
 from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -33,16 +34,10 @@ class Run:
         The cleaned trace.
     machine : Machine
         The machine, as it was at the end.
-    start, end : float64 array, shape (jobs,)
-        When each job of the trace started and ended, in the trace's own seconds; nan if never.
-    state : array of str, shape (jobs,)
-        What became of each job.
-    resources : list of str
-        The processors each job held, as interval sets.
+    schedule : Schedule
+        When and where each job ran.
     decisions : pandas.DataFrame
         One row per problem that was posed.
-    num_decisions : int
-        How often the policy was asked.
     fallbacks : int
         How often the fallback decided in place of the solver.
     failures : tuple of str
@@ -56,16 +51,32 @@ class Run:
     config: dict[str, Any]
     trace: Trace
     machine: Machine
-    start: NDArray[np.float64]
-    end: NDArray[np.float64]
-    state: NDArray[np.str_]
-    resources: list[str]
+    schedule: Schedule
     decisions: pd.DataFrame
-    num_decisions: int
     fallbacks: int
     failures: tuple[str, ...]
     timing: Mapping[str, float]
     journal: Journal | None = None
+
+    @property
+    def start(self) -> NDArray[np.float64]:
+        """Start time of each job, in the trace's own seconds; nan if it never started."""
+        return self.schedule.start
+
+    @property
+    def end(self) -> NDArray[np.float64]:
+        """End of each job, in the trace's own seconds; nan if it never ended."""
+        return self.schedule.end
+
+    @property
+    def state(self) -> NDArray[np.str_]:
+        """What became of each job: the value of its `State`."""
+        return self.schedule.state
+
+    @property
+    def resources(self) -> Sequence[str]:
+        """The processors each job held, as interval sets."""
+        return self.schedule.resources
 
     @cached_property
     def summary(self) -> dict[str, Any]:

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from optsched import __version__, registry
 from optsched.errors import InputError
 from optsched.machines.machine import Machine, read_machine
@@ -19,6 +17,7 @@ from optsched.simulator.engine import Engine, EventOrder
 from optsched.simulator.invariants import InvariantChecker
 from optsched.simulator.journal import Journal
 from optsched.simulator.posing import NothingPosed, Posing
+from optsched.simulator.replay import can_replay, replay
 from optsched.simulator.run import Run
 from optsched.solvers.result import Budget
 from optsched.traces.reading import read_trace
@@ -45,6 +44,7 @@ def simulate(
     capture_every: int = 1,
     check: bool = False,
     journal: bool = False,
+    compiled: bool = True,
     progress: Callable[[int, float], None] | None = None,
 ) -> Run:
     """Run a trace on a machine under a policy.
@@ -82,6 +82,8 @@ def simulate(
         Check the invariants after every event (slow).
     journal : bool
         Keep every event and action.
+    compiled : bool
+        Use the compiled statement of the policy where there is one; the run is the same.
     progress : callable, optional
         Called now and then with the number of ended jobs and the simulated time.
 
@@ -118,30 +120,25 @@ def simulate(
     if capture is not None:
         config |= {"capture_every": capture_every}
     config["repeat"] = _repeat(config)
-    engine = Engine(
-        trace,
-        machine,
-        policy,
-        posing,
-        execution,
-        EventOrder(event_order),
-        Journal() if journal else None,
-        InvariantChecker() if check else None,
-        progress,
-    )
+    order = EventOrder(event_order)
+    recorded = Journal() if journal else None
     began = time.perf_counter()
-    engine.run()
+    if compiled and execution is None and not (check or journal) and can_replay(machine, policy):
+        schedule = replay(trace, machine, policy, order)
+    else:
+        checker = InvariantChecker() if check else None
+        engine = Engine(
+            trace, machine, policy, posing, execution, order, recorded, checker, progress
+        )
+        engine.run()
+        schedule = engine.schedule()
     seconds = time.perf_counter() - began
     return Run(
         config=config,
         trace=trace,
         machine=machine,
-        start=np.array(engine.start, dtype=np.float64),
-        end=np.array(engine.end, dtype=np.float64),
-        state=np.array(engine.state, dtype=np.str_),
-        resources=engine.resources,
+        schedule=schedule,
         decisions=posing.frame,
-        num_decisions=engine.decisions,
         fallbacks=posing.fallbacks,
         failures=tuple(posing.failures),
         timing={
@@ -150,7 +147,7 @@ def simulate(
             "solver_seconds": posing.solver_seconds,
             "jobs_per_second": len(trace) / seconds,
         },
-        journal=engine.journal,
+        journal=recorded,
     )
 
 

@@ -138,7 +138,7 @@ def test_a_periodic_policy_decides_on_ticks_at_which_something_has_changed(make_
     run = simulate(trace, "nodes:4", EveryHundred(), check=True)
     assert starts(run) == [100, 100, 1000]
     # ticks 100 (submissions), 200 (ends at 150), 1000 (submission), 1100 (end)
-    assert run.num_decisions == 4
+    assert run.schedule.decisions == 4
 
 
 @dataclass

@@ -1,0 +1,67 @@
+"""Interval sets of many jobs as text, compiled; `Nodes.resources` is the statement."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+ZERO, BLANK, DASH = np.uint8(ord("0")), np.uint8(ord(" ")), np.uint8(ord("-"))
+
+
+@njit(cache=True)
+def digits(number: int) -> int:
+    """Return how many digits a number has."""
+    count = 1
+    while number >= 10:
+        number //= 10
+        count += 1
+    return count
+
+
+@njit(cache=True)
+def put(text: NDArray[np.uint8], at: int, number: int) -> int:
+    """Write a number; return where it ends."""
+    end: int = at + digits(number)
+    for place in range(end - 1, at - 1, -1):
+        text[place] = ZERO + number % 10
+        number //= 10
+    return end
+
+
+@njit(cache=True)
+def interval_text(
+    first: NDArray[np.int64], last: NDArray[np.int64], runs: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the texts one behind the other, and where each begins and ends.
+
+    Parameters
+    ----------
+    first, last : int64 array, shape (jobs,)
+        ``runs[first[j]:last[j]]`` are those of job j, in order.
+    runs : int64 array, shape (runs, 2)
+        Start and stop of each run.
+
+    Returns
+    -------
+    text : uint8 array
+        ASCII.
+    offset : int64 array, shape (jobs + 1,)
+        Job j has ``text[offset[j]:offset[j + 1]]``.
+    """
+    widest = 2 * digits(runs.max() if len(runs) else 0) + 2
+    text = np.empty(widest * (last - first).sum() + 1, dtype=np.uint8)
+    offset = np.zeros(len(first) + 1, dtype=np.int64)
+    at = 0
+    for job in range(len(first)):
+        for run in range(first[job], last[job]):
+            if run > first[job]:
+                text[at] = BLANK
+                at += 1
+            start, stop = runs[run]
+            at = put(text, at, start)
+            if stop > start + 1:
+                text[at] = DASH
+                at = put(text, at + 1, stop - 1)
+        offset[job + 1] = at
+    return text[:at], offset

@@ -1,0 +1,43 @@
+"""What the simulation of a trace decides: when and where each job ran."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class State(StrEnum):
+    """What became of a job; the names are Batsim's where it has one."""
+
+    FINISHED = "COMPLETED_SUCCESSFULLY"
+    KILLED = "COMPLETED_WALLTIME_REACHED"
+    REJECTED = "REJECTED"
+    WAITING = "WAITING"
+    RUNNING = "RUNNING"
+    UNSUBMITTED = "UNSUBMITTED"
+
+
+class Schedule(NamedTuple):
+    """When and where each job of a trace ran.
+
+    Parameters
+    ----------
+    start, end : float64 array, shape (jobs,)
+        In the trace's own seconds; nan if never.
+    state : array of str, shape (jobs,)
+        The value of the job's `State`.
+    resources : sequence of str
+        The processors each job held, as interval sets.
+    decisions : int
+        How often the policy was asked.
+    """
+
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+    state: NDArray[np.str_]
+    resources: Sequence[str]
+    decisions: int

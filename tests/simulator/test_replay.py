@@ -1,0 +1,93 @@
+"""The compiled replay against the engine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched import registry, simulate
+from optsched.content import bundled
+from optsched.policies.easy import Easy
+from optsched.traces.cleaning import clean
+from optsched.traces.reading import read_trace
+from optsched.traces.trace import Trace
+
+REPLAYED = [name for name in registry.policies if registry.policies[name].replay]
+ORDERS = ["batched", "one-by-one"]
+
+jobs = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(1, 12), st.integers(0, 8), st.integers(1, 9)),
+    min_size=1,
+    max_size=40,
+)
+
+
+def assert_same(trace, machine, policy, order):
+    fast = simulate(trace, machine, policy, event_order=order)
+    slow = simulate(trace, machine, policy, event_order=order, compiled=False)
+    assert np.array_equal(fast.start, slow.start, equal_nan=True)
+    assert np.array_equal(fast.end, slow.end, equal_nan=True)
+    assert fast.state.tolist() == slow.state.tolist()
+    assert list(fast.resources) == list(slow.resources)
+    assert fast.summary == slow.summary
+
+
+@pytest.mark.parametrize("policy", REPLAYED)
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_replay_is_what_the_engine_does(policy, order):
+    @given(jobs)
+    @settings(max_examples=80, deadline=None)
+    def compare(workload):
+        gaps, runtime, slack, processors = (np.array(column) for column in zip(*workload))
+        trace = clean(
+            Trace(
+                job_id=np.arange(len(gaps)),
+                submit=np.cumsum(gaps),
+                runtime=runtime,
+                requested_time=runtime + slack,
+                processors=processors,
+            )
+        )
+        assert_same(trace, "nodes:8", policy, order)
+
+    compare()
+
+
+@pytest.mark.parametrize("policy", REPLAYED)
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_replay_of_the_sample_is_what_the_engine_does(policy, order):
+    trace = read_trace(bundled("traces") / "samples" / "sample-256.swf")
+    assert_same(trace, "nodes:200", policy, order)
+
+
+@pytest.mark.parametrize("log", ["SDSC-BLUE-2000-4.2-cln", "ANL-Intrepid-2009-1200"])
+def test_a_replay_of_a_real_log_is_what_the_engine_does(log, shared):
+    trace = read_trace(shared(f"traces/{log}.swf.gz"))
+    assert_same(trace.jobs(1, min(len(trace), 20_000)), None, "easy", "batched")
+
+
+def test_jobs_beyond_their_limit_are_killed_alike():
+    trace = clean(
+        Trace(
+            job_id=np.arange(3),
+            submit=np.array([0, 1, 2]),
+            runtime=np.array([10, 20, 5]),
+            requested_time=np.array([10, 20, 5]),
+            processors=np.array([2, 2, 9]),
+        )
+    )
+    limited = trace.select(slice(None))
+    object.__setattr__(limited, "requested_time", np.array([10, 15, 5]))
+    assert_same(limited, "nodes:3", "easy", "batched")
+    assert simulate(limited, "nodes:3", "easy").summary["killed"] == 1
+
+
+def test_a_subclass_is_not_replayed_as_its_parent():
+    class Lazy(Easy):
+        def decide(self, system):
+            return ()
+
+    trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 10)
+    assert simulate(trace, policy=Lazy()).summary["waiting"] == 10
