@@ -23,7 +23,7 @@ def command(
     solvers: str | None = None,
     time_limit: float | None = None,
     work_limit: float | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     json: bool = False,
 ) -> int:
     """Compare solvers on the same snapshots: a table, quality against time, a profile.
@@ -41,7 +41,7 @@ def command(
     work_limit
         Deterministic work per solve, in each solver's own unit.
     seed
-        Seed of the solvers' random choices.
+        Seed of the solvers' random choices; each profile's own if left out.
     json
         Print the table as one JSON object.
     """
@@ -58,7 +58,9 @@ def command(
             )
         comparison.fill(folder)
     if json:
-        print_json({"table": comparison.table.to_dict(orient="records")})
+        records = comparison.table.to_dict(orient="records")
+        cells = [{name: None if v != v else v for name, v in row.items()} for row in records]
+        print_json({"table": cells})
     else:
         table = comparison.table
         print_table(list(table.columns), table.to_numpy(dtype=object).tolist())

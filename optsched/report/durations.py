@@ -1,0 +1,82 @@
+"""Durations that people read at a glance, and time axes in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
+
+ROUND = (
+    *(1.0, 2.0, 5.0, 10.0, 15.0, 30.0),
+    *(MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE),
+    *(HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR),
+    *(DAY, 2 * DAY, 4 * DAY, 7 * DAY, 14 * DAY, 28 * DAY, 56 * DAY, 112 * DAY, 364 * DAY),
+)
+"""Round durations in seconds, each at most some three times the one before."""
+
+_UNITS = ((1.0, "second"), (MINUTE, "minute"), (HOUR, "hour"), (DAY, "day"))
+
+_LOG_TICKS = (
+    *((1e-7, "0.1 µs"), (1e-6, "1 µs"), (1e-5, "10 µs"), (1e-4, "0.1 ms"), (1e-3, "1 ms")),
+    *((1e-2, "10 ms"), (0.1, "0.1 s"), (1.0, "1 s"), (10.0, "10 s")),
+    *((MINUTE, "1 min"), (10 * MINUTE, "10 min")),
+    *((HOUR, "1 h"), (6 * HOUR, "6 h"), (DAY, "1 d"), (7 * DAY, "7 d"), (30 * DAY, "30 d")),
+    *((365 * DAY, "1 year"),),
+)
+
+
+def unit_for(span: float) -> tuple[float, str]:
+    """Return the unit, in seconds and by name, in which to show a span of that many seconds."""
+    seconds, name = _UNITS[0]
+    for longer, longer_name in _UNITS[1:]:
+        if span >= 2.5 * longer:
+            seconds, name = longer, longer_name
+    return seconds, f"{name}s"
+
+
+def at_least(seconds: float) -> float:
+    """Return the shortest round duration that is not below `seconds`."""
+    return next((duration for duration in ROUND if duration >= seconds), seconds)
+
+
+def spoken(seconds: float) -> str:
+    """Return a duration in its largest unit, ``90.0`` as ``1.5 minutes`` for instance."""
+    unit, name = next((u for u in reversed(_UNITS) if seconds >= u[0]), _UNITS[0])
+    amount = f"{seconds / unit:.3g}"
+    return f"{amount} {name}" if amount == "1" else f"{amount} {name}s"
+
+
+def time_ticks(axis: Axis, span: float, unit: float) -> None:
+    """Put ticks at round durations on an axis of `span` seconds, shown in units of `unit` seconds.
+
+    Parts of days are decimal, so that a place on the axis is one number.
+    """
+    from matplotlib.ticker import MultipleLocator, ScalarFormatter
+
+    if unit < DAY:
+        axis.set_major_locator(MultipleLocator(at_least(span / 10) / unit))
+    axis.set_major_formatter(ScalarFormatter(useOffset=False))
+
+
+def log_ticks(axis: Axis, low: float, high: float, *, zero: bool = False) -> None:
+    """Put ticks from 0.1 microseconds to a year on a logarithmic axis of seconds.
+
+    Parameters
+    ----------
+    axis : Axis
+        With its scale set.
+    low, high : float
+        Range of the axis, in seconds.
+    zero : bool
+        Whether 0 gets a tick too, on an axis that has it.
+    """
+    from matplotlib.ticker import NullLocator
+
+    ticks = [(place, text) for place, text in _LOG_TICKS if low <= place <= high]
+    if zero:
+        ticks.insert(0, (0.0, "0"))
+    axis.set_ticks([place for place, _ in ticks], [text for _, text in ticks])
+    axis.set_minor_locator(NullLocator())

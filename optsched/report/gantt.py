@@ -1,0 +1,277 @@
+"""Who held which processors when: the Gantt chart of a run, or of its busiest part."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.report import load, style
+from optsched.report.durations import ROUND, spoken, time_ticks, unit_for
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from optsched.simulator.run import Run
+
+MOST_RECTANGLES = 1500
+"""More than these nobody can tell apart in one picture."""
+
+ROWS = 250
+"""Rectangles of the usual height that fit above each other and can still be told apart."""
+
+PARTS = 5000
+"""Windows shorter than one such part of a run are looked for in the busiest longer one only."""
+
+NEARBY = 100
+"""Rectangles no farther apart than one such part of the picture count as neighbours."""
+
+MOST_LABELS = 60
+"""With more jobs than these, none is labelled with its number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """The part of a run that is shown: a time window, and the processors below a number."""
+
+    begin: float
+    end: float
+    processors: int
+
+
+@dataclass(frozen=True, eq=False)
+class Rectangles:
+    """What jobs held: processors ``low`` to ``high - 1`` from ``begin`` to ``end``.
+
+    All arrays have shape (rectangles,). ``job`` is the row of the trace; a job has a rectangle for
+    each interval of its processors.
+    """
+
+    job: NDArray[np.int64]
+    begin: NDArray[np.float64]
+    end: NDArray[np.float64]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+
+def rectangles(run: Run, part: Window) -> Rectangles:
+    """Return what jobs held in a part of a run, in order of their starts."""
+    until = load.held_until(run)
+    shown = np.flatnonzero((run.start < part.end) & (until > part.begin))
+    shown = shown[np.argsort(run.start[shown], kind="stable")]
+    held = np.asarray(run.resources, dtype=object)[shown]
+    job, low, high = [], [], []
+    for row, intervals in zip(shown.tolist(), held.tolist()):
+        for interval in intervals.split():
+            first, dash, last = interval.partition("-")
+            if int(first) >= part.processors:
+                break
+            job.append(row)
+            low.append(int(first))
+            high.append(int(last if dash else first) + 1)
+    rows = np.array(job, dtype=np.int64)
+    return Rectangles(
+        rows,
+        run.start[rows],
+        until[rows],
+        np.array(low, dtype=np.int64),
+        np.array(high, dtype=np.int64),
+    )
+
+
+def window(run: Run, most: int = MOST_RECTANGLES) -> Window:
+    """Return the part of a run to show: all of it, if that takes at most `most` rectangles.
+
+    Otherwise only as many of the first processors as leave the usual rectangle (in the middle when
+    all are ordered by height and weighed by work) a height that can be seen, and a busy time:
+    windows of a round duration count as busy when they have at least nine tenths of the work of the
+    busiest one. Of the longest duration that has busy windows of at most `most` rectangles, the one
+    with the most. If even a second has more, the processors are halved until they are few enough.
+    """
+    run_begin, run_end = load.span(run)
+    started = np.isfinite(run.start)
+    resources = np.asarray(run.resources, dtype=object).tolist()
+    count = np.array([text.count(" ") + 1 for text in resources])
+    if count[started].sum() <= most:
+        return Window(run_begin, run_end, run.machine.size)
+    until = load.held_until(run)
+    height = run.trace.processors / count
+    work = np.where(started, run.trace.processors * (until - run.start), 0.0)
+    size = min(run.machine.size, math.ceil(ROWS * _weighted_median(height, work)))
+    if size < run.machine.size:
+        started &= np.array([_first_processor(text) < size for text in resources])
+    begun = _running_count(run.start[started], count[started])
+    over = _running_count(until[started], count[started])
+    in_use = load.processors_in_use(run)
+    first, last = begin, end = run_begin, run_end
+    for length in (duration for duration in reversed(ROUND) if duration < run_end - run_begin):
+        if length < (run_end - run_begin) / PARTS:
+            first, last = begin, end
+        begins = np.arange(first, np.nextafter(last - length, last), length / 12)
+        load_of = in_use.integral(begins + length) - in_use.integral(begins)
+        shown = begun(begins + length, "left") - over(begins, "right")
+        eligible = (shown <= most) & (load_of >= 0.9 * load_of.max())
+        if eligible.any():
+            begin = float(begins[np.where(eligible, shown, -1).argmax()])
+            return Window(begin, begin + length, size)
+        begin = float(begins[load_of.argmax()])
+        end = begin + length
+    low = rectangles(run, Window(begin, end, size)).low
+    while size > 1 and np.count_nonzero(low < size) > most:
+        size //= 2
+    return Window(begin, end, size)
+
+
+def _weighted_median(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+    order = np.argsort(values)
+    upto = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(upto, upto[-1] / 2)])
+
+
+def _first_processor(intervals: str) -> int:
+    """Return the first processor of an interval set; of an empty one none that there is."""
+    number = intervals.partition(" ")[0].partition("-")[0]
+    return int(number) if number else sys.maxsize
+
+
+def _running_count(
+    times: NDArray[np.float64], count: NDArray[np.int64]
+) -> Callable[[NDArray[np.float64], Literal["left", "right"]], NDArray[np.int64]]:
+    """Return the function of how many rectangles have come before (or by) a time."""
+    order = np.argsort(times)
+    instants, total = times[order], np.concatenate(([0], np.cumsum(count[order])))
+    return lambda at, side: total[np.searchsorted(instants, at, side=side)]
+
+
+def colours(boxes: Rectangles, length: float, processors: float) -> NDArray[np.int64]:
+    """Return a colour, 0 to ``len(FILLS) - 1``, for each rectangle: one per job.
+
+    Jobs are coloured in order. Each gets the colour that has the shortest border with it so far,
+    and of those the one that was given longest ago.
+
+    Parameters
+    ----------
+    boxes : Rectangles
+        In order of their starts.
+    length, processors : float
+        Size of the picture; rectangles within a `NEARBY`-th of it of each other share a border.
+    """
+    begin, end = boxes.begin / length, boxes.end / length
+    low, high = boxes.low / processors, boxes.high / processors
+    colour = np.full(len(boxes), -1)
+    given = list(range(len(style.FILLS)))
+    for job in dict.fromkeys(boxes.job.tolist()):
+        own = boxes.job == job
+        border = np.zeros(len(style.FILLS))
+        for i in np.flatnonzero(own).tolist():
+            wide = np.minimum(end, end[i]) - np.maximum(begin, begin[i])
+            tall = np.minimum(high, high[i]) - np.maximum(low, low[i])
+            beside = (colour >= 0) & (wide >= -1 / NEARBY) & (tall >= -1 / NEARBY)
+            shared = np.maximum(wide, 0) + np.maximum(tall, 0)
+            border += np.bincount(colour[beside], shared[beside], len(style.FILLS))
+        chosen = min(given, key=lambda c: border[c])
+        given.remove(chosen)
+        given.append(chosen)
+        colour[own] = chosen
+    return colour
+
+
+def figure(run: Run, most: int = MOST_RECTANGLES) -> Figure:
+    """Return the Gantt chart: jobs as rectangles, time x processors; at most `most` of them."""
+    with style.applied():
+        part = window(run, most)
+        boxes = rectangles(run, part)
+        drawing = style.new_figure(5.0, load.subject(run))
+        axes = drawing.subplots()
+        axes.grid(visible=False)
+        axes.set_title(_shown(run, part, boxes))
+        axes.set_ylabel("processor")
+        axes.set_ylim(0, part.processors)
+        style.count_ticks(axes.yaxis)
+        zero, run_end = load.span(run)
+        unit, unit_name = unit_for(run_end - zero)
+        axes.set_xlabel(f"{unit_name} since the first submission")
+        axes.set_xlim((part.begin - zero) / unit, (part.end - zero) / unit)
+        time_ticks(axes.xaxis, part.end - part.begin, unit)
+        if len(boxes):
+            _draw(axes, boxes, part, zero, unit)
+            if len(np.unique(boxes.job)) <= MOST_LABELS:
+                _label(axes, run, boxes, part, zero, unit)
+    return drawing
+
+
+def _shown(run: Run, part: Window, boxes: Rectangles) -> str:
+    """Say what the picture shows."""
+    started = np.isfinite(run.start)
+    never = len(started) - np.count_nonzero(started)
+    jobs = len(np.unique(boxes.job))
+    words = f"all {jobs:,} jobs that started"
+    if (part.begin, part.end, part.processors) != (*load.span(run), run.machine.size):
+        in_use = load.processors_in_use(run).integral([part.begin, part.end])
+        share = np.diff(in_use)[0] / (part.end - part.begin) / run.machine.size
+        words = f"a busy time of {spoken(part.end - part.begin)}, {share:.0%} of processors in use"
+        words += f": {jobs:,} of {np.count_nonzero(started):,} jobs"
+        if part.processors < run.machine.size:
+            words += f" on the first {part.processors:,} of {run.machine.size:,} processors"
+    if jobs > len(style.FILLS):
+        words += "; colours are reused"
+    return words + (f"; {never:,} never started" if never else "")
+
+
+def _draw(axes: Axes, boxes: Rectangles, part: Window, zero: float, unit: float) -> None:
+    """Draw all rectangles of a colour as one path: small in SVG, and sharp at every size."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    length = part.end - part.begin
+    colour = colours(boxes, length, part.processors)
+    left = (np.maximum(boxes.begin, part.begin) - zero) / unit
+    right = (np.minimum(boxes.end, part.end) - zero) / unit
+    high = np.minimum(boxes.high, part.processors)
+    corners = np.stack(
+        [
+            np.column_stack((left, boxes.low)),
+            np.column_stack((right, boxes.low)),
+            np.column_stack((right, high)),
+            np.column_stack((left, high)),
+            np.column_stack((left, boxes.low)),
+        ],
+        axis=1,
+    )
+    large = (right - left > length / unit / 300) & (high - boxes.low > part.processors / 150)
+    for number, fill in enumerate(style.FILLS):
+        for outline, rows in ((0.25, large), (0.0, ~large)):
+            if (rows & (colour == number)).any():
+                path = Path.make_compound_path_from_polys(corners[rows & (colour == number)])
+                axes.add_patch(
+                    PathPatch(path, facecolor=fill, edgecolor="white", linewidth=outline)
+                )
+
+
+def _label(axes: Axes, run: Run, boxes: Rectangles, part: Window, zero: float, unit: float) -> None:
+    """Write the number of each job into its largest rectangle, if it is large enough."""
+    left, right = np.maximum(boxes.begin, part.begin), np.minimum(boxes.end, part.end)
+    width = (right - left) / (part.end - part.begin)
+    height = (boxes.high - boxes.low) / part.processors
+    for job in np.unique(boxes.job).tolist():
+        own = np.flatnonzero(boxes.job == job)
+        i = own[(width * height)[own].argmax()]
+        text = str(run.trace.job_id[job])
+        if width[i] >= 0.012 * len(text) and height[i] >= 0.04:
+            axes.text(
+                ((left[i] + right[i]) / 2 - zero) / unit,
+                (boxes.low[i] + boxes.high[i]) / 2,
+                text,
+                ha="center",
+                va="center",
+                fontsize=8,
+            )

@@ -1,0 +1,76 @@
+"""The load of a run over time: processors in use, jobs waiting, work waiting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.report.steps import Steps
+from optsched.simulator.schedule import State
+
+if TYPE_CHECKING:
+    from optsched.simulator.run import Run
+
+
+def span(run: Run) -> tuple[float, float]:
+    """Return when a run begins and ends, in the trace's own seconds.
+
+    From the first submission to the last submission, start or end of a job, whichever is latest.
+    """
+    begin = float(np.min(run.trace.submit))
+    end = float(np.max(run.trace.submit))
+    for times in (run.start, run.end):
+        end = max(end, float(np.max(times[np.isfinite(times)], initial=end)))
+    return begin, max(end, begin + 1.0)
+
+
+def held_until(run: Run) -> NDArray[np.float64]:
+    """Return when each job let go of its processors; jobs that never end hold them to the last."""
+    return np.where(np.isfinite(run.end), run.end, span(run)[1])
+
+
+def processors_in_use(run: Run) -> Steps:
+    """Return the processors that jobs hold, as a function of time."""
+    started = np.isfinite(run.start)
+    processors = run.trace.processors[started]
+    return Steps.from_changes(
+        np.concatenate((run.start[started], held_until(run)[started])),
+        np.concatenate((processors, -processors)),
+        *span(run),
+    )
+
+
+def waiting_jobs(run: Run) -> Steps:
+    """Return the number of submitted jobs that have not started; rejected ones do not wait."""
+    return _waiting(run, np.ones_like(run.trace.processors))
+
+
+def waiting_work(run: Run) -> Steps:
+    """Return the work of the waiting jobs, processors x run time, in processor-seconds."""
+    return _waiting(run, run.trace.processors * run.trace.runtime)
+
+
+def accepted(run: Run) -> NDArray[np.bool]:
+    """Return which jobs joined the queue: all but those that the machine is too small for."""
+    return ~np.isin(run.state, (State.REJECTED, State.UNSUBMITTED))
+
+
+def _waiting(run: Run, amounts: NDArray[Any]) -> Steps:
+    queued = accepted(run)
+    started = np.isfinite(run.start)
+    return Steps.from_changes(
+        np.concatenate((run.trace.submit[queued], run.start[started])),
+        np.concatenate((amounts[queued], -amounts[started])),
+        *span(run),
+    )
+
+
+def subject(run: Run) -> str:
+    """Return what a picture of the run is of: trace, jobs, policy, machine."""
+    jobs = run.config.get("jobs")
+    part = f", jobs {jobs[0]:,} to {jobs[1]:,}" if jobs else ""
+    solver = run.config.get("solver")
+    by = f" with {solver}" if solver else ""
+    return f"{run.trace.name}{part}: {run.config['policy']}{by} on {run.machine.spec}"

@@ -1,0 +1,37 @@
+"""The pictures of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from optsched.report import gantt, style, utilization, waits
+
+if TYPE_CHECKING:
+    from optsched.simulator.run import Run
+
+PICTURES = {"gantt": gantt.figure, "utilization": utilization.figure, "waits": waits.figure}
+
+
+def draw(run: Run, folder: Path) -> list[Path]:
+    """Write the pictures of a run to `folder`, each as SVG and PNG.
+
+    ``gantt``: who held which processors when; of a long run the busiest part. ``utilization``:
+    processors in use, waiting jobs and waiting work over time. ``waits``: distribution of the
+    waiting times. The same run gives the same bytes.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The files written.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written to.
+    """
+    return [
+        path
+        for name, picture in PICTURES.items()
+        for path in style.save(picture(run), folder, name)
+    ]

@@ -1,0 +1,112 @@
+"""Step functions of time: exact, and downsampled without hiding their peaks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optsched.report.durations import at_least
+
+Floats = NDArray[np.float64]
+
+
+class Binned(NamedTuple):
+    """A step function by bins: time-weighted mean, lowest and highest value in each.
+
+    `width` is that of a bin in seconds; 0 when nothing was averaged and each bin is a step.
+    """
+
+    edges: Floats
+    mean: Floats
+    low: Floats
+    high: Floats
+    width: float
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """A function of time that is constant between changes.
+
+    Parameters
+    ----------
+    times : float64 array, shape (n,)
+        Increasing, in seconds.
+    values : float64 array, shape (n,)
+        Value ``i`` holds from time ``i`` up to the next one, the last up to `end`.
+    end : float
+        Where the function ends; after the last of `times`.
+    """
+
+    times: Floats
+    values: Floats
+    end: float
+
+    @classmethod
+    def from_changes(cls, times: ArrayLike, changes: ArrayLike, begin: float, end: float) -> Steps:
+        """Return the running sum of `changes`, 0 before the first.
+
+        Parameters
+        ----------
+        times, changes : array_like, shape (n,)
+            When it changes, in any order, from `begin` to `end`, and by how much.
+        begin, end : float
+            Where the function begins and ends; ``begin < end``.
+        """
+        at = np.append(np.asarray(times, dtype=np.float64), begin)
+        amounts = np.append(np.asarray(changes, dtype=np.float64), 0.0)
+        instants, change = np.unique(at, return_inverse=True)
+        values = np.cumsum(np.bincount(change, amounts), dtype=np.float64)
+        before_end = instants < end
+        return cls(instants[before_end], values[before_end], end)
+
+    def integral(self, until: ArrayLike) -> Floats:
+        """Return the integral from the beginning up to each of some times, in value x seconds."""
+        at = np.clip(np.asarray(until, dtype=np.float64), self.times[0], self.end)
+        whole = np.concatenate(([0.0], np.cumsum(self.values[:-1] * np.diff(self.times))))
+        step = np.searchsorted(self.times, at, side="right") - 1
+        integral: Floats = whole[step] + self.values[step] * (at - self.times[step])
+        return integral
+
+    def binned(self, most: int) -> Binned:
+        """Return the function by at most `most` bins of a round width, or exactly if it is short.
+
+        The last bin is cut off where the function ends.
+        """
+        begin = float(self.times[0])
+        if len(self.times) <= most:
+            edges = np.append(self.times, self.end)
+            return Binned(edges, self.values, self.values, self.values, 0.0)
+        width = at_least((self.end - begin) / most)
+        edges = np.append(np.arange(begin, self.end, width), self.end)
+        first = np.searchsorted(self.times, edges[:-1], side="right") - 1
+        beyond = np.searchsorted(self.times, edges[1:], side="left")
+        bounds = np.column_stack((first, beyond)).ravel()
+        padded = np.append(self.values, self.values[-1])
+        return Binned(
+            edges,
+            np.diff(self.integral(edges)) / np.diff(edges),
+            np.minimum.reduceat(padded, bounds)[::2],
+            np.maximum.reduceat(padded, bounds)[::2],
+            width,
+        )
+
+
+def thinned(x: Floats, most: int) -> NDArray[np.int64]:
+    """Return the indices of at most `most` points that show a curve on a logarithmic axis.
+
+    Parameters
+    ----------
+    x : float64 array, shape (n,)
+        Places of the points, increasing, above 0.
+    most : int
+        How many points the curve may have, at least 2. Of the points in one cell of the axis the
+        last is kept; the first and the last of all are kept too.
+    """
+    if len(x) <= most:
+        return np.arange(len(x))
+    grid = np.geomspace(x[0], x[-1], most)
+    last_in_cell = np.searchsorted(x, grid[1:-1], side="right") - 1
+    return np.unique(np.concatenate(([0], last_in_cell, [len(x) - 1])))

@@ -1,0 +1,182 @@
+"""The common look of all pictures, and writing them so that the same data give the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from optsched.files import written
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+INK = "#222222"
+GREY = "#666666"
+FAINT = "#D9D9D9"
+
+LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7A7A7A")
+"""Line colours that colour-blind people tell apart: after Okabe and Ito, without their yellow."""
+
+DASHES: tuple[tuple[float, tuple[float, ...]], ...] = (
+    (0, ()),
+    (0, (4, 1.5)),
+    (0, (1, 1.2)),
+    (0, (6, 1.5, 1, 1.5)),
+)
+"""Line styles; each goes through all of `LINES` before the next is used."""
+
+FILLS = ("#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#99DDFF", "#44BB99", "#BBCC33")
+"""Fill colours that bear black labels and that colour-blind people tell apart, after Tol."""
+
+WIDTH = 9.0
+"""Width of a picture, in inches."""
+
+DOTS_PER_INCH = 150
+
+_RC = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": GREY,
+    "axes.grid": True,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": GREY,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 9,
+    "figure.titlesize": 11,
+    "figure.titleweight": "bold",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "Helvetica"],
+    "font.size": 9,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.6,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "lines.linewidth": 1.5,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "optsched",
+    "text.color": INK,
+    "xtick.color": GREY,
+    "xtick.labelcolor": INK,
+    "ytick.color": GREY,
+    "ytick.labelcolor": INK,
+}
+
+
+class Stroke(NamedTuple):
+    """How a line is drawn: colour and dashes."""
+
+    colour: str
+    dashes: tuple[float, tuple[float, ...]]
+
+
+def strokes(names: Sequence[str]) -> dict[str, Stroke]:
+    """Return a stroke for each name; the first ``len(LINES) * len(DASHES)`` differ."""
+    return {
+        name: Stroke(LINES[i % len(LINES)], DASHES[i // len(LINES) % len(DASHES)])
+        for i, name in enumerate(names)
+    }
+
+
+@contextmanager
+def applied() -> Iterator[None]:
+    """Apply the common look, whatever the user's own matplotlib settings are."""
+    import matplotlib.style
+
+    with matplotlib.style.context(["default", _RC]):
+        yield
+
+
+def new_figure(height: float, title: str) -> Figure:
+    """Return an empty figure of the common width and of `height` inches, under a title."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left")
+    return figure
+
+
+def save(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """Write ``name.svg`` and ``name.png`` to `folder`, without dates or random ids in them.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written to.
+    """
+    paths = []
+    for suffix, metadata in (("svg", {"Date": None, "Creator": None}), ("png", {"Software": None})):
+        path = folder / f"{name}.{suffix}"
+        with applied(), written(path) as temporary:
+            figure.savefig(temporary, format=suffix, dpi=DOTS_PER_INCH, metadata=metadata)
+        paths.append(path)
+    return paths
+
+
+def count_ticks(axis: Axis) -> None:
+    """Put ticks at whole numbers, with separators of thousands."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
+    axis.set_major_formatter("{x:,.0f}")
+
+
+def spread(places: Sequence[float], gap: float) -> list[float]:
+    """Return `places`, in ``[0, 1]``, moved apart to at least `gap` with their order kept.
+
+    Of equal places the first is the highest. Places that are too close together are spread around
+    their mean. Where there is no room for that, all are evenly spread over ``[0, 1]``.
+    """
+    gap = min(gap, 1 / max(1, len(places) - 1))
+    order = sorted(range(len(places)), key=lambda i: (places[i], -i))
+    groups: list[list[int]] = []
+    bases: list[float] = []
+    for rank, i in enumerate(order):
+        groups.append([i])
+        bases.append(places[i] - rank * gap)
+        while len(groups) > 1 and bases[-2] > bases[-1]:
+            last, base = groups.pop(), bases.pop()
+            share = len(last) / (len(groups[-1]) + len(last))
+            bases[-1] += share * (base - bases[-1])
+            groups[-1] += last
+    highest = 1 - gap * (len(places) - 1)
+    bases = [min(max(base, 0.0), highest) for base in bases]
+    base_of = {i: base for group, base in zip(groups, bases) for i in group}
+    ranks = {i: rank for rank, i in enumerate(order)}
+    return [base_of[i] + ranks[i] * gap for i in range(len(places))]
+
+
+def label_ends(axes: Axes, ends: dict[str, tuple[float, Stroke]], gap: float) -> None:
+    """Name lines to the right of the axes, each beside the height at which its line ends.
+
+    Parameters
+    ----------
+    axes : Axes
+        With its limits set.
+    ends : dict
+        For each name the y value at the right edge, and the stroke of its line.
+    gap : float
+        Least distance between two names, as a share of the height of the axes.
+    """
+    from matplotlib.lines import Line2D
+
+    to_share = axes.transScale + axes.transLimits
+    right = axes.get_xlim()[1]
+    heights = [float(to_share.transform((right, y))[1]) for y, _ in ends.values()]
+    for (name, (_, stroke)), height, place in zip(ends.items(), heights, spread(heights, gap)):
+        leader = Line2D(
+            [1.0, 1.03, 1.09],
+            [height, place, place],
+            transform=axes.transAxes,
+            color=stroke.colour,
+            linestyle=stroke.dashes,
+            linewidth=1.2,
+            clip_on=False,
+        )
+        axes.add_artist(leader)
+        axes.text(1.1, place, name, transform=axes.transAxes, va="center", fontsize=8.5, color=INK)

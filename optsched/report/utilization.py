@@ -1,0 +1,75 @@
+"""How busy the machine was, and what waited: processors in use, queue length, queued work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optsched.report import load, style
+from optsched.report.durations import spoken, time_ticks, unit_for
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from optsched.report.steps import Binned
+    from optsched.simulator.run import Run
+
+MOST_BINS = 500
+
+
+def figure(run: Run) -> Figure:
+    """Return three panels over one time axis: processors in use, waiting jobs, waiting work."""
+    begin, end = load.span(run)
+    unit, unit_name = unit_for(end - begin)
+    size = run.machine.size
+    work = load.waiting_work(run)
+    work_unit, work_name = unit_for(work.values.max() / size)
+    series = (
+        (load.processors_in_use(run), "processors in use", 1.0, style.LINES[0]),
+        (load.waiting_jobs(run), "waiting jobs", 1.0, style.LINES[1]),
+        (work, f"waiting work\n(machine-{work_name})", size * work_unit, style.LINES[2]),
+    )
+    binned = [steps.binned(MOST_BINS) for steps, *_ in series]
+    with style.applied():
+        drawing = style.new_figure(6.0, load.subject(run))
+        panels = drawing.subplots(3, 1, sharex=True, height_ratios=(2, 1, 1))
+        for axes, bins, (_, label, scale, colour) in zip(panels, binned, series):
+            _draw(axes, bins, begin, unit, scale, colour)
+            axes.set_ylabel(label)
+            axes.set_ylim(0, 1.05 * max(1.0, float(bins.high.max()) / scale))
+            style.count_ticks(axes.yaxis)
+        drawing.align_ylabels(panels)
+        top, bottom = panels[0], panels[-1]
+        top.axhline(size, color=style.GREY, linewidth=0.8, linestyle=(0, (4, 2)))
+        top.set_ylim(0, 1.06 * size)
+        top.set_title(_caption(run, max(bins.width for bins in binned)))
+        bottom.set_xlabel(f"{unit_name} since the first submission")
+        bottom.set_xlim(0, (end - begin) / unit)
+        time_ticks(bottom.xaxis, end - begin, unit)
+    return drawing
+
+
+def _draw(axes: Axes, bins: Binned, begin: float, unit: float, scale: float, colour: str) -> None:
+    edges = (bins.edges - begin) / unit
+    if bins.width:
+        axes.stairs(
+            bins.high / scale, edges, baseline=bins.low / scale, fill=True, color=colour, alpha=0.25
+        )
+        axes.stairs(bins.mean / scale, edges, baseline=None, color=colour, linewidth=1.0)
+    else:
+        axes.stairs(bins.mean / scale, edges, fill=True, color=colour, alpha=0.25)
+        axes.stairs(bins.mean / scale, edges, baseline=None, color=colour, linewidth=1.0)
+
+
+def _caption(run: Run, width: float) -> str:
+    """Say what the lines are, and what became of jobs that the picture cannot show."""
+    used = run.summary["utilization"]
+    words = [] if used is None else [f"utilization {used:.1%} of {run.machine.size:,} processors"]
+    if width:
+        words.append(f"line: mean of {spoken(width)}, band: lowest to highest")
+    words += [
+        f"{run.summary[name]:,} {text}"
+        for name, text in (("rejected", "rejected"), ("waiting", "still waiting at the end"))
+        if run.summary[name]
+    ]
+    return "; ".join(words)

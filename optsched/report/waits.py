@@ -1,0 +1,134 @@
+"""How long jobs waited: the distribution of waiting times, by size of the jobs."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.report import load, style
+from optsched.report.durations import log_ticks, spoken
+from optsched.report.steps import thinned
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from optsched.simulator.run import Run
+
+MOST_POINTS = 400
+SHARES = (64, 8)
+"""Small jobs take at most a 64th of the machine, large ones more than an eighth."""
+
+
+class SizeClass(NamedTuple):
+    """Jobs of `low` to `high` processors: which ones they are."""
+
+    low: int
+    high: int
+    jobs: NDArray[np.bool]
+
+
+def size_classes(processors: NDArray[np.int64], machine_size: int) -> list[SizeClass]:
+    """Return the jobs by size: one processor, up to a 64th, an eighth, all of the machine.
+
+    Classes without a job are left out.
+    """
+    bounds = sorted({0, 1, *(machine_size // share for share in SHARES), machine_size})
+    classes = []
+    for below, high in pairwise(bounds):
+        jobs = (processors > below) & (processors <= high)
+        if jobs.any():
+            classes.append(SizeClass(below + 1, high, jobs))
+    return classes
+
+
+def ecdf(waits: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the empirical distribution of waiting times.
+
+    Parameters
+    ----------
+    waits : float64 array, shape (jobs,)
+        Seconds; infinite for a job that never started, which counts all the same.
+
+    Returns
+    -------
+    waits, shares : float64 arrays
+        Each finite waiting time once, in order, and the share of all jobs that waited no longer.
+    """
+    values, counts = np.unique(waits, return_counts=True)
+    finite = np.isfinite(values)
+    shares = np.cumsum(counts) / max(1, len(waits))
+    return values[finite], shares[finite]
+
+
+def figure(run: Run) -> Figure:
+    """Return the distribution of waiting times, on an axis with 0 and logarithmic from 1 s."""
+    queued = load.accepted(run)
+    submit = np.asarray(run.trace.submit, dtype=np.float64)
+    waits = np.where(np.isfinite(run.start), run.start - submit, np.inf)[queued]
+    classes = size_classes(run.trace.processors[queued], run.machine.size)
+    finite = waits[np.isfinite(waits)]
+    right = 1.5 * max(60.0, float(np.max(finite, initial=0.0)))
+    curves = [(f"{_sizes(c)} ({np.count_nonzero(c.jobs):,} jobs)", waits[c.jobs]) for c in classes]
+    if len(classes) > 1:
+        curves.insert(0, (f"all {len(waits):,} jobs", waits))
+    with style.applied():
+        drawing = style.new_figure(4.5, load.subject(run))
+        axes = drawing.subplots()
+        for number, (label, sample) in enumerate(curves):
+            first = number == 0
+            colour = style.INK if first else style.LINES[number - 1]
+            x, y = _curve(sample, right)
+            axes.step(
+                x, y, where="post", color=colour, linewidth=2.0 if first else 1.3, label=label
+            )
+        axes.set_xscale("symlog", linthresh=1.0, linscale=0.5)
+        axes.set_xlim(0, right)
+        log_ticks(axes.xaxis, 1.0, right, zero=True)
+        axes.set_ylim(0, 1.02)
+        axes.yaxis.set_major_formatter("{x:.0%}")
+        axes.set_xlabel("waiting time (linear up to 1 s, logarithmic beyond)")
+        axes.set_ylabel("share of jobs that waited no longer")
+        axes.set_title(_caption(waits))
+        if curves:
+            axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return drawing
+
+
+def _curve(
+    waits: NDArray[np.float64], right: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the distribution from 0 to the right edge, thinned where it has very many steps."""
+    values, shares = ecdf(waits)
+    below, beyond = values < 1.0, values >= 1.0
+    kept = np.concatenate(
+        (np.flatnonzero(below), np.flatnonzero(beyond)[thinned(values[beyond], MOST_POINTS)])
+    )
+    last = shares[-1] if len(shares) else 0.0
+    return (
+        np.concatenate(([0.0], values[kept], [right])),
+        np.concatenate(([0.0], shares[kept], [last])),
+    )
+
+
+def _sizes(jobs: SizeClass) -> str:
+    if jobs.high == 1:
+        return "1 processor"
+    sizes = f"{jobs.high:,}" if jobs.low == jobs.high else f"{jobs.low:,} to {jobs.high:,}"
+    return f"{sizes} processors"
+
+
+def _caption(waits: NDArray[np.float64]) -> str:
+    if not len(waits):
+        return "no job joined the queue"
+    never = int(np.count_nonzero(np.isinf(waits)))
+    words = [f"{np.count_nonzero(waits == 0) / len(waits):.1%} of the jobs started at once"]
+    for share, name in ((0.5, "half"), (0.95, "95%")):
+        within = float(np.quantile(waits, share, method="inverted_cdf"))
+        if np.isfinite(within) and within > 0:
+            words.append(f"{name} within {spoken(within)}")
+    if never:
+        words.append(f"{never:,} never")
+    return ", ".join(words)

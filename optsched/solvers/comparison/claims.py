@@ -1,0 +1,180 @@
+"""What several solvers say about one problem: best values, and claims that exclude each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from optsched.errors import InputError
+from optsched.models.problem import Problem
+from optsched.models.snapshot import Snapshot
+from optsched.solvers.result import Result, Status
+from optsched.solvers.solving import verify
+
+KNOWN = "the snapshot's known value"
+TOLERANCE = 1e-6
+"""Relative; how much better an objective may be than a bound that is not a whole number."""
+
+
+class Claim(NamedTuple):
+    """That a solution of some objective exists, or that none is better than some bound."""
+
+    by: str
+    value: float
+
+
+class Known(NamedTuple):
+    """What is known of a problem before anybody solves it; none where it is not."""
+
+    objective: int | None = None
+    bound: float | None = None
+    solution: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What is known of a problem after several solvers have answered it.
+
+    Parameters
+    ----------
+    results : tuple of Result
+        The answers. One whose claim a verified solution of another refutes has status ``error``.
+    objective : int or None
+        The best objective found, or known before.
+    bound : float or None
+        The tightest bound that was proven, or known before, and not refuted.
+    contradictions : tuple of str
+        Which claims exclude each other.
+    """
+
+    results: tuple[Result, ...]
+    objective: int | None
+    bound: float | None
+    contradictions: tuple[str, ...]
+
+
+def read_known(snapshot: Snapshot) -> Known:
+    """Return the known objective, bound and solution of a snapshot.
+
+    Raises
+    ------
+    InputError
+        If the values are not numbers or the solution is not of the model's form.
+    """
+    known = snapshot.known
+    for name, kinds, expected in (
+        ("objective", int, "an integer"),
+        ("bound", int | float, "a number"),
+    ):
+        value = known.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
+            raise InputError(f"{value!r}; expected {expected}", field=f"known {name}")
+    solution = known.get("solution")
+    if solution is not None:
+        solution = snapshot.problem.solution_from_json(solution)
+    return Known(known.get("objective"), known.get("bound"), solution)
+
+
+def settle(problem: Problem[Any], known: Known, results: Sequence[Result]) -> Settled:
+    """Put the answers of several solvers and what was known of a problem side by side.
+
+    A verified solution is a fact: who claims a bound that it beats, or that there is no solution,
+    is wrong. Against a known value that comes without a solution, a solver's proof counts.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    known : Known
+        What was known of it.
+    results : sequence of Result
+        Verified answers; those with status ``error`` are passed through.
+    """
+    sign = 1 if problem.sense == "max" else -1
+    contradictions = []
+    known_objective, known_bound, known_solution = known
+    found = [
+        Claim(r.solver, r.objective) for r in results if r.verified and r.objective is not None
+    ]
+    if known_solution is not None:
+        answer = Result(KNOWN, Status.FEASIBLE, known_solution, objective=known_objective)
+        answer = verify(problem, answer)
+        if answer.verified and answer.objective is not None:
+            found.append(Claim(KNOWN, answer.objective))
+        else:
+            contradictions.append(answer.message)
+            known_objective = None
+    best = max(found, key=lambda claim: sign * claim.value, default=None)
+
+    checked = []
+    for result in results:
+        wrong = _refuted(result, best, sign)
+        if wrong:
+            contradictions.append(wrong)
+            result = replace(result, status=Status.ERROR, verified=False, message=wrong)
+        checked.append(result)
+    proven = [claim for claim in map(_bound_of, checked) if claim is not None]
+    if known_bound is not None:
+        if best is not None and _beats(best.value, known_bound, sign):
+            contradictions.append(f"{KNOWN}: bound {_text(known_bound)}, beaten by {_has(best)}")
+        else:
+            proven.append(Claim(KNOWN, known_bound))
+    tightest = min(proven, key=lambda claim: sign * claim.value, default=None)
+
+    objective = None if best is None else int(best.value)
+    if known_objective is not None and (
+        objective is None or _beats(known_objective, objective, sign)
+    ):
+        denial = _denial(known_objective, tightest, checked, sign)
+        if denial:
+            contradictions.append(f"{KNOWN}: objective {known_objective}, but {denial}")
+        else:
+            objective = known_objective
+    bound = None if tightest is None else tightest.value
+    return Settled(tuple(checked), objective, bound, tuple(contradictions))
+
+
+def _refuted(result: Result, best: Claim | None, sign: int) -> str:
+    """Return what is wrong with the claim of a result; nothing if it may be right."""
+    if best is None or result.status is Status.ERROR:
+        return ""
+    if result.status is Status.INFEASIBLE:
+        return f"{result.solver} claims that there is no solution; {_has(best)}"
+    bound = _bound_of(result)
+    if bound is None or not _beats(best.value, bound.value, sign):
+        return ""
+    if result.status is Status.OPTIMAL:
+        return f"{result.solver} claims that {_text(bound.value)} is optimal; {_has(best)}"
+    return f"{result.solver} claims the bound {_text(bound.value)}; {_has(best)}"
+
+
+def _bound_of(result: Result) -> Claim | None:
+    """Return the bound that a result claims; an optimum is its own bound."""
+    if result.status is Status.ERROR:
+        return None
+    value = result.objective if result.status is Status.OPTIMAL else result.bound
+    return None if value is None else Claim(result.solver, value)
+
+
+def _denial(objective: float, tightest: Claim | None, results: Sequence[Result], sign: int) -> str:
+    """Return what excludes a known objective; nothing if it is possible."""
+    for result in results:
+        if result.status is Status.INFEASIBLE:
+            return f"{result.solver} claims that there is no solution"
+    if tightest is not None and _beats(objective, tightest.value, sign):
+        return f"{tightest.by} claims the bound {_text(tightest.value)}"
+    return ""
+
+
+def _beats(objective: float, bound: float, sign: int) -> bool:
+    whole = float(bound).is_integer()
+    return sign * (objective - bound) > (0 if whole else TOLERANCE * max(1.0, abs(bound)))
+
+
+def _text(value: float) -> str:
+    return f"{value:.15g}"
+
+
+def _has(best: Claim) -> str:
+    return f"{best.by} has a verified solution of {_text(best.value)}"

@@ -1,0 +1,228 @@
+"""Comparing solvers: the same problems, the same budget, every answer verified."""
+
+from __future__ import annotations
+
+import html
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from optsched.models.problem import Problem
+from optsched.models.snapshot import Snapshot
+from optsched.solvers.comparison import tables
+from optsched.solvers.comparison.claims import settle
+from optsched.solvers.comparison.entries import (
+    Contender,
+    Entry,
+    choose_contenders,
+    kinds,
+    read_entries,
+    skipped,
+)
+from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.solver import Solver
+from optsched.solvers.solving import solve
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MARKER = "comparison.json"
+"""The file that tells the folder of a comparison."""
+
+WARM_UP = 1.0
+"""Seconds that a solver may spend, unrecorded, on the smallest problem before it is timed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Answers of several solvers to the same problems.
+
+    Parameters
+    ----------
+    results : pandas.DataFrame
+        One row per snapshot and solver. ``best_objective`` is the best verified or known objective
+        of the snapshot, ``best_bound`` the tightest bound that any solver proved or that is known;
+        ``gap`` is to the solver's own bound.
+    incumbents : pandas.DataFrame
+        One row per improving solution; the last one of a snapshot and solver is its answer.
+    answers : tuple of dict
+        The solution of each snapshot and solver in the model's JSON form; an answer that did not
+        pass verification as text.
+    config : mapping
+        Snapshots with their SHA-256, solvers with their versions and options, budget, seed.
+    contradictions : tuple of str
+        Claims that exclude each other, between solvers or with what was known of a snapshot.
+        Whoever a verified solution refutes has the status ``error`` in `results`.
+    skipped : tuple of str
+        Which solvers were not asked for which kinds of problem, because they do not answer them.
+    """
+
+    results: pd.DataFrame
+    incumbents: pd.DataFrame
+    answers: tuple[Mapping[str, Any], ...]
+    config: Mapping[str, Any]
+    contradictions: tuple[str, ...]
+    skipped: tuple[str, ...]
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """One row per kind and solver; see `optsched.solvers.comparison.tables.summarise`."""
+        return tables.summarise(self.results)
+
+    def save(self, folder: str | Path, *, plots: bool = True) -> Path:
+        """Write the comparison to a folder; see `optsched.solvers.comparison.folder.write`."""
+        from optsched.solvers.comparison.folder import write
+
+        return write(self, Path(folder), plots=plots)
+
+    def fill(self, folder: Path, *, plots: bool = True) -> None:
+        """Write the files of the comparison into a folder that is there already."""
+        from optsched.solvers.comparison.folder import fill
+
+        fill(self, folder, plots=plots)
+
+    def _repr_html_(self) -> str:
+        found = "".join(f"<li>{html.escape(text)}</li>" for text in self.contradictions)
+        warning = f"<p><b>Contradictions</b></p><ul>{found}</ul>" if found else ""
+        return warning + str(self.table.to_html(index=False, na_rep="-"))
+
+
+def compare(
+    problems: Iterable[str | Path | Snapshot | Problem[Any]],
+    solvers: Iterable[str | Solver] | None = None,
+    *,
+    budget: Budget | None = None,
+    seed: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Comparison:
+    """Have several solvers answer the same problems, and verify every answer.
+
+    Before a solver is timed it answers the smallest problem of each kind once, unrecorded, so that
+    no time goes into imports and compilation. A solver that fails on a problem is recorded with
+    status ``error``, and the comparison goes on.
+
+    Parameters
+    ----------
+    problems : iterable of path, Snapshot or Problem
+        The problems, of one kind or of several.
+    solvers : iterable of str or Solver, optional
+        Solvers, profiles, or profiles' TOML files; every installed solver that answers at least one
+        of the problems if left out. A solver is skipped for the kinds that it does not answer.
+    budget : Budget, optional
+        What each solve may spend; the profile's budget, or no limit, if left out.
+    seed : int, optional
+        Seed of the solvers' random choices; the profile's, or 0, if left out.
+    progress : callable, optional
+        Called with the number of problems that are done.
+
+    Raises
+    ------
+    InputError
+        If a problem cannot be read, a solver is not known or not installed, two solvers have one
+        name, or there is nothing to solve.
+
+    Examples
+    --------
+    >>> from optsched.models import WindowMKP
+    >>> example = WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6])
+    >>> comparison = compare([example], ["greedy", "branch-and-bound"])
+    >>> comparison.results[["solver", "status", "objective", "best_bound"]]
+                 solver    status  objective  best_bound
+    0            greedy  feasible         15        15.0
+    1  branch-and-bound   optimal         15        15.0
+    """
+    entries = read_entries(problems)
+    contenders = choose_contenders(solvers, entries)
+    for contender in contenders:
+        _warm_up(contender, entries, budget)
+    answered = []
+    for done, entry in enumerate(entries, start=1):
+        results = [
+            _answer(contender, entry.problem, budget, seed)
+            for contender in contenders
+            if contender.solver.supports(entry.problem)
+        ]
+        answered.append((entry, settle(entry.problem, entry.known, results)))
+        if progress is not None:
+            progress(done)
+    return Comparison(
+        results=tables.result_frame(answered),
+        incumbents=tables.incumbent_frame(answered),
+        answers=tuple(tables.answers(answered)),
+        config=_config(entries, contenders, budget, seed),
+        contradictions=tuple(
+            f"{entry.name}: {text}"
+            for entry, settled in answered
+            for text in settled.contradictions
+        ),
+        skipped=skipped(contenders, entries),
+    )
+
+
+def _warm_up(contender: Contender, entries: Sequence[Entry], budget: Budget | None) -> None:
+    """Let a solver import and compile what it needs, on the smallest problem of each kind."""
+    spent = budget or contender.profile.budget
+    seconds = WARM_UP if spent.seconds is None else min(WARM_UP, spent.seconds)
+    for kind in kinds(entries):
+        alike = [entry.problem for entry in entries if entry.problem.name == kind]
+        smallest = min(alike, key=lambda problem: len(json.dumps(problem.to_json())))
+        if contender.solver.supports(smallest):
+            _answer(contender, smallest, Budget(seconds, contender.solver.default_work), None)
+
+
+def _answer(
+    contender: Contender, problem: Problem[Any], budget: Budget | None, seed: int | None
+) -> Result:
+    """Solve and verify; a solver that raises has answered with an error."""
+    began = time.perf_counter()
+    try:
+        result = solve(problem, contender.given, budget=budget, seed=seed)
+    except Exception as error:
+        return Result(
+            contender.name,
+            Status.ERROR,
+            seconds=time.perf_counter() - began,
+            message=f"{contender.name} failed: {type(error).__name__}: {error}",
+        )
+    return replace(result, solver=contender.name)
+
+
+def _config(
+    entries: Sequence[Entry],
+    contenders: Sequence[Contender],
+    budget: Budget | None,
+    seed: int | None,
+) -> dict[str, Any]:
+    from importlib.metadata import version
+
+    from optsched import __version__
+
+    return {
+        "snapshots": [
+            {
+                "name": entry.name,
+                "path": entry.path,
+                "kind": entry.problem.name,
+                "size": entry.problem.size,
+                "sha256": entry.sha256,
+            }
+            for entry in entries
+        ],
+        "solvers": [
+            {
+                "name": contender.name,
+                "solver": contender.profile.solver,
+                "version": contender.solver.installed_version(),
+                "options": dict(contender.profile.options),
+                "budget": asdict(budget or contender.profile.budget),
+                "seed": contender.profile.seed if seed is None else seed,
+            }
+            for contender in contenders
+        ],
+        "versions": {"optsched": __version__}
+        | {package: version(package) for package in ("numpy", "numba")},
+    }

@@ -1,0 +1,157 @@
+"""What is compared: problems with their names, solvers with theirs, and who answers what."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from optsched import registry
+from optsched.errors import InputError
+from optsched.models.problem import Problem
+from optsched.models.snapshot import Snapshot, read_snapshot
+from optsched.solvers.comparison.claims import Known, read_known
+from optsched.solvers.profiles import Profile
+from optsched.solvers.solver import Solver
+from optsched.solvers.solving import find_solver
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A problem of a comparison.
+
+    Parameters
+    ----------
+    name : str
+        Its name: that of its file, or its kind and its number.
+    problem : Problem
+        The problem.
+    path : str or None
+        The file it was read from.
+    known : Known
+        What is known of its solutions.
+    sha256 : str
+        SHA-256 of that file, or of the file that the snapshot would be written to.
+    """
+
+    name: str
+    problem: Problem[Any]
+    path: str | None
+    known: Known
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A solver of a comparison.
+
+    Parameters
+    ----------
+    name : str
+        Its registered name or that of its profile.
+    given : str or Solver
+        As the user gave it.
+    solver : Solver
+        The solver.
+    profile : Profile
+        Its options, budget and seed.
+    """
+
+    name: str
+    given: str | Solver
+    solver: Solver
+    profile: Profile
+
+
+def read_entries(problems: Iterable[str | Path | Snapshot | Problem[Any]]) -> list[Entry]:
+    """Read the problems of a comparison and name them.
+
+    Raises
+    ------
+    InputError
+        If one cannot be read or is there twice, or there is none.
+    """
+    if isinstance(problems, str | Path | Snapshot | Problem):
+        problems = [problems]
+    entries: dict[str, Entry] = {}
+    paths = set()
+    for number, given in enumerate(problems, start=1):
+        if isinstance(given, str | Path):
+            snapshot, data, path = read_snapshot(given), Path(given).read_bytes(), str(given)
+            name = Path(path).name.removesuffix(".gz").removesuffix(".json")
+            name = path if name in entries else name
+        else:
+            snapshot, path = given if isinstance(given, Snapshot) else Snapshot(given), None
+            data = (json.dumps(snapshot.to_json(), indent=1) + "\n").encode()
+            name = f"{snapshot.problem.name}-{number}"
+        if name in entries or (path is not None and path in paths):
+            raise InputError(f"snapshot {name!r} is there twice; expected different ones")
+        paths.add(path)
+        try:
+            known = read_known(snapshot)
+        except InputError as error:
+            raise error.within(path or name) from None
+        digest = hashlib.sha256(data).hexdigest()
+        entries[name] = Entry(name, snapshot.problem, path, known, digest)
+    if not entries:
+        raise InputError("nothing to solve; expected at least one snapshot")
+    return list(entries.values())
+
+
+def choose_contenders(
+    solvers: Iterable[str | Solver] | None, entries: Sequence[Entry]
+) -> list[Contender]:
+    """Return the solvers of a comparison; by default all installed ones that have work to do.
+
+    Raises
+    ------
+    InputError
+        If one is not known, not installed or there twice, or none answers any of the problems.
+    """
+    if solvers is None:
+        solvers = [name for name in registry.solvers if _is_of_use(registry.solvers[name], entries)]
+    elif isinstance(solvers, str | Solver):
+        solvers = [solvers]
+    contenders: dict[str, Contender] = {}
+    for given in solvers:
+        if isinstance(given, Solver):
+            solver, profile = given, Profile(name=given.name, solver=given.name)
+        else:
+            solver, profile = find_solver(given)
+        if profile.name in contenders:
+            raise InputError(f"solver {profile.name!r} is there twice; expected different names")
+        contenders[profile.name] = Contender(profile.name, given, solver, profile)
+    chosen = list(contenders.values())
+    if not any(contender.solver.supports(one.problem) for contender in chosen for one in entries):
+        names = ", ".join(contenders) or "no installed solver"
+        raise InputError(f"nothing to solve; {names} answers none of: {', '.join(kinds(entries))}")
+    return chosen
+
+
+def kinds(entries: Sequence[Entry]) -> list[str]:
+    """Return the kinds of the problems, in order."""
+    return list(dict.fromkeys(entry.problem.name for entry in entries))
+
+
+def skipped(contenders: Sequence[Contender], entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Say which solvers do not answer which of the problems."""
+    counts = Counter(
+        (contender.name, entry.problem.name)
+        for contender in contenders
+        for entry in entries
+        if not contender.solver.supports(entry.problem)
+    )
+    return tuple(
+        f"{solver} does not answer {kind} problems: {count} skipped"
+        for (solver, kind), count in counts.items()
+    )
+
+
+def _is_of_use(cls: type[Solver], entries: Sequence[Entry]) -> bool:
+    if cls.installed_version() is None:
+        return False
+    return any(cls.supports(entry.problem) for entry in entries)

@@ -1,0 +1,57 @@
+"""The folder of a comparison. File formats: ``docs/formats/comparison-folder.md``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from optsched.files import write_json, written_folder
+from optsched.solvers.comparison.comparing import MARKER
+
+if TYPE_CHECKING:
+    from optsched.solvers.comparison.comparing import Comparison
+
+
+def write(comparison: Comparison, folder: Path, *, plots: bool = True) -> Path:
+    """Write a comparison to `folder`, all of it or nothing; one that is there is replaced.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written or holds something else.
+    """
+    with written_folder(folder, marker=MARKER) as temporary:
+        fill(comparison, temporary, plots=plots)
+    return folder
+
+
+def fill(comparison: Comparison, folder: Path, *, plots: bool = True) -> None:
+    """Write the files of a comparison into an existing folder.
+
+    ``comparison.json``, ``results.csv``, ``results.parquet``, ``table.csv``,
+    ``incumbents.parquet``, ``answers.jsonl`` and the pictures.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    about = {
+        "skipped": list(comparison.skipped),
+        "contradictions": list(comparison.contradictions),
+    }
+    write_json(folder / MARKER, dict(comparison.config) | about)
+    comparison.results.to_csv(folder / "results.csv", index=False, lineterminator="\n")
+    comparison.table.to_csv(folder / "table.csv", index=False, lineterminator="\n")
+    for name, frame in (
+        ("results", comparison.results),
+        ("incumbents", comparison.incumbents),
+    ):
+        pq.write_table(
+            pa.Table.from_pandas(frame, preserve_index=False), folder / f"{name}.parquet"
+        )
+    lines = [json.dumps(answer) + "\n" for answer in comparison.answers]
+    (folder / "answers.jsonl").write_text("".join(lines), encoding="utf-8")
+    if plots:
+        from optsched.report.comparison_plots import draw
+
+        draw(comparison, folder)

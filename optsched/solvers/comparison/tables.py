@@ -1,0 +1,158 @@
+"""The tables of a comparison: one row per answer, per improving solution, per solver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from optsched.solvers.comparison.claims import Settled
+from optsched.solvers.comparison.entries import Entry
+from optsched.solvers.result import Incumbent, Status
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RESULT_COLUMNS = {
+    "snapshot": "str",
+    "kind": "str",
+    "size": "str",
+    "solver": "str",
+    "status": "str",
+    "objective": "Int64",
+    "bound": "float64",
+    "gap": "float64",
+    "best_objective": "Int64",
+    "best_bound": "float64",
+    "gap_to_best_bound": "float64",
+    "seconds": "float64",
+    "work": "float64",
+    "verified": "bool",
+    "limit": "str",
+    "message": "str",
+}
+INCUMBENT_COLUMNS = {
+    "snapshot": "str",
+    "kind": "str",
+    "solver": "str",
+    "seconds": "float64",
+    "objective": "Int64",
+    "bound": "float64",
+}
+
+Answered = Sequence[tuple[Entry, Settled]]
+"""The problems of a comparison with what came of them."""
+
+
+def result_frame(answered: Answered) -> pd.DataFrame:
+    """Return one row per problem and solver, with the columns of `RESULT_COLUMNS`."""
+    import pandas as pd
+
+    rows = [
+        (
+            entry.name,
+            entry.problem.name,
+            entry.problem.size,
+            result.solver,
+            result.status.value,
+            result.objective,
+            result.bound,
+            result.gap,
+            settled.objective,
+            settled.bound,
+            replace(result, bound=settled.bound).gap if result.verified else None,
+            result.seconds,
+            result.work,
+            result.verified,
+            "" if result.limit is None else result.limit.value,
+            result.message,
+        )
+        for entry, settled in answered
+        for result in settled.results
+    ]
+    return pd.DataFrame(rows, columns=list(RESULT_COLUMNS)).astype(RESULT_COLUMNS)
+
+
+def incumbent_frame(answered: Answered) -> pd.DataFrame:
+    """Return one row per improving solution, with the columns of `INCUMBENT_COLUMNS`.
+
+    Of verified answers only; the last row of a problem and solver is the answer itself.
+    """
+    import pandas as pd
+
+    rows: list[tuple[Any, ...]] = []
+    for entry, settled in answered:
+        for result in settled.results:
+            if not result.verified or result.objective is None:
+                continue
+            incumbents = list(result.incumbents)
+            if not incumbents or incumbents[-1].objective != result.objective:
+                incumbents.append(Incumbent(result.seconds, result.objective, result.bound))
+            about = entry.name, entry.problem.name, result.solver
+            rows += [(*about, *incumbent) for incumbent in incumbents]
+    return pd.DataFrame(rows, columns=list(INCUMBENT_COLUMNS)).astype(INCUMBENT_COLUMNS)
+
+
+def answers(answered: Answered) -> Iterator[dict[str, Any]]:
+    """Give the solution of each problem and solver as a JSON-able object.
+
+    An answer that did not pass verification may be of any form; it is given as text.
+    """
+    for entry, settled in answered:
+        for result in settled.results:
+            if result.solution is not None:
+                to_json = entry.problem.solution_to_json if result.verified else repr
+                yield {
+                    "snapshot": entry.name,
+                    "solver": result.solver,
+                    "objective": result.objective,
+                    "verified": result.verified,
+                    "violations": [str(violation) for violation in result.violations],
+                    "solution": to_json(result.solution),
+                }
+
+
+def summarise(results: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per kind of problem and solver, in the order of `results`.
+
+    Parameters
+    ----------
+    results : pandas.DataFrame
+        With the columns of `RESULT_COLUMNS`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``kind, solver, snapshots``; ``solved``: snapshots with a verified solution or a proof that
+        there is none; ``best`` and ``proven``: share of the snapshots where the best objective was
+        reached, and where the answer was proven to be optimal (or that there is none);
+        ``mean_gap, median_gap, max_gap``: gap to the best bound, over the snapshots with a solution
+        and a bound; ``median_seconds, p95_seconds, total_seconds``: wall clock over all snapshots;
+        ``errors``.
+    """
+    import pandas as pd
+
+    rows = []
+    for (kind, solver), own in results.groupby(["kind", "solver"], sort=False):
+        infeasible = own["status"] == Status.INFEASIBLE
+        has_solution = own["verified"] & own["objective"].notna()
+        is_best = has_solution & (own["objective"] == own["best_objective"]).fillna(value=False)
+        gap, seconds = own["gap_to_best_bound"], own["seconds"]
+        rows.append(
+            {
+                "kind": kind,
+                "solver": solver,
+                "snapshots": len(own),
+                "solved": int((has_solution | infeasible).sum()),
+                "best": float((is_best | infeasible).mean()),
+                "proven": float(((own["status"] == Status.OPTIMAL) | infeasible).mean()),
+                "mean_gap": float(gap.mean()),
+                "median_gap": float(gap.median()),
+                "max_gap": float(gap.max()),
+                "median_seconds": float(seconds.median()),
+                "p95_seconds": float(seconds.quantile(0.95)),
+                "total_seconds": float(seconds.sum()),
+                "errors": int((own["status"] == Status.ERROR).sum()),
+            }
+        )
+    return pd.DataFrame(rows)

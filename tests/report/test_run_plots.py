@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from optsched.report import run_plots
+
+NAMES = ("gantt", "utilization", "waits")
+
+
+def test_each_picture_is_written_as_svg_and_png(small_run, tmp_path):
+    paths = run_plots.draw(small_run, tmp_path)
+    assert [path.name for path in paths] == [f"{n}.{s}" for n in NAMES for s in ("svg", "png")]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(path.name for path in paths)
+    for path in paths:
+        if path.suffix == ".png":
+            assert imread(path).shape[1] == 1350
+        else:
+            text = "".join(ElementTree.parse(path).getroot().itertext())
+            assert "small: easy on nodes:10" in text
+
+
+def test_the_same_run_gives_the_same_bytes(random_run, tmp_path):
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+        run_plots.draw(random_run(500), folder)
+    for path in folders[0].iterdir():
+        data = path.read_bytes()
+        assert data == (folders[1] / path.name).read_bytes(), path.name
+        assert str(tmp_path).encode() not in data
+
+
+def test_long_runs_give_small_pictures(random_run, tmp_path):
+    for path in run_plots.draw(random_run(20_000), tmp_path):
+        assert path.stat().st_size < 500_000
+
+
+@pytest.mark.parametrize("state", ["REJECTED", "WAITING"])
+def test_a_run_in_which_nothing_starts_is_drawn(small_run, tmp_path, state):
+    never = np.full(3, np.nan)
+    schedule = small_run.schedule._replace(
+        start=never, end=never, state=np.array([state] * 3), resources=["", "", ""]
+    )
+    assert len(run_plots.draw(replace(small_run, schedule=schedule), tmp_path)) == 6
+
+
+def test_interrupted_runs_and_single_jobs_are_drawn(interrupted_run, make_trace, tmp_path):
+    from optsched import simulate
+
+    single = simulate(make_trace((0, 1, 1, 1)), "nodes:1", "fcfs")
+    for run in (interrupted_run, single):
+        assert len(run_plots.draw(run, tmp_path)) == 6
+
+
+def test_drawing_leaves_the_global_state_of_pyplot_alone():
+    code = "import sys; import optsched.report.run_plots; print('matplotlib' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "False"

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import matplotlib
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.errors import InputError
+from optsched.report import style
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.floats(0.01, 0.1))
+def test_names_are_spread_within_the_axes_and_in_order(places, gap):
+    moved = np.array(style.spread(places, gap))
+    gap = min(gap, 1 / max(1, len(places) - 1))
+    order = np.argsort(moved)
+    assert (np.diff(moved[order]) >= gap - 1e-9).all()
+    assert (np.diff(np.array(places)[order]) >= 0).all()
+    assert moved.min() >= -1e-9
+    assert moved.max() <= 1 + 1e-9
+
+
+def test_names_with_room_stay_where_they_are():
+    assert style.spread([0.9, 0.1, 0.5], 0.1) == pytest.approx([0.9, 0.1, 0.5])
+
+
+def test_names_at_one_place_are_spread_around_it_the_first_on_top():
+    assert style.spread([0.5, 0.5, 0.5], 0.1) == pytest.approx([0.6, 0.5, 0.4])
+
+
+def test_solvers_have_strokes_of_their_own():
+    names = [f"solver-{number}" for number in range(28)]
+    strokes = style.strokes(names)
+    assert len(set(strokes.values())) == 28
+    assert style.strokes(names[:3]) == {name: strokes[name] for name in names[:3]}
+
+
+def test_the_users_settings_neither_matter_nor_change(tmp_path):
+    def written(folder):
+        folder.mkdir()
+        with style.applied():
+            figure = style.new_figure(2.0, "title")
+            figure.subplots().plot([1, 2], [3, 4])
+        return [path.read_bytes() for path in style.save(figure, folder, "picture")]
+
+    before = written(tmp_path / "before")
+    with matplotlib.rc_context({"font.size": 30, "svg.hashsalt": "another", "savefig.dpi": 20}):
+        assert written(tmp_path / "after") == before
+        assert matplotlib.rcParams["font.size"] == 30
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    figure = style.new_figure(2.0, "title")
+    with pytest.raises(InputError, match="missing"):
+        style.save(figure, tmp_path / "missing", "picture")
