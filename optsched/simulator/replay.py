@@ -19,6 +19,10 @@ from optsched.simulator.schedule import Schedule, State
 from optsched.traces.trace import Trace
 
 
+REPLAY_FROM = 100_000
+"""From this many jobs on a replay is worth loading, or at first compiling, the kernel."""
+
+
 def can_replay(machine: Machine, policy: Policy) -> TypeGuard[Nodes]:
     """Return whether there is a compiled statement of `policy` on `machine`."""
     return isinstance(machine, Nodes) and policy.replay is not None

@@ -17,7 +17,7 @@ from optsched.simulator.engine import Engine, EventOrder
 from optsched.simulator.invariants import InvariantChecker
 from optsched.simulator.journal import Journal
 from optsched.simulator.posing import NothingPosed, Posing
-from optsched.simulator.replay import can_replay, replay
+from optsched.simulator.replay import REPLAY_FROM, can_replay, replay
 from optsched.simulator.run import Run
 from optsched.solvers.result import Budget
 from optsched.traces.reading import read_trace
@@ -44,7 +44,7 @@ def simulate(
     capture_every: int = 1,
     check: bool = False,
     journal: bool = False,
-    compiled: bool = True,
+    compiled_from: int = REPLAY_FROM,
     progress: Callable[[int, float], None] | None = None,
 ) -> Run:
     """Run a trace on a machine under a policy.
@@ -82,8 +82,9 @@ def simulate(
         Check the invariants after every event (slow).
     journal : bool
         Keep every event and action.
-    compiled : bool
-        Use the compiled statement of the policy where there is one; the run is the same.
+    compiled_from : int
+        From this many jobs on, use the compiled statement of the policy where there is one. The
+        run is the same; a kernel takes longer to load than the engine takes for a small trace.
     progress : callable, optional
         Called now and then with the number of ended jobs and the simulated time.
 
@@ -123,7 +124,8 @@ def simulate(
     order = EventOrder(event_order)
     recorded = Journal() if journal else None
     began = time.perf_counter()
-    if compiled and execution is None and not (check or journal) and can_replay(machine, policy):
+    general = execution is not None or check or journal or len(trace) < compiled_from
+    if not general and can_replay(machine, policy):
         schedule = replay(trace, machine, policy, order)
     else:
         checker = InvariantChecker() if check else None

@@ -25,8 +25,8 @@ jobs = st.lists(
 
 
 def assert_same(trace, machine, policy, order):
-    fast = simulate(trace, machine, policy, event_order=order)
-    slow = simulate(trace, machine, policy, event_order=order, compiled=False)
+    fast = simulate(trace, machine, policy, event_order=order, compiled_from=0)
+    slow = simulate(trace, machine, policy, event_order=order, compiled_from=len(trace) + 1)
     assert np.array_equal(fast.start, slow.start, equal_nan=True)
     assert np.array_equal(fast.end, slow.end, equal_nan=True)
     assert fast.state.tolist() == slow.state.tolist()
@@ -81,7 +81,7 @@ def test_jobs_beyond_their_limit_are_killed_alike():
     limited = trace.select(slice(None))
     object.__setattr__(limited, "requested_time", np.array([10, 15, 5]))
     assert_same(limited, "nodes:3", "easy", "batched")
-    assert simulate(limited, "nodes:3", "easy").summary["killed"] == 1
+    assert simulate(limited, "nodes:3", "easy", compiled_from=0).summary["killed"] == 1
 
 
 def test_a_subclass_is_not_replayed_as_its_parent():
@@ -90,4 +90,4 @@ def test_a_subclass_is_not_replayed_as_its_parent():
             return ()
 
     trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 10)
-    assert simulate(trace, policy=Lazy()).summary["waiting"] == 10
+    assert simulate(trace, policy=Lazy(), compiled_from=0).summary["waiting"] == 10
