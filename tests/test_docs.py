@@ -31,7 +31,7 @@ def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys):
     for folder in ("models", "solvers", "traces"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     kinds = ("policies", "solvers", "models")
-    before = {kind: dict(getattr(registry, kind)._classes) for kind in kinds}
+    before = {kind: set(getattr(registry, kind)) for kind in kinds}
     module = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)
     try:
@@ -47,7 +47,7 @@ def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys):
     finally:
         for kind, classes in before.items():
             registered = getattr(registry, kind)._classes
-            for name in set(registered) - set(classes):
+            for name in set(registered) - classes:
                 del registered[name]
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.files import written
 from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
 
@@ -118,47 +119,33 @@ def export(problem: Problem[Any], path: str | Path, format: str | None = None) -
     path = Path(path)
     if format is None:
         format = next((FORMATS[end] for end in FORMATS if path.name.endswith(end)), None)  # noqa: A001
-    if format not in FORMATS.values():
-        known = "lp, mps or cp-sat; or a file that ends in " + ", ".join(FORMATS)
-        raise InputError(f"unknown export format; expected {known}", file=path)
+    if format is None or format not in FORMATS.values():
+        known = "lp, mps or cp-sat, or a file that ends in " + ", ".join(FORMATS)
+        raise InputError(f"no known export format; expected {known}", file=path)
     program = problem.formulate()
-    end = "txt" if format == "cp-sat" else format
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{end}")
     try:
-        temporary.touch()
         if format == "cp-sat":
-            written = cp_sat_model(program, names=True).export_to_file(str(temporary))
+            text = str(cp_sat_model(program, names=True).proto)
         else:
-            written = _write_with_highs(program, temporary)
-        if not written:
-            raise InputError(f"the {format} writer refused the program", file=path)
-        temporary.replace(path)
-    except OSError as error:
-        raise InputError(error.strerror or str(error), file=path) from None
+            text = _text_by_highs(program, format)
     except InputError as error:
         raise error.within(path) from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    with written(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
-def _write_with_highs(program: Program, path: Path) -> bool:
-    import highspy
-
-    numbers = np.concatenate(
-        [
-            array[np.abs(array) != UNBOUNDED]
-            for array in (
-                program.objective,
-                program.values,
-                program.lower,
-                program.upper,
-                program.row_lower,
-                program.row_upper,
-                np.array([program.offset]),
-            )
-        ]
+def _text_by_highs(program: Program, format: str) -> str:  # noqa: A002
+    parts = (
+        program.objective,
+        program.values,
+        program.lower,
+        program.upper,
+        program.row_lower,
+        program.row_upper,
+        np.array([program.offset]),
     )
-    if np.abs(numbers).max(initial=0) >= LARGEST:
+    numbers = np.abs(np.concatenate(parts))
+    if numbers[numbers != UNBOUNDED].max(initial=0) >= LARGEST:
         raise InputError("a number of 16 digits or more does not fit; export as cp-sat instead")
     columns = [program.variable_name(number) for number in range(program.num_variables)]
     rows = [program.row_name(number) for number in range(program.num_rows)]
@@ -172,7 +159,11 @@ def _write_with_highs(program: Program, path: Path) -> bool:
         highs.passColName(number, name)
     for number, name in enumerate(rows):
         highs.passRowName(number, name)
-    return bool(highs.writeModel(str(path)) != highspy.HighsStatus.kError)
+    with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
+        # the end of the name tells HiGHS the format
+        file = Path(folder) / f"program.{format}"
+        highs.writeModel(str(file))
+        return file.read_text()
 
 
 def _with_infinities(bounds: NDArray[np.int64]) -> NDArray[np.float64]:

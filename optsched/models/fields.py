@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.errors import InputError
+from optsched.errors import InputError, UnknownNameError
 
 SHOWN = 5
 """How many wrong values of one list are shown."""
+
+LARGEST = 10**12
+"""Largest number in a problem; sums of millions of them still fit into 64 bits."""
 
 
 class FieldChecks:
@@ -26,6 +29,7 @@ class FieldChecks:
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.mistakes: list[str] = []
+        self._unread: set[str] = set()
 
     def names(
         self, fields: Mapping[str, Any], *, required: Iterable[str], optional: Iterable[str]
@@ -34,30 +38,32 @@ class FieldChecks:
         known = [*required, *optional]
         self.mistakes += [f"{name}: missing" for name in required if name not in fields]
         self.mistakes += [
-            f"{name}: unknown field; known: {', '.join(known)}"
+            f"{name}: {UnknownNameError('field', name, known)}"
             for name in fields
             if name not in known
         ]
 
     def integers(self, name: str, values: Any, *, at_least: int) -> NDArray[np.int64]:
         """Return `values` as a read-only int64 array, shape (n,); note what is not such a list."""
-        expected = f"expected an integer of at least {at_least}"
         try:
             array = np.asarray(values)
         except ValueError:
             array = np.empty((0, 0))
         if array.ndim != 1:
             self.mistakes.append(f"{name}: expected a list of integers of at least {at_least}")
+            self._unread.add(name)
             return np.empty(0, dtype=np.int64)
         if array.size == 0:
             array = array.astype(np.int64)
-        if array.dtype.kind not in "iu" or (array.size and array.min() < at_least):
+        if (
+            array.dtype.kind not in "iu"
+            or (array.size and (array.min() < at_least or array.max() > LARGEST))
+            or (array is not values and bool in map(type, values))
+        ):
             wrong = [
-                f"{name}[{place}]: {value!r}; {expected}"
+                f"{name}[{place}]: {value!r}; expected an integer {expected}"
                 for place, value in enumerate(values)
-                if isinstance(value, bool | np.bool)
-                or not isinstance(value, int | np.integer)
-                or value < at_least
+                if (expected := _not_expected(value, at_least))
             ]
             self.mistakes += wrong[:SHOWN]
             if len(wrong) > SHOWN:
@@ -67,9 +73,21 @@ class FieldChecks:
         array.flags.writeable = False
         return array
 
+    def labels(self, name: str, values: Any) -> tuple[str | int, ...] | None:
+        """Return `values` as a tuple of texts and integers; note what is not such a list."""
+        if isinstance(values, np.ndarray):
+            values = values.tolist()
+        if isinstance(values, list | tuple):
+            labels = [int(v) if isinstance(v, np.integer) else v for v in values]
+            if set(map(type, labels)) <= {int, str}:
+                return tuple(labels)
+        if values is not None:
+            self.mistakes.append(f"{name}: expected a list of labels, texts or integers")
+        return None
+
     def same_length(self, name: str, values: Any, other: str, others: Any) -> None:
         """Note when two lists that belong together differ in length."""
-        if len(values) != len(others):
+        if len(values) != len(others) and other not in self._unread:
             self.mistakes.append(
                 f"{name}: {len(values)} values; expected {len(others)}, one for each of {other}"
             )
@@ -84,3 +102,11 @@ class FieldChecks:
         """
         if self.mistakes:
             raise InputError(*self.mistakes, field=self.kind)
+
+
+def _not_expected(value: Any, at_least: int) -> str:
+    """Return what was expected instead of `value`; nothing if it is fine."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < at_least:
+        return f"of at least {at_least}"
+    return f"of at most {LARGEST}" if value > LARGEST else ""

@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
+import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from optsched.errors import InputError, UnknownNameError
+from optsched.files import written
 from optsched.models.problem import Problem
 from optsched.registry import models
 
 FORMAT = 1
+
+SEPARATORS = re.compile(r"[\[,\s]*")
+"""What stands before an element of a JSON list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +96,57 @@ def read_snapshot(path: str | Path) -> Snapshot:
         If the file cannot be read, is not JSON, or holds mistakes; all of them at once.
     """
     path = Path(path)
+    if path.suffix == ".txt":
+        from optsched.models.window_mkp_text import read_window_mkp_text
+
+        return read_window_mkp_text(path)
     opened = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rt", encoding="utf-8") as stream:
-            fields = json.load(stream)
+            text = stream.read()
+        fields = json.loads(text, object_pairs_hook=_without_repeats)
     except json.JSONDecodeError as error:
         raise InputError(f"not JSON: {error.msg}", file=path, line=error.lineno) from None
     except UnicodeDecodeError:
         raise InputError("not text; expected JSON", file=path) from None
     except EOFError:
         raise InputError("the gzip file ends before its end", file=path) from None
+    except zlib.error:
+        raise InputError("the gzip file is damaged", file=path) from None
     except OSError as error:
         raise InputError(error.strerror or str(error), file=path) from None
+    except InputError as error:
+        raise error.within(path) from None
     try:
         return Snapshot.from_json(fields)
     except InputError as error:
-        raise error.within(path) from None
+        mistakes = [_with_line(mistake, text) for mistake in error.mistakes]
+        raise InputError(*mistakes, file=path, field=error.field) from None
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InputError(*(f"{name}: given more than once" for name in twice))
+    return fields
+
+
+def _with_line(mistake: str, text: str) -> str:
+    """Put the line in front of a mistake that begins with a field, or with a place in its list."""
+    named = re.match(r"(\w+)(?:\[(\d+)\])?: ", mistake)
+    key = named and re.search(rf'"{named[1]}"\s*:\s*', text)
+    if not named or not key:
+        return mistake
+    place = key.start()
+    if named[2]:
+        decode, end = json.JSONDecoder().raw_decode, key.end()
+        for _ in range(int(named[2]) + 1):
+            gap = SEPARATORS.match(text, end)
+            place = gap.end() if gap else end
+            _, end = decode(text, place)
+    return f"line {text.count(chr(10), 0, place) + 1}, {mistake}"
 
 
 def load_snapshot(path: str | Path) -> Problem[Any]:
@@ -119,10 +159,8 @@ def save_snapshot(snapshot: Snapshot | Problem[Any], path: str | Path) -> None:
     path = Path(path)
     if isinstance(snapshot, Problem):
         snapshot = Snapshot(snapshot)
-    text = json.dumps(snapshot.to_json(), indent=1)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    data = (json.dumps(snapshot.to_json(), indent=1) + "\n").encode()
     if path.suffix == ".gz":
-        temporary.write_bytes(gzip.compress(text.encode(), mtime=0))
-    else:
-        temporary.write_text(text + "\n", encoding="utf-8")
-    temporary.replace(path)
+        data = gzip.compress(data, mtime=0)
+    with written(path) as temporary:
+        temporary.write_bytes(data)

@@ -90,17 +90,18 @@ class WindowMKP(Problem[Assignment]):
         if profits is not None:
             worth = check.integers("profits", profits, at_least=0)
             check.same_length("profits", worth, "weights", sizes)
-        if jobs is not None:
-            check.same_length("jobs", jobs, "weights", sizes)
-        if slots is not None:
-            check.same_length("slots", slots, "capacities", room)
+        job_labels, slot_labels = check.labels("jobs", jobs), check.labels("slots", slots)
+        if job_labels is not None:
+            check.same_length("jobs", job_labels, "weights", sizes)
+        if slot_labels is not None:
+            check.same_length("slots", slot_labels, "capacities", room)
         check.done()
         for field, value in (
             ("weights", sizes),
             ("capacities", room),
             ("profits", worth),
-            ("jobs", jobs),
-            ("slots", slots),
+            ("jobs", job_labels),
+            ("slots", slot_labels),
         ):
             object.__setattr__(self, field, value)
 
@@ -212,7 +213,7 @@ class WindowMKP(Problem[Assignment]):
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Assignment:
         """Return the assignment written by `solution_to_json`."""
-        slots = fields.get("slot_of_job")
+        slots = fields.get("slot_of_job") if isinstance(fields, Mapping) else None
         if not isinstance(slots, list) or any(
             slot is not None and (isinstance(slot, bool) or not isinstance(slot, int) or slot < 1)
             for slot in slots

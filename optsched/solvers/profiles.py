@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from optsched import registry
 from optsched.content import bundled
-from optsched.errors import InputError
+from optsched.errors import InputError, UnknownNameError
+from optsched.settings import configure
 from optsched.solvers.result import Budget
+from optsched.solvers.solver import Solver
+
+KEYS: Mapping[str, tuple[type[Any], str]] = {
+    "solver": (str, "the name of a registered solver"),
+    "description": (str, "a sentence"),
+    "budget": (dict, "a table with seconds or work"),
+    "seed": (int, "an integer"),
+    "options": (dict, "a table of the solver's options"),
+}
+"""What a profile may say: the type of each key's value, and what it is."""
+
+LIMITS = ("seconds", "work")
+"""What a budget may say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,32 +67,59 @@ def load_profile(name: str | Path) -> Profile:
     Raises
     ------
     InputError
-        If the file is not a profile.
+        If the file is not a profile; all mistakes at once.
     """
     path = Path(name)
     if path.suffix != ".toml":
         path = bundled("solvers") / f"{name}.toml"
     try:
-        table = tomllib.loads(path.read_text())
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(error.strerror or "cannot be read", file=path) from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"not TOML: {error}", file=path) from None
-    unknown = set(table) - {"solver", "description", "budget", "seed", "options"}
-    if unknown or not isinstance(table.get("solver"), str):
-        mistakes = [f"unknown key {key!r}" for key in sorted(unknown)]
-        if not isinstance(table.get("solver"), str):
-            mistakes.append("solver: expected the name of a registered solver")
+    mistakes = [
+        f"unknown key {key!r}; known: {', '.join(KEYS)}" for key in table if key not in KEYS
+    ]
+    mistakes += [
+        f"{key}: {table[key]!r}; expected {meaning}"
+        for key, (kind, meaning) in KEYS.items()
+        if key in table and type(table[key]) is not kind
+    ]
+    if "solver" not in table:
+        mistakes.append("solver: missing; expected the name of a registered solver")
+    if mistakes:
         raise InputError(*mistakes, file=path)
     try:
-        budget = Budget(**table.get("budget", {}))
-    except (TypeError, InputError) as error:
-        raise InputError(f"budget: {error}", file=path) from None
+        limits = table.get("budget", {})
+        for key in limits:
+            if key not in LIMITS:
+                raise UnknownNameError("key of budget", key, LIMITS)
+        budget = Budget(**limits)
+        options = table.get("options", {})
+        solver_with(registry.solvers[table["solver"]], options)
+    except InputError as error:
+        raise error.within(path) from None
     return Profile(
         name=path.stem,
         solver=table["solver"],
         description=table.get("description", ""),
         budget=budget,
         seed=table.get("seed", 0),
-        options=table.get("options", {}),
+        options=options,
     )
+
+
+def solver_with(cls: type[Solver], options: Mapping[str, Any]) -> Solver:
+    """Return a solver with these options.
+
+    Raises
+    ------
+    InputError
+        If it has no such option, or does not take the value.
+    """
+    if not options:
+        return cls()
+    if not is_dataclass(cls):
+        raise InputError(f"solver {cls.name!r} has no settings")
+    return configure(cls, options, f"solver {cls.name!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -53,8 +54,11 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name, limit in (("time limit", self.seconds), ("work limit", self.work)):
-            if limit is not None and not limit > 0:
-                raise InputError(f"{limit} is not a {name}; expected a number above 0")
+            if limit is None:
+                continue
+            number = isinstance(limit, int | float) and not isinstance(limit, bool)
+            if not number or not 0 < limit < math.inf:
+                raise InputError(f"{limit!r} is not a {name}; expected a number above 0")
 
 
 class Incumbent(NamedTuple):

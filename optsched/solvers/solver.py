@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ClassVar
 
@@ -71,9 +72,13 @@ class Solver(ABC):
         """Return the version of what answers; none when it is not installed."""
         from optsched import __version__
 
-        if cls.requires is None:
-            return __version__
-        try:
-            return version(cls.requires)
-        except PackageNotFoundError:
-            return None
+        return __version__ if cls.requires is None else _distribution_version(cls.requires)
+
+
+@cache
+def _distribution_version(distribution: str) -> str | None:
+    # cached: every solve asks, and looking it up takes as long as solving a small problem
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from optsched import registry
 from optsched.errors import InputError, MissingDependencyError, UnknownNameError
-from optsched.models.problem import Problem
-from optsched.solvers.profiles import Profile, load_profile, profile_names
+from optsched.models.problem import Problem, Violation
+from optsched.solvers.profiles import Profile, load_profile, profile_names, solver_with
 from optsched.solvers.result import Budget, Incumbent, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 
@@ -20,7 +20,7 @@ def find_solver(name: str) -> tuple[Solver, Profile]:
     Raises
     ------
     InputError
-        If there is no such solver or profile, or the profile has an unknown option.
+        If there is no such solver or profile, or the profile has mistakes.
     MissingDependencyError
         If the package that the solver needs is not installed.
     """
@@ -35,11 +35,7 @@ def find_solver(name: str) -> tuple[Solver, Profile]:
         raise MissingDependencyError(
             f"solver {name!r} needs the package {cls.requires!r}, which is not installed"
         )
-    options = [option.name for option in fields(cls)] if is_dataclass(cls) else []
-    for option in profile.options:
-        if option not in options:
-            raise UnknownNameError(f"option of solver {profile.solver!r}", option, options)
-    return cls(**profile.options), profile
+    return solver_with(cls, profile.options), profile
 
 
 def solve(
@@ -62,7 +58,8 @@ def solve(
     budget : Budget, optional
         What may be spent; the profile's budget, or no limit, if left out.
     hint : solution or str, optional
-        A solution to start from, or the name of a solver that finds one.
+        A feasible solution to start from, or the name of a solver that finds one, within the
+        same time limit.
     seed : int, optional
         Seed of the solver's random choices; the profile's, or 0, if left out.
     on_incumbent : callable, optional
@@ -77,7 +74,8 @@ def solve(
     Raises
     ------
     InputError
-        If the solver is not known, not installed, or does not answer this kind of problem.
+        If the solver is not known, not installed, or does not answer this kind of problem, or if
+        the hint is not feasible.
     """
     if solver is None:
         solver = problem.default_solver
@@ -90,17 +88,26 @@ def solve(
     if not solver.supports(problem):
         raise InputError(f"solver {label!r} does not answer {problem.name!r} problems")
     if isinstance(hint, str):
-        hint = solve(problem, hint, seed=seed).solution
+        hint = solve(problem, hint, budget=budget and Budget(budget.seconds), seed=seed).solution
+    if hint is not None and (violations := problem.violations(hint)):
+        raise InputError(f"the hint is not a feasible solution: {violations[0]}")
     solver.prepare()
+    seed = profile.seed if seed is None else seed
     began = time.perf_counter()
     result = solver.solve(
         problem,
         budget=budget or profile.budget,
         hint=hint,
-        seed=profile.seed if seed is None else seed,
+        seed=seed,
         on_incumbent=on_incumbent,
     )
-    result = replace(result, solver=label, seconds=time.perf_counter() - began)
+    result = replace(
+        result,
+        solver=label,
+        seconds=time.perf_counter() - began,
+        version=solver.installed_version() or "",
+        seed=seed,
+    )
     return verify(problem, result)
 
 
@@ -111,7 +118,7 @@ def verify(problem: Problem[Any], result: Result) -> Result:
     """
     if result.solution is None:
         return replace(result, verified=result.status is not Status.ERROR)
-    violations = problem.violations(result.solution)
+    violations = _violations(problem, result.solution)
     if violations:
         return replace(
             result,
@@ -138,6 +145,13 @@ def verify(problem: Problem[Any], result: Result) -> Result:
         )
     incumbents = result.incumbents or (Incumbent(result.seconds, objective, result.bound),)
     return replace(result, objective=objective, incumbents=incumbents, verified=True)
+
+
+def _violations(problem: Problem[Any], solution: Any) -> list[Violation]:
+    try:
+        return problem.violations(solution)
+    except Exception as error:
+        return [Violation("form", f"not a solution at all ({type(error).__name__}: {error})")]
 
 
 def _better(problem: Problem[Any], objective: float, bound: float) -> bool:

@@ -29,6 +29,7 @@ def optimum_on_file(path) -> int:
     model = cp_model.CpModel()
     assert model.proto.parse_text_format(path.read_text())
     solver = cp_model.CpSolver()
+    solver.parameters.catch_sigint_signal = False  # it would take Ctrl-C from Python for good
     assert solver.solve(model) == cp_model.OPTIMAL
     return round(solver.objective_value)
 

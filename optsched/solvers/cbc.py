@@ -1,0 +1,134 @@
+"""CBC as PuLP brings it, for every problem that can be formulated."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.models.export import highs_model
+from optsched.registry import solvers
+from optsched.solvers.generic import GenericSolver, Outcome, Search
+from optsched.solvers.result import Limit, Status
+
+# numbers in the log have eight digits; what needs more is in the form 1e+09 and left alone
+INCUMBENT = re.compile(r"Integer solution of (-?[\d.]+) found .*\(([\d.]+) seconds\)")
+TREE = re.compile(r"best possible (-?[\d.]+) \(")
+BOUND = re.compile(r"Lower bound: +(\S+)")
+NODES = re.compile(r"Enumerated nodes: +(\d+)")
+
+
+@solvers.register("cbc")
+@dataclass(frozen=True)
+class Cbc(GenericSolver):
+    """Branch and cut by CBC, a program of its own that is run on files.
+
+    Incumbents are read from its log, which comes in pieces: their times are right, but they may be
+    told late.
+    """
+
+    seconds_per_work = 3e-3
+    default_work = 300
+    requires = "PuLP"
+
+    @classmethod
+    def installed_version(cls) -> str | None:
+        """Return the version of PuLP, which brings CBC."""
+        installed = super().installed_version()
+        return installed and f"PuLP {installed}"
+
+    def prepare(self) -> None:
+        """Import what writes CBC's input."""
+        import highspy  # noqa: F401
+        import pulp  # noqa: F401
+
+    def run(self, search: Search) -> Outcome:
+        """Search with CBC."""
+        with tempfile.TemporaryDirectory(prefix="optsched-cbc-") as folder:
+            return self._run_in(Path(folder), search)
+
+    def _run_in(self, folder: Path, search: Search) -> Outcome:
+        from pulp import PULP_CBC_CMD
+
+        sign = -1 if search.program.sense == "max" else 1
+        offset = search.program.offset
+        # CBC minimises
+        program = replace(
+            search.program, sense="min", objective=sign * search.program.objective, offset=0
+        )
+        highs_model(program).writeModel(str(folder / "program.mps"))
+        command = [PULP_CBC_CMD.pulp_cbc_path, "program.mps", "-timeMode", "elapsed"]
+        # seed 0 would be the time of day
+        command += ["-randomCbcSeed", str(search.seed + 1), "-ratioGap", str(self.relative_gap)]
+        if search.start is not None:
+            lines = (f"{v} c{v} {value}\n" for v, value in enumerate(search.start.tolist()))
+            (folder / "start.txt").write_text("start\n" + "".join(lines))
+            command += ["-mipstart", "start.txt"]
+        nodes = search.node_limit()
+        if nodes is not None:
+            # the quick search below a certain depth would not keep to the limit
+            command += ["-maxNodes", str(nodes), "-depthMiniBab", "-999"]
+        began = search.seconds()
+        seconds = search.seconds_left()
+        if seconds is not None:
+            command += ["-seconds", f"{seconds:.3f}"]
+        command += ["-solve", "-solution", "status.txt", "-saveSolution", "values.bin", "-quit"]
+
+        log: list[str] = []
+        tree: float | None = None
+        with subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process:
+            try:
+                assert process.stdout is not None
+                for line in process.stdout:
+                    log.append(line)
+                    if match := TREE.search(line):
+                        tree = sign * float(match[1]) + offset
+                    if match := INCUMBENT.search(line):
+                        objective = sign * float(match[1]) + offset
+                        when = min(began + float(match[2]), search.seconds())
+                        search.found(objective, tree, when)
+            except BaseException:
+                process.kill()  # at once: leaving the block only waits for it
+                raise
+        return _outcome(folder, "".join(log), search, sign)
+
+
+def _outcome(folder: Path, log: str, search: Search, sign: int) -> Outcome:
+    nodes = NODES.search(log)
+    work = int(nodes[1]) if nodes else 0
+    if not (folder / "status.txt").exists():
+        message = log.strip().rpartition("\n")[2] or "no answer"
+        return Outcome(Status.ERROR, work=work, message=f"CBC: {message}")
+    with (folder / "status.txt").open() as stream:
+        status = stream.readline().partition(" - ")[0]
+    if "nfeasible" in status or status == "Unbounded":
+        return search.unbounded_or_infeasible(work)
+    x = None if "no integer solution" in status else _values(folder / "values.bin")
+    found = BOUND.search(log)
+    bound = sign * float(found[1]) + search.program.offset if found else None
+    if status.startswith("Optimal"):
+        if bound is None and x is not None:
+            bound = search.program.value(x)
+        return Outcome(Status.OPTIMAL, x, bound, work=work)
+    limit = Limit.TIME if status.startswith("Stopped on time") else Limit.WORK
+    return Outcome(Status.FEASIBLE, x, bound, limit, work)
+
+
+def _values(path: Path) -> NDArray[np.int64]:
+    """Return the variables of a saved solution: rows and columns, objective, values and prices."""
+    saved = path.read_bytes()
+    rows, columns = np.frombuffer(saved, dtype=np.int32, count=2).tolist()
+    values = np.frombuffer(saved, dtype=np.float64, offset=16 + 16 * rows, count=columns)
+    return np.rint(values).astype(np.int64)

@@ -1,0 +1,118 @@
+"""OR-Tools CP-SAT, for every problem that can be formulated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from optsched.errors import InputError
+from optsched.models.export import cp_sat_model
+from optsched.registry import solvers
+from optsched.solvers.generic import GenericSolver, Outcome, Post, Search, run_aside
+from optsched.solvers.result import Status
+
+
+@solvers.register("cp-sat")
+@dataclass(frozen=True)
+class CpSat(GenericSolver):
+    """Lazy clause generation with linear relaxations, by OR-Tools.
+
+    Parameters
+    ----------
+    relative_gap : float
+        Stop when objective and bound are within this share of each other.
+    workers : int
+        Threads that search. With several, each on a strategy of its own, the answer is the same
+        every time only under a work budget, which makes them take turns.
+    first_solution : bool
+        Stop at the first solution.
+    """
+
+    workers: int = 1
+    first_solution: bool = False
+
+    floating_point = False
+    work_unit = "deterministic seconds"
+    seconds_per_work = 1.4
+    default_work = 0.5
+    requires = "ortools"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.workers < 1:
+            raise InputError(f"workers: {self.workers}; expected at least 1")
+
+    def prepare(self) -> None:
+        """Import OR-Tools."""
+        _recorder()
+
+    def run(self, search: Search) -> Outcome:
+        """Search with CP-SAT."""
+        from ortools.sat.python import cp_model
+
+        solver = cp_model.CpSolver()
+        parameters = solver.parameters
+        parameters.num_workers = self.workers
+        parameters.random_seed = search.seed
+        parameters.relative_gap_limit = self.relative_gap
+        parameters.stop_after_first_solution = self.first_solution
+        # CP-SAT's own handler of Ctrl-C would stay in place of Python's after the solve
+        parameters.catch_sigint_signal = False
+        if search.work is not None:
+            parameters.max_deterministic_time = search.work
+            parameters.interleave_search = self.workers > 1
+            parameters.interleave_batch_size = self.workers
+        seconds = search.seconds_left()
+        if seconds is not None:
+            parameters.max_time_in_seconds = seconds
+        model = cp_sat_model(search.program)
+        if search.start is not None:
+            hint = model.proto.solution_hint
+            hint.vars.extend(range(search.program.num_variables))
+            hint.values.extend(search.start.tolist())
+
+        bounds: list[float] = []
+        solver.best_bound_callback = bounds.append
+
+        def solve(post: Post) -> None:
+            solver.solve(model, _recorder()(post))
+
+        run_aside(solve, solver.stop_search, search)
+        response = solver.response_proto
+        work = response.deterministic_time
+        match response.status:
+            case cp_model.INFEASIBLE:
+                return Outcome(Status.INFEASIBLE, work=work)
+            case cp_model.MODEL_INVALID:
+                return Outcome(Status.ERROR, message=f"CP-SAT: {model.validate().strip()}")
+            case cp_model.OPTIMAL:
+                claim, limit = Status.OPTIMAL, None
+            case cp_model.FEASIBLE if self.first_solution:
+                claim, limit = Status.FEASIBLE, None
+            case _:
+                claim, limit = Status.FEASIBLE, search.nearer_limit(work)
+        if not len(response.solution):
+            # without a solution the response has a bound of 0, whether there is one or not
+            return Outcome(claim, None, bounds[-1] if bounds else None, limit, work)
+        x = np.array(list(response.solution), dtype=np.int64)
+        return Outcome(claim, x, response.best_objective_bound, limit, work)
+
+
+@cache
+def _recorder() -> Any:
+    from ortools.sat.python import cp_model
+
+    class Recorder(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+        """Posts each solution that CP-SAT finds."""
+
+        def __init__(self, post: Post) -> None:
+            super().__init__()
+            self._post = post
+
+        def on_solution_callback(self) -> None:
+            self._post(self.objective_value, self.best_objective_bound)
+
+    return Recorder

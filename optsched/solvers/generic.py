@@ -1,0 +1,346 @@
+"""What the solvers of any formulated problem share.
+
+A generic solver translates a `Program`, searches, and reports an `Outcome` in its own terms. Hints,
+incumbents, the rounding of bounds and the final status are handled here, alike for all of them.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError
+from optsched.models.problem import Problem
+from optsched.models.program import UNBOUNDED, Program
+from optsched.solvers.result import Budget, Incumbent, Limit, Result, Status
+from optsched.solvers.solver import OnIncumbent, Solver
+
+Post = Callable[[float, float], None]
+"""Takes the objective and the bound of an incumbent."""
+
+INFINITE = 1e20
+"""Solvers write "no bound" as this number or a larger one."""
+
+LARGEST_INT = 2**31 - 1
+"""Largest number that solvers take for a count or a seed."""
+
+LARGEST = 10**7
+"""Largest number in a row that floating-point solvers are trusted with.
+
+To a relative tolerance of 1e-6, larger ones hide whole units: from 3e7 on, wrong claims of
+optimality were seen on knapsacks filled to the last unit.
+"""
+
+STOP_AGAIN = 0.05
+"""Seconds after which a search that was told to stop, perhaps before it began, is told again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a search ended, in the solver's own terms.
+
+    Parameters
+    ----------
+    claim : Status
+        What the solver claims; `OPTIMAL` may hold within its tolerances and its gap only.
+    x : int64 array, shape (variables,), optional
+        The best vector found.
+    bound : float, optional
+        The solver's bound of the objective, not rounded.
+    limit : Limit, optional
+        The limit that stopped the search.
+    work : float
+        Work spent, in the solver's unit.
+    message : str
+        What went wrong, for `ERROR`.
+    """
+
+    claim: Status
+    x: NDArray[np.int64] | None = None
+    bound: float | None = None
+    limit: Limit | None = None
+    work: float = 0.0
+    message: str = ""
+
+
+class Search:
+    """One search: the program, what may be spent, where to start, and the incumbents on the way.
+
+    Attributes
+    ----------
+    program : Program
+        What to solve.
+    start : int64 array, shape (variables,), or None
+        A feasible vector to start from.
+    work : float or None
+        Work that may be spent, in the solver's unit.
+    seed : int
+        Seed of random choices, from 0 to 2**31 - 3.
+    incumbents : list of Incumbent
+        The improving solutions so far.
+    callback_error : BaseException or None
+        What ``on_incumbent`` raised.
+    """
+
+    program: Program
+
+    def __init__(self, budget: Budget, seed: int, on_incumbent: OnIncumbent | None) -> None:
+        self.start: NDArray[np.int64] | None = None
+        self.work = budget.work
+        self.seed = seed % (LARGEST_INT - 1)
+        self.incumbents: list[Incumbent] = []
+        self.callback_error: BaseException | None = None
+        self._seconds = budget.seconds
+        self._began = time.perf_counter()
+        self._on_incumbent = on_incumbent
+
+    def begin(self, problem: Problem[Any], hint: Any) -> None:
+        """Formulate `problem`, and take `hint` as the first incumbent."""
+        self.program = problem.formulate()
+        if hint is not None:
+            self.start = problem.encode(hint)
+            self.found(self.program.value(self.start), None)
+
+    def seconds(self) -> float:
+        """Return the seconds since the solver was called."""
+        return time.perf_counter() - self._began
+
+    def seconds_left(self) -> float | None:
+        """Return the seconds that may still be spent; none without a time limit."""
+        return None if self._seconds is None else max(0.0, self._seconds - self.seconds())
+
+    def node_limit(self) -> int | None:
+        """Return the work limit as a number of nodes, at least one; none without a limit."""
+        return None if self.work is None else min(max(1, int(self.work)), LARGEST_INT)
+
+    def nearer_limit(self, work: float) -> Limit:
+        """Return the limit of which more is spent, where the solver does not say."""
+        of_time = 0.0 if self._seconds is None else self.seconds() / self._seconds
+        of_work = 0.0 if self.work is None else work / self.work
+        return Limit.WORK if of_work > of_time else Limit.TIME
+
+    def better(self, one: float, other: float) -> bool:
+        """Return whether the objective `one` is better than `other`."""
+        return one > other if self.program.sense == "max" else one < other
+
+    def valid_bound(self, bound: float | None) -> int | None:
+        """Return the tightest integer that is a bound, given a solver's floating-point bound.
+
+        Objectives are integers, so a bound may be rounded down when maximising and up when
+        minimising; first it is loosened by what solvers allow themselves in computing it, 1e-6, or
+        1e-9 of its size.
+        """
+        if bound is None or math.isnan(bound) or abs(bound) >= INFINITE:
+            return None
+        tolerance = max(1e-6, 1e-9 * abs(bound))
+        if self.program.sense == "max":
+            return math.floor(bound + tolerance)
+        return math.ceil(bound - tolerance)
+
+    def found(self, objective: float, bound: float | None, seconds: float | None = None) -> None:
+        """Note an incumbent, met after `seconds` or now, if it is better than those before it.
+
+        What is noted is monotone: objectives and bounds improve, and never cross.
+        """
+        value, limit = round(objective), self.valid_bound(bound)
+        if limit is not None and self.better(value, limit):
+            limit = value
+        if self.incumbents:
+            _, best, tightest = self.incumbents[-1]
+            if not self.better(value, best):
+                return
+            if tightest is not None and (limit is None or self.better(limit, tightest)):
+                limit = round(tightest)
+        incumbent = Incumbent(self.seconds() if seconds is None else seconds, value, limit)
+        self.incumbents.append(incumbent)
+        if self._on_incumbent is not None:
+            try:
+                self._on_incumbent(incumbent)
+            except BaseException as error:
+                self.callback_error = error
+                raise
+
+    def unbounded_or_infeasible(self, work: float) -> Outcome:
+        """Return which of the two it is, as far as the bounds of the variables tell."""
+        program = self.program
+        gain = program.objective if program.sense == "max" else -program.objective
+        without_limit = np.flatnonzero(
+            ((gain > 0) & (program.upper == UNBOUNDED))
+            | ((gain < 0) & (program.lower == -UNBOUNDED))
+        )
+        if not without_limit.size:
+            return Outcome(Status.INFEASIBLE, work=work)
+        name = program.variable_name(int(without_limit[0]))
+        message = f"unbounded (or infeasible): nothing stops variable {name} from improving it"
+        return Outcome(Status.ERROR, work=work, message=message)
+
+    def conclude(self, outcome: Outcome) -> tuple[Status, NDArray[np.int64] | None, int | None]:
+        """Return the status, the best vector and the bound that follow from `outcome`.
+
+        The vector to start from counts as found. `OPTIMAL` is what the objective and the rounded
+        bound prove together, whatever the solver calls it.
+        """
+        if outcome.claim in (Status.ERROR, Status.INFEASIBLE):
+            return outcome.claim, None, None
+        x, bound = outcome.x, self.valid_bound(outcome.bound)
+        value = self.program.value
+        if self.start is not None and (x is None or self.better(value(self.start), value(x))):
+            x = self.start
+        if x is None:
+            return Status.NO_SOLUTION, None, bound
+        objective = value(x)
+        if outcome.bound is not None and bound is not None:
+            met = outcome.claim is Status.OPTIMAL or self.better(objective, bound)
+            # between integers, less than one is the solver's tolerance
+            if met and abs(outcome.bound - objective) < 1:
+                bound = objective
+        self.found(objective, bound)
+        return Status.OPTIMAL if bound == objective else Status.FEASIBLE, x, bound
+
+
+@dataclass(frozen=True)
+class GenericSolver(Solver):
+    """Answers every problem that can be formulated; a subclass says how to search.
+
+    Parameters
+    ----------
+    relative_gap : float
+        Stop when objective and bound are within this share of each other.
+
+    Attributes
+    ----------
+    floating_point : bool
+        Whether the solver computes in floating point, to a tolerance.
+    """
+
+    relative_gap: float = 0.0
+
+    floating_point: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.relative_gap < 1:
+            raise InputError(f"relative_gap: {self.relative_gap}; expected from 0 to below 1")
+
+    @abstractmethod
+    def run(self, search: Search) -> Outcome:
+        """Search, tell ``search.found`` of incumbents, and return how it ended."""
+
+    def solve(
+        self,
+        problem: Problem[Any],
+        *,
+        budget: Budget,
+        hint: Any = None,
+        seed: int = 0,
+        on_incumbent: OnIncumbent | None = None,
+    ) -> Result:
+        """Answer `problem` within `budget`; never worse than the feasible solution `hint`.
+
+        A failure of the solver is an answer with status ``error``; only `KeyboardInterrupt` and
+        what `on_incumbent` raises get through.
+        """
+        search = Search(budget, seed, on_incumbent)
+        x = bound = None
+        try:
+            search.begin(problem, hint)
+            outcome = _at_a_glance(search.program, self.floating_point) or self.run(search)
+            if outcome.claim is Status.INFEASIBLE and search.start is not None:
+                message = "claims that there is no solution, but was given one"
+                outcome = Outcome(Status.ERROR, work=outcome.work, message=message)
+            status, x, bound = search.conclude(outcome)
+            solution = None if x is None else problem.decode(x)
+        except Exception as error:
+            if error is search.callback_error:
+                raise
+            outcome = Outcome(Status.ERROR, message=f"{type(error).__name__}: {error}")
+            status, solution = Status.ERROR, None
+        stopped = status in (Status.FEASIBLE, Status.NO_SOLUTION)
+        return Result(
+            solver=self.name,
+            status=status,
+            solution=solution,
+            objective=None if x is None else search.program.value(x),
+            bound=bound,
+            limit=outcome.limit if stopped else None,
+            seconds=search.seconds(),
+            work=outcome.work,
+            incumbents=tuple(search.incumbents),
+            version=self.installed_version() or "",
+            seed=seed,
+            message=outcome.message,
+        )
+
+
+def _at_a_glance(program: Program, floating_point: bool) -> Outcome | None:
+    """Return the outcome for programs that no solver needs to see, or should not."""
+    if (program.lower > program.upper).any() or (program.row_lower > program.row_upper).any():
+        return Outcome(Status.INFEASIBLE)
+    if not program.num_variables:
+        if (program.row_lower > 0).any() or (program.row_upper < 0).any():
+            return Outcome(Status.INFEASIBLE)
+        return Outcome(Status.OPTIMAL, x=np.empty(0, dtype=np.int64), bound=program.offset)
+    if floating_point:
+        numbers = np.abs(np.concatenate((program.values, program.row_lower, program.row_upper)))
+        largest = numbers[numbers != UNBOUNDED].max(initial=0)
+        if largest > LARGEST:
+            return Outcome(
+                Status.ERROR,
+                message=f"a row holds the number {largest}; above {LARGEST} the tolerance of "
+                "floating-point solvers hides whole units: use cp-sat",
+            )
+    return None
+
+
+def run_aside(run: Callable[[Post], object], stop: Callable[[], object], search: Search) -> None:
+    """Call `run` in a thread of its own, so that this one hears Ctrl-C and notes incumbents.
+
+    Parameters
+    ----------
+    run : callable
+        Searches without holding Python's lock; is given the `Post` to call with each incumbent.
+    stop : callable
+        Makes `run` return soon.
+    search : Search
+        Where the incumbents are noted.
+
+    Raises
+    ------
+    BaseException
+        What `run` or `search.found` raise, and `KeyboardInterrupt`; after `run` has stopped.
+    """
+    posts: SimpleQueue[tuple[float, float, float] | None] = SimpleQueue()
+    failures: list[BaseException] = []
+
+    def post(objective: float, bound: float) -> None:
+        posts.put((objective, bound, search.seconds()))
+
+    def work() -> None:
+        try:
+            run(post)
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            posts.put(None)
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while (incumbent := posts.get()) is not None:
+            search.found(*incumbent)
+    except BaseException:
+        while thread.is_alive():
+            stop()
+            thread.join(STOP_AGAIN)
+        raise
+    thread.join()
+    if failures:
+        raise failures[0]

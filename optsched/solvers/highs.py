@@ -1,0 +1,95 @@
+"""HiGHS, for every problem that can be formulated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from optsched.models.export import highs_model
+from optsched.registry import solvers
+from optsched.solvers.generic import GenericSolver, Outcome, Search
+from optsched.solvers.result import Limit, Status
+
+
+@solvers.register("highs")
+@dataclass(frozen=True)
+class Highs(GenericSolver):
+    """Branch and cut by HiGHS, in one thread."""
+
+    seconds_per_work = 3e-3
+    default_work = 300
+    requires = "highspy"
+
+    def prepare(self) -> None:
+        """Import HiGHS."""
+        import highspy  # noqa: F401
+
+    def run(self, search: Search) -> Outcome:
+        """Search with HiGHS."""
+        import highspy
+
+        highs = highs_model(search.program)
+        options: dict[str, Any] = {
+            "threads": 1,
+            "random_seed": search.seed,
+            "mip_rel_gap": self.relative_gap,
+        }
+        nodes = search.node_limit()
+        if nodes is not None:
+            options["mip_max_nodes"] = nodes
+        seconds = search.seconds_left()
+        if seconds is not None:
+            options["time_limit"] = seconds
+        for name, value in options.items():
+            highs.setOptionValue(name, value)
+        if search.start is not None:
+            every = np.arange(search.program.num_variables, dtype=np.int32)
+            highs.setSolution(len(every), every, search.start.astype(float))
+
+        improving = highspy.cb.HighsCallbackType.kCallbackMipImprovingSolution
+
+        def callback(kind: Any, _message: str, out: Any, _input: Any, _data: Any) -> None:
+            # that HiGHS calls back often, if only for this to return, lets Python hear Ctrl-C
+            if int(kind) == int(improving):
+                search.found(out.objective_function_value, out.mip_dual_bound)
+
+        highs.setCallback(callback, None)
+        for wanted in (
+            improving,
+            highspy.cb.HighsCallbackType.kCallbackMipInterrupt,
+            highspy.cb.HighsCallbackType.kCallbackSimplexInterrupt,
+        ):
+            highs.startCallback(wanted)
+        if highs.run() == highspy.HighsStatus.kError:
+            # somebody else in this process may have used HiGHS with more threads
+            highspy.Highs.resetGlobalScheduler(True)
+            highs.run()
+        return self._outcome(search, highs)
+
+    def _outcome(self, search: Search, highs: Any) -> Outcome:
+        import highspy
+
+        info = highs.getInfo()
+        work = max(0, info.mip_node_count)
+        ended = highspy.HighsModelStatus
+        limit = None
+        match status := highs.getModelStatus():
+            case ended.kOptimal:
+                claim = Status.OPTIMAL
+            case ended.kTimeLimit:
+                claim, limit = Status.FEASIBLE, Limit.TIME
+            case ended.kSolutionLimit:
+                claim, limit = Status.FEASIBLE, Limit.WORK
+            case ended.kInfeasible:
+                return Outcome(Status.INFEASIBLE, work=work)
+            case ended.kUnbounded | ended.kUnboundedOrInfeasible:
+                return search.unbounded_or_infeasible(work)
+            case _:
+                message = f"HiGHS: {highs.modelStatusToString(status)}"
+                return Outcome(Status.ERROR, work=work, message=message)
+        x = None
+        if info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible):
+            x = np.rint(highs.getSolution().col_value).astype(np.int64)
+        return Outcome(claim, x, info.mip_dual_bound, limit, work)

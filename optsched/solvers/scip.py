@@ -1,0 +1,140 @@
+"""SCIP, for every problem that can be formulated."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from optsched.models.program import UNBOUNDED, Program
+from optsched.registry import solvers
+from optsched.solvers.generic import GenericSolver, Outcome, Post, Search, run_aside
+from optsched.solvers.result import Limit, Status
+
+LIMITS = {"timelimit": Limit.TIME, "totalnodelimit": Limit.WORK}
+
+
+@solvers.register("scip")
+@dataclass(frozen=True)
+class Scip(GenericSolver):
+    """Branch, cut and price by SCIP, in one thread."""
+
+    seconds_per_work = 3e-3
+    default_work = 300
+    requires = "PySCIPOpt"
+
+    @classmethod
+    def installed_version(cls) -> str | None:
+        """Return the version of PySCIPOpt, which brings SCIP."""
+        installed = super().installed_version()
+        return installed and f"PySCIPOpt {installed}"
+
+    def prepare(self) -> None:
+        """Import SCIP."""
+        _recorder()
+
+    def run(self, search: Search) -> Outcome:
+        """Search with SCIP."""
+        from pyscipopt import SCIP_STAGE
+
+        model, variables = _scip_model(search.program)
+        model.setParam("misc/catchctrlc", False)
+        model.setParam("randomization/randomseedshift", search.seed)
+        model.setParam("limits/gap", self.relative_gap)
+        nodes = search.node_limit()
+        if nodes is not None:
+            model.setParam("limits/totalnodes", nodes)
+        seconds = search.seconds_left()
+        if seconds is not None:
+            model.setParam("limits/time", seconds)
+        if search.start is not None:
+            start = model.createSol()
+            for number in np.flatnonzero(search.start).tolist():
+                model.setSolVal(start, variables[number], float(search.start[number]))
+            model.addSol(start)
+
+        def solve(post: Post) -> None:
+            model.includeEventhdlr(_recorder()(post), "recorder", "posts each better solution")
+            model.optimizeNogil()
+
+        def stop() -> None:
+            # between its stages SCIP refuses to be interrupted
+            if model.getStage() in (SCIP_STAGE.PRESOLVING, SCIP_STAGE.SOLVING):
+                with suppress(Exception):
+                    model.interruptSolve()
+
+        run_aside(solve, stop, search)
+        work = model.getNTotalNodes()
+        match status := model.getStatus():
+            case "optimal" | "gaplimit":
+                claim = Status.OPTIMAL
+            case "timelimit" | "totalnodelimit":
+                claim = Status.FEASIBLE
+            case "infeasible":
+                return Outcome(Status.INFEASIBLE, work=work)
+            case "unbounded" | "inforunbd":
+                return search.unbounded_or_infeasible(work)
+            case _:
+                return Outcome(Status.ERROR, work=work, message=f"SCIP: {status}")
+        x = None
+        if model.getNSols():
+            best = model.getBestSol()
+            x = np.rint([model.getSolVal(best, v) for v in variables]).astype(np.int64)
+        return Outcome(claim, x, model.getDualbound(), LIMITS.get(status), work)
+
+
+def _scip_model(program: Program) -> tuple[Any, list[Any]]:
+    from pyscipopt import ExprCons, Model, quicksum
+
+    model = Model()
+    model.hideOutput()
+    variables = [
+        model.addVar(
+            vtype="I",
+            lb=None if lower == -UNBOUNDED else lower,
+            ub=None if upper == UNBOUNDED else upper,
+            obj=profit,
+        )
+        for lower, upper, profit in zip(
+            program.lower.tolist(), program.upper.tolist(), program.objective.tolist()
+        )
+    ]
+    columns, values, start = (
+        array.tolist() for array in (program.columns, program.values, program.row_start)
+    )
+    for row, (lower, upper) in enumerate(
+        zip(program.row_lower.tolist(), program.row_upper.tolist())
+    ):
+        entries = slice(start[row], start[row + 1])
+        terms = quicksum(a * variables[v] for v, a in zip(columns[entries], values[entries]))
+        left = None if lower == -UNBOUNDED else lower
+        right = None if upper == UNBOUNDED else upper
+        if left is not None or right is not None:
+            model.addCons(ExprCons(terms, left, right))
+    model.addObjoffset(program.offset)
+    if program.sense == "max":
+        model.setMaximize()
+    return model, variables
+
+
+@cache
+def _recorder() -> Any:
+    from pyscipopt import SCIP_EVENTTYPE, Eventhdlr
+
+    class Recorder(Eventhdlr):  # type: ignore[misc]
+        """Posts each better solution that SCIP finds."""
+
+        def __init__(self, post: Post) -> None:
+            self._post = post
+
+        def eventinit(self) -> None:
+            self.model.catchEvent(SCIP_EVENTTYPE.BESTSOLFOUND, self)
+
+        def eventexec(self, _event: Any) -> None:
+            model = self.model
+            self._post(model.getSolObjVal(model.getBestSol()), model.getDualbound())
+
+    return Recorder

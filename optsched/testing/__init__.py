@@ -1,0 +1,18 @@
+"""The contract of solvers and problems, as checks that anybody can run on theirs.
+
+`check_solver` and `check_problem` raise `AssertionError` that says what was broken; `window_mkps`
+makes problems for property tests. The test of a solver in another package is::
+
+    from optsched.models import WindowMKP
+    from optsched.testing import check_solver
+
+    def test_my_solver_keeps_the_contract():
+        check_solver(MySolver(), WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6]))
+"""
+
+from optsched.testing.points import brute_force
+from optsched.testing.problems import check_problem
+from optsched.testing.solvers import check_solver
+from optsched.testing.strategies import window_mkps
+
+__all__ = ["brute_force", "check_problem", "check_solver", "window_mkps"]

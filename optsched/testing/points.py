@@ -1,0 +1,69 @@
+"""The points of a small program, all of them, or some of a large one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError
+from optsched.models.problem import Problem
+from optsched.models.program import UNBOUNDED, Program
+
+POINTS = 4096
+"""A program with no more points than this within its bounds is looked at in every one of them."""
+
+
+def is_small(program: Program) -> bool:
+    """Return whether the program has at most `POINTS` points within the bounds of its variables."""
+    widths = program.upper.astype(float) - program.lower + 1
+    return bool(np.prod(widths) <= POINTS)
+
+
+def points(program: Program) -> Iterator[NDArray[np.int64]]:
+    """Yield all points of a small program, or `POINTS` of a large one, the sparse ones first."""
+    lower, upper = program.lower, program.upper
+    if is_small(program):
+        for offset in np.ndindex(*(upper - lower + 1).tolist()):
+            yield lower + np.array(offset, dtype=np.int64)
+        return
+    rng = np.random.default_rng(0)
+    highest = np.minimum(upper, UNBOUNDED - 1)
+    for number in range(POINTS):
+        x = rng.integers(lower, highest, endpoint=True)
+        share = number / POINTS * 2.0 ** -rng.integers(0, 1 + int(np.log2(len(x))))
+        yield np.where(rng.random(len(x)) < share, x, lower)
+
+
+def admits(program: Program, x: NDArray[np.int64]) -> bool:
+    """Return whether `x` is within all bounds of variables and rows."""
+    rows = np.repeat(np.arange(program.num_rows), np.diff(program.row_start))
+    activity = np.zeros(program.num_rows, dtype=np.int64)
+    np.add.at(activity, rows, program.values * x[program.columns])
+    within = (program.lower <= x).all() and (x <= program.upper).all()
+    return bool(
+        within and (program.row_lower <= activity).all() and (activity <= program.row_upper).all()
+    )
+
+
+def brute_force(problem: Problem[Any]) -> int | None:
+    """Return the optimal objective, by verification alone, of everything there is to try.
+
+    Returns
+    -------
+    int or None
+        None when nothing is feasible.
+
+    Raises
+    ------
+    InputError
+        If the program has more than `POINTS` points.
+    """
+    program = problem.formulate()
+    if not is_small(program):
+        raise InputError(f"more than {POINTS} points to try")
+    solutions = (problem.decode(x) for x in points(program))
+    values = [problem.objective(s) for s in solutions if not problem.violations(s)]
+    return (max if problem.sense == "max" else min)(values, default=None)

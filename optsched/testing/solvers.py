@@ -1,0 +1,192 @@
+"""What every solver must keep."""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import Any
+
+from optsched.models.problem import Problem
+from optsched.solvers.result import Budget, Incumbent, Limit, Result, Status
+from optsched.solvers.solver import Solver
+from optsched.solvers.solving import solve
+from optsched.testing.expecting import expect
+from optsched.testing.points import brute_force, is_small
+
+
+def check_solver(
+    solver: Solver,
+    problem: Problem[Any],
+    *,
+    optimum: int | None = None,
+    budget: Budget | None = None,
+) -> Result:
+    """Check that `solver` keeps the contract on `problem`, and return its answer.
+
+    It answers within `budget`, within hardly any work and hardly any time, with hints and with
+    seeds. Each answer must pass verification; its status, objective, bound, gap, limit and
+    incumbents must agree; an exact solver must prove what it finds if nothing limits it, must say
+    which limit stopped it otherwise, and must not lose a hint; the same work must give the same
+    answer; and nothing may be printed.
+
+    Parameters
+    ----------
+    solver : Solver
+        With its default options.
+    problem : Problem
+        One that the solver answers.
+    optimum : int, optional
+        The optimal objective, if it is known; computed if the problem is small, see `brute_force`.
+    budget : Budget, optional
+        What a solve may spend; no limit if left out, for problems that are soon solved.
+
+    Raises
+    ------
+    AssertionError
+        If the contract is broken.
+    """
+    expect(solver.supports(problem), f"does not answer {problem.name}")
+    if optimum is None and is_small(problem.formulate()):
+        optimum = brute_force(problem)
+    full = budget or Budget()
+    whole = _answer(solver, problem, optimum, full)
+    if solver.exact and full == Budget():
+        proven = whole.status in (Status.OPTIMAL, Status.INFEASIBLE)
+        expect(proven, f"without a limit, an exact solver ended with {whole.status}")
+    for seed in (1, 2**40):
+        _answer(solver, problem, optimum, full, seed=seed)
+    least = 1e-6 * solver.default_work
+    for little in (Budget(work=least), Budget(seconds=1e-4), Budget(seconds=1e-4, work=least)):
+        _answer(solver, problem, optimum, little)
+    for hint in _hints(problem, whole):
+        value = problem.objective(hint)
+        for given in (full, Budget(work=least)):
+            answer = _answer(solver, problem, optimum, given, hint=hint)
+            lost = answer.objective is None or _better(problem, value, answer.objective)
+            expect(not (solver.exact and lost), f"was given {value}, answers {answer.objective}")
+    within_work = Budget(work=full.work or solver.default_work)
+    one, other = (_answer(solver, problem, optimum, within_work, seed=3) for _ in range(2))
+    for name in ("status", "solution", "objective", "bound", "limit", "work"):
+        values = getattr(one, name), getattr(other, name)
+        expect(_same(problem, name, *values), f"the same work, but the {name} differs: {values}")
+    return whole
+
+
+def _answer(
+    solver: Solver,
+    problem: Problem[Any],
+    optimum: int | None,
+    budget: Budget,
+    *,
+    hint: Any = None,
+    seed: int = 0,
+) -> Result:
+    """Return the solver's answer once it was found consistent."""
+    told: list[Incumbent] = []
+    with _nothing_printed():
+        result = solve(
+            problem, solver, budget=budget, hint=hint, seed=seed, on_incumbent=told.append
+        )
+    expect(result.status is not Status.ERROR, result.message)
+    expect(result.verified, "not verified")
+    expect(result.work >= 0, f"work {result.work}")
+    _check_status(solver, problem, result, budget)
+    _check_incumbents(problem, result)
+    if told:
+        expect(tuple(told) == result.incumbents, "told of other incumbents than it returned")
+    if result.status is Status.INFEASIBLE:
+        expect(optimum is None, f"claims infeasibility; the optimum is {optimum}")
+    if optimum is not None:
+        if result.objective is not None:
+            expect(not _better(problem, result.objective, optimum), "better than the optimum")
+        if result.bound is not None:
+            expect(not _better(problem, optimum, result.bound), f"{result.bound} is no bound")
+        if result.status is Status.OPTIMAL:
+            expect(result.objective == optimum, f"{result.objective} is not the optimum")
+    return result
+
+
+def _check_status(solver: Solver, problem: Problem[Any], result: Result, budget: Budget) -> None:
+    status, objective, bound = result.status, result.objective, result.bound
+    answered = status in (Status.OPTIMAL, Status.FEASIBLE)
+    expect(answered == (result.solution is not None), f"{status} with {result.solution}")
+    expect(answered == (objective is not None), f"{status} with objective {objective}")
+    if objective is not None and bound is not None:
+        expect(not _better(problem, objective, bound), f"objective {objective}, bound {bound}")
+        gap = abs(bound - objective) / max(1.0, abs(objective))
+        expect(result.gap == gap, f"gap {result.gap}, expected {gap}")
+    if status is Status.OPTIMAL:
+        expect(bound == objective, f"optimal, but objective {objective} and bound {bound}")
+    if status in (Status.OPTIMAL, Status.INFEASIBLE):
+        expect(result.limit is None, f"{status}, but stopped by {result.limit}")
+    elif solver.exact:
+        given = {Limit.TIME: budget.seconds, Limit.WORK: budget.work}
+        limit = result.limit
+        named = limit is not None and given.get(limit) is not None
+        expect(named, f"{status}, stopped by {limit} under {budget}")
+
+
+def _check_incumbents(problem: Problem[Any], result: Result) -> None:
+    previous: Incumbent | None = None
+    for incumbent in result.incumbents:
+        seconds, objective, bound = incumbent
+        expect(0 <= seconds <= result.seconds, f"{incumbent} after the {result.seconds} s")
+        if bound is not None:
+            expect(not _better(problem, objective, bound), f"{incumbent} beats its bound")
+        if previous is not None:
+            ordered = previous.seconds <= seconds and _better(problem, objective, previous[1])
+            if bound is not None and previous.bound is not None:
+                ordered = ordered and not _better(problem, bound, previous.bound)
+            expect(ordered, f"{incumbent} after {previous}")
+        previous = incumbent
+    last = None if previous is None else previous.objective
+    expect(last == result.objective, f"last incumbent {last}, objective {result.objective}")
+
+
+def _hints(problem: Problem[Any], answer: Result) -> Iterator[Any]:
+    if answer.solution is not None:
+        yield answer.solution
+    nothing = problem.decode(problem.formulate().lower)
+    if not problem.violations(nothing):
+        yield nothing
+
+
+def _better(problem: Problem[Any], one: float, other: float) -> bool:
+    return one > other if problem.sense == "max" else one < other
+
+
+def _same(problem: Problem[Any], name: str, one: Any, other: Any) -> bool:
+    if name == "solution" and one is not None and other is not None:
+        return problem.solution_to_json(one) == problem.solution_to_json(other)
+    return bool(one == other)
+
+
+@contextmanager
+def _nothing_printed() -> Iterator[None]:
+    """Fail if anything is written to standard output or error, by Python or by C."""
+    said = io.StringIO()
+    _flush_c()
+    kept = [os.dup(1), os.dup(2)]
+    with tempfile.TemporaryFile() as caught:
+        try:
+            for number in (1, 2):
+                os.dup2(caught.fileno(), number)
+            with redirect_stdout(said), redirect_stderr(said):
+                yield
+        finally:
+            _flush_c()
+            for number, original in enumerate(kept, start=1):
+                os.dup2(original, number)
+                os.close(original)
+        caught.seek(0)
+        printed = said.getvalue() + caught.read().decode(errors="replace")
+    expect(not printed, f"printed {printed[:200]!r}")
+
+
+def _flush_c() -> None:
+    if os.name == "posix":
+        ctypes.CDLL(None).fflush(None)

@@ -1,0 +1,76 @@
+"""Every registered solver on problems of every model that it answers: new ones are tested too."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from optsched import Budget, registry
+from optsched.content import bundled
+from optsched.models import WindowMKP
+from optsched.models.snapshot import read_snapshot
+from optsched.solvers.cp_sat import CpSat
+from optsched.testing import check_solver
+
+SOON_SOLVED = 120
+"""Reference snapshots with at most as many variables are solved to the end."""
+
+
+OPTIMUM = 741
+"""Of `_hard`; proven by all four generic solvers."""
+
+
+def _hard() -> WindowMKP:
+    """Sixteen jobs in three slots that every generic solver leaves open at the root."""
+    rng = np.random.default_rng(4)
+    weights = rng.integers(50, 100, 16)
+    capacities = int(weights.sum() / 6) + rng.integers(0, 20, 3)
+    return WindowMKP(weights, capacities, weights + rng.integers(0, 10, 16))
+
+
+@cache
+def _examples() -> dict[str, tuple]:
+    """Return problems by name, with their optima."""
+    examples = {
+        "odd-window": (WindowMKP([5, 5, 3, 9, 1, 2], [0, 4, 8], [5, 5, 0, 90, 1, 7]), None),
+        "no-jobs": (WindowMKP([], [3]), 0),
+        "no-slots": (WindowMKP([3], []), 0),
+        "all-too-large": (WindowMKP([7, 8], [3, 6]), 0),
+    }
+    for file in sorted(bundled("models").glob("*/*.json")):
+        snapshot = read_snapshot(file)
+        known = snapshot.known
+        proven = "objective" in known and known["objective"] == known.get("bound")
+        if proven and snapshot.problem.formulate().num_variables <= SOON_SOLVED:
+            examples[file.stem] = (snapshot.problem, known["objective"])
+    return examples
+
+
+CASES = [
+    pytest.param(solver, example, id=f"{solver}-{example}")
+    for solver in registry.solvers
+    for example, (problem, _) in _examples().items()
+    if registry.solvers[solver].supports(problem)
+]
+
+
+@pytest.mark.parametrize(("solver", "example"), CASES)
+def test_every_solver_keeps_the_contract(solver, example, solver_named):
+    problem, optimum = _examples()[example]
+    check_solver(solver_named(solver), problem, optimum=optimum)
+
+
+FITTING = [name for name in registry.solvers if registry.solvers[name].supports(_hard())]
+
+
+@pytest.mark.parametrize("name", FITTING)
+def test_the_contract_holds_when_the_budget_runs_out(name, solver_named):
+    solver = solver_named(name)
+    problem = _hard()
+    check_solver(solver, problem, optimum=OPTIMUM, budget=Budget(work=0.01 * solver.default_work))
+
+
+def test_several_workers_answer_alike_under_a_work_budget():
+    check_solver(CpSat(workers=2), _hard(), optimum=OPTIMUM, budget=Budget(work=0.02))

@@ -1,0 +1,44 @@
+"""Ctrl-C in a solve comes through at once, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+
+import pytest
+
+from optsched import Budget, solve
+from optsched.models import WindowMKP
+
+HARD = WindowMKP(
+    weights=[60, 99, 87, 73, 52, 91, 66, 78, 95, 57, 83, 70, 62, 88, 97, 54, 76, 81, 69, 93] * 3,
+    capacities=[301, 317, 329, 331, 337, 347, 349, 353],
+)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
+@pytest.mark.skipif(
+    threading.current_thread() is not threading.main_thread(),
+    reason="signals go to the main thread",
+)
+@pytest.mark.parametrize("delay", [0.02, 0.4])
+def test_ctrl_c_stops_a_solve(generic, delay, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    generic.prepare()
+    timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    began = time.perf_counter()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            solve(HARD, generic, budget=Budget(seconds=30))
+    finally:
+        timer.cancel()
+    assert time.perf_counter() - began < 15
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+    assert solve(WindowMKP([3, 2], [4]), generic).objective == 3

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import pytest
+
+from optsched import Budget, registry, solve
+from optsched.errors import InputError, MissingDependencyError, UnknownNameError
+from optsched.models import WindowMKP
+from optsched.solvers.result import Result, Status
+from optsched.solvers.solver import Solver
+from optsched.solvers.solving import find_solver, verify
+
+PROBLEM = WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6])
+GOOD = (1, 2, 0, -1, 2)
+
+
+def answered(**claims):
+    return verify(PROBLEM, Result("liar", **{"status": Status.FEASIBLE, "solution": GOOD} | claims))
+
+
+def test_a_good_answer_passes():
+    result = answered(objective=15, bound=15)
+    assert (result.status, result.verified, result.message) == (Status.FEASIBLE, True, "")
+    assert [i.objective for i in result.incumbents] == [15]
+
+
+@pytest.mark.parametrize(
+    ("solution", "constraint"),
+    [
+        ((1, 1, 0, -1, 2), "capacity"),
+        ((2, 2, 0, -1, 2), "capacity"),
+        ((1, 2, 0, 3, 2), "slot"),
+        ((1, 2, 0, -2, 2), "slot"),
+        ((1, 2, 0, -1), "once"),
+        ((1, 2, 0, -1, 2, -1), "once"),
+        ((1, 2, 0, "x", 2), "form"),
+        ((1, 2, 0, None, 2), "form"),
+        (15, "form"),
+    ],
+)
+def test_every_mutation_of_a_good_answer_is_caught(solution, constraint):
+    result = answered(solution=solution)
+    assert (result.status, result.verified) == (Status.ERROR, False)
+    assert constraint in {violation.constraint for violation in result.violations}
+    assert "liar" in result.message
+    assert result.solution == solution
+
+
+def test_every_overfull_placement_is_caught():
+    """Put each job of the optimum into each slot: what is over capacity by hand is reported."""
+    for job in range(5):
+        for slot in range(3):
+            moved = (*GOOD[:job], slot, *GOOD[job + 1 :])
+            held = [sum(w for w, s in zip((6, 4, 3, 1, 2), moved) if s == k) for k in range(3)]
+            overfull = any(h > c for h, c in zip(held, (3, 6, 6)))
+            assert (answered(solution=moved).status is Status.ERROR) == overfull
+
+
+@pytest.mark.parametrize(
+    ("claims", "message"),
+    [
+        ({"objective": 16}, "reports 16 for a solution of 15"),
+        ({"objective": 14}, "reports 14 for a solution of 15"),
+        ({"bound": 14}, "claims the bound 14, beaten by 15"),
+    ],
+)
+def test_a_wrong_value_or_bound_is_caught(claims, message):
+    result = answered(**claims)
+    assert (result.status, result.verified) == (Status.ERROR, False)
+    assert message in result.message
+
+
+@pytest.fixture
+def fake_solver():
+    """Register a solver that answers what it is told, for the length of a test."""
+    names = []
+
+    def register(name, answer, **attributes):
+        def solve_it(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):
+            return answer
+
+        cls = type("Fake", (Solver,), {"solve": solve_it, **attributes})
+        registry.solvers.register(name)(cls)
+        names.append(name)
+
+    yield register
+    for name in names:
+        del registry.solvers._classes[name]
+
+
+def test_an_infeasible_answer_comes_back_as_an_error(fake_solver):
+    fake_solver("liar", Result("liar", Status.OPTIMAL, (1, 1, 1, 1, 1), 16, 16))
+    result = solve(PROBLEM, "liar")
+    assert result.status is Status.ERROR
+    assert "capacity: slot 2 of size 6 holds jobs of size 16" in result.message
+
+
+def test_a_solver_that_is_not_installed_is_named_with_what_it_needs(fake_solver):
+    fake_solver("absent", None, requires="no-such-distribution")
+    with pytest.raises(MissingDependencyError, match=r"'absent' needs .*'no-such-distribution'"):
+        solve(PROBLEM, "absent")
+
+
+def test_a_solver_of_another_model_is_refused(fake_solver):
+    fake_solver("other", None, models=frozenset({"other-model"}))
+    with pytest.raises(InputError, match="'other' does not answer 'window-mkp' problems"):
+        solve(PROBLEM, "other")
+
+
+def test_unknown_names_come_with_close_ones_from_solvers_and_profiles():
+    with pytest.raises(UnknownNameError, match="did you mean cp-sat"):
+        find_solver("cpsat")
+    with pytest.raises(UnknownNameError, match="did you mean highs-quick"):
+        find_solver("high-quick")
+
+
+def test_the_default_solver_of_the_model_answers_when_none_is_named():
+    assert solve(PROBLEM).solver == PROBLEM.default_solver
+
+
+def test_a_hint_may_be_the_name_of_a_solver_and_must_be_feasible():
+    assert solve(PROBLEM, "highs", hint="greedy").objective == 15
+    with pytest.raises(InputError, match="hint is not a feasible solution: capacity"):
+        solve(PROBLEM, "highs", hint=(0, 0, 0, 0, 0))
+
+
+def test_a_result_says_who_answered_under_which_seed():
+    result = solve(PROBLEM, "highs-quick", seed=7)
+    assert (result.solver, result.seed) == ("highs-quick", 7)
+    assert result.version == registry.solvers["highs"].installed_version()
+    assert solve(PROBLEM, "greedy").version
+
+
+@pytest.mark.parametrize("limit", [0, -1, float("nan"), float("inf"), "1", True])
+def test_a_limit_is_a_positive_number(limit):
+    with pytest.raises(InputError, match="time limit"):
+        Budget(seconds=limit)
+    with pytest.raises(InputError, match="work limit"):
+        Budget(work=limit)
