@@ -110,7 +110,7 @@ def measure(path: str, policy: str) -> dict[str, float]:
     run = optsched.simulate(path, policy=policy)
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        run.save(Path(folder) / "run", plots=False)
+        optsched.save(run, Path(folder) / "run", plots=False)
         written = time.perf_counter() - began
     return {
         "jobs": len(run.trace),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from optsched.errors import InputError as InputError
     from optsched.models.snapshot import load_snapshot as load_snapshot
     from optsched.models.snapshot import save_snapshot as save_snapshot
+    from optsched.report.saving import save as save
     from optsched.simulator.run import Run as Run
     from optsched.simulator.simulate import simulate as simulate
     from optsched.solvers.comparison import compare as compare
@@ -34,6 +35,7 @@ _HOME = {
     "load_snapshot": "optsched.models.snapshot",
     "models": "optsched.models",
     "read_trace": "optsched.traces.reading",
+    "save": "optsched.report.saving",
     "save_snapshot": "optsched.models.snapshot",
     "simulate": "optsched.simulator.simulate",
     "solve": "optsched.solvers.solving",

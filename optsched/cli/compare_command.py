@@ -10,7 +10,8 @@ from cyclopts import Parameter
 from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say
 from optsched.errors import InputError
 from optsched.files import written_folder
-from optsched.solvers.comparison import MARKER, compare
+from optsched.report.comparison_folder import MARKER, fill
+from optsched.solvers.comparison import compare
 from optsched.solvers.result import Budget
 
 DEFAULT_SECONDS = 10.0
@@ -56,7 +57,7 @@ def command(
             comparison = compare(
                 files, names, budget=Budget(time_limit, work_limit), seed=seed, progress=advance
             )
-        comparison.fill(folder)
+        fill(comparison, folder)
     if json:
         records = comparison.table.to_dict(orient="records")
         cells = [{name: None if v != v else v for name, v in row.items()} for row in records]

@@ -11,8 +11,8 @@ from cyclopts import Parameter
 from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say
 from optsched.errors import InputError
 from optsched.files import write_json, written_folder
+from optsched.report.run_folder import MARKER, fill
 from optsched.settings import read_settings
-from optsched.simulator.run_folder import MARKER, fill
 from optsched.simulator.simulate import prepare_trace, simulate
 from optsched.solvers.result import Budget
 

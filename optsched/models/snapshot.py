@@ -88,7 +88,7 @@ class Snapshot:
 
 
 def read_snapshot(path: str | Path) -> Snapshot:
-    """Read a snapshot (``.json`` or ``.json.gz``).
+    """Read a snapshot (``.json``, ``.json.gz``), or a literature instance (``.txt``).
 
     Raises
     ------

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optsched.policies.policy import Policy
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
+from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 

@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.policies.policy import Policy
 from optsched.policies.reservation import Reservation, backfill, backfill_long, reserve
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
+from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 

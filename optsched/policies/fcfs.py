@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from optsched.policies.policy import Policy
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
+from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 

@@ -10,10 +10,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.policies.policy import Policy
 from optsched.policies.reservation import backfill, reserve
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
+from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 Scores = NDArray[np.float64]

@@ -9,9 +9,9 @@ from typing import ClassVar
 from optsched.errors import InputError
 from optsched.machines.nodes import Nodes
 from optsched.models.window_mkp import NOT_PLACED, WindowMKP
-from optsched.policies.policy import Policy
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
+from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 

@@ -17,9 +17,8 @@ from optsched.simulator.schedule import Schedule, State
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
-    from optsched.policies.policy import Policy
-    from optsched.simulator.invariants import InvariantChecker
     from optsched.simulator.journal import Journal
+    from optsched.simulator.policy import Policy
     from optsched.simulator.posing import NothingPosed, Posing
     from optsched.traces.trace import Trace
 
@@ -69,8 +68,8 @@ class Engine:
         What happens at one instant.
     journal : Journal, optional
         Keeps every event and action.
-    checker : InvariantChecker, optional
-        Checks the state after every event.
+    observe : callable, optional
+        Called with the engine whenever the events and decisions of an instant are done.
     progress : callable, optional
         Called every `PROGRESS_EVERY` decisions and at the end with the number of jobs that have
         left the queue and the simulated time.
@@ -96,7 +95,7 @@ class Engine:
         execution: ExecutionModel | None = None,
         order: EventOrder = EventOrder.BATCHED,
         journal: Journal | None = None,
-        checker: InvariantChecker | None = None,
+        observe: Callable[[Engine], None] | None = None,
         progress: Callable[[int, float], None] | None = None,
     ) -> None:
         self.policy = policy
@@ -104,7 +103,7 @@ class Engine:
         self.execution = execution
         self.order = order
         self.journal = journal
-        self.checker = checker
+        self.observe = observe
         self.progress = progress
         self.system = System(
             machine,
@@ -154,10 +153,8 @@ class Engine:
                     self._decide()
             if self._due == now:
                 self._decide()
-            if self.checker is not None:
-                self.checker.check(self)
-        if self.checker is not None:
-            self.checker.check_end(self)
+            if self.observe is not None:
+                self.observe(self)
         self._report_progress()
 
     def schedule(self) -> Schedule:

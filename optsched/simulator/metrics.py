@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.simulator.schedule import State
-
-if TYPE_CHECKING:
-    from optsched.simulator.run import Run
+from optsched.simulator.schedule import Schedule, State
+from optsched.traces.trace import Trace
 
 THRESHOLD = 10.0
 """Run times below this many seconds count as this many in the bounded slowdown."""
@@ -36,34 +34,40 @@ def bounded_slowdown(
     return np.maximum(1.0, (wait + runtime) / np.maximum(runtime, threshold))
 
 
-def summarise(run: Run) -> dict[str, Any]:
-    """Return the summary of a run as JSON-able values; times in seconds.
+def summarise(trace: Trace, processors: int, schedule: Schedule) -> dict[str, Any]:
+    """Return the metrics of a schedule as JSON-able values; times in seconds.
 
     Means and percentiles are over finished jobs. Utilisation is the time that jobs held
     processors, over the machine's processors times the makespan; the makespan is from the first
     submission to the last end.
+
+    Parameters
+    ----------
+    trace : Trace
+        The cleaned trace.
+    processors : int
+        Processors of the machine.
+    schedule : Schedule
+        When and where its jobs ran.
     """
-    state = run.state
+    start, end, state = schedule.start, schedule.end, schedule.state
     counts = {name: int(np.count_nonzero(state == name)) for name in State}
     finished = state == State.FINISHED
-    submit = np.asarray(run.trace.submit, dtype=np.float64)
-    processors = np.asarray(run.trace.processors, dtype=np.float64)
-    held = np.isfinite(run.end)
-    runtime = run.end - run.start
-    wait = run.start - submit
-    makespan = float(run.end[held].max() - submit.min()) if held.any() else 0.0
-    busy = float((runtime[held] * processors[held]).sum())
+    held = np.isfinite(end)
+    runtime = end - start
+    wait = start - trace.submit
+    makespan = float(end[held].max() - trace.submit.min()) if held.any() else 0.0
+    busy = float((runtime[held] * trace.processors[held]).sum())
     slowdown = (wait + runtime)[finished] / runtime[finished]
     bounded = bounded_slowdown(wait[finished], runtime[finished])
-    cleaning = run.trace.cleaning
     return {
-        "jobs": len(run.trace),
+        "jobs": len(trace),
         "finished": counts[State.FINISHED],
         "killed": counts[State.KILLED],
         "rejected": counts[State.REJECTED],
         "waiting": counts[State.WAITING],
-        "dropped": cleaning.dropped if cleaning is not None else 0,
-        "utilization": busy / (run.machine.size * makespan) if makespan else None,
+        "dropped": trace.cleaning.dropped if trace.cleaning is not None else 0,
+        "utilization": busy / (processors * makespan) if makespan else None,
         "makespan": makespan,
         "mean_wait": _mean(wait[finished]),
         "median_wait": _quantile(wait[finished], 0.5),
@@ -73,10 +77,7 @@ def summarise(run: Run) -> dict[str, Any]:
         "mean_slowdown": _mean(slowdown),
         "mean_bounded_slowdown": _mean(bounded),
         "p95_bounded_slowdown": _quantile(bounded, 0.95),
-        "decisions": run.schedule.decisions,
-        "problems": len(run.decisions),
-        "unproven": int((run.decisions["status"] != "optimal").sum()) if len(run.decisions) else 0,
-        "fallbacks": run.fallbacks,
+        "decisions": schedule.decisions,
     }
 
 

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
-from optsched.policies.policy import Policy
 from optsched.simulator.engine import KILL_TOLERANCE, EventOrder
+from optsched.simulator.policy import Policy
 from optsched.simulator.schedule import Schedule, State
 from optsched.traces.trace import Trace
-
 
 REPLAY_FROM = 100_000
 """From this many jobs on a replay is worth loading, or at first compiling, the kernel."""

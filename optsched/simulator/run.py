@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,8 +79,12 @@ class Run:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """The metrics of the run; see `optsched.simulator.metrics.summarise`."""
-        return summarise(self)
+        """The metrics of the run: those of the schedule, and what became of the problems."""
+        return summarise(self.trace, self.machine.size, self.schedule) | {
+            "problems": len(self.decisions),
+            "unproven": int((self.decisions["status"] != "optimal").sum()),
+            "fallbacks": self.fallbacks,
+        }
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
@@ -118,12 +121,6 @@ class Run:
             "user": trace.user,
         }
         return pd.DataFrame(columns)
-
-    def save(self, folder: str | Path, *, plots: bool = True) -> Path:
-        """Write the run folder; see `optsched.simulator.run_folder.write`."""
-        from optsched.simulator.run_folder import write
-
-        return write(self, Path(folder), plots=plots)
 
     def _repr_html_(self) -> str:
         rows = "".join(

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from optsched import __version__, registry
 from optsched.errors import InputError
 from optsched.machines.machine import Machine, read_machine
-from optsched.policies.policy import Policy
 from optsched.settings import configure, settings_of
 from optsched.simulator.engine import Engine, EventOrder
 from optsched.simulator.invariants import InvariantChecker
 from optsched.simulator.journal import Journal
+from optsched.simulator.policy import Policy
 from optsched.simulator.posing import NothingPosed, Posing
 from optsched.simulator.replay import REPLAY_FROM, can_replay, replay
 from optsched.simulator.run import Run
@@ -129,10 +129,13 @@ def simulate(
         schedule = replay(trace, machine, policy, order)
     else:
         checker = InvariantChecker() if check else None
+        observe = None if checker is None else checker.check
         engine = Engine(
-            trace, machine, policy, posing, execution, order, recorded, checker, progress
+            trace, machine, policy, posing, execution, order, recorded, observe, progress
         )
         engine.run()
+        if checker is not None:
+            checker.check_end(engine)
         schedule = engine.schedule()
     seconds = time.perf_counter() - began
     return Run(

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.traces.cleaning import CleaningReport, clean
+from optsched.traces.cleaning import clean
+from optsched.traces.cleaning_report import CleaningReport
 from optsched.traces.trace import SECONDS_PER_DAY, UNKNOWN, Trace
 
 QUANTILES = {

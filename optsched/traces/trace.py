@@ -17,7 +17,7 @@ from optsched.traces.header import Header
 if TYPE_CHECKING:
     import pandas as pd
 
-    from optsched.traces.cleaning import CleaningReport
+    from optsched.traces.cleaning_report import CleaningReport
 
 TIMES = (
     "submit",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched.policies import _profile
@@ -16,6 +16,7 @@ HORIZON = 60
     st.lists(st.tuples(st.integers(0, 20), st.integers(1, SIZE), st.integers(1, 15)), max_size=12),
     st.data(),
 )
+@settings(deadline=None)
 def test_reservations_are_the_earliest_possible(jobs, data):
     times, free, count = _profile.new_profile(0.0, SIZE, capacity=64)
     level = [SIZE] * 1000  # processors free in each second

@@ -10,9 +10,9 @@ import pytest
 
 from optsched import simulate
 from optsched.policies.fcfs import FCFS
-from optsched.policies.policy import Policy
 from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.execution import ExecutionModel
+from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
 

@@ -29,7 +29,7 @@ def stop_at(engine, moment):
             if engine.system.now >= moment:
                 raise StopError
 
-    engine.checker = StopsThere()
+    engine.observe = StopsThere().check
     with pytest.raises(StopError):
         engine.run()
     return InvariantChecker()

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from optsched import Budget, compare, registry, save_snapshot, solve
+from optsched import Budget, compare, registry, save, save_snapshot, solve
 from optsched.errors import InputError, UnknownNameError
 from optsched.models import WindowMKP
 from optsched.models.snapshot import Snapshot
@@ -304,7 +304,7 @@ def test_the_folder_holds_it_all(tmp_path):
     for file, problem in zip(files, PROBLEMS):
         save_snapshot(problem, file)
     comparison = compare(files, [finds(BEST[:5]), "greedy"], seed=1)
-    folder = comparison.save(tmp_path / "out")
+    folder = save(comparison, tmp_path / "out")
     assert {file.name for file in folder.iterdir()} == {
         "comparison.json",
         "results.csv",
@@ -332,7 +332,7 @@ def test_the_folder_holds_it_all(tmp_path):
         ("b", "finder"),
         ("b", "greedy"),
     ]
-    comparison.save(folder, plots=False)
+    save(comparison, folder, plots=False)
     assert not (folder / "quality.svg").exists()
 
 
@@ -347,7 +347,7 @@ def test_a_snapshot_has_one_fingerprint_in_memory_and_on_file(tmp_path):
 def test_a_folder_of_something_else_is_not_touched(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(InputError, match="other things"):
-        compare([EXAMPLE], [finds(BEST)]).save(tmp_path)
+        save(compare([EXAMPLE], [finds(BEST)]), tmp_path)
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 

@@ -30,9 +30,6 @@ from optsched.solvers.solving import solve
 if TYPE_CHECKING:
     import pandas as pd
 
-MARKER = "comparison.json"
-"""The file that tells the folder of a comparison."""
-
 WARM_UP = 1.0
 """Seconds that a solver may spend, unrecorded, on the smallest problem before it is timed."""
 
@@ -72,18 +69,6 @@ class Comparison:
     def table(self) -> pd.DataFrame:
         """One row per kind and solver; see `optsched.solvers.comparison.tables.summarise`."""
         return tables.summarise(self.results)
-
-    def save(self, folder: str | Path, *, plots: bool = True) -> Path:
-        """Write the comparison to a folder; see `optsched.solvers.comparison.folder.write`."""
-        from optsched.solvers.comparison.folder import write
-
-        return write(self, Path(folder), plots=plots)
-
-    def fill(self, folder: Path, *, plots: bool = True) -> None:
-        """Write the files of the comparison into a folder that is there already."""
-        from optsched.solvers.comparison.folder import fill
-
-        fill(self, folder, plots=plots)
 
     def _repr_html_(self) -> str:
         found = "".join(f"<li>{html.escape(text)}</li>" for text in self.contradictions)

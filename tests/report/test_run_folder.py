@@ -6,7 +6,7 @@ import shlex
 import pandas as pd
 import pytest
 
-from optsched import simulate
+from optsched import save, simulate
 from optsched.cli import run as optsched
 from optsched.errors import InputError
 
@@ -30,7 +30,7 @@ def contents(folder):
 
 
 def test_a_run_folder_holds_what_the_docs_say(small, tmp_path):
-    folder = simulate(small, "nodes:10", "window").save(tmp_path / "run", plots=False)
+    folder = save(simulate(small, "nodes:10", "window"), tmp_path / "run", plots=False)
     assert {file.name for file in folder.iterdir()} == FILES
     summary = json.loads((folder / "summary.json").read_text())
     assert (summary["jobs"], summary["finished"], summary["rejected"]) == (21, 20, 1)
@@ -42,7 +42,7 @@ def test_a_run_folder_holds_what_the_docs_say(small, tmp_path):
 
 def test_the_same_config_gives_the_same_bytes(small, tmp_path):
     folders = [
-        simulate(small, "nodes:10", "window", journal=True).save(tmp_path / name)
+        save(simulate(small, "nodes:10", "window", journal=True), tmp_path / name)
         for name in ("one", "two")
     ]
     one, two = map(contents, folders)
@@ -65,22 +65,22 @@ def test_a_run_folder_says_how_to_repeat_it(small, tmp_path):
 
 def test_a_run_replaces_a_run_and_nothing_else(small, tmp_path):
     run = simulate(small, "nodes:10", "fcfs")
-    folder = run.save(tmp_path / "run", plots=False)
-    simulate(small, "nodes:10", "easy").save(folder, plots=False)
+    folder = save(run, tmp_path / "run", plots=False)
+    save(simulate(small, "nodes:10", "easy"), folder, plots=False)
     assert json.loads((folder / "run.json").read_text())["policy"] == "easy"
     other = tmp_path / "other"
     other.mkdir()
     (other / "thesis.tex").write_text("years of work")
     with pytest.raises(InputError, match="other things in it"):
-        run.save(other, plots=False)
+        save(run, other, plots=False)
     with pytest.raises(InputError, match="is a file"):
-        run.save(other / "thesis.tex", plots=False)
+        save(run, other / "thesis.tex", plots=False)
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
 
 
 def test_evalys_opens_the_jobs(small, tmp_path):
     jobset = pytest.importorskip("evalys.jobset", reason="evalys is not installed")
-    folder = simulate(small, "nodes:10", "easy").save(tmp_path / "run", plots=False)
+    folder = save(simulate(small, "nodes:10", "easy"), tmp_path / "run", plots=False)
     opened = jobset.JobSet.from_csv(str(folder / "jobs.csv"))
     assert len(opened.df) == 21
     assert len(opened.df.allocated_resources.iloc[0]) == 1

@@ -6,25 +6,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optsched.files import write_json, written_folder
+from optsched.files import write_json
+from optsched.report.run_plots import draw
 
 if TYPE_CHECKING:
     from optsched.simulator.run import Run
 
 MARKER = "run.json"
-
-
-def write(run: Run, folder: Path, *, plots: bool = True) -> Path:
-    """Write a run to `folder`, all of it or nothing; a run that is there already is replaced.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be written or holds something else.
-    """
-    with written_folder(folder, marker=MARKER) as temporary:
-        fill(run, temporary, plots=plots)
-    return folder
+"""The file that tells the folder of a run."""
 
 
 def fill(run: Run, folder: Path, *, plots: bool = True) -> None:
@@ -54,8 +43,6 @@ def fill(run: Run, folder: Path, *, plots: bool = True) -> None:
         )
     timing = dict(run.timing) | {"write_seconds": time.perf_counter() - began}
     if plots:
-        from optsched.report.run_plots import draw
-
         began = time.perf_counter()
         draw(run, folder)
         timing["plot_seconds"] = time.perf_counter() - began

@@ -6,24 +6,14 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optsched.files import write_json, written_folder
-from optsched.solvers.comparison.comparing import MARKER
+from optsched.files import write_json
+from optsched.report.comparison_plots import draw
 
 if TYPE_CHECKING:
-    from optsched.solvers.comparison.comparing import Comparison
+    from optsched.solvers.comparison import Comparison
 
-
-def write(comparison: Comparison, folder: Path, *, plots: bool = True) -> Path:
-    """Write a comparison to `folder`, all of it or nothing; one that is there is replaced.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be written or holds something else.
-    """
-    with written_folder(folder, marker=MARKER) as temporary:
-        fill(comparison, temporary, plots=plots)
-    return folder
+MARKER = "comparison.json"
+"""The file that tells the folder of a comparison."""
 
 
 def fill(comparison: Comparison, folder: Path, *, plots: bool = True) -> None:
@@ -52,6 +42,4 @@ def fill(comparison: Comparison, folder: Path, *, plots: bool = True) -> None:
     lines = [json.dumps(answer) + "\n" for answer in comparison.answers]
     (folder / "answers.jsonl").write_text("".join(lines), encoding="utf-8")
     if plots:
-        from optsched.report.comparison_plots import draw
-
         draw(comparison, folder)

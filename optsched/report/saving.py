@@ -1,0 +1,38 @@
+"""Save a run or a comparison to a folder of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from optsched.files import written_folder
+from optsched.report import comparison_folder, run_folder
+from optsched.simulator.run import Run
+from optsched.solvers.comparison import Comparison
+
+
+def save(result: Run | Comparison, folder: str | Path, *, plots: bool = True) -> Path:
+    """Write a run or a comparison to a folder, all of it or nothing.
+
+    Parameters
+    ----------
+    result : Run or Comparison
+        What `optsched.simulate` or `optsched.compare` returned.
+    folder : path
+        A result of the same kind that is there already is replaced.
+    plots : bool
+        Draw the pictures.
+
+    Returns
+    -------
+    pathlib.Path
+        The folder.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written or holds something else.
+    """
+    kind = run_folder if isinstance(result, Run) else comparison_folder
+    with written_folder(Path(folder), marker=kind.MARKER) as temporary:
+        kind.fill(result, temporary, plots=plots)
+    return Path(folder)
