@@ -13,8 +13,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from optsched import models as models
     from optsched.errors import InputError as InputError
-    from optsched.models.snapshot import load_snapshot as load_snapshot
-    from optsched.models.snapshot import save_snapshot as save_snapshot
+    from optsched.models.snapshot_file import load_snapshot as load_snapshot
+    from optsched.models.snapshot_file import save_snapshot as save_snapshot
     from optsched.report.saving import save as save
     from optsched.simulator.run import Run as Run
     from optsched.simulator.simulate import simulate as simulate
@@ -32,11 +32,11 @@ _HOME = {
     "Run": "optsched.simulator.run",
     "Trace": "optsched.traces.trace",
     "compare": "optsched.solvers.comparison",
-    "load_snapshot": "optsched.models.snapshot",
+    "load_snapshot": "optsched.models.snapshot_file",
     "models": "optsched.models",
     "read_trace": "optsched.traces.reading",
     "save": "optsched.report.saving",
-    "save_snapshot": "optsched.models.snapshot",
+    "save_snapshot": "optsched.models.snapshot_file",
     "simulate": "optsched.simulator.simulate",
     "solve": "optsched.solvers.solving",
 }

@@ -10,7 +10,7 @@ import pytest
 
 from optsched import registry
 from optsched.content import bundled
-from optsched.models.snapshot import read_snapshot
+from optsched.models.snapshot_file import read_snapshot
 from optsched.solvers.profiles import load_profile, profile_names
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.terminal import figure, print_json, print_lines, say
 from optsched.errors import InputError
-from optsched.models.snapshot import read_snapshot, save_snapshot
+from optsched.models.snapshot_file import read_snapshot, save_snapshot
 
 command = App(name="snapshot", help="Look at snapshots, check them, export them.")
 

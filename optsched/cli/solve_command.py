@@ -10,7 +10,8 @@ from cyclopts import Parameter
 from optsched.cli import DONE, INFEASIBLE, NO_SOLUTION
 from optsched.cli.terminal import figure, print_json, print_lines, say
 from optsched.files import write_json
-from optsched.models.snapshot import Snapshot, read_snapshot
+from optsched.models.snapshot import Snapshot
+from optsched.models.snapshot_file import read_snapshot
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solving import find_solver, solve
 

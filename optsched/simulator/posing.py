@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
 from optsched.models.problem import Problem
-from optsched.models.snapshot import Snapshot, save_snapshot
+from optsched.models.snapshot import Snapshot
+from optsched.models.snapshot_file import save_snapshot
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solving import find_solver, verify
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from optsched import load_snapshot, save_snapshot
 from optsched.errors import InputError
 from optsched.models import WindowMKP
-from optsched.models.snapshot import FORMAT, Snapshot, read_snapshot
+from optsched.models.snapshot import FORMAT, Snapshot
+from optsched.models.snapshot_file import read_snapshot
 from optsched.testing import window_mkps
 
 PROBLEM = WindowMKP([6, 4], [3, 6], [5, 4], jobs=["A", 7], slots=[0, 10])

@@ -8,7 +8,7 @@ import pytest
 
 from optsched import registry, simulate
 from optsched.errors import InputError
-from optsched.models.snapshot import read_snapshot
+from optsched.models.snapshot_file import read_snapshot
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solver import Solver
 

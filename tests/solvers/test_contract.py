@@ -10,7 +10,7 @@ import pytest
 from optsched import Budget, registry
 from optsched.content import bundled
 from optsched.models import WindowMKP
-from optsched.models.snapshot import read_snapshot
+from optsched.models.snapshot_file import read_snapshot
 from optsched.solvers.cp_sat import CpSat
 from optsched.testing import check_solver
 

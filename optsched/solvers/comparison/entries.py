@@ -13,7 +13,8 @@ from typing import Any
 from optsched import registry
 from optsched.errors import InputError
 from optsched.models.problem import Problem
-from optsched.models.snapshot import Snapshot, read_snapshot
+from optsched.models.snapshot import Snapshot
+from optsched.models.snapshot_file import read_snapshot
 from optsched.solvers.comparison.claims import Known, read_known
 from optsched.solvers.profiles import Profile
 from optsched.solvers.solver import Solver
