@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from optsched.errors import InputError
-from optsched.models.snapshot import read_snapshot, save_snapshot
+from optsched.models.snapshot_file import read_snapshot, save_snapshot
 from optsched.models.window_mkp_text import read_window_mkp_text
 
 INSTANCES = Path(__file__).parents[2] / "../shared/instances/mkp"
