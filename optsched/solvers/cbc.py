@@ -7,11 +7,13 @@ import subprocess
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.export import highs_model
+from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.generic import GenericSolver, Outcome, Search
 from optsched.solvers.result import Limit, Status
@@ -42,7 +44,7 @@ class Cbc(GenericSolver):
         installed = super().installed_version()
         return installed and f"PuLP {installed}"
 
-    def prepare(self) -> None:
+    def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Import what writes CBC's input."""
         import highspy  # noqa: F401
         import pulp  # noqa: F401

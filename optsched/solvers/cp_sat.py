@@ -10,6 +10,7 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.models.export import cp_sat_model
+from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.generic import GenericSolver, Outcome, Post, Search, run_aside
 from optsched.solvers.result import Status
@@ -45,7 +46,7 @@ class CpSat(GenericSolver):
         if self.workers < 1:
             raise InputError(f"workers: {self.workers}; expected at least 1")
 
-    def prepare(self) -> None:
+    def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Import OR-Tools."""
         _recorder()
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from optsched.models.export import highs_model
+from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.generic import GenericSolver, Outcome, Search
 from optsched.solvers.result import Limit, Status
@@ -22,7 +23,7 @@ class Highs(GenericSolver):
     default_work = 300
     requires = "highspy"
 
-    def prepare(self) -> None:
+    def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Import HiGHS."""
         import highspy  # noqa: F401
 

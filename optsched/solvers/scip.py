@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
 from optsched.registry import solvers
 from optsched.solvers.generic import GenericSolver, Outcome, Post, Search, run_aside
@@ -32,7 +33,7 @@ class Scip(GenericSolver):
         installed = super().installed_version()
         return installed and f"PySCIPOpt {installed}"
 
-    def prepare(self) -> None:
+    def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Import SCIP."""
         _recorder()
 

@@ -59,8 +59,14 @@ class Solver(ABC):
     ) -> Result:
         """Answer `problem` within `budget`, warm-started by the solution `hint` if there is one."""
 
-    def prepare(self) -> None:  # noqa: B027 (most solvers have nothing to prepare)
-        """Import and compile what `solve` needs, so that no solve is charged for it."""
+    def prepare(self, problem: Problem[Any] | None = None) -> None:  # noqa: B027
+        """Import and compile what `solve` needs, so that no solve is charged for it.
+
+        Parameters
+        ----------
+        problem : Problem, optional
+            What will be answered, for solvers that need more for some problems than for others.
+        """
 
     @classmethod
     def supports(cls, problem: Problem[Any]) -> bool:

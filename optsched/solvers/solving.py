@@ -91,7 +91,7 @@ def solve(
         hint = solve(problem, hint, budget=budget and Budget(budget.seconds), seed=seed).solution
     if hint is not None and (violations := problem.violations(hint)):
         raise InputError(f"the hint is not a feasible solution: {violations[0]}")
-    solver.prepare()
+    solver.prepare(problem)
     seed = profile.seed if seed is None else seed
     began = time.perf_counter()
     result = solver.solve(
