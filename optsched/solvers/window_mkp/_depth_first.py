@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from optsched.solvers.window_mkp._reduction import Ints, reduce
+from optsched.solvers.window_mkp._reduction import EXACT, Ints, reduce
 
 
 @njit(cache=True)
@@ -28,7 +28,14 @@ def dantzig_bound(
         if weights[job] > largest:
             continue
         if weights[job] > total:
-            return min(rest, bound + profits[job] * total // weights[job])
+            product = float(profits[job]) * float(total)
+            if product < EXACT:
+                bound += profits[job] * total // weights[job]
+            else:
+                # room for the rounding of the products, here and in the order of the jobs
+                bound += int(product / weights[job])
+                bound += (bound >> 48) + 2
+            return min(rest, bound)
         total -= weights[job]
         bound += profits[job]
     return bound
@@ -44,6 +51,10 @@ def depth_first(
     limit: int,
 ) -> tuple[int, int, int]:
     """Search for a placement of more profit than `value`, over at most `limit` nodes.
+
+    Jobs are branched on by decreasing profit per weight: each is put into every slot in turn, from
+    the smallest, and then left out. Of slots with equal room only the first is tried, and equal
+    jobs go into slots of non-decreasing number.
 
     Parameters
     ----------
@@ -67,55 +78,54 @@ def depth_first(
     nodes : int
         Nodes visited.
     """
-    jobs, slots = reduce(all_weights, all_profits, all_capacities)
+    jobs, slots, weights, profits, room, unit = reduce(all_weights, all_profits, all_capacities)
     n, m = len(jobs), len(slots)
-    weights, profits = all_weights[jobs], all_profits[jobs]
-    smallest = np.empty(n + 1, np.int64)
+    if n == 0:
+        return value, value, 1
+    smallest = np.empty(n, np.int64)
     rest = np.zeros(n + 1, np.int64)
-    total = 0
     for job in range(n - 1, -1, -1):
-        smallest[job] = weights[job] if job == n - 1 else min(weights[job], smallest[job + 1])
+        smallest[job] = weights[job]
+        if job < n - 1:
+            smallest[job] = min(smallest[job], smallest[job + 1])
         rest[job] = rest[job + 1] + profits[job]
-        total += weights[job]
-    room = np.minimum(all_capacities[slots], total)
+    bound = unit * dantzig_bound(0, weights, profits, room, smallest, rest[0])
+    if bound <= value:
+        return value, value, 1
+    best = value // unit
     chosen = np.empty(n, np.int64)
-    bound = dantzig_bound(0, weights, profits, room, smallest, rest[0])
     nodes = 0
     profit = 0
     job = 0
-    entering = n > 0 and bound > value
-    if not entering:
-        return value, max(value, bound), 1
+    entering = True
     while True:
         lowest = 0
-        if 0 < job < n:
-            # equal jobs are exchangeable: their slots never decrease
-            if weights[job] == weights[job - 1] and profits[job] == profits[job - 1]:
-                lowest = chosen[job - 1]
-        start = lowest
+        if 0 < job < n and weights[job] == weights[job - 1] and profits[job] == profits[job - 1]:
+            lowest = chosen[job - 1]
+        slot = lowest
         if entering:
             nodes += 1
-            if profit > value:
-                value = profit
+            if profit > best:
+                best = profit
+                value = profit * unit
                 placement[:] = -1
                 for k in range(job):
                     if chosen[k] < m:
                         placement[jobs[k]] = slots[chosen[k]]
                 if value == bound:
                     return value, bound, nodes
-            if nodes >= limit:
-                return value, bound, nodes
             if (
                 job == n
-                or profit + rest[job] <= value
+                or profit + rest[job] <= best
                 or (
-                    profit + dantzig_bound(job, weights, profits, room, smallest, rest[job])
-                    <= value
+                    profit + dantzig_bound(job, weights, profits, room, smallest, rest[job]) <= best
                 )
             ):
                 entering = False
                 job -= 1
                 continue
+            if nodes >= limit:
+                return value, bound, nodes
         else:
             if job < 0:
                 return value, value, nodes
@@ -125,15 +135,13 @@ def depth_first(
                 continue
             room[slot] += weights[job]
             profit -= profits[job]
-            start = slot + 1
-        slot = start
+            slot += 1
         while slot < m:
             if room[slot] >= weights[job]:
-                # slots with equal room are exchangeable: the first stands for all
-                first = lowest
-                while first < slot and room[first] != room[slot]:
-                    first += 1
-                if first == slot:
+                twin = lowest
+                while room[twin] != room[slot]:
+                    twin += 1
+                if twin == slot:
                     break
             slot += 1
         chosen[job] = slot

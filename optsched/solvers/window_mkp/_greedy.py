@@ -1,4 +1,4 @@
-"""GREEDY and the exchange of Martello and Toth, compiled."""
+"""GREEDY and the exchanges of Martello and Toth, compiled; stated in `statement`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,14 @@ from optsched.solvers.window_mkp._reduction import Ints, by_capacity, by_efficie
 def greedy(weights: Ints, profits: Ints, capacities: Ints) -> Ints:
     """Return the slot of each job, -1 for none, by Algorithm 3 called for each slot."""
     jobs = np.arange(len(weights))
-    slots = np.arange(len(capacities))
     by_efficiency(jobs, weights, profits)
+    return fill_slots(jobs, weights, capacities)
+
+
+@njit(cache=True)
+def fill_slots(jobs: Ints, weights: Ints, capacities: Ints) -> Ints:
+    """Fill slot after slot, smallest first, with the `jobs` that still fit, in their order."""
+    slots = np.arange(len(capacities))
     by_capacity(slots, capacities)
     placement = np.full(len(weights), -1, np.int64)
     for slot in slots:
@@ -23,3 +29,82 @@ def greedy(weights: Ints, profits: Ints, capacities: Ints) -> Ints:
                 placement[job] = slot
                 room -= weights[job]
     return placement
+
+
+@njit(cache=True)
+def greedy_exchange(weights: Ints, profits: Ints, capacities: Ints) -> Ints:
+    """Return the slot of each job, -1 for none, by GREEDY and the two exchanges."""
+    jobs = np.arange(len(weights))
+    by_efficiency(jobs, weights, profits)
+    placement = fill_slots(jobs, weights, capacities)
+    room = capacities.copy()
+    for job in range(len(jobs)):
+        if placement[job] >= 0:
+            room[placement[job]] -= weights[job]
+    interchange(jobs, weights, profits, placement, room)
+    make_way(jobs, weights, profits, placement, room)
+    return placement
+
+
+@njit(cache=True)
+def interchange(jobs: Ints, weights: Ints, profits: Ints, placement: Ints, room: Ints) -> None:
+    """Let pairs of jobs in different slots change places where that lets a waiting job in."""
+    n = len(jobs)
+    lightest = lightest_waiting(weights, placement)
+    for first in range(n):
+        for second in range(first + 1, n):
+            large, small = jobs[first], jobs[second]
+            if weights[large] < weights[small]:
+                large, small = small, large
+            here, there = placement[large], placement[small]
+            if here < 0 or there < 0 or here == there:
+                continue
+            more = weights[large] - weights[small]
+            if more > room[there] or lightest > room[here] + more:
+                continue
+            added = -1
+            for job in jobs:
+                if (
+                    placement[job] < 0
+                    and weights[job] <= room[here] + more
+                    and (added < 0 or profits[job] > profits[added])
+                ):
+                    added = job
+            placement[large], placement[small], placement[added] = there, here, here
+            room[there] -= more
+            room[here] += more - weights[added]
+            lightest = lightest_waiting(weights, placement)
+
+
+@njit(cache=True)
+def lightest_waiting(weights: Ints, placement: Ints) -> int:
+    """Return the least weight of the jobs that are not placed."""
+    lightest = 1 << 62
+    for job in range(len(weights)):
+        if placement[job] < 0:
+            lightest = min(lightest, weights[job])
+    return lightest
+
+
+@njit(cache=True)
+def make_way(jobs: Ints, weights: Ints, profits: Ints, placement: Ints, room: Ints) -> None:
+    """Take each job out in turn, if waiting jobs of more profit fit instead."""
+    instead = np.empty(len(jobs), np.int64)
+    for job in jobs[::-1]:
+        slot = placement[job]
+        if slot < 0:
+            continue
+        left = room[slot] + weights[job]
+        count = 0
+        gained = 0
+        for other in jobs:
+            if placement[other] < 0 and weights[other] <= left:
+                instead[count] = other
+                count += 1
+                left -= weights[other]
+                gained += profits[other]
+        if gained > profits[job]:
+            placement[job] = -1
+            for k in range(count):
+                placement[instead[k]] = slot
+            room[slot] = left

@@ -1,4 +1,4 @@
-"""The jobs and slots that matter, in the order the algorithms want them."""
+"""The jobs and slots that matter, in the order and the units that the algorithms want."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
+EXACT = 2.0**53
+"""Products below are exact in floating point."""
+
 
 @njit(cache=True)
 def more_efficient(a: int, b: int, weights: Ints, profits: Ints) -> bool:
     """Whether job `a` comes before `b`: by profit per weight, then weight, then number."""
-    left, right = profits[a] * weights[b], profits[b] * weights[a]
+    # as floating point numbers, because products of large integers overflow
+    left = float(profits[a]) * float(weights[b])
+    right = float(profits[b]) * float(weights[a])
     if left != right:
         return left > right
     if weights[a] != weights[b]:
-        return weights[a] > weights[b]
+        return bool(weights[a] > weights[b])
     return a < b
 
 
@@ -58,10 +63,40 @@ def by_capacity(slots: Ints, capacities: Ints) -> None:
 
 
 @njit(cache=True)
-def reduce(weights: Ints, profits: Ints, capacities: Ints) -> tuple[Ints, Ints]:
-    """Return the numbers of the jobs and slots left by assumptions (7) and (8), both sorted.
+def common_divisor(values: Ints) -> int:
+    """Return the greatest common divisor of positive integers; 1 of none."""
+    divisor = 0
+    for value in values:
+        while value:
+            divisor, value = value, divisor % value
+        if divisor == 1:
+            break
+    return max(1, divisor)
 
-    Jobs without profit go too, and where there are more slots than jobs, the smallest slots.
+
+@njit(cache=True)
+def reduce(
+    weights: Ints, profits: Ints, capacities: Ints
+) -> tuple[Ints, Ints, Ints, Ints, Ints, int]:
+    """Drop what assumptions (7) and (8) exclude, sort, and divide by common divisors.
+
+    Jobs without profit go too, and where there are more slots than jobs, the smallest slots. No
+    slot is larger than all jobs together.
+
+    Returns
+    -------
+    jobs : int64 array, shape (n,)
+        Numbers of the jobs that are left, by decreasing profit per weight.
+    slots : int64 array, shape (m,)
+        Numbers of the slots that are left, by increasing capacity.
+    weights : int64 array, shape (n,)
+        Their weights, in units of the greatest common divisor.
+    profits : int64 array, shape (n,)
+        Their profits, in units of `unit`.
+    room : int64 array, shape (m,)
+        The capacities, in the unit of the weights.
+    unit : int
+        Greatest common divisor of the profits.
     """
     largest = 0
     for capacity in capacities:
@@ -84,4 +119,15 @@ def reduce(weights: Ints, profits: Ints, capacities: Ints) -> tuple[Ints, Ints]:
     slots = slots[:count]
     by_efficiency(jobs, weights, profits)
     by_capacity(slots, capacities)
-    return jobs, slots[max(0, len(slots) - len(jobs)) :]
+    slots = slots[max(0, count - len(jobs)) :]
+
+    kept_weights, kept_profits, room = weights[jobs], profits[jobs], capacities[slots]
+    divisor, unit = common_divisor(kept_weights), common_divisor(kept_profits)
+    total = 0
+    for job in range(len(jobs)):
+        kept_weights[job] //= divisor
+        kept_profits[job] //= unit
+        total += kept_weights[job]
+    for slot in range(len(slots)):
+        room[slot] = min(room[slot] // divisor, total)
+    return jobs, slots, kept_weights, kept_profits, room, unit

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-from optsched.models.problem import Problem
 from optsched.registry import solvers
-from optsched.solvers.result import Budget, Result, Status
-from optsched.solvers.solver import OnIncumbent, Solver
+from optsched.solvers.window_mkp.heuristic import Heuristic
+
+if TYPE_CHECKING:
+    from optsched.models.window_mkp import Assignment, WindowMKP
 
 
 @solvers.register("greedy")
 @dataclass(frozen=True)
-class Greedy(Solver):
+class Greedy(Heuristic):
     """Fill the slots one after the other with the jobs that still fit.
 
     Yang et al. call Algorithm 3 once for each slot and let it run over the jobs ``j = 1, ..., n``,
@@ -21,8 +22,12 @@ class Greedy(Solver):
     items by decreasing profit per weight and the knapsacks by increasing capacity, and so does this
     solver. Where profit is weight all jobs are equally good; then the larger goes first, and jobs
     of one size go in the order of the window. In that order the worked example of section III.C
-    comes out as printed (C | A | B E, profit 15), in the plain order of the window it does not
+    comes out as printed (C | A | B E, profit 15); in the plain order of the window it does not
     (C | A | B D, profit 14).
+
+    Notes
+    -----
+    Stated in plain Python in `optsched.solvers.window_mkp.statement.greedy`.
 
     References
     ----------
@@ -31,29 +36,18 @@ class Greedy(Solver):
 
     S. Martello, P. Toth, "Heuristic algorithms for the multiple knapsack problem", Computing 27,
     93-112, 1981.
+
+    Examples
+    --------
+    >>> from optsched.models import WindowMKP
+    >>> Greedy().place(WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6]))
+    (1, 2, 0, -1, 2)
     """
 
-    models = frozenset({"window-mkp"})
-    exact = False
-    work_unit = "jobs"
+    seconds_per_work = 2e-9
 
-    def solve(
-        self,
-        problem: Problem[Any],
-        *,
-        budget: Budget,
-        hint: Any = None,
-        seed: int = 0,
-        on_incumbent: OnIncumbent | None = None,
-    ) -> Result:
+    def place(self, problem: WindowMKP) -> Assignment:
+        """Return the placement by GREEDY."""
         from optsched.solvers.window_mkp._greedy import greedy
 
-        placement = greedy(problem.weights, problem.profits, problem.capacities)
-        solution = tuple(placement.tolist())
-        return Result(
-            solver=self.name,
-            status=Status.FEASIBLE,
-            solution=solution,
-            objective=problem.objective(solution),
-            work=len(solution),
-        )
+        return tuple(greedy(problem.weights, problem.profits, problem.capacities).tolist())

@@ -1,0 +1,239 @@
+"""How fast the solvers of the window knapsack are, and what they leave open.
+
+Two measurements, each written to the folder ``-o`` and printed as a table::
+
+    python benchmarks/window_mkp.py windows -o out
+    python benchmarks/window_mkp.py instances ../shared/instances/mkp -o out --limit 10
+
+Protocol of ``windows``: 30 random snapshots of each size (jobs x slots). Job sizes are powers of
+two from 1 to 256 or odd numbers from 1 to 399, half each. The slots are what ``slots - 1`` cuts,
+drawn uniformly, leave of a line of nodes whose length is 40 to 90 % of all job sizes; slots of no
+nodes are drawn again. Profit is weight, or weight times a number drawn uniformly from 1 to 3,
+rounded. The generator is numpy's PCG64, seeded with ``--seed``, the size and the kind of profit, so
+each table row can be repeated by itself. Every solver that is installed answers every snapshot
+once, one after the other in this process, after ``prepare``; within ``--limit`` seconds. The time
+is that of ``Solver.solve`` with all it needs, formulation included. A solver that has reached the
+limit on three of the first four snapshots of a size is given no more of them: its row says how many
+it was given. *Best* is the share of snapshots where its value is the best that any solver found,
+*proven* where it is proven optimal.
+
+Protocol of ``instances``: SMALL (Kataoka and Yamada), FK_1 and FK_3 (Fukunaga) from the archives of
+the given folder, one solver, one after the other, within ``--limit`` seconds each; ``--every 4``
+takes each fourth. *Proven* is the share proven optimal, *proven in 1 s* that within a second,
+*reached* the share where the value is at least the best lower bound known, *ahead* the number where
+it is more. A value above the known upper bound, or a bound below the known lower one, ends the run.
+
+State the machine and its load with the numbers; single runs on a shared machine vary by some ten
+per cent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import statistics
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optsched.errors import MissingDependencyError
+from optsched.files import written
+from optsched.models import WindowMKP
+from optsched.models.window_mkp_text import read_window_mkp_text
+from optsched.registry import solvers
+from optsched.solvers.result import Budget, Status
+from optsched.solvers.solver import Solver
+from optsched.solvers.solving import find_solver, solve
+
+SIZES = ((5, 3), (5, 10), (5, 30), (10, 5), (20, 8), (50, 10), (100, 20), (200, 30))
+KINDS = ("weight", "weight x U[1,3]")
+GIVEN_UP_AFTER = 4
+
+
+def random_window(jobs: int, slots: int, kind: str, rng: np.random.Generator) -> WindowMKP:
+    """Draw one snapshot; see the protocol."""
+    powers, odd = 2 ** rng.integers(0, 9, jobs), 2 * rng.integers(0, 200, jobs) + 1
+    weights = np.where(rng.random(jobs) < 0.5, powers, odd)
+    line = max(slots, int(weights.sum() * rng.uniform(0.4, 0.9)))
+    cuts = np.sort(rng.choice(line - 1, slots - 1, replace=False)) + 1
+    capacities = np.diff(np.concatenate(([0], cuts, [line])))
+    profits = weights
+    if kind != KINDS[0]:
+        profits = np.maximum(1, np.rint(weights * rng.uniform(1, 3, jobs)).astype(np.int64))
+    return WindowMKP(weights=weights, capacities=capacities, profits=profits)
+
+
+def available(names: str | None) -> dict[str, Solver]:
+    """Return the named solvers, or all that answer windows and are installed."""
+    example = WindowMKP(weights=[1], capacities=[1])
+    found = {}
+    for name in names.split(",") if names else solvers:
+        try:
+            solver, _ = find_solver(name)
+        except MissingDependencyError as error:
+            print(f"left out: {error}")
+            continue
+        if solver.supports(example):
+            solver.prepare()
+            solve(example, solver)
+            found[name] = solver
+    return found
+
+
+def measure_windows(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield one row for each solve."""
+    chosen = available(arguments.solvers)
+    for kind in KINDS:
+        for jobs, slots in SIZES:
+            rng = np.random.default_rng([arguments.seed, jobs, slots, KINDS.index(kind)])
+            windows = [random_window(jobs, slots, kind, rng) for _ in range(arguments.snapshots)]
+            for name, solver in chosen.items():
+                stopped = 0
+                for number, window in enumerate(windows):
+                    if number == GIVEN_UP_AFTER and stopped >= GIVEN_UP_AFTER - 1:
+                        break
+                    result = solve(window, solver, budget=Budget(seconds=arguments.limit))
+                    stopped += result.limit is not None
+                    yield {
+                        "profit": kind,
+                        "jobs": jobs,
+                        "slots": slots,
+                        "snapshot": number,
+                        "solver": name,
+                        "status": result.status.value,
+                        "objective": result.objective,
+                        "bound": result.bound,
+                        "seconds": result.seconds,
+                    }
+
+
+def table_of_windows(rows: list[dict[str, Any]]) -> list[str]:
+    """Return one line for each solver and size."""
+    best: dict[tuple[Any, ...], int] = {}
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        size = (row["profit"], row["jobs"], row["slots"])
+        snapshot = (*size, row["snapshot"])
+        best[snapshot] = max(best.get(snapshot, 0), row["objective"] or 0)
+        groups.setdefault((*size, row["solver"]), []).append(row)
+    lines = [
+        f"{'profit':16} {'size':>8} {'solver':18} {'median ms':>10} {'best':>6} {'proven':>7} of"
+    ]
+    for (kind, jobs, slots, solver), group in groups.items():
+        milliseconds = 1000 * statistics.median(row["seconds"] for row in group)
+        reached = sum(row["objective"] == best[kind, jobs, slots, row["snapshot"]] for row in group)
+        proven = sum(row["status"] == Status.OPTIMAL.value for row in group)
+        lines.append(
+            f"{kind:16} {jobs:>4}x{slots:<3} {solver:18} {milliseconds:10.3f} "
+            f"{reached / len(group):6.0%} {proven / len(group):7.0%} {len(group)}"
+        )
+    return lines
+
+
+def measure_instances(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield one row for each instance."""
+    solver = available(arguments.solver)[arguments.solver]
+    with (arguments.folder / "known_values.csv").open(encoding="utf-8", newline="") as stream:
+        known = {row["instance"]: row for row in csv.DictReader(stream)}
+    with tempfile.TemporaryDirectory() as unpacked:
+        for name in arguments.sets.split(","):
+            with tarfile.open(arguments.folder / f"{name}.tar.gz") as archive:
+                archive.extractall(unpacked, filter="data")
+            paths = sorted((Path(unpacked) / name).glob("*.txt"))
+            for path in paths[:: arguments.every]:
+                window = read_window_mkp_text(path).problem
+                result = solve(window, solver, budget=Budget(seconds=arguments.limit))
+                lower, upper = (
+                    int(float(known[path.stem][side])) if known[path.stem][side] else None
+                    for side in ("lower_bound", "upper_bound")
+                )
+                if result.objective is None or result.bound is None:
+                    raise SystemExit(f"{path.stem}: {arguments.solver} gives no value or no bound")
+                if upper is not None and result.objective > upper:
+                    raise SystemExit(f"{path.stem}: {result.objective} is above {upper}")
+                if lower is not None and result.bound < lower:
+                    raise SystemExit(f"{path.stem}: the bound {result.bound} is below {lower}")
+                parts = path.stem.split("_")
+                kind = parts[1] if name == "SMALL" else f"class {parts[2]}"
+                yield {
+                    "set": name,
+                    "slots": len(window.capacities),
+                    "jobs": len(window.weights),
+                    "kind": kind,
+                    "instance": path.stem,
+                    "status": result.status.value,
+                    "objective": result.objective,
+                    "bound": result.bound,
+                    "known_lower": lower,
+                    "known_upper": upper,
+                    "seconds": result.seconds,
+                    "work": result.work,
+                }
+
+
+def table_of_instances(rows: list[dict[str, Any]]) -> list[str]:
+    """Return one line for each group of instances, and one for each set."""
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        size = f"{row['slots']}x{row['jobs']}"
+        groups.setdefault((row["set"], size, row["kind"]), []).append(row)
+        groups.setdefault((row["set"], "all", ""), []).append(row)
+    lines = [
+        f"{'set':6} {'slots x jobs':12} {'kind':8} {'of':>4} {'proven':>7} {'in 1 s':>7} "
+        f"{'reached':>8} {'ahead':>6} {'median s':>9}"
+    ]
+    for (name, size, kind), group in sorted(groups.items()):
+        proven = [row for row in group if row["status"] == Status.OPTIMAL.value]
+        quick = [row for row in proven if row["seconds"] <= 1]
+        reached = [row for row in group if row["objective"] >= (row["known_lower"] or 0)]
+        ahead = [row for row in reached if row["objective"] > (row["known_lower"] or 0)]
+        median = statistics.median(row["seconds"] for row in group)
+        lines.append(
+            f"{name:6} {size:12} {kind:8} {len(group):4} {len(proven) / len(group):7.0%} "
+            f"{len(quick) / len(group):7.0%} {len(reached) / len(group):8.0%} {len(ahead):6} "
+            f"{median:9.3f}"
+        )
+    return lines
+
+
+def save(rows: list[dict[str, Any]], path: Path) -> None:
+    """Write the rows as CSV."""
+    with written(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    windows = commands.add_parser("windows", help="random snapshots, every solver")
+    windows.add_argument("--solvers", help="names, with commas between; all if left out")
+    windows.add_argument("--snapshots", type=int, default=30, help="of each size")
+    windows.add_argument("--seed", type=int, default=1)
+    instances = commands.add_parser("instances", help="instances of the literature, one solver")
+    instances.add_argument("folder", type=Path, help="holds the archives and known_values.csv")
+    instances.add_argument("--solver", default="branch-and-bound")
+    instances.add_argument("--sets", default="SMALL,FK_1,FK_3")
+    instances.add_argument("--every", type=int, default=1, help="take each n-th instance of a set")
+    for command in (windows, instances):
+        command.add_argument("-o", dest="output", type=Path, required=True, help="folder")
+        command.add_argument("--limit", type=float, default=1.0, help="seconds for each solve")
+    arguments = parser.parse_args()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    if arguments.command == "windows":
+        rows = list(measure_windows(arguments))
+        lines = table_of_windows(rows)
+    else:
+        rows = list(measure_instances(arguments))
+        lines = table_of_instances(rows)
+    save(rows, arguments.output / f"{arguments.command}.csv")
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,253 @@
+"""Depth-first search with the Lagrangian bound, in bands below the bound of the root."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optsched.solvers.window_mkp._knapsack import Bools, dense_bound
+from optsched.solvers.window_mkp._reduction import Ints
+from optsched.solvers.window_mkp._relaxation import CELLS_PER_STEP, first_prices, relax
+from optsched.solvers.window_mkp._slots import best_patterns, leaders
+from optsched.solvers.window_mkp._splitting import improve
+
+LARGEST_TOTAL = 1 << 50
+"""Profits add up to less, or their sums are not exact where they meet floating point."""
+
+CELLS_PER_WORK = 128
+"""Cells of a table that take as long as one node of the plain depth-first search."""
+
+FIRST_BAND = 10
+"""The first band is this part of the gap at the root."""
+
+PATIENCE = 10
+"""Searches around an incumbent in vain before they are given half the time."""
+
+POLISHING = 20
+"""Nodes of the search around an incumbent."""
+
+DENSE = 1 << 26
+"""Cells of the dynamic program that the surrogate relaxation may take."""
+
+
+class BandSearch:
+    """Branch and bound for windows that the plain search does not close.
+
+    The bound of a node is that of a Lagrangian decomposition (`relax`), which also rules out
+    choices job by job. That works best when little lies between bound and incumbent. So the search
+    does not start from the incumbent but just below the bound: it asks for a placement within a
+    narrow band under it. If there is none the bound has come down, and the next band is twice as
+    wide. Between the nodes, incumbents are improved by searching around them: all slots but a few
+    stay as they are.
+
+    Parameters
+    ----------
+    weights, profits, capacities : int64 arrays
+        The instance, as `reduce` returns it.
+    placement : int64 array, shape (jobs,)
+        The slot of each job in the placement to start from, -1 for none; overwritten.
+    seed : int
+        Seed of the choice of slots to search around an incumbent.
+
+    Attributes
+    ----------
+    best : int
+        Profit of `placement`.
+    bound : int
+        No placement has more profit.
+    work : float
+        Work done so far, in nodes of the plain search.
+    """
+
+    def __init__(
+        self, weights: Ints, profits: Ints, capacities: Ints, placement: Ints, seed: int
+    ) -> None:
+        total = int(profits.sum())
+        # prices are fractions of a profit: whole numbers of 1 / scale
+        self.scale = 1024
+        while self.scale > 1 and total * self.scale > LARGEST_TOTAL:
+            self.scale //= 2
+        self.weights, self.capacities = weights, capacities
+        self.profits = profits * self.scale
+        self.heaviest = np.argsort(-weights, kind="stable")
+        self.placement = placement
+        self.best = int(profits[placement >= 0].sum())
+        self.bound = total
+        self.cells = 0
+        self.nodes = 0
+        self.refilled = 4
+        self.random = np.random.default_rng(seed)
+        self.domain = np.ones((len(capacities) + 1, len(weights)), np.bool_)
+        self.domain[:-1] = weights[None, :] <= capacities[:, None]
+        self.prices = np.zeros_like(weights)
+
+    @property
+    def work(self) -> float:
+        return self.cells / CELLS_PER_WORK
+
+    def run(self) -> Iterator[None]:
+        """Search until `best` equals `bound`; pause after each piece of some milliseconds."""
+        yield from self.surrogate()
+        yield from self.descend()
+        width = 1 + (self.bound - self.best) // FIRST_BAND
+        while True:
+            step = np.ones(1)
+            self.lower(self.relax(self.domain, self.prices, self.best, 200, step, True)[0])
+            yield
+            if self.best >= self.bound:
+                return
+            floor = max(self.best, self.bound - width)
+            searched, polished, in_vain = 0, 0.0, 0
+            before = self.cells
+            for _ in self.search(self.domain.copy(), self.prices.copy(), floor, None):
+                searched += self.cells - before
+                yield
+                if self.best >= self.bound:
+                    return
+                before, best = self.cells, self.best
+                if polished < searched / (1 + in_vain / PATIENCE):
+                    yield from self.polish()
+                    polished += self.cells - before
+                    in_vain = 0 if self.best > best else in_vain + 1
+                    before = self.cells
+            self.bound = max(floor, self.best)
+            width *= 3
+
+    def surrogate(self) -> Iterator[None]:
+        """Solve the relaxation with all slots in one, and split its solution."""
+        self.lower(self.relax(self.domain, self.prices, self.best, 1, np.ones(1), True)[0])
+        yield
+        capacity = int(self.capacities.sum())
+        if self.best < self.bound and len(self.weights) * capacity <= DENSE:
+            self.lower(dense_bound(self.profits, self.weights, capacity) // self.scale)
+            self.cells += len(self.weights) * capacity
+            yield
+
+    def descend(self) -> Iterator[None]:
+        """Find good prices for the root, from two starts; the better one is followed further."""
+        share = first_prices(self.weights, self.profits, self.capacities)
+        starts = []
+        for fraction in (0.5, 0.9):
+            prices, step = (fraction * share).astype(np.int64), np.array([1.5])
+            for evaluations in (100, 200):
+                if self.best >= self.bound:
+                    return
+                bound, _ = self.relax(self.domain, prices, self.best, evaluations, step, True)
+                self.lower(bound)
+                yield
+            starts.append((bound, prices, step))
+        _, self.prices, step = min(starts, key=lambda start: start[0])
+        for _ in range(2):
+            if self.best >= self.bound:
+                return
+            self.lower(self.relax(self.domain, self.prices, self.best, 300, step, True)[0])
+            yield
+
+    def polish(self) -> Iterator[None]:
+        """Search around the incumbent: some slots are filled anew, the others stay.
+
+        Slots are drawn in proportion to what they hold less, at the prices of the root, than the
+        best they could. Their number grows while that is decided soon, and shrinks otherwise.
+        """
+        m = len(self.capacities)
+        count = min(self.refilled, m - 1)
+        if count < 2:
+            return
+        slot_of = np.where(self.placement < 0, m, self.placement)
+        held = np.bincount(slot_of, self.prices, m + 1)[:m]
+        regret = np.maximum(self.slot_values() - held, 0.0) + self.scale / 4
+        drawn = self.random.choice(m, count, replace=False, p=regret / regret.sum())
+        domain = self.domain.copy()
+        domain[:m] &= np.isin(np.arange(m), drawn)[:, None]
+        for job in np.flatnonzero(~np.isin(slot_of, [*drawn, m])):
+            domain[:, job] = False
+            domain[slot_of[job], job] = True
+        before = self.nodes
+        yield from self.search(domain, self.prices.copy(), self.best, POLISHING)
+        self.refilled += 1 if self.nodes < before + POLISHING else -1
+
+    def search(self, domain: Bools, prices: Ints, floor: int, limit: int | None) -> Iterator[None]:
+        """Search for placements of more profit than `floor`, depth first over at most `limit` nodes.
+
+        The job with the fewest choices left is branched on, its most promising choice first.
+        """
+        m = len(self.capacities)
+        stack = [(self.bound, domain, prices)]
+        nodes = 0
+        while stack and (limit is None or nodes < limit):
+            bound, domain, prices = stack.pop()
+            if bound <= max(floor, self.best):
+                continue
+            nodes += 1
+            self.nodes += 1
+            tighter, promise = self.relax(
+                domain, prices, floor, 60 if nodes == 1 else 20, np.ones(1), nodes % 16 == 1
+            )
+            bound = min(bound, tighter)
+            yield
+            if bound <= max(floor, self.best):
+                continue
+            choices = domain.sum(axis=0)
+            free = np.flatnonzero(choices > 1)
+            job = free[np.lexsort((-self.weights[free], choices[free]))[0]]
+            slot_of = np.where(choices == 1, domain.argmax(axis=0), m)
+            taken = np.bincount(slot_of, self.weights, m + 1)[:m]
+            children = []
+            seen = set()
+            for slot in np.flatnonzero(domain[:, job]).tolist():
+                if slot < m:
+                    # of slots that are alike in all that is left to decide, the first will do
+                    alike = (int(self.capacities[slot] - taken[slot]), domain[slot, free].tobytes())
+                    if alike in seen:
+                        continue
+                    seen.add(alike)
+                children.append((int(promise[slot, job]) // self.scale, slot))
+            for hope, slot in sorted(children):
+                child = domain.copy()
+                child[:, job] = False
+                child[slot, job] = True
+                stack.append((min(bound, hope), child, prices.copy()))
+
+    def relax(
+        self,
+        domain: Bools,
+        prices: Ints,
+        floor: int,
+        evaluations: int,
+        step: Ints,
+        improving: bool,
+    ) -> tuple[int, Ints]:
+        """Bound a node and the choices in it, narrow its `domain`, note better placements."""
+        profit, candidate = np.array([-1]), np.full(len(self.placement), -1)
+        promise = np.empty(domain.shape, np.int64)
+        bound, cells = relax(
+            domain, prices, self.weights, self.profits, self.capacities, self.scale,
+            max(floor, self.best) * self.scale, evaluations, step, profit, candidate, promise,
+        )  # fmt: skip
+        self.cells += cells
+        if profit[0] >= 0 and (improving or profit[0] > self.best * self.scale):
+            value, steps = improve(
+                self.weights, self.profits, self.capacities, self.heaviest, candidate
+            )
+            self.cells += CELLS_PER_STEP * steps
+            if value > self.best * self.scale:
+                self.best = value // self.scale
+                self.placement[:] = candidate
+        return bound // self.scale, promise
+
+    def slot_values(self) -> Ints:
+        """Return the most that each slot could hold, at the prices of the root."""
+        allowed = np.ascontiguousarray(self.domain[:-1])
+        m, n = allowed.shape
+        table = np.empty((n + 1, int(self.capacities.max()) + 1), np.int64)
+        value = np.empty(m, np.int64)
+        self.cells += best_patterns(
+            self.prices, self.weights, self.capacities, allowed, leaders(allowed), table,
+            np.empty((m, n), np.bool_), value,
+        )  # fmt: skip
+        return value
+
+    def lower(self, bound: int) -> None:
+        """Note a bound of the root, which holds for placements better than the incumbent."""
+        self.bound = min(self.bound, max(bound, self.best))

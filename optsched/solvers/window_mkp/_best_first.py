@@ -1,0 +1,161 @@
+"""Best-first search over the jobs of a window, compiled: Algorithms 1 and 2 of Yang et al. 2014."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from optsched.solvers.window_mkp._depth_first import dantzig_bound
+from optsched.solvers.window_mkp._reduction import Ints
+
+FINISHED, PAUSED, FULL = 0, 1, 2
+
+PARENT, DEPTH, SLOT, PROFIT, BOUND = range(5)
+"""Columns of a node. The slot is that of job ``depth - 1``; the number of slots if it waits."""
+
+
+@njit(cache=True)
+def before(a: int, b: int, nodes: Ints) -> bool:
+    """Whether node `a` is taken from the heap before `b`: by bound, then depth, then age."""
+    if nodes[a, BOUND] != nodes[b, BOUND]:
+        return nodes[a, BOUND] > nodes[b, BOUND]
+    if nodes[a, DEPTH] != nodes[b, DEPTH]:
+        return nodes[a, DEPTH] > nodes[b, DEPTH]
+    return a < b
+
+
+@njit(cache=True)
+def insert(heap: Ints, size: int, node: int, nodes: Ints) -> None:
+    """Insert a node into a max-heap of `size` nodes."""
+    place = size
+    while place > 0:
+        parent = (place - 1) // 2
+        if before(heap[parent], node, nodes):
+            break
+        heap[place] = heap[parent]
+        place = parent
+    heap[place] = node
+
+
+@njit(cache=True)
+def delete_top(heap: Ints, size: int, nodes: Ints) -> int:
+    """Take the best node from a max-heap of `size` nodes and return it."""
+    top, last = heap[0], heap[size - 1]
+    size -= 1
+    place = 0
+    while 2 * place + 1 < size:
+        child = 2 * place + 1
+        if child + 1 < size and before(heap[child + 1], heap[child], nodes):
+            child += 1
+        if before(last, heap[child], nodes):
+            break
+        heap[place] = heap[child]
+        place = child
+    heap[place] = last
+    return top
+
+
+@njit(cache=True)
+def best_first(
+    weights: Ints,
+    profits: Ints,
+    capacities: Ints,
+    nodes: Ints,
+    heap: Ints,
+    state: Ints,
+    placement: Ints,
+    limit: int,
+) -> int:
+    """Take the most promising node from the heap and branch on it, again and again.
+
+    Parameters
+    ----------
+    weights, profits, capacities : int64 arrays
+        The instance, as `reduce` returns it.
+    nodes : int64 array, shape (room for nodes, 5)
+        The tree; row 0 is the root.
+    heap : int64 array, shape (room for nodes,)
+        The open nodes.
+    state : int64 array, shape (4,)
+        Number of nodes in the tree, nodes in the heap, profit of `placement`, and bound; kept
+        from one call to the next.
+    placement : int64 array, shape (jobs,)
+        The slot of each job, number of slots for none; overwritten by better ones.
+    limit : int
+        Number of nodes after which to pause.
+
+    Returns
+    -------
+    int
+        `FINISHED`, `PAUSED`, or `FULL` when there is no room for more nodes.
+    """
+    n, m = len(weights), len(capacities)
+    smallest = np.empty(n + 1, np.int64)
+    rest = np.zeros(n + 1, np.int64)
+    smallest[n] = 1 << 62
+    for job in range(n - 1, -1, -1):
+        smallest[job] = min(weights[job], smallest[job + 1])
+        rest[job] = rest[job + 1] + profits[job]
+    room = np.empty(m, np.int64)
+    count, size, best = state[0], state[1], state[2]
+    outcome = FINISHED
+    while size > 0:
+        top = heap[0]
+        state[3] = max(best, nodes[top, BOUND])
+        if nodes[top, BOUND] <= best:
+            break
+        if count + m + 1 > len(nodes):
+            outcome = FULL
+            break
+        if count >= limit:
+            outcome = PAUSED
+            break
+        node = delete_top(heap, size, nodes)
+        size -= 1
+        room[:] = capacities
+        depth, profit = nodes[node, DEPTH], nodes[node, PROFIT]
+        ancestor = node
+        for job in range(depth - 1, -1, -1):
+            if nodes[ancestor, SLOT] < m:
+                room[nodes[ancestor, SLOT]] -= weights[job]
+            ancestor = nodes[ancestor, PARENT]
+        for slot in range(m + 1):
+            gained = profit
+            if slot < m:
+                if room[slot] < weights[depth] or twin_before(slot, room):
+                    continue
+                gained += profits[depth]
+                room[slot] -= weights[depth]
+            bound = gained
+            if depth + 1 < n:
+                bound += dantzig_bound(depth + 1, weights, profits, room, smallest, rest[depth + 1])
+            if slot < m:
+                room[slot] += weights[depth]
+            if bound <= best:
+                continue
+            nodes[count, PARENT], nodes[count, DEPTH] = node, depth + 1
+            nodes[count, SLOT], nodes[count, PROFIT], nodes[count, BOUND] = slot, gained, bound
+            if gained > best:
+                best = gained
+                placement[:] = m
+                ancestor = count
+                for job in range(depth, -1, -1):
+                    placement[job] = nodes[ancestor, SLOT]
+                    ancestor = nodes[ancestor, PARENT]
+            if depth + 1 < n:
+                insert(heap, size, count, nodes)
+                size += 1
+            count += 1
+    if outcome == FINISHED:
+        state[3] = best
+    state[0], state[1], state[2] = count, size, best
+    return outcome
+
+
+@njit(cache=True)
+def twin_before(slot: int, room: Ints) -> bool:
+    """Whether a slot before this one has equal room: the first stands for all."""
+    for other in range(slot):
+        if room[other] == room[slot]:
+            return True
+    return False

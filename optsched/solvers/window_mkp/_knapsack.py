@@ -1,0 +1,233 @@
+"""One knapsack: exact by an expanding core, and bounds with one job forced in or out."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from optsched.solvers.window_mkp._reduction import Ints
+
+Bools = NDArray[np.bool_]
+
+STATES = 1 << 12
+"""Partial solutions kept at once; beyond that the bound is left as good as it is."""
+
+CORE = 62
+"""Jobs whose decisions fit into one machine word."""
+
+INFEASIBLE = -(1 << 62)
+
+
+@njit(cache=True)
+def knapsack(
+    worth: Ints, weights: Ints, capacity: int, must: Bools, slack: int, chosen: Bools
+) -> tuple[int, int]:
+    """Choose jobs of most worth in one knapsack of `capacity`.
+
+    Dynamic programming over an expanding core (Pisinger's idea): from the greedy solution, jobs
+    around the break job are put in or taken out in order of their distance to it. Partial solutions
+    are kept in order of weight and dropped when dominated or when their bound shows no gain.
+
+    Parameters
+    ----------
+    worth : int64 array, shape (jobs,)
+        Worth of each job; jobs of no worth are left out unless they must be in.
+    weights : int64 array, shape (jobs,)
+        Weight of each job.
+    capacity : int
+        Capacity of the knapsack.
+    must : bool array, shape (jobs,)
+        Jobs that must be in.
+    slack : int
+        Partial solutions that cannot gain more than this are not followed; the bound includes it.
+    chosen : bool array, shape (jobs,)
+        Overwritten by a choice that is worth the bound, or nearly so.
+
+    Returns
+    -------
+    bound : int
+        No choice is worth more; `INFEASIBLE` when the jobs that must be in do not fit.
+    steps : int
+        Partial solutions looked at.
+    """
+    n = len(weights)
+    base = 0
+    room = capacity
+    jobs = np.empty(n, np.int64)
+    inverse = np.empty(n, np.float64)
+    count = 0
+    total = 0
+    for job in range(n):
+        chosen[job] = must[job]
+        if must[job]:
+            base += worth[job]
+            room -= weights[job]
+        elif worth[job] > 0 and weights[job] <= capacity:
+            jobs[count] = job
+            inverse[count] = -worth[job] / weights[job]
+            total += weights[job]
+            count += 1
+    if room < 0:
+        return INFEASIBLE, n
+    if total <= room:
+        for k in range(count):
+            chosen[jobs[k]] = True
+            base += worth[jobs[k]]
+        return base, n
+    jobs = jobs[:count][np.argsort(inverse[:count], kind="mergesort")]
+    left = room
+    split = 0
+    while weights[jobs[split]] <= left:
+        job = jobs[split]
+        chosen[job] = True
+        left -= weights[job]
+        base += worth[job]
+        split += 1
+    # partial solutions, relative to the greedy one: weight, worth, decisions as bits
+    weight = np.empty((2, 2 * STATES), np.int64)
+    value = np.empty((2, 2 * STATES), np.int64)
+    taken = np.empty((2, 2 * STATES), np.int64)
+    weight[0, 0], value[0, 0], taken[0, 0] = 0, 0, 0
+    size, side = 1, 0
+    best, best_taken = 0, 0
+    core = np.empty(CORE, np.int64)
+    depth = 0
+    steps = n
+    below, above = split - 1, split
+    rate = worth[jobs[split]] / weights[jobs[split]]
+    turn = 0
+    while size > 0:
+        if depth == CORE or size > STATES or (below < 0 and above >= count):
+            break
+        turn += 1
+        if above >= count or (turn % 2 == 0 and below >= 0):
+            job = jobs[below]
+            below -= 1
+            shift, gain = -weights[job], -worth[job]
+        else:
+            job = jobs[above]
+            above += 1
+            shift, gain = weights[job], worth[job]
+        if left * rate + gain - shift * rate <= best + slack:
+            continue
+        core[depth] = job
+        # a partial solution that is too heavy sheds at the rate of the next job to take out,
+        # one with room left gains at the rate of the next job to put in
+        shed = worth[jobs[below]] / weights[jobs[below]] if below >= 0 else np.inf
+        fill = worth[jobs[above]] / weights[jobs[above]] if above < count else 0.0
+        other = 1 - side
+        kept = 0
+        old, new = 0, 0
+        highest = INFEASIBLE
+        bit = 1 << depth
+        while old < size or new < size:
+            if new >= size or (old < size and weight[side, old] <= weight[side, new] + shift):
+                w, v, t = weight[side, old], value[side, old], taken[side, old]
+                old += 1
+            else:
+                w, v, t = weight[side, new] + shift, value[side, new] + gain, taken[side, new] | bit
+                new += 1
+            if v <= highest:
+                continue
+            if w <= left:
+                if v > best:
+                    best, best_taken = v, t
+                bound = v + (left - w) * fill
+            else:
+                bound = v - (w - left) * shed
+            if bound <= best + slack:
+                continue
+            highest = v
+            weight[other, kept], value[other, kept], taken[other, kept] = w, v, t
+            kept += 1
+        steps += 2 * size
+        size, side = kept, other
+        depth += 1
+    bound = best + slack
+    if below >= 0 or above < count:
+        shed = worth[jobs[below]] / weights[jobs[below]] if below >= 0 else np.inf
+        fill = worth[jobs[above]] / weights[jobs[above]] if above < count else 0.0
+        for k in range(size):
+            if weight[side, k] <= left:
+                reach = value[side, k] + (left - weight[side, k]) * fill
+            else:
+                reach = value[side, k] - (weight[side, k] - left) * shed
+            bound = max(bound, int(reach) + 1 + slack)
+    for k in range(depth):
+        if (best_taken >> k) & 1:
+            chosen[core[k]] = not chosen[core[k]]
+    return base + bound, steps
+
+
+@njit(cache=True)
+def conditional_bounds(
+    worth: Ints,
+    weights: Ints,
+    capacity: int,
+    must: Bools,
+    bound: int,
+    inside: Ints,
+    outside: Ints,
+) -> None:
+    """Bound the worth of one knapsack with each job forced in, and with it left out (Dantzig).
+
+    Parameters
+    ----------
+    worth, weights, capacity, must
+        As for `knapsack`.
+    bound : float
+        A bound without the condition.
+    inside, outside : int64 array, shape (jobs,)
+        Overwritten by the bounds.
+    """
+    n = len(weights)
+    inverse = np.empty(n, np.float64)
+    room = capacity
+    base = 0
+    for job in range(n):
+        inverse[job] = -worth[job] / weights[job]
+        if must[job]:
+            room -= weights[job]
+            base += worth[job]
+    order = np.argsort(inverse, kind="mergesort")
+    for forced in range(n):
+        for put_in in range(2):
+            left, value = room, base
+            if must[forced] != (put_in == 1):
+                if must[forced]:
+                    left, value = left + weights[forced], value - worth[forced]
+                else:
+                    left, value = left - weights[forced], value + worth[forced]
+            for job in order:
+                if left < 0 or worth[job] <= 0:
+                    break
+                if must[job] or job == forced:
+                    continue
+                if weights[job] > left:
+                    value += int(worth[job] * (left / weights[job])) + 1
+                    break
+                left -= weights[job]
+                value += worth[job]
+            value = min(bound, value) if left >= 0 else INFEASIBLE
+            if put_in == 1:
+                inside[forced] = value
+            else:
+                outside[forced] = INFEASIBLE if must[forced] else value
+
+
+@njit(cache=True)
+def dense_bound(worth: Ints, weights: Ints, capacity: int) -> int:
+    """Return the most worth in one knapsack, by dynamic programming over every capacity."""
+    before = np.zeros(capacity + 1, np.int64)
+    after = np.zeros(capacity + 1, np.int64)
+    for job in range(len(weights)):
+        gain, weight = worth[job], weights[job]
+        if gain <= 0 or weight > capacity:
+            continue
+        after[:weight] = before[:weight]
+        without, within, target = before[weight:], before[: capacity + 1 - weight], after[weight:]
+        for c in range(len(target)):
+            target[c] = max(without[c], within[c] + gain)
+        before, after = after, before
+    return before[capacity]

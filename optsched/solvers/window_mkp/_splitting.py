@@ -1,0 +1,221 @@
+"""Placements from a chosen set of jobs: each slot in turn filled as full as it can be."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from optsched.solvers.window_mkp._knapsack import Bools, knapsack
+from optsched.solvers.window_mkp._reduction import Ints
+from optsched.solvers.window_mkp._slots import LARGEST_SET, WORD, add_weight, holds
+
+
+@njit(cache=True)
+def fill_fullest(slot: int, room: Ints, weights: Ints, jobs: Ints, placement: Ints) -> None:
+    """Fill a slot with the largest total that the unplaced of `jobs` reach, larger jobs first.
+
+    `jobs` are in order of decreasing weight. A very large slot just takes each job that fits.
+    """
+    if room[slot] > LARGEST_SET:
+        for job in jobs:
+            if placement[job] < 0 and weights[job] <= room[slot]:
+                placement[job] = slot
+                room[slot] -= weights[job]
+        return
+    words = room[slot] // WORD + 1
+    free = np.empty(len(jobs), np.int64)
+    count = 0
+    for job in jobs:
+        if placement[job] < 0 and weights[job] <= room[slot]:
+            free[count] = job
+            count += 1
+    # sums[k]: totals of the jobs from the k-th on, that is of the smaller ones
+    sums = np.zeros((count + 1, words), np.uint64)
+    sums[count, 0] = 1
+    for k in range(count - 1, -1, -1):
+        sums[k] = sums[k + 1]
+        add_weight(sums[k], weights[free[k]])
+    total = room[slot]
+    while not holds(sums[0], total):
+        total -= 1
+    for k in range(count):
+        job = free[k]
+        if weights[job] <= total and holds(sums[k + 1], total - weights[job]):
+            placement[job] = slot
+            room[slot] -= weights[job]
+            total -= weights[job]
+
+
+@njit(cache=True)
+def split(
+    chosen: Bools,
+    weights: Ints,
+    profits: Ints,
+    room: Ints,
+    heaviest: Ints,
+    slots: Ints,
+    placement: Ints,
+) -> int:
+    """Place the `chosen` jobs slot by slot, then whatever else fits, and return the profit.
+
+    Parameters
+    ----------
+    chosen : bool array, shape (jobs,)
+        The jobs to place first.
+    weights, profits : arrays, shape (jobs,)
+        Weight and profit of each job; most efficient first.
+    room : int64 array, shape (slots,)
+        Capacity of each slot; overwritten by what is left of it.
+    heaviest : int64 array, shape (jobs,)
+        Job numbers by decreasing weight.
+    slots : int64 array, shape (slots,)
+        Slot numbers in the order of filling.
+    placement : int64 array, shape (jobs,)
+        Overwritten by the slot of each job, -1 for none.
+    """
+    placement[:] = -1
+    jobs = heaviest[chosen[heaviest]]
+    for slot in slots:
+        fill_fullest(slot, room, weights, jobs, placement)
+    return fill_best(weights, profits, room, placement)
+
+
+@njit(cache=True)
+def fill_best(weights: Ints, profits: Ints, room: Ints, placement: Ints) -> int:
+    """Put each unplaced job into the fullest slot that holds it, and return the profit of all."""
+    profit = 0
+    for job in range(len(weights)):
+        if placement[job] < 0:
+            fullest = -1
+            for slot in range(len(room)):
+                if room[slot] >= weights[job] and (fullest < 0 or room[slot] < room[fullest]):
+                    fullest = slot
+            if fullest < 0:
+                continue
+            placement[job] = fullest
+            room[fullest] -= weights[job]
+        profit += profits[job]
+    return profit
+
+
+@njit(cache=True)
+def exchange_waiting(weights: Ints, profits: Ints, room: Ints, placement: Ints) -> None:
+    """Let a job that waits take the place of one of no less weight and no more profit."""
+    n = len(weights)
+    for job in range(n):
+        if placement[job] < 0:
+            continue
+        for waiting in range(job):
+            if (
+                placement[waiting] < 0
+                and weights[waiting] <= weights[job]
+                and profits[waiting] >= profits[job]
+            ):
+                placement[waiting] = placement[job]
+                room[placement[job]] += weights[job] - weights[waiting]
+                placement[job] = -1
+                break
+
+
+@njit(cache=True)
+def improve(
+    weights: Ints, profits: Ints, capacities: Ints, heaviest: Ints, placement: Ints
+) -> tuple[int, int]:
+    """Fill pairs of slots anew as long as that gains profit.
+
+    The jobs in two slots and the waiting ones are a knapsack as large as both slots. Where its
+    optimum is worth more than what the slots hold, it is split between them; or else the first slot
+    is filled by the best of all jobs, and the second by the best of the others.
+
+    Parameters
+    ----------
+    weights, profits, capacities : int64 arrays
+        The instance, jobs by decreasing profit per weight.
+    heaviest : int64 array, shape (jobs,)
+        Job numbers by decreasing weight.
+    placement : int64 array, shape (jobs,)
+        The slot of each job, -1 for none; overwritten.
+
+    Returns
+    -------
+    profit : int
+        Profit of the improved placement.
+    steps : int
+        Partial solutions that were looked at.
+    """
+    n, m = len(weights), len(capacities)
+    room = capacities.copy()
+    for job in range(n):
+        if placement[job] >= 0:
+            room[placement[job]] -= weights[job]
+    exchange_waiting(weights, profits, room, placement)
+    fill_best(weights, profits, room, placement)
+    trial, left = placement.copy(), room.copy()
+    steps = 0
+    pair = -1
+    unchanged = 0
+    while unchanged < m * m:
+        pair = (pair + 1) % (m * m)
+        first, second = pair // m, pair % m
+        unchanged += 1
+        if first == second:
+            continue
+        held = 0
+        count = 0
+        jobs = np.empty(n, np.int64)
+        for job in range(n):
+            if placement[job] == first or placement[job] == second:
+                held += profits[job]
+            elif placement[job] >= 0:
+                continue
+            jobs[count] = job
+            count += 1
+        jobs = jobs[:count]
+        for way in range(2):
+            trial[:] = placement
+            trial[jobs] = -1
+            left[:] = room
+            left[first], left[second] = capacities[first], capacities[second]
+            if way == 0:
+                both = capacities[first] + capacities[second]
+                bound, work, chosen = best_of(jobs, weights, profits, both)
+                steps += work
+                if bound <= held:
+                    break
+                order = heaviest[chosen[heaviest]]
+                fill_fullest(first, left, weights, order, trial)
+                fill_fullest(second, left, weights, order, trial)
+            else:
+                for slot in (first, second):
+                    waiting = jobs[trial[jobs] < 0]
+                    _, work, chosen = best_of(waiting, weights, profits, capacities[slot])
+                    steps += work
+                    for job in waiting:
+                        if chosen[job]:
+                            trial[job] = slot
+                            left[slot] -= weights[job]
+            fill_best(weights, profits, left, trial)
+            gained = 0
+            for job in jobs:
+                if trial[job] >= 0:
+                    gained += profits[job]
+            if gained > held:
+                placement[:], room[:] = trial, left
+                unchanged = 0
+                break
+    profit = 0
+    for job in range(n):
+        if placement[job] >= 0:
+            profit += profits[job]
+    return profit, steps
+
+
+@njit(cache=True)
+def best_of(jobs: Ints, weights: Ints, profits: Ints, capacity: int) -> tuple[int, int, Bools]:
+    """Solve one knapsack over some of the jobs; see `knapsack`."""
+    picked = np.empty(len(jobs), np.bool_)
+    must = np.zeros(len(jobs), np.bool_)
+    bound, steps = knapsack(profits[jobs], weights[jobs], capacity, must, 0, picked)
+    chosen = np.zeros(len(weights), np.bool_)
+    chosen[jobs[picked]] = True
+    return bound, steps, chosen

@@ -1,0 +1,127 @@
+"""Best-first branch and bound for the window knapsack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from optsched.models.problem import Problem
+from optsched.registry import solvers
+from optsched.solvers.result import Budget, Limit, Result, Status
+from optsched.solvers.solver import OnIncumbent, Solver
+from optsched.solvers.window_mkp.progress import Progress
+
+if TYPE_CHECKING:
+    from optsched.models.window_mkp import WindowMKP
+
+LARGEST_TREE = 1 << 22
+"""Nodes that are kept at most, 48 bytes each and 8 in the heap."""
+
+PIECE = 20_000
+"""Nodes between two looks at the clock."""
+
+
+@solvers.register("best-first")
+@dataclass(frozen=True)
+class BestFirst(Solver):
+    """Take the node with the best bound from a heap and branch on it (Algorithms 1 and 2).
+
+    The children of a node put the next job into each slot, by increasing number, and last leave it
+    out. Jobs are numbered by decreasing profit per weight, slots by increasing capacity, after the
+    reductions (7) and (8). The approximate cost of a child is its profit and the surrogate bound of
+    the jobs to come: all slots as one, the job that does not fit cut. Of equal bounds the deepest
+    node is taken. GREEDY gives the first incumbent; children that cannot beat the incumbent are
+    not inserted.
+
+    At most four million nodes are kept; then the search ends as if that had been its work limit.
+
+    References
+    ----------
+    X. Yang, Z. Zhou, W. Tang, X. Zheng, J. Wang, Z. Lan, "Balancing job performance with system
+    performance via locality-aware scheduling on torus-connected systems", IEEE Cluster 2014.
+
+    Examples
+    --------
+    >>> from optsched.models import WindowMKP
+    >>> problem = WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6])
+    >>> BestFirst().solve(problem, budget=Budget()).objective
+    15
+    """
+
+    models = frozenset({"window-mkp"})
+    seconds_per_work = 2e-7
+
+    def solve(
+        self,
+        problem: Problem[Any],
+        *,
+        budget: Budget,
+        hint: Any = None,
+        seed: int = 0,
+        on_incumbent: OnIncumbent | None = None,
+    ) -> Result:
+        """Answer a window knapsack; nothing is drawn by `seed`."""
+        from optsched.solvers.window_mkp._best_first import BOUND, FINISHED, FULL, best_first
+        from optsched.solvers.window_mkp._greedy import greedy
+        from optsched.solvers.window_mkp._reduction import reduce
+
+        progress = Progress(budget, on_incumbent)
+        window = cast("WindowMKP", problem)
+        solution = tuple(greedy(window.weights, window.profits, window.capacities).tolist())
+        value = window.objective(solution)
+        if hint is not None and window.objective(hint) > value:
+            solution, value = hint, window.objective(hint)
+        jobs, slots, weights, profits, room, unit = reduce(
+            window.weights, window.profits, window.capacities
+        )
+        bound = int(profits.sum()) * unit
+        progress.note(value, bound)
+
+        nodes, heap = np.zeros((1024, 5), np.int64), np.zeros(1024, np.int64)
+        nodes[0, BOUND] = profits.sum()
+        state = np.array([1, min(1, len(jobs)), value // unit, bound // unit])
+        placement = np.empty(len(jobs), np.int64)
+        limit = None
+        while True:
+            pause = int(state[0]) + PIECE
+            if budget.work is not None:
+                pause = min(pause, max(1, int(budget.work)))
+            outcome = best_first(weights, profits, room, nodes, heap, state, placement, pause)
+            bound = int(state[3]) * unit
+            if state[2] * unit > value:
+                value = int(state[2]) * unit
+                placed = np.full(len(window.weights), -1)
+                placed[jobs] = np.append(slots, -1)[placement]
+                solution = tuple(placed.tolist())
+                progress.note(value, bound)
+            if outcome == FINISHED:
+                break
+            limit = progress.exhausted(state[0])
+            if outcome == FULL and limit is None:
+                if len(nodes) >= LARGEST_TREE:
+                    limit = Limit.WORK
+                else:
+                    nodes = np.concatenate((nodes, np.zeros_like(nodes)))
+                    heap = np.concatenate((heap, np.zeros_like(heap)))
+            if limit is not None:
+                break
+        return Result(
+            solver=self.name,
+            status=Status.OPTIMAL if value == bound else Status.FEASIBLE,
+            solution=solution,
+            objective=value,
+            bound=bound,
+            limit=limit if value < bound else None,
+            seconds=progress.seconds(),
+            work=int(state[0]),
+            incumbents=tuple(progress.incumbents),
+            seed=seed,
+        )
+
+    def prepare(self, problem: Problem[Any] | None = None) -> None:
+        """Compile the kernels, or load them where they have been compiled before."""
+        from optsched.models.window_mkp import WindowMKP
+
+        self.solve(WindowMKP(weights=[1, 2], capacities=[2]), budget=Budget())

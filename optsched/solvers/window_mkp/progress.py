@@ -1,0 +1,52 @@
+"""What a search has spent and found so far."""
+
+from __future__ import annotations
+
+import time
+
+from optsched.solvers.result import Budget, Incumbent, Limit
+from optsched.solvers.solver import OnIncumbent
+
+
+class Progress:
+    """Watches the budget of a search, and notes its incumbents.
+
+    Parameters
+    ----------
+    budget : Budget
+        What may be spent.
+    on_incumbent : callable, optional
+        Called with each incumbent.
+
+    Attributes
+    ----------
+    incumbents : list of Incumbent
+        Those noted so far.
+    """
+
+    def __init__(self, budget: Budget, on_incumbent: OnIncumbent | None) -> None:
+        self.incumbents: list[Incumbent] = []
+        self._budget = budget
+        self._on_incumbent = on_incumbent
+        self._began = time.perf_counter()
+
+    def seconds(self) -> float:
+        """Return the seconds since the search began."""
+        return time.perf_counter() - self._began
+
+    def note(self, objective: int, bound: int) -> None:
+        """Note an incumbent if it is better than the last."""
+        if self.incumbents and objective <= self.incumbents[-1].objective:
+            return
+        incumbent = Incumbent(self.seconds(), objective, bound)
+        self.incumbents.append(incumbent)
+        if self._on_incumbent is not None:
+            self._on_incumbent(incumbent)
+
+    def exhausted(self, work: float) -> Limit | None:
+        """Return the limit that has been reached, if any."""
+        if self._budget.work is not None and work >= self._budget.work:
+            return Limit.WORK
+        if self._budget.seconds is not None and self.seconds() >= self._budget.seconds:
+            return Limit.TIME
+        return None
