@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.solvers.window_mkp._knapsack import Bools, dense_bound
 from optsched.solvers.window_mkp._reduction import Ints
@@ -164,11 +165,13 @@ class BandSearch:
             domain[:, job] = False
             domain[slot_of[job], job] = True
         before = self.nodes
-        yield from self.search(domain, self.prices.copy(), self.best, POLISHING)
+        yield from self.search(domain, self.prices.copy(), self.best, POLISHING, False)
         self.refilled += 1 if self.nodes < before + POLISHING else -1
 
-    def search(self, domain: Bools, prices: Ints, floor: int, limit: int | None) -> Iterator[None]:
-        """Search for placements of more profit than `floor`, depth first over at most `limit` nodes.
+    def search(
+        self, domain: Bools, prices: Ints, floor: int, limit: int | None, ordered: bool = True
+    ) -> Iterator[None]:
+        """Search for placements of more profit than `floor`, depth first, over `limit` nodes.
 
         The job with the fewest choices left is branched on, its most promising choice first.
         """
@@ -182,7 +185,13 @@ class BandSearch:
             nodes += 1
             self.nodes += 1
             tighter, promise = self.relax(
-                domain, prices, floor, 60 if nodes == 1 else 20, np.ones(1), nodes % 16 == 1
+                domain,
+                prices,
+                floor,
+                60 if nodes == 1 else 20,
+                np.ones(1),
+                nodes % 16 == 1,
+                ordered,
             )
             bound = min(bound, tighter)
             yield
@@ -191,14 +200,13 @@ class BandSearch:
             choices = domain.sum(axis=0)
             free = np.flatnonzero(choices > 1)
             job = free[np.lexsort((-self.weights[free], choices[free]))[0]]
-            slot_of = np.where(choices == 1, domain.argmax(axis=0), m)
-            taken = np.bincount(slot_of, self.weights, m + 1)[:m]
+            used = np.bincount(domain.argmax(axis=0)[choices == 1], minlength=m + 1)
             children = []
             seen = set()
             for slot in np.flatnonzero(domain[:, job]).tolist():
-                if slot < m:
-                    # of slots that are alike in all that is left to decide, the first will do
-                    alike = (int(self.capacities[slot] - taken[slot]), domain[slot, free].tobytes())
+                if slot < m and not used[slot]:
+                    # of empty slots that are alike the first will do
+                    alike = (int(self.capacities[slot]), domain[slot, free].tobytes())
                     if alike in seen:
                         continue
                     seen.add(alike)
@@ -215,14 +223,15 @@ class BandSearch:
         prices: Ints,
         floor: int,
         evaluations: int,
-        step: Ints,
+        step: NDArray[np.float64],
         improving: bool,
+        ordered: bool = True,
     ) -> tuple[int, Ints]:
         """Bound a node and the choices in it, narrow its `domain`, note better placements."""
         profit, candidate = np.array([-1]), np.full(len(self.placement), -1)
         promise = np.empty(domain.shape, np.int64)
         bound, cells = relax(
-            domain, prices, self.weights, self.profits, self.capacities, self.scale,
+            domain, prices, self.weights, self.profits, self.capacities, ordered, self.scale,
             max(floor, self.best) * self.scale, evaluations, step, profit, candidate, promise,
         )  # fmt: skip
         self.cells += cells

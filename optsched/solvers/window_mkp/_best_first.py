@@ -155,7 +155,7 @@ def best_first(
 @njit(cache=True)
 def twin_before(slot: int, room: Ints) -> bool:
     """Whether a slot before this one has equal room: the first stands for all."""
-    for other in range(slot):
+    for other in range(slot):  # noqa: SIM110 (compiled)
         if room[other] == room[slot]:
             return True
     return False

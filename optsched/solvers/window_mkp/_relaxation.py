@@ -25,7 +25,7 @@ from optsched.solvers.window_mkp._slots import (
     best_patterns,
     conditional_patterns,
     leaders,
-    usable_capacity,
+    tighten,
 )
 from optsched.solvers.window_mkp._splitting import fill_best, split
 
@@ -49,7 +49,7 @@ PROGRESS = 0.001
 KEEP_ON = 0.7
 """Share of the gap that may be left after the given evaluations for as many more to be made."""
 
-MOMENTUM = 0.7
+MOMENTUM = 0.85
 """Share of the last direction in the next."""
 
 
@@ -119,7 +119,13 @@ def exchange(domain: Bools, weights: Ints, profits: Ints, where: Ints) -> bool:
 
 @njit(cache=True)
 def settle(
-    domain: Bools, weights: Ints, profits: Ints, capacities: Ints, room: Ints, where: Ints
+    domain: Bools,
+    weights: Ints,
+    profits: Ints,
+    capacities: Ints,
+    ordered: bool,
+    room: Ints,
+    where: Ints,
 ) -> bool:
     """Take stock of a node: the jobs with one choice left, and the room in the slots.
 
@@ -131,8 +137,10 @@ def settle(
         The choices left to each job: the slots, and last not to be placed.
     weights, profits, capacities : arrays
         The instance, jobs by decreasing profit per weight.
+    ordered : bool
+        Whether larger slots must hold no less weight, see `tighten`.
     room : int64 array, shape (slots,)
-        Overwritten by the room that the settled jobs leave.
+        Overwritten by the room that is left and can be filled.
     where : int64 array, shape (jobs,)
         Overwritten by the slot of each settled job, `slots` if it is not placed, -1 if it is free.
 
@@ -159,10 +167,12 @@ def settle(
                 where[job] = -1
             elif where[job] < m:
                 room[where[job]] -= weights[job]
-        for slot in range(m):
-            if room[slot] < 0:
-                return False
+        if room.min() < 0:
+            return False
         changed = exchange(domain, weights, profits, where)
+        tighten(domain[:m], weights, capacities, where, ordered, room)
+        if room.min() < 0:
+            return False
         for job in range(len(weights)):
             if where[job] < 0:
                 for slot in range(m):
@@ -179,6 +189,7 @@ def relax(
     weights: Ints,
     profits: Ints,
     capacities: Ints,
+    ordered: bool,
     unit: int,
     cut: int,
     evaluations: int,
@@ -229,7 +240,7 @@ def relax(
     removed = True
     while removed:
         work += (m + 1) * n
-        if not settle(domain, weights, profits, capacities, room, where):
+        if not settle(domain, weights, profits, capacities, ordered, room, where):
             return INFEASIBLE, work
         base = 0
         for job in range(n):
@@ -282,7 +293,7 @@ def relax_free(
     scale = 1 + (n + 1) * (room.max() + 1) // TABLE
     coarse, coarse_room = weights // scale, room // scale
     leader = leaders(allowed)
-    capacity = usable_capacity(weights, room, allowed)
+    capacity = room.sum()
     table = np.empty((n + 1, coarse_room.max() + 1), np.int64)
     pattern = np.empty((m, n), np.bool_)
     value = np.empty(m, np.int64)

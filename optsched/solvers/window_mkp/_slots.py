@@ -35,24 +35,53 @@ def holds(bits: NDArray[np.uint64], total: int) -> bool:
 
 
 @njit(cache=True)
-def usable_capacity(weights: Ints, room: Ints, allowed: Bools) -> int:
-    """Return the sum over the slots of the largest total that jobs allowed there can reach."""
-    m, n = allowed.shape
-    usable = 0
-    for slot in range(m):
-        total = room[slot]
-        if total > LARGEST_SET:
-            usable += total
-            continue
-        bits = np.zeros(total // WORD + 1, np.uint64)
-        bits[0] = 1
-        for job in range(n):
-            if allowed[slot, job]:
-                add_weight(bits, weights[job])
-        while not holds(bits, total):
-            total -= 1
-        usable += total
-    return usable
+def largest_sum(slot: int, allowed: Bools, weights: Ints, where: Ints, room: int) -> int:
+    """Return the largest total within `room` that the free jobs allowed in a slot can reach."""
+    if room > LARGEST_SET:
+        return room
+    bits = np.zeros(room // WORD + 1, np.uint64)
+    bits[0] = 1
+    for job in range(len(weights)):
+        if where[job] < 0 and allowed[slot, job]:
+            add_weight(bits, weights[job])
+    while not holds(bits, room):
+        room -= 1
+    return room
+
+
+@njit(cache=True)
+def tighten(
+    allowed: Bools, weights: Ints, capacities: Ints, where: Ints, ordered: bool, room: Ints
+) -> None:
+    """Reduce the room of each slot to what can be filled; below 0 if its jobs are too many.
+
+    The contents of two slots can change places if the larger slot holds less. So one may ask that
+    larger slots never hold less (`ordered`): what a slot can hold at most then limits all slots
+    that are smaller.
+
+    Parameters
+    ----------
+    allowed : bool array, shape (slots, jobs)
+        The jobs that may go into each slot.
+    weights, capacities : int64 arrays, shapes (jobs,) and (slots,)
+        As in the problem; capacities do not decrease.
+    where : int64 array, shape (jobs,)
+        Below 0 for the jobs that are free.
+    ordered : bool
+        Whether larger slots must hold no less.
+    room : int64 array, shape (slots,)
+        Capacity that the settled jobs leave; overwritten.
+    """
+    limit, next_limit = capacities[-1], capacities[-1]
+    for slot in range(len(room) - 1, -1, -1):
+        if slot + 1 < len(room) and capacities[slot] < capacities[slot + 1]:
+            limit = next_limit
+        settled = capacities[slot] - room[slot]
+        if ordered:
+            room[slot] = min(room[slot], limit - settled)
+        if room[slot] >= 0:
+            room[slot] = largest_sum(slot, allowed, weights, where, room[slot])
+        next_limit = min(next_limit, settled + room[slot])
 
 
 @njit(cache=True)

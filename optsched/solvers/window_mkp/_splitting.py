@@ -196,9 +196,8 @@ def improve(
                             left[slot] -= weights[job]
             fill_best(weights, profits, left, trial)
             gained = 0
-            for job in jobs:
-                if trial[job] >= 0:
-                    gained += profits[job]
+            for placed in jobs[trial[jobs] >= 0]:
+                gained += profits[placed]
             if gained > held:
                 placement[:], room[:] = trial, left
                 unchanged = 0

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.problem import Problem
+from optsched.models.window_mkp import WindowMKP
 from optsched.registry import solvers
 from optsched.solvers.result import Budget, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
@@ -74,6 +75,7 @@ class BranchAndBound(Solver):
         """Answer a window knapsack; `seed` draws the slots that are refilled."""
         from optsched.solvers.window_mkp._depth_first import depth_first
 
+        assert isinstance(problem, WindowMKP)
         progress = Progress(budget, on_incumbent)
         if hint is None:
             placement, value = np.full(len(problem.weights), -1), 0
@@ -109,9 +111,12 @@ class BranchAndBound(Solver):
         plain search leaves `problem` open.
         """
         _prepare_plain_search()
-        if problem is not None and not _prepare_bands.cache_info().currsize:
-            if self.solve(problem, budget=Budget(work=QUICK)).limit is not None:
-                _prepare_bands()
+        prepared = _prepare_bands.cache_info().currsize > 0
+        if problem is not None and not prepared and self._leaves_open(problem):
+            _prepare_bands()
+
+    def _leaves_open(self, problem: Problem[Any]) -> bool:
+        return self.solve(problem, budget=Budget(work=QUICK)).limit is not None
 
 
 def _go_on(
@@ -162,8 +167,6 @@ def _go_on(
 
 @cache
 def _prepare_plain_search() -> None:
-    from optsched.models.window_mkp import WindowMKP
-
     BranchAndBound().solve(WindowMKP(weights=[1, 2], capacities=[2]), budget=Budget())
 
 
