@@ -4,13 +4,33 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from optsched.errors import InputError
+
+
+class FolderKind(NamedTuple):
+    """A kind of output folder: how one is told, and what belongs into it.
+
+    Parameters
+    ----------
+    name : str
+        What is in it, for messages.
+    marker : str
+        Name of the file that every such folder has.
+    files : tuple of str
+        Patterns of the names of all other files.
+    """
+
+    name: str
+    marker: str
+    files: tuple[str, ...]
 
 
 @contextmanager
@@ -20,64 +40,100 @@ def written(path: Path) -> Iterator[Path]:
     Raises
     ------
     InputError
-        If the folder cannot be written to.
+        If it cannot be written.
     """
+    if not path.name or path.is_dir():
+        raise InputError("is a folder; expected a file to write to", file=path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         yield temporary
         temporary.replace(path)
     except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=path) from None
+        raise _unwritable(path, error) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
 
 
 @contextmanager
-def written_folder(folder: Path, *, marker: str) -> Iterator[Path]:
+def written_folder(folder: Path, kind: FolderKind) -> Iterator[Path]:
     """Give a temporary folder to fill; rename it to `folder` when all went well.
 
     Entered before long work, it refuses a folder that cannot be written before the work is lost.
+    What a killed process left of an earlier attempt is removed.
 
     Parameters
     ----------
     folder : path
-        Where the result goes. One that is there already is replaced if it holds the file `marker`,
-        which every folder of this kind does, or is empty.
-    marker : str
-        Name of a file that tells a folder of this kind.
+        Where the result goes. One that is there already is replaced if it is empty, or is of the
+        same kind and holds nothing else.
+    kind : FolderKind
+        What is written.
 
     Raises
     ------
     InputError
         If `folder` holds something else, or cannot be written.
     """
-    _check(folder, marker)
-    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    target = folder.resolve()
+    _check_replaceable(folder, target, kind)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    old = target.with_name(f".{target.name}.{os.getpid()}.old")
     try:
+        _remove_leftovers(target)
         temporary.mkdir(parents=True)
-        yield temporary
-        if folder.exists():
-            old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
-            folder.rename(old)
-            temporary.rename(folder)
-            shutil.rmtree(old)
-        else:
-            temporary.rename(folder)
     except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=folder) from None
+        raise _unwritable(folder, error) from None
+    try:
+        yield temporary
+        try:
+            if target.exists():
+                target.rename(old)
+            temporary.rename(target)
+        except OSError as error:
+            raise _unwritable(folder, error) from None
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        for leftover in (temporary, old):
+            shutil.rmtree(leftover, ignore_errors=True)
 
 
-def _check(folder: Path, marker: str) -> None:
-    if folder.exists():
-        if not folder.is_dir():
-            raise InputError("is a file; expected a folder to write to", file=folder)
-        if any(folder.iterdir()) and not (folder / marker).exists():
-            raise InputError(
-                f"is a folder with other things in it (no {marker}); give another name",
-                file=folder,
-            )
+def _check_replaceable(folder: Path, target: Path, kind: FolderKind) -> None:
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise InputError("is a file; expected a folder to write to", file=folder)
+    names = [entry.name for entry in target.iterdir()]
+    if names and kind.marker not in names:
+        reason = f"is a folder with other things in it (no {kind.marker}); give another name"
+        raise InputError(reason, file=folder)
+    belong = (kind.marker, *kind.files)
+    for name in sorted(names):
+        if not any(fnmatch(name, pattern) for pattern in belong):
+            reason = f"holds {name!r}, which is not of {kind.name}; give another name"
+            raise InputError(reason, file=folder)
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove what processes that are no more have left beside `target`."""
+    leftover = re.compile(rf"\.{re.escape(target.name)}\.(\d+)\.partial")
+    for entry in target.parent.iterdir() if target.parent.is_dir() else ():
+        found = leftover.fullmatch(entry.name)
+        if found and not _is_running(int(found[1])):
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    return InputError(f"cannot be written: {error.strerror or error}", file=path)
 
 
 def write_json(path: Path, value: Any) -> None:

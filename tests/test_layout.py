@@ -61,6 +61,17 @@ def test_adding_a_policy_is_one_file():
     assert mentions == ["easy_sjbf.py"]
 
 
+def test_the_page_of_a_model_names_its_snapshots_and_their_optima():
+    for page in bundled("models").glob("*/README.md"):
+        text = page.read_text()
+        assert set(re.findall(r"`([\w-]+\.json)`", text)) == {
+            file.name for file in page.parent.glob("*.json")
+        }
+        for file in page.parent.glob("*.json"):
+            [row] = [line for line in text.splitlines() if line.startswith(f"| `{file.name}`")]
+            assert f" {read_snapshot(file).known['objective']}, proven |" in row
+
+
 def test_no_snapshot_on_file_is_stale():
     for file in bundled("models").glob("*/*.json"):
         written = json.loads(file.read_text())

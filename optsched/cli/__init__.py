@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -40,7 +41,13 @@ def build() -> App:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 bad input, 2 usage, 3 no solution, 4 infeasible."""
+    signal.signal(signal.SIGTERM, _interrupt)
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    """Treat a polite kill, such as a batch system's, like Ctrl-C: what is half done is removed."""
+    raise KeyboardInterrupt
 
 
 def run(arguments: list[str]) -> int:
@@ -66,3 +73,6 @@ def run(arguments: list[str]) -> int:
         # the reader of our output, ``head`` for instance, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+    except OSError as error:
+        print(f"optsched: {error}", file=sys.stderr)
+        return BAD_INPUT

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say
 from optsched.errors import InputError
 from optsched.files import written_folder
-from optsched.report.comparison_folder import MARKER, fill
+from optsched.report.comparison_folder import FOLDER, fill
 from optsched.solvers.comparison import compare
 from optsched.solvers.result import Budget
 
@@ -52,7 +52,7 @@ def command(
     names = None if solvers is None else [name.strip() for name in solvers.split(",")]
     if time_limit is None and work_limit is None:
         time_limit = DEFAULT_SECONDS
-    with written_folder(output, marker=MARKER) as folder:
+    with written_folder(output, FOLDER) as folder:
         with progress_bar("solving", len(files), "snapshots") as advance:
             comparison = compare(
                 files, names, budget=Budget(time_limit, work_limit), seed=seed, progress=advance

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,13 +12,13 @@ from cyclopts import Parameter
 
 from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say
 from optsched.errors import InputError
-from optsched.files import write_json, written_folder
-from optsched.report.run_folder import MARKER, fill
+from optsched.files import FolderKind, write_json, written_folder
+from optsched.report.run_folder import FOLDER, fill
 from optsched.settings import read_settings
 from optsched.simulator.simulate import prepare_trace, simulate
 from optsched.solvers.result import Budget
 
-CAPTURE_MARKER = "capture.json"
+CAPTURE = FolderKind("captured snapshots", "capture.json", ("decision-*.json",))
 
 
 def command(
@@ -32,7 +34,7 @@ def command(
     event_order: Literal["batched", "one-by-one"] = "batched",
     time_limit: float | None = None,
     work_limit: float | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     capture: Path | None = None,
     capture_every: int = 1,
     charge_decisions: bool = False,
@@ -66,7 +68,7 @@ def command(
     work_limit
         Work for one problem in the solver's own deterministic unit.
     seed
-        Seed of the solver's random choices.
+        Seed of the solver's random choices; the profile's own if left out.
     capture
         Folder that the posed problems are written to, as snapshots.
     capture_every
@@ -84,17 +86,21 @@ def command(
     """
     if capture_every < 1:
         raise InputError("expected a whole number from 1", field="--capture-every")
+    if capture is not None and _nested(output, capture):
+        raise InputError("lies in the other output folder or around it", field="--capture")
     budget = None
     if time_limit is not None or work_limit is not None:
         budget = Budget(time_limit, work_limit)
     span = _range(jobs)
+    began = time.perf_counter()
     prepared = prepare_trace(trace)
+    read_seconds = time.perf_counter() - began
     total = len(prepared) if span is None else span[1] - span[0] + 1
     with ExitStack() as stack:
-        folder = stack.enter_context(written_folder(output, marker=MARKER))
+        folder = stack.enter_context(written_folder(output, FOLDER))
         captured = None
         if capture is not None:
-            captured = stack.enter_context(written_folder(capture, marker=CAPTURE_MARKER))
+            captured = stack.enter_context(written_folder(capture, CAPTURE))
         advance = stack.enter_context(progress_bar("simulating", total, "jobs"))
         run = simulate(
             prepared,
@@ -113,9 +119,10 @@ def command(
             journal=journal,
             progress=lambda done, now: advance(done),
         )
-        fill(run, folder, plots=plots)
+        timed = replace(run, timing=dict(run.timing) | {"read_seconds": read_seconds})
+        fill(timed, folder, plots=plots)
         if captured is not None:
-            write_json(captured / CAPTURE_MARKER, run.config)
+            write_json(captured / CAPTURE.marker, run.config)
     for failure in run.failures:
         say(f"optsched: the fallback decided: {failure}")
     if json:
@@ -125,6 +132,11 @@ def command(
     print_lines([("run folder", output)] + ([("snapshots", capture)] if capture else []))
     speed = run.timing["jobs_per_second"]
     say(f"{run.timing['simulation_seconds']:.2f} s of simulation, {speed:,.0f} jobs/s")
+
+
+def _nested(one: Path, other: Path) -> bool:
+    one, other = one.resolve(), other.resolve()
+    return one == other or one in other.parents or other in one.parents
 
 
 def _range(text: str | None) -> tuple[int, int] | None:

@@ -65,13 +65,13 @@ class Machine(ABC):
         """Give `processors` to a job, the first free ones in the machine's order."""
 
     @abstractmethod
-    def claim(self, place: Any) -> Allocation:
-        """Give a job the place that a policy chose.
+    def claim(self, place: Any, processors: int) -> Allocation:
+        """Give a job of that many `processors` the place that a policy chose.
 
         Raises
         ------
         ValueError
-            If a part of it is not free.
+            If a part of it is not free, or it is not of that size.
         """
 
     @abstractmethod
@@ -129,6 +129,8 @@ def _read_file(path: Path) -> Machine:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(error.strerror or "cannot be read", file=path) from None
+    except UnicodeDecodeError:
+        raise InputError("not text; expected TOML", file=path) from None
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"not TOML: {error}", file=path) from None
     kind = table.pop("kind", None)

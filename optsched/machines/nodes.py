@@ -79,8 +79,11 @@ class Nodes(Machine):
         self.free -= processors
         return runs
 
-    def claim(self, place: tuple[Run, ...]) -> tuple[Run, ...]:
+    def claim(self, place: tuple[Run, ...], processors: int) -> tuple[Run, ...]:
         """Give a job the runs of nodes that a policy chose."""
+        size = sum(stop - start for start, stop in place)
+        if size != processors:
+            raise ValueError(f"a place of {size} nodes for a job of {processors}")
         for start, stop in place:
             self.slots.take(start, stop)
             self.free -= stop - start

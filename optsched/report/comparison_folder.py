@@ -6,14 +6,17 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optsched.files import write_json
+from optsched.files import FolderKind, write_json
 from optsched.report.comparison_plots import draw
 
 if TYPE_CHECKING:
     from optsched.solvers.comparison import Comparison
 
-MARKER = "comparison.json"
-"""The file that tells the folder of a comparison."""
+FOLDER = FolderKind(
+    "a comparison",
+    "comparison.json",
+    ("results.csv", "table.csv", "*.parquet", "answers.jsonl", "*.svg", "*.png"),
+)
 
 
 def fill(comparison: Comparison, folder: Path, *, plots: bool = True) -> None:
@@ -29,7 +32,7 @@ def fill(comparison: Comparison, folder: Path, *, plots: bool = True) -> None:
         "skipped": list(comparison.skipped),
         "contradictions": list(comparison.contradictions),
     }
-    write_json(folder / MARKER, dict(comparison.config) | about)
+    write_json(folder / FOLDER.marker, dict(comparison.config) | about)
     comparison.results.to_csv(folder / "results.csv", index=False, lineterminator="\n")
     comparison.table.to_csv(folder / "table.csv", index=False, lineterminator="\n")
     for name, frame in (

@@ -6,14 +6,17 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optsched.files import write_json
+from optsched.files import FolderKind, write_json
 from optsched.report.run_plots import draw
 
 if TYPE_CHECKING:
     from optsched.simulator.run import Run
 
-MARKER = "run.json"
-"""The file that tells the folder of a run."""
+FOLDER = FolderKind(
+    "a run",
+    "run.json",
+    ("summary.json", "timing.json", "jobs.csv", "*.parquet", "*.svg", "*.png"),
+)
 
 
 def fill(run: Run, folder: Path, *, plots: bool = True) -> None:
@@ -28,7 +31,7 @@ def fill(run: Run, folder: Path, *, plots: bool = True) -> None:
     import pyarrow.parquet as pq
 
     began = time.perf_counter()
-    write_json(folder / MARKER, dict(run.config))
+    write_json(folder / FOLDER.marker, dict(run.config))
     write_json(folder / "summary.json", run.summary)
     jobs = pa.Table.from_pandas(run.jobs, preserve_index=False)
     plain = pacsv.WriteOptions(quoting_style="needed", quoting_header="none")

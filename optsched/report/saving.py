@@ -33,6 +33,6 @@ def save(result: Run | Comparison, folder: str | Path, *, plots: bool = True) ->
         If the folder cannot be written or holds something else.
     """
     kind = run_folder if isinstance(result, Run) else comparison_folder
-    with written_folder(Path(folder), marker=kind.MARKER) as temporary:
+    with written_folder(Path(folder), kind.FOLDER) as temporary:
         kind.fill(result, temporary, plots=plots)
     return Path(folder)

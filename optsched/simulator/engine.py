@@ -131,6 +131,7 @@ class Engine:
         self._overruns: set[int] = set()
         self._next = 0
         self._due = NEVER
+        self._wakes: list[float] = []
         self._busy_until = -NEVER
 
     def run(self) -> None:
@@ -144,13 +145,17 @@ class Engine:
         while True:
             submission = submit[self._next] if self._next < jobs else NEVER
             end = ends[0][0] if ends else NEVER
-            now = system.now = min(submission, end, self._due)
+            wake = self._wakes[0] if self._wakes else NEVER
+            now = system.now = min(submission, end, wake, self._due)
             if now == NEVER:
                 break
             for _ in happenings(now):
                 self._request_decision(now)
                 if at_every_event and self._due == now:
                     self._decide()
+            if wake == now:
+                heappop(self._wakes)
+                self._request_decision(now)
             if self._due == now:
                 self._decide()
             if self.observe is not None:
@@ -169,14 +174,10 @@ class Engine:
 
     def set_speed(self, job: int, speed: float) -> None:
         """Let a running job go on at another speed; what it did so far counts."""
-        now = self.system.now
-        since = self._works_since[job]
-        if now > since:
-            self.work_left[job] -= (now - since) * self.speed[job]
-            self._works_since[job] = now
+        self._settle(job)
         self.speed[job] = speed
         if self.journal is not None:
-            self.journal.record(now, "speed", job, speed)
+            self.journal.record(self.system.now, "speed", job, speed)
         self._predict_end(job)
 
     def _batched(self, now: float) -> Iterable[None]:
@@ -210,11 +211,16 @@ class Engine:
             if on_estimate or self._end(now, job):
                 yield
 
-    def _request_decision(self, now: float) -> None:
-        at = self._busy_until if self._busy_until > now else now
+    def _request_decision(self, at: float) -> None:
+        """Decide at a time, but not while the scheduler thinks, and at a tick if it has any."""
+        if self._busy_until > at:
+            at = self._busy_until
         interval = self.policy.interval
         if interval:
-            at = math.ceil(at / interval) * interval
+            tick = math.ceil(at / interval)
+            while tick * interval < at:  # the quotient was rounded down
+                tick += 1
+            at = tick * interval
         if at < self._due:
             self._due = at
 
@@ -242,7 +248,9 @@ class Engine:
         elif isinstance(action, Wake):
             if not action.at > self.system.now:
                 raise ValueError(f"wake at {action.at} asked for at {self.system.now}")
-            self._due = min(self._due, action.at)
+            heappush(self._wakes, action.at)
+        else:
+            raise TypeError(f"policy {self.policy.name} asks for {action!r}, which is no action")
 
     def _submit(self, job: int) -> None:
         system = self.system
@@ -262,7 +270,7 @@ class Engine:
         if place is None:
             allocation = system.machine.allocate(system.processors[job])
         else:
-            allocation = system.machine.claim(place)
+            allocation = system.machine.claim(place, system.processors[job])
         begins = system.now + self.posing.charged
         self.held[job] = allocation
         self.start[job] = begins
@@ -278,9 +286,17 @@ class Engine:
                 self.set_speed(changed, speed)
         self._predict_end(job)
 
+    def _settle(self, job: int) -> None:
+        """Count the work that a job has done up to now; none if it still loads."""
+        now, since = self.system.now, self._works_since[job]
+        if now > since:
+            self.work_left[job] -= (now - since) * self.speed[job]
+            self._works_since[job] = now
+
     def _predict_end(self, job: int) -> None:
-        speed = self.speed[job]
-        ends_at = self._works_since[job] + self.work_left[job] / speed if speed else NEVER
+        # work may be left below 0 by rounding: such a job is done now, not before now
+        left, speed = max(0.0, self.work_left[job]), self.speed[job]
+        ends_at = self._works_since[job] + left / speed if speed else NEVER
         killed_at = self._killed_at[job]
         if ends_at > killed_at + KILL_TOLERANCE:
             ends_at = killed_at
@@ -298,8 +314,7 @@ class Engine:
             return False
         system = self.system
         self._ends_at[job] = NEVER
-        self.work_left[job] -= (now - self._works_since[job]) * self.speed[job]
-        self._works_since[job] = now
+        self._settle(job)
         allocation = self.held.pop(job)
         system.machine.release(allocation)
         system.running.remove(job)

@@ -49,8 +49,8 @@ class Posing:
     budget : Budget, optional
         For one problem. The profile's, or the solver's default work, if left out, so that a run
         does not depend on the machine.
-    seed : int
-        Seed of the solver's random choices.
+    seed : int, optional
+        Seed of the solver's random choices; the profile's own if left out.
     charge : bool
         Whether the solver's work, priced at its ``seconds_per_work``, delays what is decided.
     capture : path, optional
@@ -83,7 +83,7 @@ class Posing:
         fallback: str,
         *,
         budget: Budget | None = None,
-        seed: int = 0,
+        seed: int | None = None,
         charge: bool = False,
         capture: Path | None = None,
         capture_every: int = 1,
@@ -98,7 +98,7 @@ class Posing:
         if budget is None and profile.budget == Budget():
             budget = Budget(work=self.solver.default_work)
         self.budget = budget or profile.budget
-        self.seed = seed
+        self.seed = profile.seed if seed is None else seed
         self.charge = charge
         self.capture = capture
         self.capture_every = capture_every
@@ -108,6 +108,7 @@ class Posing:
             "solver_version": self.solver.installed_version(),
             "solver_options": dict(profile.options),
             "budget": asdict(self.budget),
+            "seed": self.seed,
             "fallback": fallback,
             "charge_decisions": charge,
         }
@@ -134,7 +135,7 @@ class Posing:
             If the fallback has no valid answer either.
         """
         began = time.perf_counter()
-        result = verify(problem, self.solver.solve(problem, budget=self.budget, seed=self.seed))
+        result = self._answer(problem)
         self.solver_seconds += time.perf_counter() - began
         if self.charge:
             self.charged += result.work * self.solver.seconds_per_work
@@ -161,6 +162,14 @@ class Posing:
             )
         )
         return answer.solution
+
+    def _answer(self, problem: Problem[Any]) -> Result:
+        try:
+            result = self.solver.solve(problem, budget=self.budget, seed=self.seed)
+        except Exception as error:
+            message = f"{self.solver.name} raised {type(error).__name__}: {error}"
+            return Result(self.solver.name, Status.ERROR, message=message)
+        return verify(problem, result)
 
     def _fall_back(self, problem: Problem[Any], result: Result) -> Result:
         self.fallbacks += 1

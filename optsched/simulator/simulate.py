@@ -35,7 +35,7 @@ def simulate(
     settings: Mapping[str, Any] | None = None,
     solver: str | None = None,
     budget: Budget | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     jobs: tuple[int, int] | None = None,
     event_order: EventOrder | str = EventOrder.BATCHED,
     execution: ExecutionModel | None = None,
@@ -64,8 +64,8 @@ def simulate(
         Solver or profile that answers the policy's problems; the policy's own choice if left out.
     budget : Budget, optional
         What the solver may spend on one problem; its default work if left out.
-    seed : int
-        Seed of the solver's random choices.
+    seed : int, optional
+        Seed of the solver's random choices; the profile's own if left out.
     jobs : (int, int), optional
         First and last job to run, counted in the cleaned trace from 1, both included.
     event_order : {"batched", "one-by-one"}
@@ -106,7 +106,7 @@ def simulate(
     if machine.name not in policy.machines:
         kinds = ", ".join(sorted(policy.machines))
         raise InputError(f"policy {policy.name!r} runs on {kinds}, not on {machine.spec}")
-    config = _config(trace, machine, policy, jobs, EventOrder(event_order), seed)
+    config = _config(trace, machine, policy, jobs, EventOrder(event_order))
     posing = _posing(
         policy,
         solver,
@@ -224,7 +224,6 @@ def _config(
     policy: Policy,
     jobs: tuple[int, int] | None,
     event_order: EventOrder,
-    seed: int,
 ) -> dict[str, Any]:
     from importlib.metadata import version
 
@@ -238,7 +237,6 @@ def _config(
             field.name: getattr(policy, field.name) for field in settings_of(type(policy))
         },
         "event_order": event_order.value,
-        "seed": seed,
         "versions": {"optsched": __version__}
         | {package: version(package) for package in ("numpy", "numba")},
     }

@@ -13,6 +13,9 @@ from optsched.solvers.profiles import Profile, load_profile, profile_names, solv
 from optsched.solvers.result import Budget, Incumbent, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 
+TOLERANCE = 1e-6
+"""Relative rounding of a solver's bound."""
+
 
 def find_solver(name: str) -> tuple[Solver, Profile]:
     """Return the solver behind a registered name, a profile or a profile's TOML file.
@@ -114,37 +117,42 @@ def solve(
 def verify(problem: Problem[Any], result: Result) -> Result:
     """Return `result` with the objective recomputed, and with status ``error`` if it is wrong.
 
-    A wrong result keeps its solution, so that it can be looked at; nothing acts on it.
+    Wrong is an infeasible solution, an objective that is not its value, a bound that it beats, and
+    a status that the rest contradicts. A wrong result keeps its solution, so that it can be looked
+    at; nothing acts on it.
     """
+    if result.status is Status.ERROR:
+        return replace(result, verified=False)
+    with_solution = result.status in (Status.OPTIMAL, Status.FEASIBLE)
+    if with_solution != (result.solution is not None):
+        has = "no solution" if with_solution else "a solution"
+        return _wrong(result, f"{result.solver} claims {result.status.value} with {has}")
     if result.solution is None:
-        return replace(result, verified=result.status is not Status.ERROR)
+        return replace(result, verified=True)
     violations = _violations(problem, result.solution)
     if violations:
-        return replace(
-            result,
-            status=Status.ERROR,
-            violations=tuple(violations),
-            verified=False,
-            message=f"{result.solver} returned an infeasible solution: {violations[0]}",
-        )
+        message = f"{result.solver} returned an infeasible solution: {violations[0]}"
+        return replace(_wrong(result, message), violations=tuple(violations))
     objective = problem.objective(result.solution)
     if result.objective is not None and result.objective != objective:
-        return replace(
-            result,
-            status=Status.ERROR,
-            verified=False,
-            message=f"{result.solver} reports {result.objective} for a solution of {objective}",
-        )
+        claim = f"{result.solver} reports {result.objective} for a solution of {objective}"
+        return _wrong(result, claim)
     if result.bound is not None and _better(problem, objective, result.bound):
-        return replace(
-            result,
-            status=Status.ERROR,
-            objective=objective,
-            verified=False,
-            message=f"{result.solver} claims the bound {result.bound}, beaten by {objective}",
-        )
+        claim = f"{result.solver} claims the bound {result.bound}, beaten by {objective}"
+        return replace(_wrong(result, claim), objective=objective)
+    if result.status is Status.OPTIMAL and not _met(objective, result.bound):
+        claim = f"{result.solver} claims that {objective} is optimal with a bound of {result.bound}"
+        return replace(_wrong(result, claim), objective=objective)
     incumbents = result.incumbents or (Incumbent(result.seconds, objective, result.bound),)
     return replace(result, objective=objective, incumbents=incumbents, verified=True)
+
+
+def _wrong(result: Result, message: str) -> Result:
+    return replace(result, status=Status.ERROR, verified=False, message=message)
+
+
+def _met(objective: float, bound: float | None) -> bool:
+    return bound is not None and abs(objective - bound) <= TOLERANCE * max(1.0, abs(bound))
 
 
 def _violations(problem: Problem[Any], solution: Any) -> list[Violation]:
@@ -155,7 +163,7 @@ def _violations(problem: Problem[Any], solution: Any) -> list[Violation]:
 
 
 def _better(problem: Problem[Any], objective: float, bound: float) -> bool:
-    tolerance = 1e-6 * max(1.0, abs(bound))
+    tolerance = TOLERANCE * max(1.0, abs(bound))
     if problem.sense == "max":
         return objective > bound + tolerance
     return objective < bound - tolerance

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import os
 import zlib
 from pathlib import Path
 
 from optsched.errors import InputError
+from optsched.files import written
 
 GZIP_MAGIC = b"\x1f\x8b"
 HEAD = 4096
@@ -65,13 +65,8 @@ def write_bytes(path: str | Path, data: bytes) -> None:
     path = Path(path)
     if path.suffix == ".gz":
         data = gzip.compress(data, compresslevel=6, mtime=0)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with written(path) as temporary:
         temporary.write_bytes(data)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise InputError(error.strerror or str(error), file=path) from None
 
 
 def _decompressed(stored: bytes, path: str | Path) -> bytes:

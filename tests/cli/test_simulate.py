@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
@@ -98,6 +99,33 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_work(optsched, sa
     assert "is a file" in done.stderr
 
 
+def test_progress_is_shown_on_a_terminal(sample, tmp_path):
+    import pty
+
+    controller, terminal = pty.openpty()
+    command = [sys.executable, "-m", "optsched", "simulate", str(sample), "--no-plots"]
+    command += ["-o", str(tmp_path / "run"), "--policy", "conservative"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=terminal, text=True)
+    os.close(terminal)
+    shown = b""
+    with contextlib.suppress(OSError):  # the other end was closed
+        while read := os.read(controller, 4096):
+            shown += read
+    stdout, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, shown.decode()
+    assert "mean_wait" in stdout
+    assert "simulating" in shown.decode()
+
+
+def test_output_folders_may_not_lie_in_each_other(optsched, sample, tmp_path):
+    run = tmp_path / "run"
+    for capture in (run / "snapshots", run, tmp_path):
+        done = optsched("simulate", sample, "--policy", "window", "-o", run, "--capture", capture)
+        assert done.returncode == 1
+        assert "--capture" in done.stderr
+        assert not run.exists()
+
+
 def interrupted(sample, folder, number):
     """Start a long run, send it a signal once it works, and return it when it has ended."""
     command = [sys.executable, "-m", "optsched", "simulate", str(sample), "-o", str(folder / "run")]
@@ -114,8 +142,9 @@ def interrupted(sample, folder, number):
     return process.returncode, stderr
 
 
-def test_ctrl_c_leaves_nothing_behind(sample, tmp_path):
-    code, stderr = interrupted(sample, tmp_path, signal.SIGINT)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_leaves_nothing_behind(number, sample, tmp_path):
+    code, stderr = interrupted(sample, tmp_path, number)
     assert code == 130
     assert "interrupted" in stderr
     assert "Traceback" not in stderr
@@ -129,6 +158,7 @@ def test_kill_leaves_nothing_that_looks_finished(sample, tmp_path, optsched):
     done = optsched("simulate", sample, "--jobs", "1:50", "--no-plots", "-o", tmp_path / "run")
     assert done.returncode == 0
     assert (tmp_path / "run" / "summary.json").exists()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
 
 
 def test_traces_are_looked_at_cleaned_and_converted(optsched, sample, tmp_path):

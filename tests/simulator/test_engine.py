@@ -159,6 +159,70 @@ def test_a_policy_can_ask_to_be_woken(make_trace):
 
 
 @dataclass
+class AsksOnce(Policy):
+    """Asks at the first decision to be woken at 100, and starts everything then."""
+
+    def decide(self, system: System) -> Iterable[Action]:
+        if system.now == 0:
+            yield Wake(100)
+        if system.now >= 100:
+            for job in system.queue[:]:
+                yield Start(job)
+
+
+def test_an_event_in_between_does_not_cancel_a_wake(make_trace):
+    trace = make_trace((0, 5, 5, 1), (50, 5, 5, 1))
+    assert starts(simulate(trace, "nodes:4", AsksOnce(), check=True)) == [100, 100]
+
+
+def test_ticks_are_never_before_the_event(make_trace):
+    trace = make_trace(*((1_000_006 + k, 5, 5, 1) for k in range(40)))
+    run = simulate(trace, "nodes:64", EveryHundred(interval=0.7), check=True)
+    assert (run.start >= trace.submit).all()
+
+
+class EqualShares(ExecutionModel):
+    """All running jobs share one processor equally."""
+
+    def started(self, job, allocation, system):
+        yield from ((other, 1 / len(system.running)) for other in system.running)
+
+    def ended(self, job, allocation, system):
+        yield from ((other, 1 / len(system.running)) for other in system.running)
+
+
+@pytest.mark.parametrize("order", ["batched", "one-by-one"])
+def test_rounding_of_shared_speeds_does_not_turn_time_back(order, make_trace):
+    generator = np.random.default_rng(3)
+    for _ in range(40):
+        submit = np.cumsum(generator.integers(0, 9, 12))
+        work = generator.integers(1, 30, 12)
+        rows = [(int(s), int(w), 10**6, 1) for s, w in zip(submit, work)]
+        trace = make_trace(*rows)
+        run = simulate(
+            trace, "nodes:64", FCFS(), execution=EqualShares(), event_order=order, check=True
+        )
+        # one processor that is never idle while there is work, shared or not
+        busy_until, idle = 0.0, 0.0
+        for s, w, _, _ in rows:
+            idle += max(0.0, s - busy_until)
+            busy_until = max(busy_until, s) + w
+        assert run.end.max() == pytest.approx(busy_until)
+
+
+@dataclass
+class StartsInTooLittle(Policy):
+    def decide(self, system: System) -> Iterable[Action]:
+        return [Start(0, ((0, 1),))]
+
+
+@dataclass
+class AsksForNothingKnown(Policy):
+    def decide(self, system: System) -> Iterable[Action]:
+        return ["start"]
+
+
+@dataclass
 class StartsTwice(Policy):
     def decide(self, system: System) -> Iterable[Action]:
         return [Start(0), Start(0)]
@@ -171,11 +235,17 @@ class WakesInThePast(Policy):
 
 
 @pytest.mark.parametrize(
-    ("policy", "message"), [(StartsTwice, "does not wait"), (WakesInThePast, "wake at")]
+    ("policy", "message"),
+    [
+        (StartsTwice, "does not wait"),
+        (WakesInThePast, "wake at"),
+        (StartsInTooLittle, "a place of 1 nodes for a job of 2"),
+        (AsksForNothingKnown, "'start', which is no action"),
+    ],
 )
 def test_a_policy_that_asks_for_the_impossible_is_told(policy, message, make_trace):
-    with pytest.raises(ValueError, match=message):
-        simulate(make_trace((5, 10, 10, 1)), "nodes:4", policy())
+    with pytest.raises((ValueError, TypeError), match=message):
+        simulate(make_trace((5, 10, 10, 2)), "nodes:4", policy())
 
 
 def test_a_job_that_is_never_started_is_still_waiting(make_trace):

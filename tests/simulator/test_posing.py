@@ -56,7 +56,18 @@ def breaks(problem):
     return Result("liar", Status.ERROR, message="out of memory")
 
 
-@pytest.mark.parametrize("answer", [overfull, misvalued, gives_up, breaks])
+def explodes(problem):
+    raise ValueError("liar ran into a wall")
+
+
+def claims_without_a_solution(problem):
+    return Result("liar", Status.OPTIMAL)
+
+
+ANSWERS = [overfull, misvalued, gives_up, breaks, explodes, claims_without_a_solution]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
 def test_the_fallback_decides_and_it_is_counted(answer, busy_trace, register):
     register("liar", answer)
     run = simulate(busy_trace, "nodes:10", "window", solver="liar", check=True)

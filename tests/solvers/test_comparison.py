@@ -135,7 +135,7 @@ def test_two_optima_of_different_value_are_a_contradiction():
 @pytest.mark.parametrize(
     ("claim", "words"),
     [
-        ({"status": Status.OPTIMAL, "solution": WORSE, "bound": 20}, "claims that 13 is optimal"),
+        ({"status": Status.OPTIMAL, "solution": WORSE, "bound": 13}, "claims that 13 is optimal"),
         ({"status": Status.FEASIBLE, "solution": WORSE, "bound": 14.5}, "claims the bound 14.5"),
         ({"status": Status.NO_SOLUTION, "bound": 14}, "claims the bound 14"),
         ({"status": Status.INFEASIBLE}, "claims that there is no solution"),

@@ -88,8 +88,8 @@ def incumbents(*rows):
     [
         (lambda r, b, s: replace(r, solution=(1, 1, 0)), "capacity"),
         (lambda r, b, s: replace(r, objective=10), "reports 10"),
-        (lambda r, b, s: replace(r, bound=12), "optimal, but objective 9 and bound 12"),
-        (lambda r, b, s: replace(r, bound=None), "optimal, but objective 9 and bound None"),
+        (lambda r, b, s: replace(r, bound=12), "9 is optimal with a bound of 12"),
+        (lambda r, b, s: replace(r, bound=None), "9 is optimal with a bound of None"),
         (lambda r, b, s: replace(r, solution=(-1, 1, 0), objective=8, bound=8), "8 is no bound"),
         (lambda r, b, s: Result("x", Status.INFEASIBLE), "claims infeasibility"),
         (lambda r, b, s: replace(r, status=Status.NO_SOLUTION), "no-solution with"),
