@@ -49,7 +49,7 @@ PROGRESS = 0.001
 KEEP_ON = 0.7
 """Share of the gap that may be left after the given evaluations for as many more to be made."""
 
-MOMENTUM = 0.85
+MOMENTUM = 0.7
 """Share of the last direction in the next."""
 
 
@@ -352,7 +352,7 @@ def relax_free(
                     slope -= 1.0
             if price[k] <= 0 and slope < 0.0:
                 slope = 0.0
-            direction[k] = slope + MOMENTUM * direction[k]
+            direction[k] = slope + (0.7) * direction[k]
             norm += direction[k] * direction[k]
         if norm == 0.0:
             break
