@@ -27,6 +27,7 @@ COLUMNS = (
     "objective",
     "bound",
     "work",
+    "price",
     "fallback",
     "captured",
 )
@@ -52,7 +53,8 @@ class Posing:
     seed : int, optional
         Seed of the solver's random choices; the profile's own if left out.
     charge : bool
-        Whether the solver's work, priced at its ``seconds_per_work``, delays what is decided.
+        Whether the nominal time of the solver (its ``seconds_per_solve`` and ``seconds_per_work``)
+        delays what is decided.
     capture : path, optional
         Folder that the problems are written to.
     capture_every : int
@@ -111,6 +113,8 @@ class Posing:
             "seed": self.seed,
             "fallback": fallback,
             "charge_decisions": charge,
+            "seconds_per_solve": self.solver.seconds_per_solve,
+            "seconds_per_work": self.solver.seconds_per_work,
         }
         self.charged = 0.0
         self.rows: list[tuple[Any, ...]] = []
@@ -137,8 +141,9 @@ class Posing:
         began = time.perf_counter()
         result = self._answer(problem)
         self.solver_seconds += time.perf_counter() - began
+        price = self.solver.seconds_per_solve + result.work * self.solver.seconds_per_work
         if self.charge:
-            self.charged += result.work * self.solver.seconds_per_work
+            self.charged += price
         answer = result
         fell_back = result.solution is None or result.status is Status.ERROR
         if fell_back:
@@ -157,6 +162,7 @@ class Posing:
                 answer.objective,
                 result.bound,
                 result.work,
+                price,
                 fell_back,
                 captured,
             )

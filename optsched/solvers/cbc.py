@@ -34,6 +34,7 @@ class Cbc(GenericSolver):
     told late.
     """
 
+    seconds_per_solve = 4.5e-3
     seconds_per_work = 3e-3
     default_work = 300
     requires = "PuLP"

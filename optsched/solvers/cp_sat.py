@@ -37,6 +37,7 @@ class CpSat(GenericSolver):
 
     floating_point = False
     work_unit = "deterministic seconds"
+    seconds_per_solve = 1e-3
     seconds_per_work = 1.4
     default_work = 0.5
     requires = "ortools"

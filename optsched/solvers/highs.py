@@ -19,6 +19,7 @@ from optsched.solvers.result import Limit, Status
 class Highs(GenericSolver):
     """Branch and cut by HiGHS, in one thread."""
 
+    seconds_per_solve = 5e-4
     seconds_per_work = 3e-3
     default_work = 300
     requires = "highspy"

@@ -23,6 +23,7 @@ LIMITS = {"timelimit": Limit.TIME, "totalnodelimit": Limit.WORK}
 class Scip(GenericSolver):
     """Branch, cut and price by SCIP, in one thread."""
 
+    seconds_per_solve = 2.3e-3
     seconds_per_work = 3e-3
     default_work = 300
     requires = "PySCIPOpt"

@@ -30,9 +30,10 @@ class Solver(ABC):
         Whether it proves optimality when it is given enough budget.
     work_unit : str
         What one unit of ``Budget.work`` and ``Result.work`` is.
-    seconds_per_work : float
-        Nominal seconds of one unit of work on a present-day core: the price of thinking when a
-        simulation charges decisions.
+    seconds_per_solve, seconds_per_work : float
+        Nominal seconds on a present-day core of a small solve as such, the building of the
+        solver's model included, and of one unit of work: the price of thinking when a simulation
+        charges decisions.
     default_work : float
         The budget of one decision inside a simulation.
     requires : str or None
@@ -43,6 +44,7 @@ class Solver(ABC):
     models: ClassVar[frozenset[str] | None] = None
     exact: ClassVar[bool] = True
     work_unit: ClassVar[str] = "nodes"
+    seconds_per_solve: ClassVar[float] = 1e-5
     seconds_per_work: ClassVar[float] = 1e-6
     default_work: ClassVar[float] = 1e6
     requires: ClassVar[str | None] = None
