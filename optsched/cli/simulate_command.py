@@ -128,7 +128,12 @@ def command(
     if json:
         print_json(run.summary)
         return
-    print_lines([(name, figure(value)) for name, value in run.summary.items()])
+    print_lines(
+        [(name, figure(value)) for name, value in run.summary.items() if name != "cleaning"]
+    )
+    if run.trace.cleaning is not None:
+        for line in run.trace.cleaning.lines():
+            say(f"cleaning: {line.strip()}")
     print_lines([("run folder", output)] + ([("snapshots", capture)] if capture else []))
     speed = run.timing["jobs_per_second"]
     say(f"{run.timing['simulation_seconds']:.2f} s of simulation, {speed:,.0f} jobs/s")

@@ -78,6 +78,7 @@ def summarise(trace: Trace, processors: int, schedule: Schedule) -> dict[str, An
         "mean_bounded_slowdown": _mean(bounded),
         "p95_bounded_slowdown": _quantile(bounded, 0.95),
         "decisions": schedule.decisions,
+        "cleaning": trace.cleaning.to_json() if trace.cleaning is not None else None,
     }
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optsched import __version__, registry
+from optsched import registry
 from optsched.errors import InputError
 from optsched.machines.machine import Machine, read_machine
-from optsched.settings import configure, settings_of
+from optsched.settings import configure
 from optsched.simulator.engine import Engine, EventOrder
 from optsched.simulator.invariants import InvariantChecker
 from optsched.simulator.journal import Journal
 from optsched.simulator.policy import Policy
 from optsched.simulator.posing import NothingPosed, Posing
+from optsched.simulator.provenance import describe
 from optsched.simulator.replay import REPLAY_FROM, can_replay, replay
 from optsched.simulator.run import Run
 from optsched.solvers.result import Budget
@@ -100,13 +100,14 @@ def simulate(
     """
     policy = _configured(policy, settings or {})
     began = time.perf_counter()
-    trace = prepare_trace(trace, jobs)
+    source = prepare_trace(trace)
+    trace = source if jobs is None else source.jobs(*jobs)
     read_seconds = time.perf_counter() - began
     machine = read_machine(machine if machine is not None else _stated_machine(trace))
     if machine.name not in policy.machines:
         kinds = ", ".join(sorted(policy.machines))
         raise InputError(f"policy {policy.name!r} runs on {kinds}, not on {machine.spec}")
-    config = _config(trace, machine, policy, jobs, EventOrder(event_order))
+    order = EventOrder(event_order)
     posing = _posing(
         policy,
         solver,
@@ -117,11 +118,13 @@ def simulate(
         capture_every=capture_every,
         origin={"trace": trace.name, "machine": machine.spec, "policy": policy.name},
     )
-    config |= posing.config
-    if capture is not None:
-        config |= {"capture_every": capture_every}
-    config["repeat"] = _repeat(config)
-    order = EventOrder(event_order)
+    options = {
+        "jobs": None if jobs is None else list(jobs),
+        "event_order": order.value,
+        "capture_every": None if capture is None else capture_every,
+        "journal": journal,
+    }
+    config = describe(source, trace, machine, policy, execution, posing.config, options)
     recorded = Journal() if journal else None
     began = time.perf_counter()
     general = execution is not None or check or journal or len(trace) < compiled_from
@@ -156,8 +159,8 @@ def simulate(
     )
 
 
-def prepare_trace(trace: Trace | str | Path, jobs: tuple[int, int] | None = None) -> Trace:
-    """Return a cleaned trace, read if it is a file or a name, with only the `jobs` asked for.
+def prepare_trace(trace: Trace | str | Path) -> Trace:
+    """Return a cleaned trace, read if it is a file or a name.
 
     Raises
     ------
@@ -170,8 +173,6 @@ def prepare_trace(trace: Trace | str | Path, jobs: tuple[int, int] | None = None
         from optsched.traces.cleaning import clean
 
         trace = clean(trace)
-    if jobs is not None:
-        trace = trace.jobs(*jobs)
     if len(trace) == 0:
         raise InputError(f"trace {trace.name!r} has no job to run")
     return trace
@@ -200,43 +201,3 @@ def _posing(policy: Policy, solver: str | None, **options: Any) -> Posing | Noth
     if solver is not None or options["capture"] is not None or options["charge"]:
         raise InputError(f"policy {policy.name!r} poses no problems, so it takes no solver")
     return NothingPosed()
-
-
-def _repeat(config: Mapping[str, Any]) -> str:
-    """Return the command that repeats a run."""
-    words = ["optsched", "simulate", config["trace"], "--machine", config["machine"]]
-    words += ["--policy", config["policy"], "--event-order", config["event_order"]]
-    for name, value in config["settings"].items():
-        words += ["--set", f"{name}={value}"]
-    if config["jobs"] is not None:
-        words += ["--jobs", ":".join(map(str, config["jobs"]))]
-    if "solver" in config:
-        words += ["--solver", config["solver"], "--seed", str(config["seed"])]
-        for option, limit in zip(("--time-limit", "--work-limit"), config["budget"].values()):
-            words += [] if limit is None else [option, str(limit)]
-        words += ["--charge-decisions"] if config["charge_decisions"] else []
-    return shlex.join([*words, "-o", "DIR"])
-
-
-def _config(
-    trace: Trace,
-    machine: Machine,
-    policy: Policy,
-    jobs: tuple[int, int] | None,
-    event_order: EventOrder,
-) -> dict[str, Any]:
-    from importlib.metadata import version
-
-    return {
-        "trace": trace.name if trace.path is None else str(trace.path),
-        "trace_sha256": trace.sha256,
-        "jobs": None if jobs is None else list(jobs),
-        "machine": machine.spec,
-        "policy": policy.name,
-        "settings": {
-            field.name: getattr(policy, field.name) for field in settings_of(type(policy))
-        },
-        "event_order": event_order.value,
-        "versions": {"optsched": __version__}
-        | {package: version(package) for package in ("numpy", "numba")},
-    }

@@ -193,7 +193,8 @@ partition, preceding_job, think_time : array, optional
                 f"jobs {first}:{last}; expected FROM:TO with 1 <= FROM <= TO <= {len(self)}",
                 file=self.path,
             )
-        return self.select(slice(first - 1, last))
+        # the file and its checksum are those of all jobs
+        return replace(self.select(slice(first - 1, last)), path=None, sha256=None)
 
     def _repr_html_(self) -> str:
         rows = [("trace", self.name), ("jobs", f"{len(self):,}")]

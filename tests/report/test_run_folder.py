@@ -63,6 +63,22 @@ def test_a_run_folder_says_how_to_repeat_it(small, tmp_path):
     assert contents(first) == contents(tmp_path / "second")
 
 
+def test_what_no_command_repeats_says_so(small, tmp_path):
+    from optsched.simulator.execution import ExecutionModel
+    from optsched.traces.reading import read_trace, write_trace
+
+    write_trace(small, tmp_path / "small.swf")
+    whole = read_trace(tmp_path / "small.swf")
+    assert simulate(whole, "nodes:10", "easy").config["repeat"] is not None
+    part = simulate(whole, "nodes:10", "easy", jobs=(1, 5)).config
+    sliced = simulate(whole.jobs(1, 5), "nodes:10", "easy").config
+    assert sliced["workload_sha256"] == part["workload_sha256"]
+    assert (sliced["repeat"], sliced["trace_sha256"]) == (None, None)
+    assert simulate(small, "nodes:10", "easy").config["repeat"] is None
+    modelled = simulate(whole, "nodes:10", "easy", execution=ExecutionModel()).config
+    assert (modelled["execution"], modelled["repeat"]) == ("rigid", None)
+
+
 def test_a_run_replaces_a_run_and_nothing_else(small, tmp_path):
     run = simulate(small, "nodes:10", "fcfs")
     folder = save(run, tmp_path / "run", plots=False)

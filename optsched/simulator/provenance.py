@@ -1,0 +1,101 @@
+"""What a run says of itself: enough to repeat it, or that it cannot be repeated by a command."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import shlex
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+from optsched import __version__, registry
+from optsched.machines.machine import Machine
+from optsched.settings import settings_of
+from optsched.simulator.execution import ExecutionModel
+from optsched.simulator.policy import Policy
+from optsched.traces.trace import Trace
+
+PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "matplotlib")
+"""Packages whose version may show in the bytes of a run folder."""
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a run depends on."""
+    own = {"optsched": __version__, "python": platform.python_version()}
+    return own | {package: version(package) for package in PACKAGES}
+
+
+def workload_sha256(trace: Trace) -> str:
+    """Return the SHA-256 of what is simulated: submit, run and requested times, processors."""
+    digest = hashlib.sha256()
+    for column in (trace.submit, trace.runtime, trace.requested_time, trace.processors):
+        digest.update(column.astype("<f8").tobytes())
+    return digest.hexdigest()
+
+
+def describe(
+    source: Trace,
+    trace: Trace,
+    machine: Machine,
+    policy: Policy,
+    execution: ExecutionModel | None,
+    posing: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the config of a run.
+
+    Parameters
+    ----------
+    source : Trace
+        The trace as it was read.
+    trace : Trace
+        The jobs of it that are run.
+    machine : Machine
+        The machine.
+    policy : Policy
+        The policy.
+    execution : ExecutionModel or None
+        What gives the jobs their speeds.
+    posing : mapping
+        Solver, budget, seed and the like, for a policy that poses problems.
+    options : mapping
+        ``jobs``, ``event_order``, ``capture_every`` and ``journal``.
+    """
+    config = {
+        "trace": source.name if source.path is None else str(source.path),
+        "trace_sha256": source.sha256,
+        "workload_sha256": workload_sha256(trace),
+        "machine": machine.spec,
+        "policy": policy.name,
+        "settings": {
+            field.name: getattr(policy, field.name) for field in settings_of(type(policy))
+        },
+        "execution": None if execution is None else execution.name,
+        **options,
+        **posing,
+        "versions": versions(),
+    }
+    known = policy.name in registry.policies and registry.policies[policy.name] is type(policy)
+    repeatable = source.path is not None and known and execution is None
+    config["repeat"] = _command(config) if repeatable else None
+    return config
+
+
+def _command(config: Mapping[str, Any]) -> str:
+    """Return the command that repeats a run."""
+    words = ["optsched", "simulate", config["trace"], "--machine", config["machine"]]
+    words += ["--policy", config["policy"], "--event-order", config["event_order"]]
+    for name, value in config["settings"].items():
+        words += ["--set", f"{name}={value}"]
+    if config["jobs"] is not None:
+        words += ["--jobs", ":".join(map(str, config["jobs"]))]
+    if "solver" in config:
+        words += ["--solver", config["solver"], "--seed", str(config["seed"])]
+        for option, limit in zip(("--time-limit", "--work-limit"), config["budget"].values()):
+            words += [] if limit is None else [option, str(limit)]
+        words += ["--charge-decisions"] if config["charge_decisions"] else []
+    if config["capture_every"] is not None:
+        words += ["--capture", "SNAPSHOTS", "--capture-every", str(config["capture_every"])]
+    words += ["--journal"] if config["journal"] else []
+    return shlex.join([*words, "-o", "DIR"])
