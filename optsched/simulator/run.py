@@ -123,9 +123,10 @@ class Run:
         return pd.DataFrame(columns)
 
     def _repr_html_(self) -> str:
+        figures = ((k, v) for k, v in self.summary.items() if not isinstance(v, dict))
         rows = "".join(
             f"<tr><th>{name}</th><td>{value if value is None else f'{value:,.6g}'}</td></tr>"
-            for name, value in self.summary.items()
+            for name, value in figures
         )
         return f"<table>{rows}</table>"
 
