@@ -7,9 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
+
+settings.register_profile("compiling", deadline=None)  # a first call compiles kernels
+settings.load_profile("compiling")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

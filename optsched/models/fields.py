@@ -62,7 +62,7 @@ class FieldChecks:
         ):
             wrong = [
                 f"{name}[{place}]: {value!r}; expected an integer {expected}"
-                for place, value in enumerate(values)
+                for place, value in enumerate(array.tolist() if array is values else values)
                 if (expected := _not_expected(value, at_least))
             ]
             self.mistakes += wrong[:SHOWN]

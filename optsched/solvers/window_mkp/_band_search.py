@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.solvers.window_mkp._knapsack import Bools, dense_bound
+from optsched.solvers.window_mkp._knapsack import Bools
 from optsched.solvers.window_mkp._reduction import Ints
 from optsched.solvers.window_mkp._relaxation import CELLS_PER_STEP, first_prices, relax
 from optsched.solvers.window_mkp._slots import best_patterns, leaders
 from optsched.solvers.window_mkp._splitting import improve
+from optsched.solvers.window_mkp._surrogate import surrogate
 
 LARGEST_TOTAL = 1 << 50
 """Profits add up to less, or their sums are not exact where they meet floating point."""
@@ -28,9 +29,6 @@ PATIENCE = 10
 POLISHING = 20
 """Nodes of the search around an incumbent."""
 
-DENSE = 1 << 26
-"""Cells of the dynamic program that the surrogate relaxation may take."""
-
 
 class BandSearch:
     """Branch and bound for windows that the plain search does not close.
@@ -38,9 +36,9 @@ class BandSearch:
     The bound of a node is that of a Lagrangian decomposition (`relax`), which also rules out
     choices job by job. That works best when little lies between bound and incumbent. So the search
     does not start from the incumbent but just below the bound: it asks for a placement within a
-    narrow band under it. If there is none the bound has come down, and the next band is twice as
-    wide. Between the nodes, incumbents are improved by searching around them: all slots but a few
-    stay as they are.
+    narrow band under it. If there is none the bound has come down, and the next band is three times
+    as wide. Between the nodes, incumbents are improved by searching around them: all slots but a
+    few stay as they are.
 
     Parameters
     ----------
@@ -89,8 +87,11 @@ class BandSearch:
 
     def run(self) -> Iterator[None]:
         """Search until `best` equals `bound`; pause after each piece of some milliseconds."""
-        yield from self.surrogate()
+        self.surrogate()
+        yield
         yield from self.descend()
+        if self.best >= self.bound:
+            return
         width = 1 + (self.bound - self.best) // FIRST_BAND
         while True:
             step = np.ones(1)
@@ -115,15 +116,22 @@ class BandSearch:
             self.bound = max(floor, self.best)
             width *= 3
 
-    def surrogate(self) -> Iterator[None]:
+    def compile(self) -> None:
+        """Call every kernel once."""
+        self.surrogate()
+        prices = first_prices(self.weights, self.profits, self.capacities)
+        self.relax(self.domain, prices, 0, 1, np.ones(1), True)
+        self.slot_values()
+
+    def surrogate(self) -> None:
         """Solve the relaxation with all slots in one, and split its solution."""
-        self.lower(self.relax(self.domain, self.prices, self.best, 1, np.ones(1), True)[0])
-        yield
-        capacity = int(self.capacities.sum())
-        if self.best < self.bound and len(self.weights) * capacity <= DENSE:
-            self.lower(dense_bound(self.profits, self.weights, capacity) // self.scale)
-            self.cells += len(self.weights) * capacity
-            yield
+        candidate = np.empty_like(self.placement)
+        bound, profit, steps, cells = surrogate(
+            self.weights, self.profits, self.capacities, self.heaviest, candidate
+        )
+        self.cells += CELLS_PER_STEP * steps + cells
+        self.keep(profit, candidate)
+        self.lower(bound // self.scale)
 
     def descend(self) -> Iterator[None]:
         """Find good prices for the root, from two starts; the better one is followed further."""
@@ -237,13 +245,22 @@ class BandSearch:
         self.cells += cells
         if profit[0] >= 0 and (improving or profit[0] > self.best * self.scale):
             value, steps = improve(
-                self.weights, self.profits, self.capacities, self.heaviest, candidate
+                self.weights,
+                self.profits,
+                self.capacities,
+                self.heaviest,
+                self.bound * self.scale,
+                candidate,
             )
             self.cells += CELLS_PER_STEP * steps
-            if value > self.best * self.scale:
-                self.best = value // self.scale
-                self.placement[:] = candidate
+            self.keep(value, candidate)
         return bound // self.scale, promise
+
+    def keep(self, profit: int, candidate: Ints) -> None:
+        """Keep a placement if it is the best yet."""
+        if profit > self.best * self.scale:
+            self.best = profit // self.scale
+            self.placement[:] = candidate
 
     def slot_values(self) -> Ints:
         """Return the most that each slot could hold, at the prices of the root."""

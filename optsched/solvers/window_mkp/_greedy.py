@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from optsched.solvers.window_mkp._reduction import Ints, by_capacity, by_efficiency
+from optsched.solvers.window_mkp._reduction import Ints, by_efficiency, by_size
 
 
 @njit(cache=True)
@@ -20,7 +20,7 @@ def greedy(weights: Ints, profits: Ints, capacities: Ints) -> Ints:
 def fill_slots(jobs: Ints, weights: Ints, capacities: Ints) -> Ints:
     """Fill slot after slot, smallest first, with the `jobs` that still fit, in their order."""
     slots = np.arange(len(capacities))
-    by_capacity(slots, capacities)
+    by_size(slots, capacities)
     placement = np.full(len(weights), -1, np.int64)
     for slot in slots:
         room = capacities[slot]

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from optsched.solvers.window_mkp._reduction import Ints
+from optsched.solvers.window_mkp._reduction import Ints, by_efficiency
 
 Bools = NDArray[np.bool_]
 
@@ -55,7 +55,6 @@ def knapsack(
     base = 0
     room = capacity
     jobs = np.empty(n, np.int64)
-    inverse = np.empty(n, np.float64)
     count = 0
     total = 0
     for job in range(n):
@@ -65,7 +64,6 @@ def knapsack(
             room -= weights[job]
         elif worth[job] > 0 and weights[job] <= capacity:
             jobs[count] = job
-            inverse[count] = -worth[job] / weights[job]
             total += weights[job]
             count += 1
     if room < 0:
@@ -75,7 +73,8 @@ def knapsack(
             chosen[jobs[k]] = True
             base += worth[jobs[k]]
         return base, n
-    jobs = jobs[:count][np.argsort(inverse[:count], kind="mergesort")]
+    jobs = jobs[:count]
+    by_efficiency(jobs, weights, worth)
     left = room
     split = 0
     while weights[jobs[split]] <= left:
@@ -182,23 +181,21 @@ def conditional_bounds(
         Overwritten by the bounds.
     """
     n = len(weights)
-    inverse = np.empty(n, np.float64)
+    order = np.arange(n)
+    by_efficiency(order, weights, worth)
     room = capacity
     base = 0
     for job in range(n):
-        inverse[job] = -worth[job] / weights[job]
         if must[job]:
             room -= weights[job]
             base += worth[job]
-    order = np.argsort(inverse, kind="mergesort")
     for forced in range(n):
         for put_in in range(2):
             left, value = room, base
-            if must[forced] != (put_in == 1):
-                if must[forced]:
-                    left, value = left + weights[forced], value - worth[forced]
-                else:
-                    left, value = left - weights[forced], value + worth[forced]
+            if put_in == 1 and not must[forced]:
+                left, value = left - int(weights[forced]), value + int(worth[forced])
+            elif put_in == 0 and must[forced]:
+                left, value = left + int(weights[forced]), value - int(worth[forced])
             for job in order:
                 if left < 0 or worth[job] <= 0:
                     break

@@ -27,7 +27,7 @@ def more_efficient(a: int, b: int, weights: Ints, profits: Ints) -> bool:
 
 @njit(cache=True)
 def by_efficiency(jobs: Ints, weights: Ints, profits: Ints) -> None:
-    """Sort the job numbers `jobs` in place, most efficient first (shell sort)."""
+    """Sort the job numbers `jobs` in place, most efficient first."""
     stride = 1
     while 3 * stride < len(jobs):
         stride = 3 * stride + 1
@@ -42,23 +42,23 @@ def by_efficiency(jobs: Ints, weights: Ints, profits: Ints) -> None:
 
 
 @njit(cache=True)
-def by_capacity(slots: Ints, capacities: Ints) -> None:
-    """Sort the slot numbers `slots` in place, smallest slot first, ties by number (shell sort)."""
+def by_size(numbers: Ints, sizes: Ints) -> None:
+    """Sort `numbers` in place by the sizes they stand for, smallest first, then by number."""
     stride = 1
-    while 3 * stride < len(slots):
+    while 3 * stride < len(numbers):
         stride = 3 * stride + 1
     while stride > 0:
-        for end in range(stride, len(slots)):
-            slot, place = slots[end], end
+        for end in range(stride, len(numbers)):
+            number, place = numbers[end], end
             while place >= stride:
-                other = slots[place - stride]
-                if capacities[other] < capacities[slot]:
+                other = numbers[place - stride]
+                if sizes[other] < sizes[number]:
                     break
-                if capacities[other] == capacities[slot] and other < slot:
+                if sizes[other] == sizes[number] and other < number:
                     break
-                slots[place] = other
+                numbers[place] = other
                 place -= stride
-            slots[place] = slot
+            numbers[place] = number
         stride //= 3
 
 
@@ -118,7 +118,7 @@ def reduce(
             count += 1
     slots = slots[:count]
     by_efficiency(jobs, weights, profits)
-    by_capacity(slots, capacities)
+    by_size(slots, capacities)
     slots = slots[max(0, count - len(jobs)) :]
 
     kept_weights, kept_profits, room = weights[jobs], profits[jobs], capacities[slots]

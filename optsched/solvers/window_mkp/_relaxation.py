@@ -21,7 +21,7 @@ from optsched.solvers.window_mkp._knapsack import (
     conditional_bounds,
     knapsack,
 )
-from optsched.solvers.window_mkp._reduction import Ints
+from optsched.solvers.window_mkp._reduction import Ints, by_size
 from optsched.solvers.window_mkp._slots import (
     best_patterns,
     conditional_patterns,
@@ -49,9 +49,6 @@ PROGRESS = 0.001
 KEEP_ON = 0.7
 """Share of the gap that may be left after the given evaluations for as many more to be made."""
 
-MOMENTUM = 0.7
-"""Share of the last direction in the next."""
-
 
 @njit(cache=True)
 def first_prices(weights: Ints, profits: Ints, capacities: Ints) -> Ints:
@@ -68,7 +65,7 @@ def first_prices(weights: Ints, profits: Ints, capacities: Ints) -> Ints:
     """
     n = len(weights)
     prices = np.zeros(n, np.int64)
-    for least in np.unique(weights):
+    for least in weights:
         room = 0
         for capacity in capacities:
             if capacity >= least:
@@ -109,29 +106,31 @@ def relax(
     ----------
     domain : bool array, shape (slots + 1, jobs)
         The choices left to each job; those that are excluded are removed.
-    multipliers : float64 array, shape (jobs,)
+    prices : int64 array, shape (jobs,)
         Where the multipliers start; overwritten by the best.
-    weights, profits, capacities : arrays
-        The instance, jobs by decreasing profit per weight; profits are integers.
-    quantum : float
-        The multipliers are multiples of it.
-    cut : float
+    weights, profits, capacities : int64 arrays
+        The instance, jobs by decreasing profit per weight, slots by increasing capacity.
+    ordered : bool
+        Whether larger slots must hold no less weight, see `tighten`.
+    unit : int
+        All profits are multiples of it; multipliers need not be.
+    cut : int
         Only placements of more profit than this are of interest.
     evaluations : int
         Number of evaluations of the relaxation; up to ten times as many while the gap to `cut`
         closes fast.
     step : float64 array, shape (1,)
         Length of the steps, relative to Polyak's; shortened where there is no progress.
-    best : float64 array, shape (1,)
+    best : int64 array, shape (1,)
         Profit of `placement`; both are overwritten when a better placement is found.
     placement : int64 array, shape (jobs,)
         The slot of each job, -1 for none.
-    promise : float64 array, shape (slots + 1, jobs)
+    promise : int64 array, shape (slots + 1, jobs)
         Overwritten, for each choice left, by a bound of the profit with that choice.
 
     Returns
     -------
-    bound : float
+    bound : int
         No placement below this node has more profit, unless its profit is at most `cut`.
         `INFEASIBLE` when nothing is left.
     work : int
@@ -147,7 +146,7 @@ def relax(
         work += (m + 1) * n
         if not settle(domain, weights, profits, capacities, ordered, room, where):
             return INFEASIBLE, work
-        base = 0
+        base = np.int64(0)  # not the literal 0, for which all would be compiled once more
         for job in range(n):
             if 0 <= where[job] < m:
                 base += profits[job]
@@ -156,7 +155,7 @@ def relax(
             if base > best[0]:
                 best[0] = base
                 placement[:] = np.where(where < m, where, -1)
-            return base, work
+            return int(base), work
         relaxed, cells, removed = relax_free(
             domain, prices, weights, profits, room, unit, cut, evaluations, step,
             best, placement, promise, base, where, free,
@@ -205,8 +204,9 @@ def relax_free(
     chosen = np.empty(n, np.bool_)
     direction = np.zeros(n)
     trial = np.empty(n, np.int64)
-    heaviest = np.argsort(-weights, kind="mergesort")
-    slots = np.argsort(room, kind="mergesort")
+    heaviest, slots = np.arange(n), np.arange(m)
+    by_size(heaviest, -weights)
+    by_size(slots, room)
     best_price = price.copy()
     best_bound, best_choice = UNKNOWN, 0
     work = n * room.sum() // 64
@@ -249,6 +249,8 @@ def relax_free(
         if stalled >= PATIENCE:
             step[0] *= SHORTER
             stalled = 0
+        # a short descent must turn soon, a long one must not zigzag
+        momentum = 0.7 + 0.25 * min(1.0, evaluation / 100)
         norm = 0.0
         for k in range(n):
             slope = 1.0 if chosen[k] else 0.0
@@ -257,7 +259,7 @@ def relax_free(
                     slope -= 1.0
             if price[k] <= 0 and slope < 0.0:
                 slope = 0.0
-            direction[k] = slope + (0.7) * direction[k]
+            direction[k] = slope + momentum * direction[k]
             norm += direction[k] * direction[k]
         if norm == 0.0:
             break

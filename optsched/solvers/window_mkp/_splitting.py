@@ -119,7 +119,7 @@ def exchange_waiting(weights: Ints, profits: Ints, room: Ints, placement: Ints) 
 
 @njit(cache=True)
 def improve(
-    weights: Ints, profits: Ints, capacities: Ints, heaviest: Ints, placement: Ints
+    weights: Ints, profits: Ints, capacities: Ints, heaviest: Ints, enough: int, placement: Ints
 ) -> tuple[int, int]:
     """Fill pairs of slots anew as long as that gains profit.
 
@@ -133,6 +133,8 @@ def improve(
         The instance, jobs by decreasing profit per weight.
     heaviest : int64 array, shape (jobs,)
         Job numbers by decreasing weight.
+    enough : int
+        No placement has more profit than this.
     placement : int64 array, shape (jobs,)
         The slot of each job, -1 for none; overwritten.
 
@@ -149,12 +151,12 @@ def improve(
         if placement[job] >= 0:
             room[placement[job]] -= weights[job]
     exchange_waiting(weights, profits, room, placement)
-    fill_best(weights, profits, room, placement)
+    profit = fill_best(weights, profits, room, placement)
     trial, left = placement.copy(), room.copy()
     steps = 0
     pair = -1
     unchanged = 0
-    while unchanged < m * m:
+    while unchanged < m * m and profit < enough:
         pair = (pair + 1) % (m * m)
         first, second = pair // m, pair % m
         unchanged += 1
@@ -200,12 +202,9 @@ def improve(
                 gained += profits[placed]
             if gained > held:
                 placement[:], room[:] = trial, left
+                profit += gained - held
                 unchanged = 0
                 break
-    profit = 0
-    for job in range(n):
-        if placement[job] >= 0:
-            profit += profits[job]
     return profit, steps
 
 
@@ -214,7 +213,7 @@ def best_of(jobs: Ints, weights: Ints, profits: Ints, capacity: int) -> tuple[in
     """Solve one knapsack over some of the jobs; see `knapsack`."""
     picked = np.empty(len(jobs), np.bool_)
     must = np.zeros(len(jobs), np.bool_)
-    bound, steps = knapsack(profits[jobs], weights[jobs], capacity, must, 0, picked)
+    bound, steps = knapsack(profits[jobs], weights[jobs], capacity, must, np.int64(0), picked)
     chosen = np.zeros(len(weights), np.bool_)
     chosen[jobs[picked]] = True
     return bound, steps, chosen

@@ -16,8 +16,8 @@ from optsched.solvers.result import Budget, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 from optsched.solvers.window_mkp.progress import Progress
 
-QUICK = 20_000
-"""Nodes of the plain search before the search with stronger bounds takes over."""
+QUICK = 200_000
+"""Nodes times jobs of the plain search before the search with stronger bounds takes over."""
 
 
 @solvers.register("branch-and-bound")
@@ -26,10 +26,10 @@ class BranchAndBound(Solver):
     """Branch on the jobs, depth first, with bounds (Figure 3 of Yang et al. 2014).
 
     Most windows are closed by a plain search with the surrogate bound in some microseconds. What it
-    leaves open after 20,000 nodes goes to a search with three means more: the surrogate knapsack
-    solved exactly and its solution split by subset sums (as in Pisinger's mulknap), which ends at
-    once where many jobs go into a slot; a Lagrangian decomposition between that bound and the
-    patterns of each slot, which is tight where few do, and rules out choices by their reduced
+    leaves open after 200,000 nodes times jobs goes to a search with three means more: the surrogate
+    knapsack solved exactly and its solution split by subset sums (as in Pisinger's mulknap), which
+    ends at once where many jobs go into a slot; a Lagrangian decomposition between that bound and
+    the patterns of each slot, which is tight where few do, and rules out choices by their reduced
     profit; and dominance between jobs and between slots. That search goes by bands below the bound,
     so that the bound improves all along, and refills a few slots of the incumbent at a time.
 
@@ -81,7 +81,9 @@ class BranchAndBound(Solver):
             placement, value = np.full(len(problem.weights), -1), 0
         else:
             placement, value = np.array(hint, dtype=np.int64), problem.objective(hint)
-        nodes = QUICK if budget.work is None else max(1, int(min(QUICK, budget.work)))
+        nodes = quick_nodes(problem)
+        if budget.work is not None:
+            nodes = max(1, int(min(nodes, budget.work)))
         value, bound, work = depth_first(
             problem.weights, problem.profits, problem.capacities, placement, value, nodes
         )
@@ -116,7 +118,12 @@ class BranchAndBound(Solver):
             _prepare_bands()
 
     def _leaves_open(self, problem: Problem[Any]) -> bool:
-        return self.solve(problem, budget=Budget(work=QUICK)).limit is not None
+        return self.solve(problem, budget=Budget(work=quick_nodes(problem))).limit is not None
+
+
+def quick_nodes(problem: Any) -> int:
+    """Return how many nodes the plain search may visit: the more jobs, the less they close."""
+    return 1 + QUICK // max(1, len(problem.weights))
 
 
 def _go_on(
@@ -175,5 +182,4 @@ def _prepare_bands() -> None:
     from optsched.solvers.window_mkp._band_search import BandSearch
 
     small = np.array([7, 6, 5, 4, 3])
-    for _ in BandSearch(small, small + 1, np.array([3, 8, 9]), np.full(5, -1), 0).run():
-        pass
+    BandSearch(small, small + 1, np.array([3, 8, 9]), np.full(5, -1), 0).compile()

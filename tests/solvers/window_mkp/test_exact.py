@@ -1,0 +1,244 @@
+"""Branch and bound and best-first search: optimal, bounded, warm-started, and deterministic."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched import Budget, registry
+from optsched.errors import InputError
+from optsched.models import WindowMKP
+from optsched.solvers.result import Limit, Status
+from optsched.solvers.solving import solve
+from optsched.solvers.window_mkp._band_search import BandSearch
+from optsched.solvers.window_mkp._depth_first import depth_first
+from optsched.solvers.window_mkp._reduction import reduce
+
+from .conftest import optimum_of, windows
+
+NAMES = ("branch-and-bound", "best-first")
+
+
+def random_window(jobs, slots, seed, *, share=0.6, spread=3):
+    """Draw powers of two and odd sizes; `slots` hold `share` of them together."""
+    rng = np.random.default_rng(seed)
+    powers, odd = 2 ** rng.integers(0, 8, jobs), 2 * rng.integers(0, 100, jobs) + 1
+    weights = np.where(rng.random(jobs) < 0.5, powers, odd)
+    cuts = np.sort(rng.integers(1, int(share * weights.sum()), slots - 1))
+    capacities = np.diff([0, *cuts, int(share * weights.sum())])
+    profits = np.rint(weights * rng.uniform(1, spread, jobs)).astype(np.int64)
+    return WindowMKP(weights=weights, capacities=capacities, profits=profits)
+
+
+def check(window, result, optimum=None):
+    """Check what must hold of every result."""
+    assert result.verified
+    assert result.objective <= result.bound
+    assert (result.status is Status.OPTIMAL) == (result.objective == result.bound)
+    assert (result.limit is None) == (result.status is Status.OPTIMAL)
+    if optimum is not None:
+        assert result.objective <= optimum <= result.bound
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_example_of_the_paper(example, name):
+    result = solve(example, name)
+    assert (result.objective, result.solution) == (15, (1, 2, 0, -1, 2))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(window=windows())
+def test_the_answer_is_that_of_brute_force(name, window):
+    result = solve(window, name)
+    check(window, result, optimum_of(window))
+    assert result.status is Status.OPTIMAL
+
+
+def bands(window, seed=0):
+    """Solve by the search with strong bounds alone; yield profit and bound as it goes."""
+    _, _, weights, profits, room, unit = reduce(window.weights, window.profits, window.capacities)
+    search = BandSearch(weights, profits, room, np.full(len(weights), -1), seed)
+    reduced = WindowMKP(weights=weights, capacities=room, profits=profits)
+    for _ in search.run():
+        placement = search.placement.tolist()
+        assert reduced.violations(placement) == []
+        assert reduced.objective(placement) == search.best
+        yield search.best * unit, search.bound * unit
+
+
+@given(window=windows(jobs=6), seed=st.integers(0, 3))
+def test_the_search_by_bands_alone_is_exact(window, seed):
+    optimum = optimum_of(window)
+    if optimum == 0:
+        return
+    last = (0, int(window.profits.sum()))
+    for best, bound in bands(window, seed):
+        assert last[0] <= best <= optimum <= bound <= last[1]
+        last = best, bound
+    assert last == (optimum, optimum)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("slots", [4, 9])
+def test_the_search_by_bands_agrees_with_the_plain_search(seed, slots):
+    window = random_window(14, slots, seed, share=0.5)
+    placement = np.full(len(window.weights), -1)
+    optimum, bound, _ = depth_first(
+        window.weights, window.profits, window.capacities, placement, 0, 10**8
+    )
+    assert optimum == bound
+    *_, last = bands(window)
+    assert last == (optimum, optimum)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_windows_of_middle_size_agree_with_cp_sat(seed):
+    window = random_window(24, 8, seed)
+    result = solve(window, "branch-and-bound", budget=Budget(work=3e7))
+    check(window, result)
+    assert result.status is Status.OPTIMAL
+    other = solve(window, "cp-sat", budget=Budget(work=2))
+    assert other.objective <= result.objective <= other.bound
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("weights", "capacities", "profits", "optimum"),
+    [
+        ([], [], None, 0),
+        ([], [4], None, 0),
+        ([4], [], None, 0),
+        ([4], [0, 0], None, 0),
+        ([4, 4, 4], [3], None, 0),
+        ([1, 2], [2], [0, 0], 0),
+        ([1, 2], [2], [7, 0], 7),
+        ([3] * 9, [7] * 4, None, 24),
+        ([6, 6, 6], [12, 12], [1, 2, 3], 6),
+        ([2] * 40, [9] * 5, [2] * 39 + [3], 41),
+    ],
+)
+def test_corner_cases(name, weights, capacities, profits, optimum):
+    window = WindowMKP(weights, capacities, profits)
+    result = solve(window, name)
+    check(window, result, optimum)
+    assert result.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("factor", [10**6, 10**8 + 7, 10**9])
+def test_large_numbers_change_nothing(name, factor):
+    small = random_window(12, 4, 5)
+    optimum = solve(small, "best-first").objective
+    large = WindowMKP(small.weights * factor, small.capacities * factor, small.profits * factor)
+    check(large, solve(large, name), optimum * factor)
+    assert solve(large, name).objective == optimum * factor
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_large_numbers_without_a_common_divisor(name):
+    rng = np.random.default_rng(8)
+    weights = rng.integers(10**11, 10**12, 9)
+    capacities = rng.integers(10**11, 10**12, 3)
+    window = WindowMKP(weights, capacities, rng.integers(10**11, 10**12, 9))
+    result = solve(window, name)
+    check(window, result)
+    assert result.status is Status.OPTIMAL
+    assert result.objective == solve(window, "cp-sat", budget=Budget(work=2)).objective
+
+
+def test_slots_beyond_every_table_are_bounded_by_coarser_weights():
+    rng = np.random.default_rng(3)
+    weights = rng.integers(10**6, 10**7, 40)
+    window = WindowMKP(weights, [int(weights.sum()) // 9] * 4, weights + rng.integers(0, 10**6, 40))
+    result = solve(window, "branch-and-bound", budget=Budget(work=2e6))
+    check(window, result)
+    assert result.bound <= window.profits.sum()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("work", [1, 10, 1000, 30_000, 300_000])
+def test_a_spent_budget_leaves_a_valid_bound(name, work):
+    window = random_window(24, 8, 1)
+    optimum = solve(window, "branch-and-bound").objective
+    result = solve(window, name, budget=Budget(work=work))
+    check(window, result, optimum)
+    if result.status is not Status.OPTIMAL:
+        assert result.limit is Limit.WORK
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_more_work_is_never_worse(name):
+    window = random_window(40, 9, 2)
+    answers = [
+        solve(window, name, budget=Budget(work=work)) for work in (1, 100, 10_000, 200_000, 10**6)
+    ]
+    for less, more in itertools.pairwise(answers):
+        assert less.objective <= more.objective
+        assert less.bound >= more.bound
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_time_limit_ends_the_search(name):
+    window = random_window(120, 30, 4)
+    result = solve(window, name, budget=Budget(seconds=0.05))
+    check(window, result)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_work_gives_the_same_answer(name):
+    window = random_window(45, 12, 3)
+    one, other = (solve(window, name, budget=Budget(work=500_000), seed=7) for _ in range(2))
+    assert one.solution == other.solution
+    assert (one.objective, one.bound, one.work) == (other.objective, other.bound, other.work)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_hint_is_where_the_search_starts(name):
+    window = random_window(24, 8, 1)
+    best = solve(window, "branch-and-bound")
+    result = solve(window, name, budget=Budget(work=1), hint=best.solution)
+    check(window, result, best.objective)
+    assert result.objective == best.objective
+    assert result.incumbents[0].objective == best.objective
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_infeasible_hint_is_refused(example, name):
+    with pytest.raises(InputError, match="not a feasible solution"):
+        solve(example, name, hint=(0, 0, 0, 0, 0))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_incumbents_are_told_as_they_improve(name):
+    told = []
+    window = random_window(45, 12, 3)
+    solver = registry.solvers[name]()
+    result = solver.solve(window, budget=Budget(work=10**6), on_incumbent=told.append)
+    assert tuple(told) == result.incumbents
+    objectives = [incumbent.objective for incumbent in told]
+    assert objectives == sorted(set(objectives))
+    assert objectives[-1] == result.objective
+    assert told[-1].bound >= result.bound
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_interrupt_gets_through(name):
+    def interrupt(incumbent):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        registry.solvers[name]().solve(
+            random_window(45, 12, 3), budget=Budget(work=10**6), on_incumbent=interrupt
+        )
+
+
+@settings(max_examples=30)
+@given(window=windows(jobs=20, slots=8))
+def test_no_heuristic_is_better(window):
+    optimum = solve(window, "branch-and-bound", budget=Budget(work=3e6))
+    for name in ("greedy", "greedy-exchange"):
+        assert solve(window, name).objective <= optimum.bound

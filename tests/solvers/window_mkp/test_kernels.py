@@ -1,0 +1,196 @@
+"""The parts of the branch and bound, each against its plain definition."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.models import WindowMKP
+from optsched.solvers.window_mkp import statement
+from optsched.solvers.window_mkp._depth_first import depth_first
+from optsched.solvers.window_mkp._knapsack import (
+    INFEASIBLE,
+    conditional_bounds,
+    dense_bound,
+    knapsack,
+)
+from optsched.solvers.window_mkp._reduction import reduce
+from optsched.solvers.window_mkp._relaxation import first_prices, relax
+from optsched.solvers.window_mkp._slots import largest_sum, tighten
+from optsched.solvers.window_mkp._splitting import improve
+from optsched.solvers.window_mkp._surrogate import surrogate
+
+from .conftest import optimum_of, windows
+
+UNIT = 1024
+
+
+@st.composite
+def knapsacks(draw):
+    size = draw(st.integers(1, 8))
+    of_size = {"min_size": size, "max_size": size}
+    worth = draw(st.lists(st.integers(-5, 40), **of_size))
+    weights = draw(st.lists(st.integers(1, 12), **of_size))
+    must = draw(st.lists(st.sampled_from((False, False, False, True)), **of_size))
+    return np.array(worth), np.array(weights), draw(st.integers(0, 50)), np.array(must)
+
+
+def best_choice(worth, weights, capacity, must, forced=None, inside=True):
+    """Try every choice; `INFEASIBLE` if there is none."""
+    best = INFEASIBLE
+    for choice in itertools.product((False, True), repeat=len(worth)):
+        chosen = np.array(choice)
+        allowed = (chosen | ~must).all() and (forced is None or chosen[forced] == inside)
+        if allowed and weights[chosen].sum() <= capacity:
+            best = max(best, int(worth[chosen].sum()))
+    return best
+
+
+@given(knapsacks(), st.sampled_from((0, 3)))
+def test_the_expanding_core_is_exact_up_to_its_slack(case, slack):
+    worth, weights, capacity, must = case
+    chosen = np.zeros(len(worth), np.bool_)
+    bound, _ = knapsack(worth, weights, capacity, must, slack, chosen)
+    best = best_choice(*case)
+    if best == INFEASIBLE:
+        assert bound == INFEASIBLE
+    else:
+        assert best <= bound <= best + slack
+        assert weights[chosen].sum() <= capacity
+        assert (chosen | ~must).all()
+        assert worth[chosen].sum() >= best - slack
+
+
+@given(knapsacks())
+def test_bounds_with_a_job_forced_in_or_out_hold(case):
+    worth, weights, capacity, must = case
+    best = best_choice(*case)
+    if best == INFEASIBLE:
+        return
+    inside, outside = np.zeros((2, len(worth)), np.int64)
+    conditional_bounds(worth, weights, capacity, must, best, inside, outside)
+    for job in range(len(worth)):
+        assert inside[job] >= best_choice(*case, job, inside=True)
+        assert outside[job] >= best_choice(*case, job, inside=False)
+
+
+@given(knapsacks())
+def test_the_dense_dynamic_program_is_exact(case):
+    worth, weights, capacity, must = case
+    nothing = np.zeros_like(must)
+    assert dense_bound(worth, weights, capacity) == best_choice(worth, weights, capacity, nothing)
+
+
+@given(st.lists(st.integers(1, 150), max_size=8), st.integers(0, 300))
+def test_the_largest_sum_is_found_among_bits(weights, room):
+    sums = {sum(part) for size in range(9) for part in itertools.combinations(weights, size)}
+    free, allowed = np.full(len(weights), -1), np.ones((1, len(weights)), np.bool_)
+    found = largest_sum(0, allowed, np.array(weights, dtype=np.int64), free, room)
+    assert found == max(total for total in sums if total <= room)
+
+
+def test_what_a_large_slot_can_hold_limits_the_smaller_ones():
+    weights, capacities = np.array([5, 4, 4]), np.array([8, 9, 10])
+    allowed = np.array([[True] * 3, [True] * 3, [True, False, False]])
+    free = np.full(3, -1)
+    room = capacities.copy()
+    tighten(allowed, weights, capacities, free, False, room)
+    assert room.tolist() == [8, 9, 5]
+    room = capacities.copy()
+    tighten(allowed, weights, capacities, free, True, room)
+    assert room.tolist() == [5, 5, 5]
+
+
+def arrays(window):
+    return window.weights, window.profits, window.capacities
+
+
+@given(windows())
+def test_the_reduction_keeps_the_optimum(window):
+    jobs, slots, weights, profits, room, unit = reduce(*arrays(window))
+    assert len(slots) <= len(jobs)
+    efficiency = (profits / weights).tolist()
+    assert efficiency == sorted(efficiency, reverse=True)
+    assert room.tolist() == sorted(room.tolist())
+    reduced = WindowMKP(weights=weights, capacities=room, profits=profits)
+    assert unit * optimum_of(reduced) == optimum_of(window)
+
+
+@given(windows(jobs=9, slots=4))
+def test_the_plain_search_is_as_stated(window):
+    placement = np.full(len(window.weights), -1)
+    value, bound, _ = depth_first(*arrays(window), placement, 0, 10**6)
+    stated = statement.depth_first(*(array.tolist() for array in arrays(window)))
+    assert value == bound == window.objective(stated)
+    assert window.objective(placement.tolist()) == value
+    assert window.violations(placement.tolist()) == []
+
+
+@given(windows())
+def test_the_surrogate_bounds_and_its_split_is_feasible(window):
+    _, _, weights, profits, room, _ = reduce(*arrays(window))
+    if len(weights) == 0:
+        return
+    reduced = WindowMKP(weights=weights, capacities=room, profits=profits)
+    placement = np.empty_like(weights)
+    heaviest = np.argsort(-weights, kind="stable")
+    bound, profit, _, _ = surrogate(weights, profits, room, heaviest, placement)
+    assert reduced.violations(placement.tolist()) == []
+    assert reduced.objective(placement.tolist()) == profit <= optimum_of(reduced) <= bound
+
+
+@given(windows(jobs=8, slots=4), st.data())
+def test_improving_never_loses_and_stays_feasible(window, data):
+    _, _, weights, profits, room, _ = reduce(*arrays(window))
+    if len(weights) == 0:
+        return
+    reduced = WindowMKP(weights=weights, capacities=room, profits=profits)
+    placement = np.full(len(weights), -1)
+    left = room.copy()
+    for job in range(len(weights)):
+        slot = data.draw(st.integers(-1, len(room) - 1))
+        if slot >= 0 and weights[job] <= left[slot]:
+            placement[job] = slot
+            left[slot] -= weights[job]
+    before = reduced.objective(placement.tolist())
+    heaviest = np.argsort(-weights, kind="stable")
+    profit, _ = improve(weights, profits, room, heaviest, profits.sum(), placement)
+    assert reduced.violations(placement.tolist()) == []
+    assert reduced.objective(placement.tolist()) == profit >= before
+
+
+@given(windows(), st.booleans(), st.integers(0, 3))
+def test_the_relaxation_bounds_and_keeps_what_could_be_better(window, ordered, below):
+    """Above the cut nothing is lost, neither by the bound nor by the choices that are dropped."""
+    _, _, weights, profits, room, _ = reduce(*arrays(window))
+    if len(weights) == 0:
+        return
+    reduced = WindowMKP(weights=weights, capacities=room, profits=profits)
+    optimum = optimum_of(reduced)
+    cut = max(0, optimum - below)
+    domain = np.ones((len(room) + 1, len(weights)), np.bool_)
+    prices = first_prices(weights, profits * UNIT, room)
+    best, placement = np.array([-1]), np.full(len(weights), -1)
+    promise = np.zeros(domain.shape, np.int64)
+    bound, _ = relax(
+        domain, prices, weights, profits * UNIT, room, ordered, UNIT, cut * UNIT, 10,
+        np.ones(1), best, placement, promise,
+    )  # fmt: skip
+    found = best[0] // UNIT
+    assert found <= optimum
+    if found >= 0:
+        assert reduced.objective(placement.tolist()) == found
+        assert reduced.violations(placement.tolist()) == []
+    if optimum > max(cut, found):
+        assert bound >= optimum * UNIT
+        choices = [np.flatnonzero(domain[:, job]).tolist() for job in range(len(weights))]
+        left = [
+            tuple(slot if slot < len(room) else -1 for slot in solution)
+            for solution in itertools.product(*choices)
+        ]
+        assert optimum in {
+            reduced.objective(solution) for solution in left if not reduced.violations(solution)
+        }
