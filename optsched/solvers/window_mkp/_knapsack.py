@@ -191,7 +191,7 @@ def conditional_bounds(
             base += worth[job]
     for forced in range(n):
         for put_in in range(2):
-            left, value = room, base
+            left, value = int(room), int(base)
             if put_in == 1 and not must[forced]:
                 left, value = left - int(weights[forced]), value + int(worth[forced])
             elif put_in == 0 and must[forced]:
