@@ -191,21 +191,21 @@ def conditional_bounds(
             base += worth[job]
     for forced in range(n):
         for put_in in range(2):
-            left, value = int(room), int(base)
+            left, value = room, base
             if put_in == 1 and not must[forced]:
-                left, value = left - int(weights[forced]), value + int(worth[forced])
+                left, value = left - weights[forced], value + worth[forced]
             elif put_in == 0 and must[forced]:
-                left, value = left + int(weights[forced]), value - int(worth[forced])
-            for job in order:
-                if left < 0 or worth[job] <= 0:
+                left, value = left + weights[forced], value - worth[forced]
+            for other in order:
+                if left < 0 or worth[other] <= 0:
                     break
-                if must[job] or job == forced:
+                if must[other] or other == forced:
                     continue
-                if weights[job] > left:
-                    value += int(worth[job] * (left / weights[job])) + 1
+                if weights[other] > left:
+                    value += int(worth[other] * (left / weights[other])) + 1
                     break
-                left -= weights[job]
-                value += worth[job]
+                left -= weights[other]
+                value += worth[other]
             value = min(bound, value) if left >= 0 else INFEASIBLE
             if put_in == 1:
                 inside[forced] = value
