@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from optsched.errors import InputError
@@ -105,18 +106,22 @@ class Nodes(Machine):
 
     def violations(self, held: Mapping[int, tuple[Run, ...]]) -> list[str]:
         """Compare the free runs with what the running jobs hold."""
-        holders: list[str | None] = [None] * self.size
+        free = list(zip(self.slots.starts, self.slots.stops))
+        claims = [(run, f"job {job}") for job, runs in held.items() for run in runs]
+        claims += [(run, "nobody") for run in free]
         found = []
-        claims = [(f"job {job}", run) for job, runs in held.items() for run in runs]
-        claims += [("nobody", run) for run in zip(self.slots.starts, self.slots.stops)]
-        for holder, (start, stop) in claims:
-            for node in range(start, stop):
-                if holders[node] is not None:
-                    found.append(f"node {node} is held by {holders[node]} and by {holder}")
-                holders[node] = holder
-        found += [f"node {node} is lost" for node, holder in enumerate(holders) if holder is None]
-        if holders.count("nobody") != self.free:
-            found.append(f"{self.free} nodes counted free, {holders.count('nobody')} are")
-        stops, starts = self.slots.stops, self.slots.starts
-        found += [f"free runs touch at node {a}" for a, b in zip(stops, starts[1:]) if a >= b]
+        covered, holder = 0, ""
+        for (start, stop), other in sorted([*claims, ((self.size, self.size), "")]):
+            if start > covered:
+                found.append(f"nodes {covered}-{start - 1} are lost")
+            elif start < min(covered, stop):
+                last = min(covered, stop) - 1
+                found.append(f"nodes {start}-{last} are held by {holder} and by {other}")
+            if stop > covered:
+                covered, holder = stop, other
+        if covered > self.size:
+            found.append(f"nodes from {self.size} are held by {holder}; there are none")
+        if (total := sum(stop - start for start, stop in free)) != self.free:
+            found.append(f"{self.free} nodes counted free, {total} are")
+        found += [f"free runs touch at node {a}" for (_, a), (b, _) in pairwise(free) if a >= b]
         return found

@@ -53,9 +53,18 @@ def test_every_broken_state_is_told():
     machine = Nodes(8)
     held = {1: machine.allocate(3), 2: machine.allocate(2)}
     assert machine.violations(held) == []
-    assert machine.violations({1: held[1]}) == ["node 3 is lost", "node 4 is lost"]
-    both = machine.violations({**held, 3: ((2, 3),)})
-    assert both == ["node 2 is held by job 1 and by job 3"]
-    assert machine.violations({**held, 3: ((7, 8),)})[0] == "node 7 is held by job 3 and by nobody"
+    assert machine.violations({1: held[1]}) == ["nodes 3-4 are lost"]
+    both = machine.violations({**held, 3: ((2, 4),)})
+    assert both == [
+        "nodes 2-2 are held by job 1 and by job 3",
+        "nodes 3-3 are held by job 3 and by job 2",
+    ]
+    nobody = machine.violations({**held, 3: ((7, 8),)})
+    assert nobody == ["nodes 7-7 are held by nobody and by job 3"]
+    outside = machine.violations({**held, 3: ((8, 9),)})
+    assert outside == ["nodes from 8 are held by job 3; there are none"]
     machine.free = 4
     assert machine.violations(held) == ["4 nodes counted free, 3 are"]
+    machine.free = 3
+    machine.slots.starts, machine.slots.stops = [5, 6], [6, 8]
+    assert machine.violations(held) == ["free runs touch at node 6"]
