@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -30,7 +30,8 @@ class Window(Policy):
     window : int
         How many jobs from the head of the queue are decided on together.
     interval : float
-        Seconds between two decisions; with 0 every event is followed by one.
+        Seconds between two decisions, each on one window. With 0 every event is followed by a
+        decision, on window after window until one starts nothing.
 
     Raises
     ------
@@ -57,17 +58,23 @@ class Window(Policy):
             raise InputError(f"interval {self.interval}; expected seconds from 0")
 
     def decide(self, system: System) -> Iterable[Action]:
-        """Pose the window and the slots as a knapsack problem, and start the jobs it places."""
+        """Start what the solver places of the window, and of the next ones if no tick follows."""
+        placed = yield from self._decide_window(system)
+        while placed and not self.interval:
+            placed = yield from self._decide_window(system)
+
+    def _decide_window(self, system: System) -> Generator[Action, None, int]:
+        """Pose the window and the slots as a knapsack problem; return how many jobs it placed."""
         machine, processors = system.machine, system.processors
         assert isinstance(machine, Nodes)
         if not system.queue or not machine.free:
-            return
+            return 0
         starts, stops = machine.slots.starts, machine.slots.stops
         lengths = [stop - start for start, stop in zip(starts, stops)]
         largest = max(lengths)
         jobs = [job for job in system.queue[: self.window] if processors[job] <= largest]
         if not jobs:
-            return
+            return 0
         weights = [processors[job] for job in jobs]
         smallest = min(weights)
         useful = [slot for slot, length in enumerate(lengths) if length >= smallest]
@@ -81,8 +88,11 @@ class Window(Policy):
             jobs=[system.job_id[job] for job in jobs],
             slots=first_free.copy(),
         )
+        placed = 0
         for job, weight, slot in zip(jobs, weights, system.pose(problem)):
             if slot != NOT_PLACED:
                 start = first_free[slot]
                 first_free[slot] = start + weight
+                placed += 1
                 yield Start(job, ((start, start + weight),))
+        return placed

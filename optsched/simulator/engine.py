@@ -235,12 +235,16 @@ class Engine:
         self._due = NEVER
         self.decisions += 1
         posing.begin_decision(system.now)
+        waiting = len(system.queue)
         for action in self.policy.decide(system):
             self._carry_out(action)
         system.submitted.clear()
         system.ended.clear()
         if posing.charged:
             self._busy_until = system.now + posing.charged
+        if self.policy.interval and 0 < len(system.queue) < waiting:
+            # what was started changes what can be decided at the next tick
+            self._request_decision(system.now + self.policy.interval / 2)
 
     def _carry_out(self, action: Action) -> None:
         if isinstance(action, Start):

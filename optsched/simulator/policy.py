@@ -33,7 +33,8 @@ class Policy(ABC):
         The heuristic that decides when the solver fails or runs out of budget.
     interval : float
         Seconds between two decisions; with 0 every event is followed by one. A policy with an
-        interval wakes on a tick only if something has changed since the last.
+        interval wakes on a tick only if something has changed since the last; what it started
+        itself is such a change.
     """
 
     name: ClassVar[str]

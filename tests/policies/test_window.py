@@ -36,6 +36,19 @@ def test_jobs_hold_contiguous_nodes_only(make_trace):
     assert run.summary["finished"] == 200
 
 
+def test_the_next_window_is_decided_on_at_the_next_tick(make_trace):
+    trace = make_trace(*[(0, 100, 100, 1)] * 5)
+    run = simulate(trace, "nodes:8", "window", settings={"window": 2}, check=True)
+    assert run.start.tolist() == [0, 0, 30, 30, 60]
+
+
+def test_without_ticks_window_follows_window_at_once(make_trace):
+    trace = make_trace(*[(0, 100, 100, 1)] * 5)
+    settings = {"window": 2, "interval": 0}
+    run = simulate(trace, "nodes:4", "window", settings=settings, check=True)
+    assert run.start.tolist() == [0, 0, 0, 0, 100]
+
+
 def test_a_job_that_no_slot_can_hold_is_kept_back(make_trace):
     trace = make_trace((0, 100, 100, 3), (0, 100, 100, 3), (0, 40, 40, 3), (60, 10, 10, 5))
     run = simulate(trace, "nodes:9", "window", check=True)

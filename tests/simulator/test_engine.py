@@ -142,6 +142,25 @@ def test_a_periodic_policy_decides_on_ticks_at_which_something_has_changed(make_
 
 
 @dataclass
+class OneEachTick(Policy):
+    """Starts the head of the queue, one job a tick."""
+
+    interval: float = 30.0
+
+    def decide(self, system: System) -> Iterable[Action]:
+        if system.queue:
+            yield Start(system.queue[0])
+
+
+def test_what_a_periodic_policy_starts_is_a_change_by_the_next_tick(make_trace):
+    trace = make_trace((0, 500, 500, 1), (0, 500, 500, 1), (0, 500, 500, 1))
+    run = simulate(trace, "nodes:4", OneEachTick(), check=True)
+    assert starts(run) == [0, 30, 60]
+    # nothing is left to start at 90; the ends at 500, 530 and 560 are decided on at ticks
+    assert run.schedule.decisions == 6
+
+
+@dataclass
 class WakesItself(Policy):
     """Starts a job ten seconds after it was submitted."""
 

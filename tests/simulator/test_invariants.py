@@ -45,7 +45,7 @@ def test_a_sound_state_passes(engine):
     ("damage", "message"),
     [
         (lambda e: e.held.__setitem__(1, ((0, 2),)), "held by"),
-        (lambda e: e.held.pop(0), "is lost"),
+        (lambda e: e.held.pop(0), "lost"),
         (lambda e: setattr(e.system.machine, "free", 0), "counted free"),
         (lambda e: e.system.queue._jobs.append(0), "waits and runs"),
         (lambda e: e.system.queue._jobs.reverse(), "out of order"),
