@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 OPTSCHED := $(BIN)/optsched
+TRACES ?= ../shared/traces
+INSTANCES ?= ../shared/instances/mkp
 
 .PHONY: demo test check benchmark clean
 
@@ -23,8 +25,9 @@ check: .venv/ready
 	$(BIN)/mypy
 
 benchmark: .venv/ready
-	$(BIN)/python benchmarks/engine.py
-	$(BIN)/python benchmarks/window_mkp.py
+	$(BIN)/python benchmarks/engine.py --traces $(TRACES) -o benchmarks/results
+	$(BIN)/python benchmarks/window_mkp.py windows -o benchmarks/results
+	$(BIN)/python benchmarks/window_mkp.py instances $(INSTANCES) -o benchmarks/results
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("optsched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'

@@ -1,17 +1,18 @@
 """Speed and memory of the simulator, by trace and policy.
 
-Each cell runs in a process of its own, `--repeats` times; the median counts. "simulation" is the
-event engine with the policy, per-job output included; "write" is the run folder without pictures;
-"whole" is the process from start to exit; "bare" is a plain loop that computes EASY start times
-and nothing else, run beside each trace: the ratio of the two says what generality costs.
+    python benchmarks/engine.py --traces ../shared/traces -o benchmarks/results
 
-    python benchmarks/engine.py --traces ../shared/traces -o results
+Protocol: each cell runs in processes of its own, one after the other, `--repeats` times; the median
+counts. "simulation" is the event engine with the policy, per-job output included, after the kernels
+are compiled; policies marked ``(compiled)`` are replayed by the kernel that only counts processors.
+"write" is the run folder without pictures; "whole" is the process from start to exit. "bare" is a
+plain loop that computes EASY start times and nothing else, run beside each trace: "ratio", jobs per
+second over those of the loop, says what generality costs. Machines are those of the headers.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import heapq
 import json
 import resource
@@ -21,7 +22,13 @@ import sys
 import tempfile
 import time
 from bisect import insort
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from results import circumstances, keep, shown
+
+from optsched.content import bundled
 
 TRACES = (
     "SDSC-SP2-1998-4.2-cln",
@@ -30,7 +37,18 @@ TRACES = (
     "CEA-Curie-2011-2.1-cln",
     "RICC-2010-2",
 )
-POLICIES = ("fcfs", "easy", "easy-sjbf", "conservative", "sjf", "window")
+COMPILED = " (compiled)"
+POLICIES = (
+    "fcfs",
+    f"fcfs{COMPILED}",
+    "easy",
+    f"easy{COMPILED}",
+    "easy-sjbf",
+    f"easy-sjbf{COMPILED}",
+    "conservative",
+    "sjf",
+    "window",
+)
 COLUMNS = (
     "trace",
     "policy",
@@ -40,7 +58,6 @@ COLUMNS = (
     "write_s",
     "whole_s",
     "jobs_per_s",
-    "bare_jobs_per_s",
     "ratio",
     "peak_MB",
 )
@@ -106,8 +123,10 @@ def measure(path: str, policy: str) -> dict[str, float]:
         began = time.perf_counter()
         bare_easy(*lists, trace.header.max_procs)
         return {"jobs": len(lists[0]), "simulation_s": time.perf_counter() - began}
-    began = time.perf_counter()
-    run = optsched.simulate(path, policy=policy)
+    name, compiled = policy.removesuffix(COMPILED), policy.endswith(COMPILED)
+    options = {"policy": name, "compiled_from": 0 if compiled else sys.maxsize}
+    optsched.simulate(trace, jobs=(1, min(500, len(trace))), **options)
+    run = optsched.simulate(path, **options)
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         optsched.save(run, Path(folder) / "run", plots=False)
@@ -121,14 +140,14 @@ def measure(path: str, policy: str) -> dict[str, float]:
     }
 
 
-def cell(path: Path, policy: str, repeats: int) -> dict[str, float]:
+def cell(path: Path, policy: str, repeats: int) -> dict[str, Any]:
     """Run one cell in processes of its own, and return the medians."""
     runs = []
     for _ in range(repeats):
         began = time.perf_counter()
         done = subprocess.run(
             [sys.executable, __file__, "--cell", str(path), policy],
-            capture_output=True,
+            stdout=subprocess.PIPE,
             text=True,
             check=True,
         )
@@ -136,37 +155,50 @@ def cell(path: Path, policy: str, repeats: int) -> dict[str, float]:
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
+def measure_all(paths: list[Path], policies: list[str], repeats: int) -> Iterator[dict[str, Any]]:
+    """Yield one row for each policy on each trace."""
+    for path in paths:
+        bare = cell(path, "bare", repeats)
+        for policy in policies:
+            measured = cell(path, policy, repeats)
+            rate = measured["jobs"] / measured["simulation_s"]
+            yield {
+                "trace": path.name.partition(".swf")[0],
+                "policy": policy,
+                **measured,
+                "jobs_per_s": rate,
+                "ratio": rate * bare["simulation_s"] / bare["jobs"],
+            }
+
+
+def table(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the rows as lines for people."""
+    lines = [f"{'trace':24}{'policy':22}" + "".join(f"{name:>14}" for name in COLUMNS[2:])]
+    for row in rows:
+        cells = (f"{row[c]:,.0f}" if row[c] >= 100 else f"{row[c]:.2f}" for c in COLUMNS[2:])
+        lines.append(f"{row['trace']:24}{row['policy']:22}" + "".join(f"{c:>14}" for c in cells))
+    return lines
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--traces", type=Path, default=Path(__file__).parents[2] / "shared/traces")
-    parser.add_argument("--only", default=",".join(TRACES), help="traces, separated by commas")
-    parser.add_argument("--policies", default=",".join(POLICIES))
+    parser.add_argument("--traces", type=Path, help="folder of the logs; the sample if left out")
+    parser.add_argument("--only", default=",".join(TRACES), help="logs, with commas between")
+    parser.add_argument("--policies", default=",".join(POLICIES), help="with commas between")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("-o", "--output", type=Path, help="folder for engine.csv")
-    parser.add_argument("--cell", nargs=2, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.cell:
-        print(json.dumps(measure(*options.cell)))
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder for the results")
+    if "--cell" in sys.argv:
+        print(json.dumps(measure(*sys.argv[sys.argv.index("--cell") + 1 :])))
         return
-    rows = []
-    print("".join(f"{name:>24}" if name == "trace" else f"{name:>16}" for name in COLUMNS))
-    for name in options.only.split(","):
-        path = options.traces / f"{name}.swf.gz"
-        bare = cell(path, "bare", options.repeats)
-        for policy in options.policies.split(","):
-            row = {"trace": name, "policy": policy} | cell(path, policy, options.repeats)
-            row["jobs_per_s"] = row["jobs"] / row["simulation_s"]
-            row["bare_jobs_per_s"] = bare["jobs"] / bare["simulation_s"]
-            row["ratio"] = row["jobs_per_s"] / row["bare_jobs_per_s"]
-            rows.append(row)
-            cells = [row[c] if isinstance(row[c], str) else f"{row[c]:,.2f}" for c in COLUMNS]
-            print("".join(f"{c:>24}" if k == 0 else f"{c:>16}" for k, c in enumerate(cells)))
-    if options.output:
-        options.output.mkdir(parents=True, exist_ok=True)
-        with (options.output / "engine.csv").open("w", newline="") as stream:
-            writer = csv.DictWriter(stream, COLUMNS)
-            writer.writeheader()
-            writer.writerows(rows)
+    options = parser.parse_args()
+    measured_on = circumstances()
+    if options.traces is None:
+        paths = [bundled("traces") / "samples" / "sample-256.swf"]
+    else:
+        paths = [options.traces / f"{name}.swf.gz" for name in options.only.split(",")]
+    policies = options.policies.split(",")
+    rows = list(shown(measure_all(paths, policies, options.repeats), len(paths) * len(policies)))
+    keep(options.output, "engine", measured_on, table(rows), rows)
 
 
 if __name__ == "__main__":

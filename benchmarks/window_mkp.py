@@ -13,9 +13,9 @@ rounded. The generator is numpy's PCG64, seeded with ``--seed``, the size and th
 each table row can be repeated by itself. Every solver that is installed answers every snapshot
 once, one after the other in this process, after ``prepare``; within ``--limit`` seconds. The time
 is that of ``Solver.solve`` with all it needs, formulation included. A solver that has reached the
-limit on three of the first four snapshots of a size is given no more of them: its row says how many
-it was given. *Best* is the share of snapshots where its value is the best that any solver found,
-*proven* where it is proven optimal.
+limit on three of the first four snapshots of a size is given no more of them: both shares are of
+those it was given. The first share is that of snapshots
+where its value is the best that any solver found, the second where it is proven optimal.
 
 Protocol of ``instances``: SMALL (Kataoka and Yamada), FK_1 and FK_3 (Fukunaga) from the archives of
 the given folder, one solver, one after the other, within ``--limit`` seconds each; ``--every 4``
@@ -39,9 +39,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from results import circumstances, keep, shown
 
 from optsched.errors import MissingDependencyError
-from optsched.files import written
 from optsched.models import WindowMKP
 from optsched.models.window_mkp_text import read_window_mkp_text
 from optsched.registry import solvers
@@ -89,6 +89,8 @@ def measure_windows(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
     chosen = available(arguments.solvers)
     for kind in KINDS:
         for jobs, slots in SIZES:
+            if jobs > arguments.largest:
+                continue
             rng = np.random.default_rng([arguments.seed, jobs, slots, KINDS.index(kind)])
             windows = [random_window(jobs, slots, kind, rng) for _ in range(arguments.snapshots)]
             for name, solver in chosen.items():
@@ -112,26 +114,34 @@ def measure_windows(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def table_of_windows(rows: list[dict[str, Any]]) -> list[str]:
-    """Return one line for each solver and size."""
+    """Return a table for each kind of profit: a line for each solver, a column for each size."""
     best: dict[tuple[Any, ...], int] = {}
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    cells: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
     for row in rows:
-        size = (row["profit"], row["jobs"], row["slots"])
-        snapshot = (*size, row["snapshot"])
+        snapshot = (row["profit"], row["jobs"], row["slots"], row["snapshot"])
         best[snapshot] = max(best.get(snapshot, 0), row["objective"] or 0)
-        groups.setdefault((*size, row["solver"]), []).append(row)
-    lines = [
-        f"{'profit':16} {'size':>8} {'solver':18} {'median ms':>10} {'best':>6} {'proven':>7} of"
-    ]
-    for (kind, jobs, slots, solver), group in groups.items():
-        milliseconds = 1000 * statistics.median(row["seconds"] for row in group)
-        reached = sum(row["objective"] == best[kind, jobs, slots, row["snapshot"]] for row in group)
-        proven = sum(row["status"] == Status.OPTIMAL.value for row in group)
-        lines.append(
-            f"{kind:16} {jobs:>4}x{slots:<3} {solver:18} {milliseconds:10.3f} "
-            f"{reached / len(group):6.0%} {proven / len(group):7.0%} {len(group)}"
-        )
+        line = cells.setdefault((row["profit"], row["solver"]), {})
+        line.setdefault(f"{row['jobs']}x{row['slots']}", []).append(row)
+    lines = ["median milliseconds, share of the best value, share proven optimal"]
+    title = None
+    for (kind, solver), line in cells.items():
+        if kind != title:
+            title = kind
+            lines += ["", f"{'profit = ' + kind:26}" + "".join(f"{size:>22}" for size in line)]
+        texts = (_cell(group, best) for group in line.values())
+        lines.append(f"{solver:26}" + "".join(f"{text:>22}" for text in texts))
     return lines
+
+
+def _cell(group: list[dict[str, Any]], best: dict[tuple[Any, ...], int]) -> str:
+    milliseconds = 1000 * statistics.median(row["seconds"] for row in group)
+    reached = sum(
+        row["objective"] == best[row["profit"], row["jobs"], row["slots"], row["snapshot"]]
+        for row in group
+    )
+    proven = sum(row["status"] == Status.OPTIMAL.value for row in group)
+    time = f"{milliseconds:.3f}" if milliseconds < 10 else f"{milliseconds:,.0f}"
+    return f"{time} {reached / len(group):.0%} {proven / len(group):.0%}"
 
 
 def measure_instances(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -200,20 +210,13 @@ def table_of_instances(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def save(rows: list[dict[str, Any]], path: Path) -> None:
-    """Write the rows as CSV."""
-    with written(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     windows = commands.add_parser("windows", help="random snapshots, every solver")
     windows.add_argument("--solvers", help="names, with commas between; all if left out")
     windows.add_argument("--snapshots", type=int, default=30, help="of each size")
+    windows.add_argument("--largest", type=int, default=200, help="jobs in a snapshot")
     windows.add_argument("--seed", type=int, default=1)
     instances = commands.add_parser("instances", help="instances of the literature, one solver")
     instances.add_argument("folder", type=Path, help="holds the archives and known_values.csv")
@@ -224,15 +227,14 @@ def main() -> None:
         command.add_argument("-o", dest="output", type=Path, required=True, help="folder")
         command.add_argument("--limit", type=float, default=1.0, help="seconds for each solve")
     arguments = parser.parse_args()
-    arguments.output.mkdir(parents=True, exist_ok=True)
+    measured_on = circumstances()
     if arguments.command == "windows":
-        rows = list(measure_windows(arguments))
-        lines = table_of_windows(rows)
+        measure, table = measure_windows, table_of_windows
     else:
-        rows = list(measure_instances(arguments))
-        lines = table_of_instances(rows)
-    save(rows, arguments.output / f"{arguments.command}.csv")
-    print("\n".join(lines))
+        measure, table = measure_instances, table_of_instances
+        measured_on.append(f"{arguments.solver}, {arguments.limit:g} s for each instance")
+    rows = list(shown(measure(arguments)))
+    keep(arguments.output, arguments.command, measured_on, table(rows), rows)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,47 @@
+"""The benchmarks run, and keep what they measured; what they measure is for an idle machine."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+def run(script, *arguments):
+    command = [sys.executable, str(BENCHMARKS / script), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def rows_of(path):
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_the_engine_is_measured_by_policy(tmp_path):
+    told = run("engine.py", "--repeats", 1, "--policies", "easy,easy (compiled)", "-o", tmp_path)
+    assert told == (tmp_path / "engine.txt").read_text()
+    rows = rows_of(tmp_path / "engine.csv")
+    assert [row["policy"] for row in rows] == ["easy", "easy (compiled)"]
+    assert all(int(row["jobs"]) == 3000 and float(row["jobs_per_s"]) > 0 for row in rows)
+
+
+def test_solvers_are_measured_by_size(tmp_path):
+    told = run(
+        "window_mkp.py", "windows", "--snapshots", 2, "--largest", 5,
+        "--solvers", "branch-and-bound,greedy", "-o", tmp_path,
+    )  # fmt: skip
+    assert told == (tmp_path / "windows.txt").read_text()
+    rows = rows_of(tmp_path / "windows.csv")
+    assert {row["solver"] for row in rows} == {"branch-and-bound", "greedy"}
+    assert all(row["status"] == "optimal" for row in rows if row["solver"] != "greedy")
+
+
+def test_instances_are_checked_against_known_bounds(tmp_path, shared):
+    folder = shared("instances/mkp")
+    run("window_mkp.py", "instances", folder, "--sets", "SMALL", "--every", 60, "-o", tmp_path)
+    rows = rows_of(tmp_path / "instances.csv")
+    assert len(rows) == 3
+    assert all(int(row["objective"]) <= float(row["known_upper"]) for row in rows)
