@@ -17,6 +17,7 @@ from optsched.errors import InputError
 from optsched.models.fields import LARGEST
 from optsched.models.snapshot import Snapshot
 from optsched.models.window_mkp import WindowMKP
+from optsched.stored import read_bytes
 
 SHOWN = 5
 """How many mistakes are shown."""
@@ -46,12 +47,11 @@ def read_window_mkp_text(path: str | Path, *, known: Mapping[str, Any] | None = 
         If the file cannot be read or is not of that format; with the line of each mistake.
     """
     path = Path(path)
+    data, _ = read_bytes(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError:
         raise InputError("not text; expected a multiple knapsack instance", file=path) from None
-    except OSError as error:
-        raise InputError(error.strerror or str(error), file=path) from None
     lines = [
         (number, line.split())
         for number, line in enumerate(text.splitlines(), start=1)

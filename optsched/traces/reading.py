@@ -9,8 +9,8 @@ from pathlib import Path
 
 from optsched.errors import InputError, UnknownNameError
 from optsched.registry import readers
+from optsched.stored import read_head
 from optsched.traces import catalogue, cleaning
-from optsched.traces.files import read_head
 from optsched.traces.formats import TraceFormat, without_gz
 from optsched.traces.trace import Trace
 

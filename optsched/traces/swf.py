@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.registry import readers
-from optsched.traces.files import read_bytes, write_bytes
+from optsched.stored import read_bytes, write_bytes
 from optsched.traces.formats import TraceFormat, stem
 from optsched.traces.header import Header
 from optsched.traces.trace import UNKNOWN, Trace
