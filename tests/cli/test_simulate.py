@@ -48,6 +48,7 @@ def test_a_small_run_prints_its_summary(optsched, sample, tmp_path):
 TRACES = {
     "cut.swf.gz": lambda good: gzip.compress(good)[:-200],
     "empty.swf": lambda good: b"",
+    os.fsdecode(b"name\xff.swf"): lambda good: good,
     "columns.swf": lambda good: b"; MaxProcs: 4\n1 0 0 5 1 5 -1 1 5 -1 1 1 1 1 1 1 -1\n",
     "letter.swf": lambda good: b"; MaxProcs: 4\n1 0 0 5x 1 5 -1 1 5 -1 1 1 1 1 1 1 -1 -1\n",
     "negative.swf": lambda good: b"; MaxProcs: 4\n1 0 0 5 -4 5 -1 1 5 -1 1 1 1 1 1 1 -1 -1\n",
@@ -59,6 +60,9 @@ TRACES = {
     [
         (["{folder}/cut.swf.gz"], ["cut.swf.gz", "gzip"]),
         (["{folder}/empty.swf"], ["empty.swf"]),
+        (["{folder}/" + os.fsdecode(b"name\xff.swf")], ["name is not UTF-8"]),
+        (["{sample}", "--jobs", "1:9", "-o", os.fsdecode(b"run\xff")], ["name is not UTF-8"]),
+        (["/dev/stdin"], ["/dev/stdin: is a pipe or a device"]),
         (["{folder}/columns.swf"], ["columns.swf", "line 2", "17", "18"]),
         (["{folder}/letter.swf"], ["letter.swf", "line 2", "5x"]),
         (["{folder}/negative.swf"], ["negative.swf", "line 2", "-4"]),
@@ -79,7 +83,9 @@ def test_wrong_input_gets_one_clear_line(arguments, words, optsched, sample, tmp
     for name, content in TRACES.items():
         (tmp_path / name).write_bytes(content(sample.read_bytes()))
     arguments = [argument.format(folder=tmp_path, sample=sample) for argument in arguments]
-    done = optsched("simulate", *arguments, "-o", tmp_path / "run")
+    if "-o" not in arguments:
+        arguments += ["-o", tmp_path / "run"]
+    done = optsched("simulate", *arguments, input="")
     assert done.returncode == 1, done.stderr
     for word in words:
         assert word in done.stderr

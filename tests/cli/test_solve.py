@@ -1,6 +1,12 @@
 from __future__ import annotations
 
+import gzip
 import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -132,3 +138,48 @@ def test_everything_that_has_a_name_is_listed(what, optsched):
     assert listed
     plain = optsched("list", what).stdout
     assert all(next(iter(row.values())) in plain for row in listed)
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="a device of Linux")
+@pytest.mark.parametrize("arguments", [["list", "solvers"], ["solve", "{example}"], ["--help"], []])
+def test_output_that_cannot_be_written_is_told(arguments, example):
+    command = [sys.executable, "-m", "optsched", *(a.format(example=example) for a in arguments)]
+    with FULL.open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "optsched: output: No space left on device\n"
+
+
+def test_no_output_at_all_is_no_error(example):
+    command = shlex.join([sys.executable, "-m", "optsched", "solve", str(example)])
+    done = subprocess.run(
+        f"{command} >&-", shell=True, stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("raised", ["KeyboardInterrupt", "os.kill(os.getpid(), signal.SIGINT)"])
+def test_an_interrupt_while_packages_load_is_no_traceback(raised, example, tmp_path, optsched):
+    """A compiled module turns the interrupt into an error of its own."""
+    program = "raise KeyboardInterrupt"
+    if raised != "KeyboardInterrupt":
+        program = f"""
+import os, signal
+try:
+    {raised}
+except KeyboardInterrupt:
+    raise ImportError("initialization failed")
+"""
+    (tmp_path / "cyclopts.py").write_text(program)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = optsched("solve", example, env=environment)
+    assert (done.returncode, done.stderr) == (130, "optsched: interrupted; nothing was written\n")
+
+
+def test_a_snapshot_may_come_through_a_pipe(example):
+    command = [sys.executable, "-m", "optsched", "solve", "/dev/stdin", "--json"]
+    done = subprocess.run(command, input=gzip.compress(example.read_bytes()), capture_output=True)
+    assert json.loads(done.stdout)["objective"] == 15
