@@ -70,7 +70,8 @@ class UnknownNameError(InputError):
         self.name = name
         self.known: Sequence[str] = sorted(known)
         close = difflib.get_close_matches(name, self.known, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(self.known)}"
+        known_names = f"known: {', '.join(self.known)}" if self.known else "there is none"
+        hint = f"did you mean {' or '.join(close)}?" if close else known_names
         super().__init__(f"unknown {noun} {name!r}; {hint}")
 
 

@@ -84,8 +84,6 @@ def command(
     json
         Print the summary as one JSON object.
     """
-    if capture_every < 1:
-        raise InputError("expected a whole number from 1", field="--capture-every")
     if capture is not None and _nested(output, capture):
         raise InputError("lies in the other output folder or around it", field="--capture")
     budget = None

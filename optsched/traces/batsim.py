@@ -21,7 +21,7 @@ from optsched.stored import read_bytes, write_bytes
 from optsched.text_files import parse_json
 from optsched.traces.formats import TraceFormat, stem
 from optsched.traces.header import Header
-from optsched.traces.trace import UNKNOWN, Trace
+from optsched.traces.trace import LARGEST, UNKNOWN, Trace
 
 DELAY = {4: "delay", 5: "DelayProfile"}
 """The type of a profile that is a plain run time, by major version of Batsim."""
@@ -233,7 +233,7 @@ class _Workload:
             isinstance(value, int if integer else (int, float))
             and not isinstance(value, bool)
             and (value > 0 if positive else value >= 0)
-            and value < 2**63
+            and value <= LARGEST
         ):
             return value
         self._mistakes.append(f"{here}.{name}: {_found(fields, name)}; expected {expected}")

@@ -55,6 +55,9 @@ COLUMNS = (
 UNKNOWN = -1
 """Stands for a value that a trace does not state, in every column."""
 
+LARGEST = 2**53
+"""Above it times and amounts would be rounded: float64 has no place for their last digit."""
+
 SECONDS_PER_DAY = 86_400
 
 
@@ -109,7 +112,7 @@ partition, preceding_job, think_time : array, optional
     ------
     InputError
         If columns differ in length or hold something else than finite numbers (integers where
-        integers are due).
+        integers are due), or a time or an amount above 2^53.
     """
 
     job_id: NDArray[np.int64]
@@ -223,6 +226,8 @@ def _checked(name: str, column: NDArray[Any], jobs: int) -> NDArray[Any]:
     else:
         expected = "numbers" if name in (*TIMES, *AMOUNTS) else "integers"
         raise InputError(f"type {column.dtype}; expected {expected}", field=name)
+    if name in (*TIMES, *AMOUNTS) and (column > LARGEST).any():
+        raise InputError(f"{column.max()}; expected numbers of at most 2^53", field=name)
     column = column.view()
     column.flags.writeable = False
     return column
