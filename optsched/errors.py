@@ -47,6 +47,13 @@ class InputError(ValueError):
         listed = "".join(f"\n  - {mistake}" for mistake in self.mistakes)
         return f"{prefix}{len(self.mistakes)} mistakes{listed}"
 
+    def lines(self) -> list[str]:
+        """Return the mistakes one by one, each with its place."""
+        return [
+            str(InputError(mistake, file=self.file, line=self.line, field=self.field))
+            for mistake in self.mistakes
+        ]
+
     def within(self, file: str | Path) -> InputError:
         """Return the same mistakes, placed in `file`."""
         return InputError(*self.mistakes, file=file, line=self.line, field=self.field)

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say
 from optsched.errors import InputError
 from optsched.files import written_folder
+from optsched.models.snapshot_file import snapshot_files
 from optsched.report.comparison_folder import FOLDER, fill
 from optsched.solvers.comparison import compare
 from optsched.solvers.result import Budget
@@ -46,7 +47,7 @@ def command(
     json
         Print the table as one JSON object.
     """
-    files = [file for path in snapshots for file in _files(path)]
+    files = [file for path in snapshots for file in snapshot_files(path)]
     if not files:
         raise InputError("expected at least one snapshot")
     names = None if solvers is None else [name.strip() for name in solvers.split(",")]
@@ -69,13 +70,3 @@ def command(
     for contradiction in comparison.contradictions:
         say(f"optsched: {contradiction}")
     return 1 if comparison.contradictions else 0
-
-
-def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    files = sorted(file for pattern in ("*.json", "*.json.gz") for file in path.glob(pattern))
-    found = [file for file in files if file.name != "capture.json"]
-    if not found:
-        raise InputError("holds no snapshot (*.json)", file=path)
-    return found

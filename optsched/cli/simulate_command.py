@@ -12,13 +12,12 @@ from cyclopts import Parameter
 
 from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say
 from optsched.errors import InputError
-from optsched.files import FolderKind, write_json, written_folder
+from optsched.files import write_json, written_folder
+from optsched.models.snapshot_file import CAPTURE
 from optsched.report.run_folder import FOLDER, fill
 from optsched.settings import read_settings
 from optsched.simulator.simulate import prepare_trace, simulate
 from optsched.solvers.result import Budget
-
-CAPTURE = FolderKind("captured snapshots", "capture.json", ("decision-*.json",))
 
 
 def command(

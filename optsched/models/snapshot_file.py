@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from optsched.errors import InputError
+from optsched.files import FolderKind
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
-from optsched.models.window_mkp_text import read_window_mkp_text
+from optsched.models.window_mkp_text import parse_window_mkp_text
 from optsched.stored import read_bytes, write_bytes
 from optsched.text_files import parse_json
 
@@ -18,18 +19,47 @@ SEPARATORS = re.compile(r"[\[,\s]*")
 """What stands before an element of a JSON list."""
 
 
+CAPTURE = FolderKind("captured snapshots", "capture.json", ("decision-*.json",))
+"""What a simulation captures to."""
+
+
+def snapshot_files(path: Path) -> list[Path]:
+    """Return the files that a path stands for: itself, or the snapshots in that folder.
+
+    Raises
+    ------
+    InputError
+        If it is a folder without a snapshot.
+    """
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for pattern in ("*.json", "*.json.gz") for file in path.glob(pattern))
+    found = [file for file in files if file.name != CAPTURE.marker]
+    if not found:
+        raise InputError("holds no snapshot (*.json)", file=path)
+    return found
+
+
 def read_snapshot(path: str | Path) -> Snapshot:
-    """Read a snapshot (``.json``, ``.json.gz``), or a literature instance (``.txt``).
+    """Read a snapshot (JSON, plain or gzipped), or a literature instance (``.txt``).
 
     Raises
     ------
     InputError
         If the file cannot be read, is not JSON, or holds mistakes; all of them at once.
     """
+    return read_hashed(path)[0]
+
+
+def read_hashed(path: str | Path) -> tuple[Snapshot, str]:
+    """Return a snapshot and the SHA-256 of its file, read once; see `read_snapshot`."""
     path = Path(path)
-    if path.suffix == ".txt":
-        return read_window_mkp_text(path)
-    data, _ = read_bytes(path)
+    data, sha256 = read_bytes(path)
+    parse = parse_window_mkp_text if path.suffix == ".txt" else _parsed
+    return parse(data, path), sha256
+
+
+def _parsed(data: bytes, path: Path) -> Snapshot:
     try:
         fields = parse_json(data)
     except InputError as error:

@@ -27,12 +27,22 @@ DIGITS = 18
 
 
 def read_window_mkp_text(path: str | Path, *, known: Mapping[str, Any] | None = None) -> Snapshot:
-    """Read a multiple knapsack instance: items are jobs, knapsacks are slots.
+    """Read a multiple knapsack instance from a file; see `parse_window_mkp_text`."""
+    data, _ = read_bytes(path)
+    return parse_window_mkp_text(data, Path(path), known=known)
+
+
+def parse_window_mkp_text(
+    data: bytes, path: Path, *, known: Mapping[str, Any] | None = None
+) -> Snapshot:
+    """Return a multiple knapsack instance: items are jobs, knapsacks are slots.
 
     Parameters
     ----------
+    data : bytes
+        The text.
     path : path
-        The text file.
+        The file that holds it.
     known : mapping, optional
         What is known of the instance, see `Snapshot`; the format has no place for it.
 
@@ -44,10 +54,8 @@ def read_window_mkp_text(path: str | Path, *, known: Mapping[str, Any] | None = 
     Raises
     ------
     InputError
-        If the file cannot be read or is not of that format; with the line of each mistake.
+        If it is not of that format; with the line of each mistake.
     """
-    path = Path(path)
-    data, _ = read_bytes(path)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -107,20 +108,57 @@ def test_a_budget_too_small_for_a_solution_exits_3(optsched, tmp_path):
 def test_snapshots_are_shown_checked_and_exported(optsched, example, tmp_path):
     shown = optsched("snapshot", "show", example)
     assert "15 variables, 8 rows" in shown.stdout
+    assert re.search(r"known solution\s+slot 1-3 \(3\)\s+C \(3\)", shown.stdout)
     checked = optsched("snapshot", "check", example)
     assert (checked.returncode, checked.stdout) == (0, f"{example}: good\n")
     wrong = json.loads(example.read_text())
     wrong["known"]["objective"] = 14
     path = tmp_path / "wrong.json"
     path.write_text(json.dumps(wrong))
-    checked = optsched("snapshot", "check", path, example)
+    (tmp_path / "good.json").write_bytes(example.read_bytes())
+    checked = optsched("snapshot", "check", tmp_path)
     assert checked.returncode == 1
-    assert "known solution is worth 15, known objective is 14" in checked.stderr
-    assert checked.stdout == f"{example}: good\n"
+    reports = "the snapshot's known value reports 14 for a solution of 15"
+    assert checked.stderr == f"optsched: {path}: {reports}\n"
+    assert checked.stdout == f"{tmp_path / 'good.json'}: good\n"
     for suffix in ("lp", "mps", "pb.txt"):
         written = tmp_path / f"example.{suffix}"
         assert optsched("snapshot", "export", example, "-o", written).returncode == 0
         assert written.stat().st_size > 100
+
+
+@pytest.mark.parametrize(
+    ("known", "told"),
+    [
+        ({"objective": 14, "bound": 14}, "bound 14, beaten by branch-and-bound"),
+        ({"objective": 16}, "objective 16, but branch-and-bound claims the bound 15"),
+        ({"solution": {"slot_of_job": [1, 1, 1, 1, 1]}}, "infeasible solution: capacity: slot 1"),
+    ],
+)
+def test_a_file_whose_claims_are_wrong_is_told(known, told, optsched, example, tmp_path):
+    written = json.loads(example.read_text()) | {"known": known}
+    path = tmp_path / "wrong.json"
+    path.write_text(json.dumps(written))
+    done = optsched("solve", path, "--json")
+    answer = json.loads(done.stdout)
+    assert (answer["objective"], answer["verified"]) == (15, True)
+    [contradiction] = answer["contradictions"]
+    assert told in contradiction
+    assert done.stderr == f"optsched: {path}: {contradiction}\n"
+    assert done.returncode == 1
+
+
+def test_known_values_of_the_wrong_form_are_refused(optsched, example, tmp_path):
+    for known, told in (
+        ({"objective": "15"}, "known objective: '15'; expected an integer"),
+        ({"solution": {"slot_of_job": [0]}}, "slot_of_job: expected slot numbers from 1"),
+    ):
+        path = tmp_path / "wrong.json"
+        path.write_text(json.dumps(json.loads(example.read_text()) | {"known": known}))
+        for command in ("solve", "snapshot show", "snapshot check"):
+            done = optsched(*command.split(), path)
+            assert done.returncode == 1
+            assert done.stderr.startswith(f"optsched: {path}, {told}")
 
 
 def test_the_doctor_finds_every_solver_in_health(optsched):
