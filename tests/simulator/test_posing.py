@@ -137,6 +137,14 @@ def test_charged_decisions_delay_the_starts(busy_trace, register):
     assert (charged.start[:3] < free.start[:3] + 1).all()
 
 
+def test_charges_leave_no_rounding_behind(busy_trace):
+    run = simulate(busy_trace, "nodes:10", "window", charge_decisions=True)
+    assert (run.jobs.execution_time == run.jobs.run_time).all()
+    first = run.decisions.iloc[0]
+    assert run.start[0] == first.time + first.price
+    assert (run.jobs.waiting_time + run.jobs.submission_time == run.jobs.starting_time).all()
+
+
 def test_captured_snapshots_say_where_they_come_from(busy_trace, tmp_path):
     folder = tmp_path / "captured"
     folder.mkdir()
@@ -146,6 +154,9 @@ def test_captured_snapshots_say_where_they_come_from(busy_trace, tmp_path):
     assert len(files) == -(-run.summary["problems"] // 3)
     row = run.decisions[run.decisions.captured == files[-1].name].iloc[0]
     snapshot = read_snapshot(files[-1])
+    assert files[-1].name == f"decision-{row.decision:07d}.json"
+    assert snapshot.origin["decision"] == row.decision
+    assert snapshot.problem.name == row.model
     assert snapshot.origin["time"] == row.time
     assert snapshot.origin["objective"] == row.objective
     assert snapshot.problem.size == row["size"]
