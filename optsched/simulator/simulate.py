@@ -19,6 +19,7 @@ from optsched.simulator.policy import Policy
 from optsched.simulator.posing import NothingPosed, Posing
 from optsched.simulator.provenance import describe
 from optsched.simulator.replay import REPLAY_FROM, can_replay, replay
+from optsched.simulator.replay import prepare as prepare_replay
 from optsched.simulator.run import Run
 from optsched.solvers.result import Budget
 from optsched.traces.reading import read_trace
@@ -113,6 +114,8 @@ def simulate(
     if machine.name not in policy.machines:
         kinds = ", ".join(sorted(policy.machines))
         raise InputError(f"policy {policy.name!r} runs on {kinds}, not on {machine.spec}")
+    general = execution is not None or check or journal or len(trace) < compiled_from
+    began = time.perf_counter()
     posing = _posing(
         policy,
         solver,
@@ -123,6 +126,9 @@ def simulate(
         capture_every=capture_every,
         origin={"trace": trace.name, "machine": machine.spec, "policy": policy.name},
     )
+    if not general and can_replay(machine, policy):
+        prepare_replay(policy)
+    prepare_seconds = time.perf_counter() - began
     options = {
         "jobs": None if jobs is None else list(jobs),
         "event_order": order.value,
@@ -132,7 +138,6 @@ def simulate(
     config = describe(source, trace, machine, policy, execution, posing.config, options)
     recorded = Journal() if journal else None
     began = time.perf_counter()
-    general = execution is not None or check or journal or len(trace) < compiled_from
     if not general and can_replay(machine, policy):
         schedule = replay(trace, machine, policy, order)
     else:
@@ -156,6 +161,7 @@ def simulate(
         failures=tuple(posing.failures),
         timing={
             "read_seconds": read_seconds,
+            "prepare_seconds": prepare_seconds,
             "simulation_seconds": seconds,
             "solver_seconds": posing.solver_seconds,
             "jobs_per_second": len(trace) / seconds,
