@@ -129,8 +129,9 @@ def command(
         [(name, figure(value)) for name, value in run.summary.items() if name != "cleaning"]
     )
     if run.trace.cleaning is not None:
+        of_whole = "" if span is None else " of the whole trace"
         for line in run.trace.cleaning.lines():
-            say(f"cleaning: {line.strip()}")
+            say(f"cleaning{of_whole}: {line.strip()}")
     print_lines([("run folder", output)] + ([("snapshots", capture)] if capture else []))
     speed = run.timing["jobs_per_second"]
     say(f"{run.timing['simulation_seconds']:.2f} s of simulation, {speed:,.0f} jobs/s")

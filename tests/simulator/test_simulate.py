@@ -41,3 +41,11 @@ assert run.timing["prepare_seconds"] > 0
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_part_of_a_trace_claims_none_of_its_dropped_jobs(make_trace):
+    """A job without run time is dropped; whether it lies within the part nobody can tell."""
+    trace = make_trace((0, 5, 5, 1), (1, 0, 5, 1), (2, 5, 5, 1))
+    assert simulate(trace, "nodes:1").summary["dropped"] == 1
+    part = simulate(trace, "nodes:1", jobs=(1, 1)).summary
+    assert (part["jobs"], part["dropped"], part["cleaning"]["dropped"]) == (1, None, 1)
