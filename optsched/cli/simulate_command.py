@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say
+from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say, say_file
 from optsched.errors import InputError
 from optsched.files import write_json, written_folder
 from optsched.models.snapshot_file import CAPTURE
@@ -91,6 +91,7 @@ def command(
     span = _range(jobs)
     began = time.perf_counter()
     prepared = prepare_trace(trace)
+    say_file(prepared)
     read_seconds = time.perf_counter() - began
     total = len(prepared) if span is None else span[1] - span[0] + 1
     with ExitStack() as stack:

@@ -99,6 +99,8 @@ partition, preceding_job, think_time : array, optional
         The file it was read from.
     sha256 : str, optional
         SHA-256 of that file as it is on disk.
+    published : str, optional
+        Its name in the catalogue, if it was found by that.
     header : Header
         What the head of the file says.
     oddities : mapping
@@ -137,6 +139,7 @@ partition, preceding_job, think_time : array, optional
     name: str = "trace"
     path: Path | None = None
     sha256: str | None = None
+    published: str | None = None
     header: Header = field(default_factory=Header)
     oddities: Mapping[str, int] = field(default_factory=dict)
     label: NDArray[np.str_] | None = None
@@ -197,7 +200,8 @@ partition, preceding_job, think_time : array, optional
                 file=self.path,
             )
         # the file and its checksum are those of all jobs
-        return replace(self.select(slice(first - 1, last)), path=None, sha256=None)
+        part = self.select(slice(first - 1, last))
+        return replace(part, path=None, sha256=None, published=None)
 
     def _repr_html_(self) -> str:
         rows = [("trace", self.name), ("jobs", f"{len(self):,}")]
