@@ -23,6 +23,8 @@ COMMANDS = {
     "list": "List policies, solvers, profiles, models, machines or trace formats.",
     "doctor": "Say what is installed and whether it works.",
 }
+INCOMPLETE: tuple[list[str], ...] = ([], ["trace"], ["snapshot"])
+"""What names no command yet; it gets the help, as wrong usage."""
 
 _interrupts: list[int] = []
 """The signals that asked to stop."""
@@ -100,8 +102,8 @@ def _run(arguments: list[str]) -> int:
 
     app = build()
     try:
-        if not arguments:
-            app.help_print([])
+        if arguments in INCOMPLETE:
+            app.help_print(arguments)
             code = USAGE
         else:
             code = app(

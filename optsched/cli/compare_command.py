@@ -8,7 +8,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say
-from optsched.errors import InputError
 from optsched.files import written_folder
 from optsched.models.snapshot_file import snapshot_files
 from optsched.report.comparison_folder import FOLDER, fill
@@ -20,7 +19,7 @@ DEFAULT_SECONDS = 10.0
 
 
 def command(
-    *snapshots: Path,
+    *snapshots: Annotated[Path, Parameter(required=True)],
     output: Annotated[Path, Parameter(alias="-o")],
     solvers: str | None = None,
     time_limit: float | None = None,
@@ -48,8 +47,6 @@ def command(
         Print the table as one JSON object.
     """
     files = [file for path in snapshots for file in snapshot_files(path)]
-    if not files:
-        raise InputError("expected at least one snapshot")
     names = None if solvers is None else [name.strip() for name in solvers.split(",")]
     if time_limit is None and work_limit is None:
         time_limit = DEFAULT_SECONDS

@@ -53,7 +53,7 @@ def show(snapshot: Path, /, *, json: bool = False) -> None:
 
 
 @command.command
-def check(*snapshots: Path) -> int:
+def check(*snapshots: Annotated[Path, Parameter(required=True)]) -> int:
     """Check snapshots, and the solutions they claim to know.
 
     Parameters
@@ -61,8 +61,6 @@ def check(*snapshots: Path) -> int:
     snapshots
         Snapshot files, or folders of them; every mistake of every file is named.
     """
-    if not snapshots:
-        raise InputError("expected at least one snapshot")
     code = DONE
     for path in (file for given in snapshots for file in snapshot_files(given)):
         try:

@@ -39,7 +39,8 @@ def find_solver(name: str) -> tuple[Solver, Profile]:
     cls: type[Solver] = registry.solvers[profile.solver]
     if cls.installed_version() is None:
         raise MissingDependencyError(
-            f"solver {name!r} needs the package {cls.requires!r}, which is not installed"
+            f"solver {name!r} needs the package {cls.requires!r}, which is not installed; "
+            f"{cls.install_command()}"
         )
     return solver_with(cls, profile.options), profile
 

@@ -77,6 +77,9 @@ def test_a_snapshot_with_three_mistakes_has_all_three_named(optsched, tmp_path):
         (["solve", "{example}", "--time-limit", "soon"], 2, "time-limit"),
         (["solve", "{example}", "--sovler", "cbc"], 2, "--sovler"),
         (["solve"], 2, "SNAPSHOT"),
+        (["snapshot", "check"], 2, "SNAPSHOTS"),
+        (["compare", "-o", "folder"], 2, "SNAPSHOTS"),
+        (["trace", "look"], 2, "Unknown command"),
         (["solev", "{example}"], 2, "solve"),
         (["snapshot", "check", "absent.json"], 1, "No such file"),
         (["list", "solver"], 2, "solvers"),
@@ -166,6 +169,16 @@ def test_the_doctor_finds_every_solver_in_health(optsched):
     assert done.returncode == 0, done.stdout
     for solver in registry.solvers:
         assert solver in done.stdout
+    report = json.loads(optsched("doctor", "--json").stdout)
+    assert [row["solver"] for row in report["solvers"]] == list(registry.solvers)
+    assert not any(row["works"] is False for row in report["solvers"])
+
+
+@pytest.mark.parametrize("arguments", [[], ["trace"], ["snapshot"]])
+def test_half_a_command_gets_the_help_as_wrong_usage(arguments, optsched):
+    done = optsched(*arguments)
+    assert done.returncode == 2
+    assert "Usage: optsched " + " ".join([*arguments, "COMMAND"]) in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,12 @@ def test_a_solver_that_is_not_installed_is_named_with_what_it_needs(fake_solver)
         solve(PROBLEM, "absent")
 
 
+def test_a_missing_package_comes_with_the_command_that_installs_it(fake_solver):
+    fake_solver("absent", None, requires="no-such-distribution")
+    assert registry.solvers["scip"].install_command() == "pip install 'optsched[scip]'"
+    assert registry.solvers["absent"].install_command() == "pip install no-such-distribution"
+
+
 def test_a_solver_of_another_model_is_refused(fake_solver):
     fake_solver("other", None, models=frozenset({"other-model"}))
     with pytest.raises(InputError, match="'other' does not answer 'window-mkp' problems"):
