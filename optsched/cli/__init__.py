@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cyclopts import App
 
 DONE, BAD_INPUT, USAGE, NO_SOLUTION, INFEASIBLE, INTERRUPTED = 0, 1, 2, 3, 4, 130

@@ -189,6 +189,15 @@ def test_traces_are_looked_at_cleaned_and_converted(optsched, sample, tmp_path):
     assert "download" in missing.stderr
 
 
+def test_next_to_nothing_loads_before_the_command_line_has_ctrl_c_in_hand():
+    code = (
+        "import sys, os, __future__; before = set(sys.modules); import optsched.cli;"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["optsched", "optsched.cli"], done.stderr
+
+
 def test_help_needs_none_of_the_heavy_packages():
     code = (
         "import sys; from optsched.cli import run; run(['--help']); "
