@@ -100,7 +100,7 @@ def solve(
     if isinstance(hint, str):
         first = solve(problem, hint, budget=_budget_of_hint(hint, budget), seed=seed)
         hint, spent = first.solution, first.seconds
-    if hint is not None and (violations := problem.violations(hint)):
+    if hint is not None and (violations := _violations(problem, hint)):
         raise InputError(f"the hint is not a feasible solution: {violations[0]}")
     solver.prepare(problem)
     seed = profile.seed if seed is None else seed

@@ -129,6 +129,8 @@ def test_a_hint_may_be_the_name_of_a_solver_and_must_be_feasible():
     assert solve(PROBLEM, "highs", hint="greedy").objective == 15
     with pytest.raises(InputError, match="hint is not a feasible solution: capacity"):
         solve(PROBLEM, "highs", hint=(0, 0, 0, 0, 0))
+    with pytest.raises(InputError, match="hint is not a feasible solution: form"):
+        solve(PROBLEM, "highs", hint=5)
 
 
 def test_a_result_says_who_answered_under_which_seed():
