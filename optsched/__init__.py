@@ -1,16 +1,17 @@
 """optsched: every decision of a batch scheduler as a declarative optimisation model.
 
-The public names are imported when they are first used, so that ``import optsched`` is quick.
+The public names are imported when they are first used, so that ``import optsched`` is quick. Not
+even ``typing`` is imported here, so that the command line has Ctrl-C in hand at once.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from optsched import models as models
     from optsched.errors import InputError as InputError
     from optsched.models.snapshot_file import load_snapshot as load_snapshot
@@ -47,6 +48,8 @@ __all__ = ["__version__", *_HOME]
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'optsched' has no attribute {name!r}")
+    import importlib
+
     module = importlib.import_module(_HOME[name])
     value = module if _HOME[name] == f"optsched.{name}" else getattr(module, name)
     globals()[name] = value

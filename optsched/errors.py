@@ -47,6 +47,13 @@ class InputError(ValueError):
         listed = "".join(f"\n  - {mistake}" for mistake in self.mistakes)
         return f"{prefix}{len(self.mistakes)} mistakes{listed}"
 
+    def lines(self) -> list[str]:
+        """Return the mistakes one by one, each with its place."""
+        return [
+            str(InputError(mistake, file=self.file, line=self.line, field=self.field))
+            for mistake in self.mistakes
+        ]
+
     def within(self, file: str | Path) -> InputError:
         """Return the same mistakes, placed in `file`."""
         return InputError(*self.mistakes, file=file, line=self.line, field=self.field)
@@ -70,7 +77,8 @@ class UnknownNameError(InputError):
         self.name = name
         self.known: Sequence[str] = sorted(known)
         close = difflib.get_close_matches(name, self.known, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(self.known)}"
+        known_names = f"known: {', '.join(self.known)}" if self.known else "there is none"
+        hint = f"did you mean {' or '.join(close)}?" if close else known_names
         super().__init__(f"unknown {noun} {name!r}; {hint}")
 
 

@@ -33,6 +33,20 @@ class FolderKind(NamedTuple):
     files: tuple[str, ...]
 
 
+def check_name(path: str | Path) -> None:
+    """Refuse a name that is not UTF-8: tables, JSON and other programs could not tell it.
+
+    Raises
+    ------
+    InputError
+        If it is not.
+    """
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise InputError("the name is not UTF-8; rename it", file=ascii(str(path))) from None
+
+
 @contextmanager
 def written(path: Path) -> Iterator[Path]:
     """Give a temporary path to write a file to; rename it to `path` when all went well.
@@ -42,6 +56,7 @@ def written(path: Path) -> Iterator[Path]:
     InputError
         If it cannot be written.
     """
+    check_name(path)
     if not path.name or path.is_dir():
         raise InputError("is a folder; expected a file to write to", file=path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
@@ -75,6 +90,7 @@ def written_folder(folder: Path, kind: FolderKind) -> Iterator[Path]:
     InputError
         If `folder` holds something else, or cannot be written.
     """
+    check_name(folder)
     target = folder.resolve()
     _check_replaceable(folder, target, kind)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")

@@ -16,6 +16,7 @@ from optsched.cli import run as optsched
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+IGNORED = (ROOT / ".gitignore").read_text().splitlines()
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
 
@@ -44,6 +45,8 @@ def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys):
                 if words:
                     assert words[0] == "optsched", line
                     assert optsched(words[1:]) == 0, f"{line}\n{capsys.readouterr().err}"
+        left = {path.name for path in tmp_path.iterdir() if not path.is_symlink()}
+        assert sorted(left - {line.strip("/") for line in IGNORED}) == []
     finally:
         for kind, classes in before.items():
             registered = getattr(registry, kind)._classes

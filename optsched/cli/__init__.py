@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
-import signal
 import sys
-from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-from optsched import __version__
-from optsched.errors import InputError
+    from cyclopts import App
 
 DONE, BAD_INPUT, USAGE, NO_SOLUTION, INFEASIBLE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 """Exit codes."""
@@ -24,10 +24,19 @@ COMMANDS = {
     "list": "List policies, solvers, profiles, models, machines or trace formats.",
     "doctor": "Say what is installed and whether it works.",
 }
+INCOMPLETE: tuple[list[str], ...] = ([], ["trace"], ["snapshot"])
+"""What names no command yet; it gets the help, as wrong usage."""
+
+_interrupts: list[int] = []
+"""The signals that asked to stop."""
 
 
 def build() -> App:
     """Return the command-line application; a command is imported when it is run."""
+    from cyclopts import App
+
+    from optsched import __version__
+
     app = App(
         name="optsched",
         help="Every decision of a batch scheduler as an optimisation model, any solver behind it.",
@@ -41,38 +50,76 @@ def build() -> App:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 bad input, 2 usage, 3 no solution, 4 infeasible."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    import signal
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (to the end)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # any name can be printed anywhere
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
 
 
-def _interrupt(_number: int, _frame: object) -> None:
+def _interrupt(number: int, _frame: object) -> None:
     """Treat a polite kill, such as a batch system's, like Ctrl-C: what is half done is removed."""
+    _interrupts.append(number)
     raise KeyboardInterrupt
 
 
 def run(arguments: list[str]) -> int:
     """Run a command and return the exit code."""
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        return _interrupted()
+    except BrokenPipeError:
+        # the reader of our output, ``head`` for instance, has seen enough
+        _drop_output()
+        return DONE
+    except OSError as error:
+        _drop_output()
+        reason = error.strerror or str(error)
+        print(f"optsched: {error.filename or 'output'}: {reason}", file=sys.stderr)
+        return BAD_INPUT
+    except Exception:
+        # a compiled module that is interrupted while it loads fails with an error of its own
+        if _interrupts:
+            return _interrupted()
+        raise
+
+
+def _interrupted() -> int:
+    print("optsched: interrupted; nothing was written", file=sys.stderr)
+    return INTERRUPTED
+
+
+def _run(arguments: list[str]) -> int:
+    # imported here, so that Ctrl-C is in good hands while they load
+    from cyclopts import CycloptsError
+
+    from optsched.errors import InputError
+
     app = build()
     try:
-        if not arguments:
-            app.help_print([])
-            return USAGE
-        code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        if arguments in INCOMPLETE:
+            app.help_print(arguments)
+            code = USAGE
+        else:
+            code = app(
+                arguments, exit_on_error=False, print_error=False, result_action="return_value"
+            )
         sys.stdout.flush()
-        return code if isinstance(code, int) else DONE
     except CycloptsError as error:
         print(f"optsched: {' '.join(str(error).split())}", file=sys.stderr)
         return USAGE
     except InputError as error:
         print(f"optsched: {error}", file=sys.stderr)
         return BAD_INPUT
-    except KeyboardInterrupt:
-        print("optsched: interrupted; nothing was written", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:
-        # the reader of our output, ``head`` for instance, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
-    except OSError as error:
-        print(f"optsched: {error}", file=sys.stderr)
-        return BAD_INPUT
+    return code if isinstance(code, int) else DONE
+
+
+def _drop_output() -> None:
+    """Let what is left in the buffer of stdout go nowhere, instead of failing once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

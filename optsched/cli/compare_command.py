@@ -8,8 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say
-from optsched.errors import InputError
 from optsched.files import written_folder
+from optsched.models.snapshot_file import snapshot_files
 from optsched.report.comparison_folder import FOLDER, fill
 from optsched.solvers.comparison import compare
 from optsched.solvers.result import Budget
@@ -19,7 +19,7 @@ DEFAULT_SECONDS = 10.0
 
 
 def command(
-    *snapshots: Path,
+    *snapshots: Annotated[Path, Parameter(required=True)],
     output: Annotated[Path, Parameter(alias="-o")],
     solvers: str | None = None,
     time_limit: float | None = None,
@@ -46,9 +46,7 @@ def command(
     json
         Print the table as one JSON object.
     """
-    files = [file for path in snapshots for file in _files(path)]
-    if not files:
-        raise InputError("expected at least one snapshot")
+    files = [file for path in snapshots for file in snapshot_files(path)]
     names = None if solvers is None else [name.strip() for name in solvers.split(",")]
     if time_limit is None and work_limit is None:
         time_limit = DEFAULT_SECONDS
@@ -69,13 +67,3 @@ def command(
     for contradiction in comparison.contradictions:
         say(f"optsched: {contradiction}")
     return 1 if comparison.contradictions else 0
-
-
-def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    files = sorted(file for pattern in ("*.json", "*.json.gz") for file in path.glob(pattern))
-    found = [file for file in files if file.name != "capture.json"]
-    if not found:
-        raise InputError("holds no snapshot (*.json)", file=path)
-    return found

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from optsched import __version__, registry
 from optsched.cli import BAD_INPUT, DONE
-from optsched.cli.terminal import print_lines, print_table
+from optsched.cli.terminal import print_json, print_lines, print_table
 from optsched.content import bundled
 from optsched.models.window_mkp import WindowMKP
+from optsched.solvers.solver import Solver
 from optsched.solvers.solving import solve
 from optsched.traces.catalogue import folders
 
@@ -18,37 +20,48 @@ PACKAGES = ("numpy", "pandas", "pyarrow", "numba", "matplotlib", "networkx")
 EXAMPLE_OPTIMUM = 15
 
 
-def command() -> int:
-    """Say what is installed and whether it works: each solver answers the paper's example."""
-    print_lines(
-        [
-            ("optsched", __version__),
-            ("python", platform.python_version()),
-            ("platform", f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"),
-            *((package, _version(package)) for package in PACKAGES),
-            ("content", bundled("models").parent),
-            ("traces", ":".join(map(str, folders())) or "no folder; set OPTSCHED_TRACES"),
-        ]
-    )
+def command(*, json: bool = False) -> int:
+    """Say what is installed and whether it works: each solver answers the paper's example.
+
+    Parameters
+    ----------
+    json
+        Print one JSON object.
+    """
+    installed = {
+        "optsched": __version__,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        **{package: _version(package) for package in PACKAGES},
+        "content": str(bundled("models").parent),
+        "traces": ":".join(map(str, folders())) or "no folder; set OPTSCHED_TRACES",
+    }
+    checked = [_check(registry.solvers[name]) for name in registry.solvers]
+    if json:
+        print_json({**installed, "solvers": checked})
+    else:
+        print_lines(list(installed.items()))
+        print()
+        columns = ["solver", "version", "state"]
+        print_table(columns, [[row[column] for column in columns] for row in checked])
+    return BAD_INPUT if any(row["works"] is False for row in checked) else DONE
+
+
+def _check(cls: type[Solver]) -> dict[str, Any]:
+    """Return name, version and state of a solver; it works, does not, or was not tried (none)."""
+    row = {"solver": cls.name, "version": cls.installed_version(), "works": None}
     example = WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6])
-    rows = []
-    healthy = True
-    for name in registry.solvers:
-        cls = registry.solvers[name]
-        installed = cls.installed_version()
-        if installed is None:
-            rows.append([name, "not installed", f"pip install {cls.requires}"])
-        elif not cls.supports(example):
-            rows.append([name, installed, "not tried: answers other models"])
-        else:
-            result = solve(example, name)
-            right = result.verified and (not cls.exact or result.objective == EXAMPLE_OPTIMUM)
-            healthy = healthy and right
-            verdict = f"works ({result.seconds * 1e3:.2f} ms)" if right else result.message
-            rows.append([name, installed, verdict or f"answers {result.objective}, not 15"])
-    print()
-    print_table(["solver", "version", "state"], rows)
-    return DONE if healthy else BAD_INPUT
+    if row["version"] is None:
+        return row | {"state": f"not installed: {cls.install_command()}"}
+    if not cls.supports(example):
+        return row | {"state": "not tried: answers other models"}
+    result = solve(example, cls.name)
+    works = result.verified and (not cls.exact or result.objective == EXAMPLE_OPTIMUM)
+    if works:
+        state = f"works ({result.seconds * 1e3:.2f} ms)"
+    else:
+        state = result.message or f"answers {result.objective}, not {EXAMPLE_OPTIMUM}"
+    return row | {"works": works, "state": state}
 
 
 def _version(package: str) -> str:

@@ -10,15 +10,14 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say
+from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say, say_file
 from optsched.errors import InputError
-from optsched.files import FolderKind, write_json, written_folder
+from optsched.files import write_json, written_folder
+from optsched.models.snapshot_file import CAPTURE
 from optsched.report.run_folder import FOLDER, fill
 from optsched.settings import read_settings
 from optsched.simulator.simulate import prepare_trace, simulate
 from optsched.solvers.result import Budget
-
-CAPTURE = FolderKind("captured snapshots", "capture.json", ("decision-*.json",))
 
 
 def command(
@@ -84,8 +83,6 @@ def command(
     json
         Print the summary as one JSON object.
     """
-    if capture_every < 1:
-        raise InputError("expected a whole number from 1", field="--capture-every")
     if capture is not None and _nested(output, capture):
         raise InputError("lies in the other output folder or around it", field="--capture")
     budget = None
@@ -94,6 +91,7 @@ def command(
     span = _range(jobs)
     began = time.perf_counter()
     prepared = prepare_trace(trace)
+    say_file(prepared)
     read_seconds = time.perf_counter() - began
     total = len(prepared) if span is None else span[1] - span[0] + 1
     with ExitStack() as stack:
@@ -132,8 +130,9 @@ def command(
         [(name, figure(value)) for name, value in run.summary.items() if name != "cleaning"]
     )
     if run.trace.cleaning is not None:
+        of_whole = "" if span is None else " of the whole trace"
         for line in run.trace.cleaning.lines():
-            say(f"cleaning: {line.strip()}")
+            say(f"cleaning{of_whole}: {line.strip()}")
     print_lines([("run folder", output)] + ([("snapshots", capture)] if capture else []))
     speed = run.timing["jobs_per_second"]
     say(f"{run.timing['simulation_seconds']:.2f} s of simulation, {speed:,.0f} jobs/s")

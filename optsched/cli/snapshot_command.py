@@ -10,7 +10,8 @@ from cyclopts import App, Parameter
 from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.terminal import figure, print_json, print_lines, say
 from optsched.errors import InputError
-from optsched.models.snapshot_file import read_snapshot, save_snapshot
+from optsched.models.snapshot_file import read_snapshot, save_snapshot, snapshot_files
+from optsched.solvers.comparison.claims import read_known, settle
 
 command = App(name="snapshot", help="Look at snapshots, check them, export them.")
 
@@ -40,27 +41,32 @@ def show(snapshot: Path, /, *, json: bool = False) -> None:
         *read.problem.describe(),
     ]
     lines += [(name, str(value)) for name, value in read.origin.items()]
+    known = read_known(read, snapshot)
     for name, value in read.known.items():
-        text = figure(value) if isinstance(value, int | float) else str(value)
-        lines.append((f"known {name}", text))
+        if name != "solution":
+            text = figure(value) if isinstance(value, int | float) else str(value)
+            lines.append((f"known {name}", text))
+    if known.solution is not None:
+        placed = [f"{label}  {text}" for label, text in read.problem.describe(known.solution)]
+        lines += zip(["known solution"] + [""] * (len(placed) - 1), placed)
     print_lines(lines)
 
 
 @command.command
-def check(*snapshots: Path) -> int:
+def check(*snapshots: Annotated[Path, Parameter(required=True)]) -> int:
     """Check snapshots, and the solutions they claim to know.
 
     Parameters
     ----------
     snapshots
-        Snapshot files; every mistake of every file is named.
+        Snapshot files, or folders of them; every mistake of every file is named.
     """
-    if not snapshots:
-        raise InputError("expected at least one snapshot")
     code = DONE
-    for path in snapshots:
+    for path in (file for given in snapshots for file in snapshot_files(given)):
         try:
-            mistakes = _doubts(path)
+            read = read_snapshot(path)
+            wrong = settle(read.problem, read_known(read, path), ()).contradictions
+            mistakes = [f"{path}: {mistake}" for mistake in wrong]
         except InputError as error:
             mistakes = [str(error)]
         for mistake in mistakes:
@@ -101,21 +107,3 @@ def convert(snapshot: Path, /, *, output: Output) -> None:
     """
     save_snapshot(read_snapshot(snapshot), output)
     print_lines([("written", output)])
-
-
-def _doubts(path: Path) -> list[str]:
-    read = read_snapshot(path)
-    problem, known = read.problem, read.known
-    objective, bound = known.get("objective"), known.get("bound")
-    found = []
-    if "solution" in known:
-        solution = problem.solution_from_json(known["solution"])
-        found += [f"known solution: {violation}" for violation in problem.violations(solution)]
-        if not found and problem.objective(solution) != objective:
-            value = problem.objective(solution)
-            found.append(f"known solution is worth {value}, known objective is {objective}")
-    if objective is not None and bound is not None:
-        reaches = objective <= bound if problem.sense == "max" else objective >= bound
-        if not reaches:
-            found.append(f"known objective {objective} is better than known bound {bound}")
-    return [f"{path}: {doubt}" for doubt in found]

@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from optsched.cli import DONE, INFEASIBLE, NO_SOLUTION
+from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION
 from optsched.cli.terminal import figure, print_json, print_lines, say
 from optsched.files import write_json
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot
+from optsched.solvers.comparison.claims import read_known, settle
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solving import find_solver, solve
 
@@ -62,6 +63,7 @@ def command(
         Write that JSON object to a file.
     """
     read = read_snapshot(snapshot)
+    known = read_known(read, snapshot)
     name = solver or read.problem.default_solver
     budget = None
     if time_limit is not None or work_limit is not None:
@@ -69,13 +71,19 @@ def command(
     elif find_solver(name)[1].budget == Budget():
         budget = Budget(DEFAULT_SECONDS)
     result = solve(read.problem, name, budget=budget, hint=hint, seed=seed)
-    answer = describe(read, result)
+    settled = settle(read.problem, known, [result])
+    result = settled.results[0]
+    answer = describe(read, result) | {"contradictions": list(settled.contradictions)}
     if output is not None:
         write_json(output, answer)
     if json:
         print_json(answer)
     else:
         print_lines(lines(read, result))
+    for contradiction in settled.contradictions:
+        say(f"optsched: {snapshot}: {contradiction}")
+    if settled.contradictions:
+        return BAD_INPUT
     if result.message:
         say(f"optsched: {result.message}")
     return EXIT[result.status]

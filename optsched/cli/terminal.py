@@ -14,6 +14,8 @@ from rich.table import Table
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from optsched.traces.trace import Trace
+
 WIDE = 200
 """Columns of a table that is not printed on a terminal."""
 
@@ -21,6 +23,12 @@ WIDE = 200
 def say(message: str) -> None:
     """Print a message for the user on stderr."""
     print(message, file=sys.stderr)
+
+
+def say_file(trace: Trace) -> None:
+    """Say which file a trace of the catalogue was read from."""
+    if trace.published is not None:
+        say(f"{trace.published}: {trace.path}")
 
 
 def print_json(value: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from optsched.cli.terminal import print_json, print_lines, print_table, say
+from optsched.cli.terminal import print_json, print_lines, print_table, say, say_file
 
 command = App(name="trace", help="Look at traces, clean them, convert them, find them.")
 
@@ -30,7 +30,9 @@ def info(trace: str, /, *, processors: int | None = None, json: bool = False) ->
     from optsched.traces.facts import facts, lines
     from optsched.traces.reading import read_trace
 
-    known = facts(read_trace(trace), processors)
+    read = read_trace(trace)
+    say_file(read)
+    known = facts(read, processors)
     if json:
         print_json(known)
     else:
@@ -51,6 +53,7 @@ def clean(trace: str, /, *, output: Output) -> None:
     from optsched.traces.reading import read_trace, write_trace
 
     cleaned = read_trace(trace)
+    say_file(cleaned)
     write_trace(cleaned, output)
     assert cleaned.cleaning is not None
     for line in cleaned.cleaning.lines():
@@ -72,6 +75,7 @@ def convert(trace: str, /, *, output: Output) -> None:
     from optsched.traces.reading import read_trace, write_trace
 
     raw = read_trace(trace, clean=False)
+    say_file(raw)
     write_trace(raw, output)
     print_lines([("jobs", f"{len(raw):,}"), ("written", output)])
 

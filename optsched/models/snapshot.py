@@ -12,6 +12,9 @@ from optsched.registry import models
 
 FORMAT = 1
 
+DEEPEST = 20
+"""Levels of lists and objects in what is free-form, so that it can be printed and written."""
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -64,6 +67,11 @@ class Snapshot:
         mistakes += [
             f"{name}: expected an object" for name in about if not isinstance(about[name], dict)
         ]
+        mistakes += [
+            f"{name}: nested deeper than {DEEPEST} levels"
+            for name, value in about.items()
+            if _is_deeper(value, DEEPEST)
+        ]
         outer = {"kind", "format", *about}
         inner = {name: value for name, value in fields.items() if name not in outer}
         try:
@@ -73,3 +81,8 @@ class Snapshot:
         if mistakes:
             raise InputError(*mistakes)
         return cls(problem, **about)
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(levels == 1 or _is_deeper(part, levels - 1) for part in inner)

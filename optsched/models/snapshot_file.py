@@ -2,65 +2,73 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
-import zlib
 from pathlib import Path
 from typing import Any
 
 from optsched.errors import InputError
-from optsched.files import written
+from optsched.files import FolderKind
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
-from optsched.models.window_mkp_text import read_window_mkp_text
+from optsched.models.window_mkp_text import parse_window_mkp_text
+from optsched.stored import read_bytes, write_bytes
+from optsched.text_files import parse_json
 
 SEPARATORS = re.compile(r"[\[,\s]*")
 """What stands before an element of a JSON list."""
 
 
+CAPTURE = FolderKind("captured snapshots", "capture.json", ("decision-*.json",))
+"""What a simulation captures to."""
+
+
+def snapshot_files(path: Path) -> list[Path]:
+    """Return the files that a path stands for: itself, or the snapshots in that folder.
+
+    Raises
+    ------
+    InputError
+        If it is a folder without a snapshot.
+    """
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for pattern in ("*.json", "*.json.gz") for file in path.glob(pattern))
+    found = [file for file in files if file.name != CAPTURE.marker]
+    if not found:
+        raise InputError("holds no snapshot (*.json)", file=path)
+    return found
+
+
 def read_snapshot(path: str | Path) -> Snapshot:
-    """Read a snapshot (``.json``, ``.json.gz``), or a literature instance (``.txt``).
+    """Read a snapshot (JSON, plain or gzipped), or a literature instance (``.txt``).
 
     Raises
     ------
     InputError
         If the file cannot be read, is not JSON, or holds mistakes; all of them at once.
     """
+    return read_hashed(path)[0]
+
+
+def read_hashed(path: str | Path) -> tuple[Snapshot, str]:
+    """Return a snapshot and the SHA-256 of its file, read once; see `read_snapshot`."""
     path = Path(path)
-    if path.suffix == ".txt":
-        return read_window_mkp_text(path)
-    opened = gzip.open if path.suffix == ".gz" else open
+    data, sha256 = read_bytes(path)
+    parse = parse_window_mkp_text if path.suffix == ".txt" else _parsed
+    return parse(data, path), sha256
+
+
+def _parsed(data: bytes, path: Path) -> Snapshot:
     try:
-        with opened(path, "rt", encoding="utf-8") as stream:
-            text = stream.read()
-        fields = json.loads(text, object_pairs_hook=_without_repeats)
-    except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg}", file=path, line=error.lineno) from None
-    except UnicodeDecodeError:
-        raise InputError("not text; expected JSON", file=path) from None
-    except EOFError:
-        raise InputError("the gzip file ends before its end", file=path) from None
-    except zlib.error:
-        raise InputError("the gzip file is damaged", file=path) from None
-    except OSError as error:
-        raise InputError(error.strerror or str(error), file=path) from None
+        fields = parse_json(data)
     except InputError as error:
         raise error.within(path) from None
     try:
         return Snapshot.from_json(fields)
     except InputError as error:
-        mistakes = [_with_line(mistake, text) for mistake in error.mistakes]
+        mistakes = [_with_line(mistake, data.decode("utf-8-sig")) for mistake in error.mistakes]
         raise InputError(*mistakes, file=path, field=error.field) from None
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise InputError(*(f"{name}: given more than once" for name in twice))
-    return fields
 
 
 def _with_line(mistake: str, text: str) -> str:
@@ -86,11 +94,6 @@ def load_snapshot(path: str | Path) -> Problem[Any]:
 
 def save_snapshot(snapshot: Snapshot | Problem[Any], path: str | Path) -> None:
     """Write a snapshot or a bare problem; under a temporary name first, then renamed."""
-    path = Path(path)
     if isinstance(snapshot, Problem):
         snapshot = Snapshot(snapshot)
-    data = (json.dumps(snapshot.to_json(), indent=1) + "\n").encode()
-    if path.suffix == ".gz":
-        data = gzip.compress(data, mtime=0)
-    with written(path) as temporary:
-        temporary.write_bytes(data)
+    write_bytes(path, (json.dumps(snapshot.to_json(), indent=1) + "\n").encode())

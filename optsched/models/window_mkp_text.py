@@ -17,6 +17,7 @@ from optsched.errors import InputError
 from optsched.models.fields import LARGEST
 from optsched.models.snapshot import Snapshot
 from optsched.models.window_mkp import WindowMKP
+from optsched.stored import read_bytes
 
 SHOWN = 5
 """How many mistakes are shown."""
@@ -26,12 +27,22 @@ DIGITS = 18
 
 
 def read_window_mkp_text(path: str | Path, *, known: Mapping[str, Any] | None = None) -> Snapshot:
-    """Read a multiple knapsack instance: items are jobs, knapsacks are slots.
+    """Read a multiple knapsack instance from a file; see `parse_window_mkp_text`."""
+    data, _ = read_bytes(path)
+    return parse_window_mkp_text(data, Path(path), known=known)
+
+
+def parse_window_mkp_text(
+    data: bytes, path: Path, *, known: Mapping[str, Any] | None = None
+) -> Snapshot:
+    """Return a multiple knapsack instance: items are jobs, knapsacks are slots.
 
     Parameters
     ----------
+    data : bytes
+        The text.
     path : path
-        The text file.
+        The file that holds it.
     known : mapping, optional
         What is known of the instance, see `Snapshot`; the format has no place for it.
 
@@ -43,15 +54,12 @@ def read_window_mkp_text(path: str | Path, *, known: Mapping[str, Any] | None = 
     Raises
     ------
     InputError
-        If the file cannot be read or is not of that format; with the line of each mistake.
+        If it is not of that format; with the line of each mistake.
     """
-    path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError:
         raise InputError("not text; expected a multiple knapsack instance", file=path) from None
-    except OSError as error:
-        raise InputError(error.strerror or str(error), file=path) from None
     lines = [
         (number, line.split())
         for number, line in enumerate(text.splitlines(), start=1)

@@ -66,7 +66,7 @@ def summarise(trace: Trace, processors: int, schedule: Schedule) -> dict[str, An
         "killed": counts[State.KILLED],
         "rejected": counts[State.REJECTED],
         "waiting": counts[State.WAITING],
-        "dropped": trace.cleaning.dropped if trace.cleaning is not None else 0,
+        "dropped": _dropped(trace),
         "utilization": busy / (processors * makespan) if makespan else None,
         "makespan": makespan,
         "mean_wait": _mean(wait[finished]),
@@ -80,6 +80,17 @@ def summarise(trace: Trace, processors: int, schedule: Schedule) -> dict[str, An
         "decisions": schedule.decisions,
         "cleaning": trace.cleaning.to_json() if trace.cleaning is not None else None,
     }
+
+
+def _dropped(trace: Trace) -> int | None:
+    """Return how many jobs cleaning dropped; none for a part of a cleaned trace.
+
+    Jobs are counted in the cleaned trace, so no dropped job lies within a part of it or without.
+    """
+    report = trace.cleaning
+    if report is None:
+        return 0
+    return report.dropped if len(trace) == report.jobs_read - report.dropped else None
 
 
 def _mean(values: NDArray[np.float64]) -> float | None:

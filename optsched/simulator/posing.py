@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -18,10 +19,15 @@ from optsched.solvers.solving import find_solver, verify
 if TYPE_CHECKING:
     import pandas as pd
 
+TICK = 2.0**-20
+"""Seconds; prices are whole numbers of it, about a microsecond. A power of two, so that times up to
+2^33 s are exact in binary with charges added to them, and a job's end minus its start is its run
+time to the last digit."""
+
 COLUMNS = (
     "time",
     "decision",
-    "problem",
+    "model",
     "size",
     "status",
     "objective",
@@ -123,11 +129,13 @@ class Posing:
         self.solver_seconds = 0.0
         self._now = 0.0
         self._decision = 0
+        self._posed = 0
 
     def begin_decision(self, now: float) -> None:
         """Note that the policy decides, at `now` seconds."""
         self._now = now
         self._decision += 1
+        self._posed = 0
         self.charged = 0.0
 
     def pose(self, problem: Problem[Any]) -> Any:
@@ -141,17 +149,18 @@ class Posing:
         began = time.perf_counter()
         result = self._answer(problem)
         self.solver_seconds += time.perf_counter() - began
-        price = self.solver.seconds_per_solve + result.work * self.solver.seconds_per_work
+        nominal = self.solver.seconds_per_solve + result.work * self.solver.seconds_per_work
+        price = math.ceil(nominal / TICK) * TICK
         if self.charge:
             self.charged += price
         answer = result
         fell_back = result.solution is None or result.status is Status.ERROR
         if fell_back:
             answer = self._fall_back(problem, result)
-        number = len(self.rows) + 1
+        self._posed += 1
         captured = ""
-        if self.capture is not None and (number - 1) % self.capture_every == 0:
-            captured = self._write(problem, answer, number)
+        if self.capture is not None and len(self.rows) % self.capture_every == 0:
+            captured = self._write(problem, answer)
         self.rows.append(
             (
                 self._now,
@@ -187,9 +196,11 @@ class Posing:
             raise RuntimeError(f"the fallback {self.fallback.name} has no answer: {answer.message}")
         return answer
 
-    def _write(self, problem: Problem[Any], answer: Result, number: int) -> str:
+    def _write(self, problem: Problem[Any], answer: Result) -> str:
+        """Write a problem to a file that bears the number of the decision."""
         assert self.capture is not None
-        file = f"decision-{number:07d}.json"
+        among_others = "" if self._posed == 1 else f"-{self._posed}"
+        file = f"decision-{self._decision:07d}{among_others}.json"
         origin = self.origin | {
             "time": self._now,
             "decision": self._decision,

@@ -63,7 +63,7 @@ def describe(
         ``jobs``, ``event_order``, ``capture_every`` and ``journal``.
     """
     config = {
-        "trace": source.name if source.path is None else str(source.path),
+        "trace": source.published or (source.name if source.path is None else str(source.path)),
         "trace_sha256": source.sha256,
         "workload_sha256": workload_sha256(trace),
         "machine": machine.spec,

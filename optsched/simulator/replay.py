@@ -64,6 +64,12 @@ def replay(trace: Trace, machine: Nodes, policy: Policy, order: EventOrder) -> S
     )
 
 
+def prepare(policy: Policy) -> None:
+    """Compile the kernels of `policy`, or load them where they have been compiled before."""
+    one = np.ones(1, dtype=np.int64)
+    replay(Trace(one, one, one, one, one), Nodes(1), policy, EventOrder.BATCHED)
+
+
 def _strings(text: NDArray[np.uint8], offset: NDArray[np.int64]) -> Sequence[str]:
     """Return texts that stand one behind the other as a sequence, without a copy."""
     import pandas as pd

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,13 +19,17 @@ from optsched.simulator.policy import Policy
 from optsched.simulator.posing import NothingPosed, Posing
 from optsched.simulator.provenance import describe
 from optsched.simulator.replay import REPLAY_FROM, can_replay, replay
+from optsched.simulator.replay import prepare as prepare_replay
 from optsched.simulator.run import Run
 from optsched.solvers.result import Budget
 from optsched.traces.reading import read_trace
-from optsched.traces.trace import Trace
+from optsched.traces.trace import LARGEST, Trace
 
 if TYPE_CHECKING:
     from optsched.simulator.execution import ExecutionModel
+
+SHORTEST_INTERVAL = 1e-6
+"""Seconds; shorter ones are lost in the rounding of simulated time."""
 
 
 def simulate(
@@ -75,7 +80,7 @@ def simulate(
     charge_decisions : bool
         Let what is decided wait for as long as the solver's work nominally takes.
     capture : path, optional
-        Folder that the posed problems are written to, as snapshots.
+        Folder that the posed problems are written to, as snapshots; one that is there and empty.
     capture_every : int
         Write every so-manieth problem.
     check : bool
@@ -99,6 +104,8 @@ def simulate(
         If a name, a file, a setting or a combination of them cannot be used.
     """
     policy = _configured(policy, settings or {})
+    _check_capture(capture, capture_every)
+    order = _event_order(event_order)
     began = time.perf_counter()
     source = prepare_trace(trace)
     trace = source if jobs is None else source.jobs(*jobs)
@@ -107,7 +114,8 @@ def simulate(
     if machine.name not in policy.machines:
         kinds = ", ".join(sorted(policy.machines))
         raise InputError(f"policy {policy.name!r} runs on {kinds}, not on {machine.spec}")
-    order = EventOrder(event_order)
+    general = execution is not None or check or journal or len(trace) < compiled_from
+    began = time.perf_counter()
     posing = _posing(
         policy,
         solver,
@@ -118,6 +126,9 @@ def simulate(
         capture_every=capture_every,
         origin={"trace": trace.name, "machine": machine.spec, "policy": policy.name},
     )
+    if not general and can_replay(machine, policy):
+        prepare_replay(policy)
+    prepare_seconds = time.perf_counter() - began
     options = {
         "jobs": None if jobs is None else list(jobs),
         "event_order": order.value,
@@ -127,7 +138,6 @@ def simulate(
     config = describe(source, trace, machine, policy, execution, posing.config, options)
     recorded = Journal() if journal else None
     began = time.perf_counter()
-    general = execution is not None or check or journal or len(trace) < compiled_from
     if not general and can_replay(machine, policy):
         schedule = replay(trace, machine, policy, order)
     else:
@@ -151,6 +161,7 @@ def simulate(
         failures=tuple(posing.failures),
         timing={
             "read_seconds": read_seconds,
+            "prepare_seconds": prepare_seconds,
             "simulation_seconds": seconds,
             "solver_seconds": posing.solver_seconds,
             "jobs_per_second": len(trace) / seconds,
@@ -165,7 +176,7 @@ def prepare_trace(trace: Trace | str | Path) -> Trace:
     Raises
     ------
     InputError
-        If it cannot be read or no job is left.
+        If it cannot be read, no job is left, or simulated times may be rounded.
     """
     if not isinstance(trace, Trace):
         trace = read_trace(trace)
@@ -175,22 +186,53 @@ def prepare_trace(trace: Trace | str | Path) -> Trace:
         trace = clean(trace)
     if len(trace) == 0:
         raise InputError(f"trace {trace.name!r} has no job to run")
+    # one job after the other, and the longest request behind them
+    seconds = (trace.submit.max(), trace.runtime.sum(dtype=float), trace.requested_time.max())
+    if sum(map(float, seconds)) > LARGEST:
+        raise InputError(
+            "the times add up to more than 2^53 s, and would be rounded", file=trace.path
+        )
     return trace
 
 
 def _configured(policy: Policy | str, settings: Mapping[str, Any]) -> Policy:
     if isinstance(policy, str):
         cls: type[Policy] = registry.policies[policy]
-        return configure(cls, settings, f"policy {policy!r}")
-    if settings:
+        policy = configure(cls, settings, f"policy {policy!r}")
+    elif settings:
         raise InputError("settings belong to a policy that is given by name")
+    interval = policy.interval
+    if interval != 0 and not SHORTEST_INTERVAL <= interval < math.inf:
+        expected = f"expected 0 or seconds from {SHORTEST_INTERVAL}"
+        raise InputError(f"{interval}; {expected}", field=f"interval of policy {policy.name!r}")
     return policy
+
+
+def _event_order(name: EventOrder | str) -> EventOrder:
+    try:
+        return EventOrder(name)
+    except ValueError:
+        choices = " or ".join(EventOrder)
+        raise InputError(f"{name!r}; expected {choices}", field="event order") from None
+
+
+def _check_capture(folder: str | Path | None, every: int) -> None:
+    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+        raise InputError(f"{every!r}; expected a whole number from 1", field="capture every")
+    if folder is None:
+        if every != 1:
+            raise InputError("no folder to capture to", field="capture every")
+    elif not Path(folder).is_dir():
+        raise InputError("no such folder; expected an empty one to capture to", file=folder)
+    elif any(Path(folder).iterdir()):
+        raise InputError("is not empty; expected an empty folder to capture to", file=folder)
 
 
 def _stated_machine(trace: Trace) -> str:
     if trace.header.max_procs is None:
         raise InputError(
-            f"trace {trace.name!r} does not state its machine; give one, nodes:NUMBER for instance"
+            f"the header of trace {trace.name!r} states no MaxProcs from 1; "
+            "give a machine, nodes:NUMBER for instance"
         )
     return f"nodes:{trace.header.max_procs}"
 
@@ -198,6 +240,15 @@ def _stated_machine(trace: Trace) -> str:
 def _posing(policy: Policy, solver: str | None, **options: Any) -> Posing | NothingPosed:
     if policy.model is not None:
         return Posing(policy.model, solver or policy.solver, policy.fallback, **options)
-    if solver is not None or options["capture"] is not None or options["charge"]:
-        raise InputError(f"policy {policy.name!r} poses no problems, so it takes no solver")
+    of_no_use = {
+        "a solver": solver,
+        "a limit": options["budget"],
+        "a seed": options["seed"],
+        "a capture folder": options["capture"],
+        "charging decisions": options["charge"] or None,
+    }
+    given = [name for name, value in of_no_use.items() if value is not None]
+    if given:
+        reason = f"so it has no use for {', '.join(given)}"
+        raise InputError(f"policy {policy.name!r} poses no problems, {reason}")
     return NothingPosed()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from optsched.errors import InputError, UnknownNameError
 from optsched.settings import configure
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
+from optsched.text_files import read_toml
 
 KEYS: Mapping[str, tuple[type[Any], str]] = {
     "solver": (str, "the name of a registered solver"),
@@ -72,12 +72,7 @@ def load_profile(name: str | Path) -> Profile:
     path = Path(name)
     if path.suffix != ".toml":
         path = bundled("solvers") / f"{name}.toml"
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(error.strerror or "cannot be read", file=path) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"not TOML: {error}", file=path) from None
+    table = read_toml(path)
     mistakes = [
         f"unknown key {key!r}; known: {', '.join(KEYS)}" for key in table if key not in KEYS
     ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any, ClassVar
 
 from optsched.models.problem import Problem
@@ -81,6 +82,16 @@ class Solver(ABC):
         from optsched import __version__
 
         return __version__ if cls.requires is None else _distribution_version(cls.requires)
+
+    @classmethod
+    def install_command(cls) -> str:
+        """Return the command that installs what the solver requires, as an extra if it is one."""
+        wanted = (cls.requires or "optsched").lower()
+        for requirement in requires("optsched") or ():
+            extra = re.match(r"([\w.-]+).*extra == ['\"]([\w-]+)", requirement)
+            if extra and extra[1].lower() == wanted:
+                return f"pip install 'optsched[{extra[2]}]'"
+        return f"pip install {wanted}"
 
 
 @cache

@@ -13,6 +13,9 @@ from optsched.solvers.profiles import Profile, load_profile, profile_names, solv
 from optsched.solvers.result import Budget, Incumbent, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 
+LEAST_SHARE = 0.01
+"""Of the time limit: what a solver has in any case, to take over the hint."""
+
 TOLERANCE = 1e-6
 """Relative rounding of a solver's bound."""
 
@@ -36,7 +39,8 @@ def find_solver(name: str) -> tuple[Solver, Profile]:
     cls: type[Solver] = registry.solvers[profile.solver]
     if cls.installed_version() is None:
         raise MissingDependencyError(
-            f"solver {name!r} needs the package {cls.requires!r}, which is not installed"
+            f"solver {name!r} needs the package {cls.requires!r}, which is not installed; "
+            f"{cls.install_command()}"
         )
     return solver_with(cls, profile.options), profile
 
@@ -61,8 +65,9 @@ def solve(
     budget : Budget, optional
         What may be spent; the profile's budget, or no limit, if left out.
     hint : solution or str, optional
-        A feasible solution to start from, or the name of a solver that finds one, within the
-        same time limit.
+        A feasible solution to start from, or the name of a solver that finds one. That solver's
+        time counts: it may take half of the time limit, the other solver has the rest, and the
+        result's ``seconds`` are of both.
     seed : int, optional
         Seed of the solver's random choices; the profile's, or 0, if left out.
     on_incumbent : callable, optional
@@ -90,28 +95,53 @@ def solve(
         profile = Profile(name=label, solver=label)
     if not solver.supports(problem):
         raise InputError(f"solver {label!r} does not answer {problem.name!r} problems")
+    budget = budget or profile.budget
+    spent = 0.0
     if isinstance(hint, str):
-        hint = solve(problem, hint, budget=budget and Budget(budget.seconds), seed=seed).solution
-    if hint is not None and (violations := problem.violations(hint)):
+        first = solve(problem, hint, budget=_budget_of_hint(hint, budget), seed=seed)
+        hint, spent = first.solution, first.seconds
+    if hint is not None and (violations := _violations(problem, hint)):
         raise InputError(f"the hint is not a feasible solution: {violations[0]}")
     solver.prepare(problem)
     seed = profile.seed if seed is None else seed
     began = time.perf_counter()
     result = solver.solve(
         problem,
-        budget=budget or profile.budget,
+        budget=_remaining(budget, spent),
         hint=hint,
         seed=seed,
-        on_incumbent=on_incumbent,
+        on_incumbent=on_incumbent and (lambda found: on_incumbent(_later(found, spent))),
     )
     result = replace(
         result,
         solver=label,
-        seconds=time.perf_counter() - began,
+        seconds=spent + time.perf_counter() - began,
+        incumbents=tuple(_later(found, spent) for found in result.incumbents),
         version=solver.installed_version() or "",
         seed=seed,
     )
     return verify(problem, result)
+
+
+def _budget_of_hint(name: str, whole: Budget) -> Budget:
+    """Return what the solver that finds a hint may spend of the budget for the whole answer."""
+    solver, profile = find_solver(name)
+    if whole.seconds is not None:
+        return Budget(whole.seconds / 2, profile.budget.work)
+    if whole.work is not None and profile.budget == Budget():
+        # work is counted in units of its own
+        return Budget(work=solver.default_work)
+    return profile.budget
+
+
+def _remaining(budget: Budget, spent: float) -> Budget:
+    if budget.seconds is None:
+        return budget
+    return Budget(max(budget.seconds - spent, budget.seconds * LEAST_SHARE), budget.work)
+
+
+def _later(found: Incumbent, seconds: float) -> Incumbent:
+    return found._replace(seconds=found.seconds + seconds)
 
 
 def verify(problem: Problem[Any], result: Result) -> Result:

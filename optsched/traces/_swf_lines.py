@@ -61,7 +61,7 @@ def _skip_line(data: NDArray[np.uint8], at: int) -> int:
 
 @njit(cache=True)
 def _number(
-    data: NDArray[np.uint8], at: int, with_decimals: bool, lowest: int
+    data: NDArray[np.uint8], at: int, with_decimals: bool, lowest: int, highest: int
 ) -> tuple[int, int, np.int64, int]:
     """Read the number at `at`; return (verdict, where it ends, digits as one integer, decimals).
 
@@ -103,6 +103,8 @@ def _number(
         return NOT_A_NUMBER, at, value, decimals
     if negative and lowest >= -1 and (fraction or whole > -lowest):
         return TOO_LOW, at, value, decimals
+    if whole > highest or (whole == highest and fraction):
+        return TOO_LARGE, at, value, decimals
     if not exact:
         return WELL_FORMED, at, np.int64(start), INEXACT
     return WELL_FORMED, at, -value if negative else value, decimals
@@ -113,6 +115,7 @@ def parse(
     data: NDArray[np.uint8],
     with_decimals: NDArray[np.bool_],
     lowest: NDArray[np.int64],
+    highest: NDArray[np.int64],
     values: NDArray[np.int64],
     decimals: NDArray[np.int8],
 ) -> tuple[int, int, int, int, int, int]:
@@ -126,6 +129,8 @@ def parse(
         Where a decimal point is allowed.
     lowest : int64 array, shape (18,)
         The lowest number allowed: 0, or -1 (then nothing between -1 and 0); below that, any.
+    highest : int64 array, shape (18,)
+        The highest number allowed, of either sign.
     values : int64 array, shape (18, capacity)
         Set to the digits of each number, without their decimal point.
     decimals : int8 array, shape (18, capacity)
@@ -156,7 +161,7 @@ def parse(
             if column == COLUMNS:
                 return rows, comments_between, TOO_MANY, line, line_start, column
             verdict, at, values[column, rows], decimals[column, rows] = _number(
-                data, at, with_decimals[column], lowest[column]
+                data, at, with_decimals[column], lowest[column], highest[column]
             )
             if verdict != WELL_FORMED:
                 return rows, comments_between, verdict, line, line_start, column

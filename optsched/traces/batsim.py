@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.registry import readers
-from optsched.traces.files import read_bytes, write_bytes
+from optsched.stored import read_bytes, write_bytes
+from optsched.text_files import parse_json
 from optsched.traces.formats import TraceFormat, stem
 from optsched.traces.header import Header
-from optsched.traces.trace import UNKNOWN, Trace
+from optsched.traces.trace import LARGEST, UNKNOWN, Trace
 
 DELAY = {4: "delay", 5: "DelayProfile"}
 """The type of a profile that is a plain run time, by major version of Batsim."""
@@ -232,7 +233,7 @@ class _Workload:
             isinstance(value, int if integer else (int, float))
             and not isinstance(value, bool)
             and (value > 0 if positive else value >= 0)
-            and value < 2**63
+            and value <= LARGEST
         ):
             return value
         self._mistakes.append(f"{here}.{name}: {_found(fields, name)}; expected {expected}")
@@ -269,29 +270,4 @@ def _found(fields: Mapping[str, Any], name: str) -> str:
 def _parsed(data: bytes) -> Any:
     if not data.strip():
         raise InputError("the file is empty; expected a Batsim workload in JSON")
-    try:
-        return json.loads(
-            data.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_not_finite
-        )
-    except UnicodeDecodeError:
-        raise InputError("not text; expected a Batsim workload in JSON") from None
-    except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg}", line=error.lineno) from None
-    except RecursionError:
-        raise InputError("nested too deeply; expected a Batsim workload in JSON") from None
-    except InputError:
-        raise
-    except ValueError:
-        raise InputError("not JSON: a number has too many digits") from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        name = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise InputError(f"the name {name!r} is used twice in one object")
-    return fields
-
-
-def _not_finite(constant: str) -> Any:
-    raise InputError(f"{constant}; expected a finite number")
+    return parse_json(data)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tomllib
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 
 from optsched.content import bundled
 from optsched.errors import InputError, UnknownNameError
-from optsched.traces.files import read_bytes
+from optsched.stored import read_bytes
+from optsched.text_files import read_toml
 from optsched.traces.formats import without_gz
 
 VARIABLE = "OPTSCHED_TRACES"
@@ -83,12 +83,7 @@ def read_catalogue(path: Path) -> tuple[Entry, ...]:
     InputError
         If the file cannot be read or an entry is not complete; with all mistakes at once.
     """
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(error.strerror or str(error), file=path) from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"not TOML: {error}", file=path) from None
+    table = read_toml(path)
     default, named = table.pop("default", {}), table.pop("trace", {})
     tables = [default, named, *(named.values() if isinstance(named, dict) else ())]
     if table or not all(isinstance(part, dict) for part in tables):

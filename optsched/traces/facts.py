@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.errors import InputError
 from optsched.traces.cleaning import clean
 from optsched.traces.cleaning_report import CleaningReport
 from optsched.traces.trace import SECONDS_PER_DAY, UNKNOWN, Trace
@@ -44,7 +45,7 @@ def facts(trace: Trace, machine_size: int | None = None) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If no job is left after cleaning.
+        If no job is left after cleaning, or the machine has no processor.
 
     Notes
     -----
@@ -55,7 +56,10 @@ def facts(trace: Trace, machine_size: int | None = None) -> dict[str, Any]:
     """
     trace = clean(trace)
     assert trace.cleaning is not None
-    machine_size = machine_size or trace.header.max_procs
+    if machine_size is None:
+        machine_size = trace.header.max_procs
+    elif machine_size < 1:
+        raise InputError(f"{machine_size}; expected a whole number from 1", field="processors")
     work = trace.runtime.astype(np.float64) * trace.processors
     span = float(trace.submit.max() - trace.submit.min())
     capacity = machine_size * span if machine_size else 0.0

@@ -20,7 +20,7 @@ class TraceFormat(ABC):
     """A file format of traces; a subclass is registered with ``@readers.register(name)``.
 
     The class itself is used, it is never instantiated. Gzip is no concern of a format: `read` and
-    `write` go through `optsched.traces.files`.
+    `write` go through `optsched.stored`.
 
     Attributes
     ----------

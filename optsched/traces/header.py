@@ -72,8 +72,9 @@ class Header:
 
     @property
     def max_procs(self) -> int | None:
-        """Processors of the machine, as ``MaxProcs`` states them."""
-        return self.number("MaxProcs")
+        """Processors of the machine, as ``MaxProcs`` states them; None if that is less than 1."""
+        stated = self.number("MaxProcs")
+        return stated if stated is not None and stated >= 1 else None
 
     @property
     def max_nodes(self) -> int | None:

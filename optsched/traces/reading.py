@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from optsched.errors import InputError, UnknownNameError
 from optsched.registry import readers
+from optsched.stored import read_head
 from optsched.traces import catalogue, cleaning
-from optsched.traces.files import read_head
 from optsched.traces.formats import TraceFormat, without_gz
 from optsched.traces.trace import Trace
 
@@ -41,8 +42,8 @@ def read_trace(
         If there is no such file or log, it is in no known format, it holds a mistake, no job is
         left after cleaning, or a log of the catalogue differs from what was published.
     """
-    path = _found(path_or_name, folder)
-    trace = format_of(path).read(path)
+    path, published = _found(path_or_name, folder)
+    trace = replace(format_of(path).read(path), published=published)
     return cleaning.clean(trace) if clean else trace
 
 
@@ -96,11 +97,11 @@ def _suffixes(formats: list[type[TraceFormat]]) -> str:
     return ", ".join(suffix for kind in formats for suffix in kind.suffixes)
 
 
-def _found(path_or_name: str | Path, folder: str | Path | None) -> Path:
-    """Return the file that is meant."""
+def _found(path_or_name: str | Path, folder: str | Path | None) -> tuple[Path, str | None]:
+    """Return the file that is meant, and its name in the catalogue if it was found by that."""
     path = Path(path_or_name)
     if os.path.exists(path):
-        return path
+        return path, None
     if path.parent != Path():
         raise _no_such_file(path, "no such file", [])
     try:
@@ -108,7 +109,7 @@ def _found(path_or_name: str | Path, folder: str | Path | None) -> Path:
     except UnknownNameError as error:
         what = "no such file, and no such trace in the catalogue"
         raise _no_such_file(path, what, error.known) from None
-    return catalogue.locate(entry, folder)
+    return catalogue.locate(entry, folder), entry.name
 
 
 def _no_such_file(path: Path, what: str, names: Sequence[str]) -> InputError:

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.registry import readers
-from optsched.traces.files import read_bytes, write_bytes
+from optsched.stored import read_bytes, write_bytes
 from optsched.traces.formats import TraceFormat, stem
 from optsched.traces.header import Header
-from optsched.traces.trace import UNKNOWN, Trace
+from optsched.traces.trace import LARGEST, UNKNOWN, Trace
 
 ANY = np.iinfo(np.int64).min
 
@@ -36,6 +36,11 @@ class Field(NamedTuple):
     label: str
     decimals: bool = False
     lowest: int = UNKNOWN
+
+    @property
+    def highest(self) -> int:
+        """The highest number that is kept to the last digit, as float64 where decimals may be."""
+        return LARGEST if self.decimals else np.iinfo(np.int64).max
 
     @property
     def expected(self) -> str:
@@ -156,6 +161,7 @@ def _parse_jobs(data: bytes, path: Path) -> tuple[dict[str, Any], int]:
         text,
         np.array([field.decimals for field in FIELDS]),
         np.array([field.lowest for field in FIELDS]),
+        np.array([field.highest for field in FIELDS]),
         values,
         decimals,
     )
@@ -203,7 +209,9 @@ def _mistake(
         return InputError(f"{len(words)} columns; expected 18{hint}", file=path, line=line)
     field = FIELDS[column]
     word = words[column].decode("latin-1")
-    expected = "a number below 2^63" if verdict == _swf_lines.TOO_LARGE else field.expected
+    expected = field.expected
+    if verdict == _swf_lines.TOO_LARGE:
+        expected = "a number of at most 2^53" if field.decimals else "an integer below 2^63"
     return InputError(
         f"{_shortened(word)}; expected {expected}",
         file=path,
@@ -257,7 +265,7 @@ def _oddities(columns: dict[str, Any], comments_between: int) -> dict[str, int]:
 def _check_writable(field: Field, column: NDArray[Any], path: Path) -> None:
     wrong = column < field.lowest
     if column.dtype.kind == "f":
-        wrong |= ((column < 0) & (column != UNKNOWN)) | (column >= 2.0**63)
+        wrong |= (column < 0) & (column != UNKNOWN)
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise InputError(

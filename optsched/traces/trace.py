@@ -55,6 +55,9 @@ COLUMNS = (
 UNKNOWN = -1
 """Stands for a value that a trace does not state, in every column."""
 
+LARGEST = 2**53
+"""Above it times and amounts would be rounded: float64 has no place for their last digit."""
+
 SECONDS_PER_DAY = 86_400
 
 
@@ -96,6 +99,8 @@ partition, preceding_job, think_time : array, optional
         The file it was read from.
     sha256 : str, optional
         SHA-256 of that file as it is on disk.
+    published : str, optional
+        Its name in the catalogue, if it was found by that.
     header : Header
         What the head of the file says.
     oddities : mapping
@@ -109,7 +114,7 @@ partition, preceding_job, think_time : array, optional
     ------
     InputError
         If columns differ in length or hold something else than finite numbers (integers where
-        integers are due).
+        integers are due), or a time or an amount above 2^53.
     """
 
     job_id: NDArray[np.int64]
@@ -134,6 +139,7 @@ partition, preceding_job, think_time : array, optional
     name: str = "trace"
     path: Path | None = None
     sha256: str | None = None
+    published: str | None = None
     header: Header = field(default_factory=Header)
     oddities: Mapping[str, int] = field(default_factory=dict)
     label: NDArray[np.str_] | None = None
@@ -194,7 +200,8 @@ partition, preceding_job, think_time : array, optional
                 file=self.path,
             )
         # the file and its checksum are those of all jobs
-        return replace(self.select(slice(first - 1, last)), path=None, sha256=None)
+        part = self.select(slice(first - 1, last))
+        return replace(part, path=None, sha256=None, published=None)
 
     def _repr_html_(self) -> str:
         rows = [("trace", self.name), ("jobs", f"{len(self):,}")]
@@ -223,6 +230,8 @@ def _checked(name: str, column: NDArray[Any], jobs: int) -> NDArray[Any]:
     else:
         expected = "numbers" if name in (*TIMES, *AMOUNTS) else "integers"
         raise InputError(f"type {column.dtype}; expected {expected}", field=name)
+    if name in (*TIMES, *AMOUNTS) and (column > LARGEST).any():
+        raise InputError(f"{column.max()}; expected numbers of at most 2^53", field=name)
     column = column.view()
     column.flags.writeable = False
     return column

@@ -48,6 +48,8 @@ def test_a_small_run_prints_its_summary(optsched, sample, tmp_path):
 TRACES = {
     "cut.swf.gz": lambda good: gzip.compress(good)[:-200],
     "empty.swf": lambda good: b"",
+    os.fsdecode(b"name\xff.swf"): lambda good: good,
+    "headless.swf": lambda good: good.replace(b"MaxProcs: 256", b"MaxProcs: 0"),
     "columns.swf": lambda good: b"; MaxProcs: 4\n1 0 0 5 1 5 -1 1 5 -1 1 1 1 1 1 1 -1\n",
     "letter.swf": lambda good: b"; MaxProcs: 4\n1 0 0 5x 1 5 -1 1 5 -1 1 1 1 1 1 1 -1 -1\n",
     "negative.swf": lambda good: b"; MaxProcs: 4\n1 0 0 5 -4 5 -1 1 5 -1 1 1 1 1 1 1 -1 -1\n",
@@ -59,6 +61,9 @@ TRACES = {
     [
         (["{folder}/cut.swf.gz"], ["cut.swf.gz", "gzip"]),
         (["{folder}/empty.swf"], ["empty.swf"]),
+        (["{folder}/" + os.fsdecode(b"name\xff.swf")], ["name is not UTF-8"]),
+        (["{sample}", "--jobs", "1:9", "-o", os.fsdecode(b"run\xff")], ["name is not UTF-8"]),
+        (["/dev/stdin"], ["/dev/stdin: is a pipe or a device"]),
         (["{folder}/columns.swf"], ["columns.swf", "line 2", "17", "18"]),
         (["{folder}/letter.swf"], ["letter.swf", "line 2", "5x"]),
         (["{folder}/negative.swf"], ["negative.swf", "line 2", "-4"]),
@@ -69,7 +74,9 @@ TRACES = {
         (["{sample}", "--policy", "esay"], ["did you mean easy"]),
         (["{sample}", "--policy", "window", "--solver", "branch"], ["branch-and-bound"]),
         (["{sample}", "--policy", "easy", "--solver", "greedy"], ["poses no problems"]),
-        (["{sample}", "--set", "window=3"], ["unknown setting"]),
+        (["{sample}", "--set", "window=3"], ["unknown setting", "there is none"]),
+        (["{folder}/headless.swf"], ["states no MaxProcs from 1", "nodes:NUMBER"]),
+        (["{sample}", "--policy", "window", "--capture-every", "2"], ["no folder to capture to"]),
         (["{sample}", "--jobs", "5"], ["--jobs", "FROM:TO"]),
         (["{sample}", "--jobs", "10:5"], ["FROM <= TO"]),
         (["{sample}", "--jobs", "1:999999"], ["3000"]),
@@ -79,7 +86,9 @@ def test_wrong_input_gets_one_clear_line(arguments, words, optsched, sample, tmp
     for name, content in TRACES.items():
         (tmp_path / name).write_bytes(content(sample.read_bytes()))
     arguments = [argument.format(folder=tmp_path, sample=sample) for argument in arguments]
-    done = optsched("simulate", *arguments, "-o", tmp_path / "run")
+    if "-o" not in arguments:
+        arguments += ["-o", tmp_path / "run"]
+    done = optsched("simulate", *arguments, input="")
     assert done.returncode == 1, done.stderr
     for word in words:
         assert word in done.stderr
@@ -178,6 +187,15 @@ def test_traces_are_looked_at_cleaned_and_converted(optsched, sample, tmp_path):
     )
     assert missing.returncode == 1
     assert "download" in missing.stderr
+
+
+def test_next_to_nothing_loads_before_the_command_line_has_ctrl_c_in_hand():
+    code = (
+        "import sys, os, __future__; before = set(sys.modules); import optsched.cli;"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["optsched", "optsched.cli"], done.stderr
 
 
 def test_help_needs_none_of_the_heavy_packages():

@@ -1,6 +1,13 @@
 from __future__ import annotations
 
+import gzip
 import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +77,9 @@ def test_a_snapshot_with_three_mistakes_has_all_three_named(optsched, tmp_path):
         (["solve", "{example}", "--time-limit", "soon"], 2, "time-limit"),
         (["solve", "{example}", "--sovler", "cbc"], 2, "--sovler"),
         (["solve"], 2, "SNAPSHOT"),
+        (["snapshot", "check"], 2, "SNAPSHOTS"),
+        (["compare", "-o", "folder"], 2, "SNAPSHOTS"),
+        (["trace", "look"], 2, "Unknown command"),
         (["solev", "{example}"], 2, "solve"),
         (["snapshot", "check", "absent.json"], 1, "No such file"),
         (["list", "solver"], 2, "solvers"),
@@ -101,20 +111,57 @@ def test_a_budget_too_small_for_a_solution_exits_3(optsched, tmp_path):
 def test_snapshots_are_shown_checked_and_exported(optsched, example, tmp_path):
     shown = optsched("snapshot", "show", example)
     assert "15 variables, 8 rows" in shown.stdout
+    assert re.search(r"known solution\s+slot 1-3 \(3\)\s+C \(3\)", shown.stdout)
     checked = optsched("snapshot", "check", example)
     assert (checked.returncode, checked.stdout) == (0, f"{example}: good\n")
     wrong = json.loads(example.read_text())
     wrong["known"]["objective"] = 14
     path = tmp_path / "wrong.json"
     path.write_text(json.dumps(wrong))
-    checked = optsched("snapshot", "check", path, example)
+    (tmp_path / "good.json").write_bytes(example.read_bytes())
+    checked = optsched("snapshot", "check", tmp_path)
     assert checked.returncode == 1
-    assert "known solution is worth 15, known objective is 14" in checked.stderr
-    assert checked.stdout == f"{example}: good\n"
+    reports = "the snapshot's known value reports 14 for a solution of 15"
+    assert checked.stderr == f"optsched: {path}: {reports}\n"
+    assert checked.stdout == f"{tmp_path / 'good.json'}: good\n"
     for suffix in ("lp", "mps", "pb.txt"):
         written = tmp_path / f"example.{suffix}"
         assert optsched("snapshot", "export", example, "-o", written).returncode == 0
         assert written.stat().st_size > 100
+
+
+@pytest.mark.parametrize(
+    ("known", "told"),
+    [
+        ({"objective": 14, "bound": 14}, "bound 14, beaten by branch-and-bound"),
+        ({"objective": 16}, "objective 16, but branch-and-bound claims the bound 15"),
+        ({"solution": {"slot_of_job": [1, 1, 1, 1, 1]}}, "infeasible solution: capacity: slot 1"),
+    ],
+)
+def test_a_file_whose_claims_are_wrong_is_told(known, told, optsched, example, tmp_path):
+    written = json.loads(example.read_text()) | {"known": known}
+    path = tmp_path / "wrong.json"
+    path.write_text(json.dumps(written))
+    done = optsched("solve", path, "--json")
+    answer = json.loads(done.stdout)
+    assert (answer["objective"], answer["verified"]) == (15, True)
+    [contradiction] = answer["contradictions"]
+    assert told in contradiction
+    assert done.stderr == f"optsched: {path}: {contradiction}\n"
+    assert done.returncode == 1
+
+
+def test_known_values_of_the_wrong_form_are_refused(optsched, example, tmp_path):
+    for known, told in (
+        ({"objective": "15"}, "known objective: '15'; expected an integer"),
+        ({"solution": {"slot_of_job": [0]}}, "slot_of_job: expected slot numbers from 1"),
+    ):
+        path = tmp_path / "wrong.json"
+        path.write_text(json.dumps(json.loads(example.read_text()) | {"known": known}))
+        for command in ("solve", "snapshot show", "snapshot check"):
+            done = optsched(*command.split(), path)
+            assert done.returncode == 1
+            assert done.stderr.startswith(f"optsched: {path}, {told}")
 
 
 def test_the_doctor_finds_every_solver_in_health(optsched):
@@ -122,6 +169,16 @@ def test_the_doctor_finds_every_solver_in_health(optsched):
     assert done.returncode == 0, done.stdout
     for solver in registry.solvers:
         assert solver in done.stdout
+    report = json.loads(optsched("doctor", "--json").stdout)
+    assert [row["solver"] for row in report["solvers"]] == list(registry.solvers)
+    assert not any(row["works"] is False for row in report["solvers"])
+
+
+@pytest.mark.parametrize("arguments", [[], ["trace"], ["snapshot"]])
+def test_half_a_command_gets_the_help_as_wrong_usage(arguments, optsched):
+    done = optsched(*arguments)
+    assert done.returncode == 2
+    assert "Usage: optsched " + " ".join([*arguments, "COMMAND"]) in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -132,3 +189,48 @@ def test_everything_that_has_a_name_is_listed(what, optsched):
     assert listed
     plain = optsched("list", what).stdout
     assert all(next(iter(row.values())) in plain for row in listed)
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="a device of Linux")
+@pytest.mark.parametrize("arguments", [["list", "solvers"], ["solve", "{example}"], ["--help"], []])
+def test_output_that_cannot_be_written_is_told(arguments, example):
+    command = [sys.executable, "-m", "optsched", *(a.format(example=example) for a in arguments)]
+    with FULL.open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "optsched: output: No space left on device\n"
+
+
+def test_no_output_at_all_is_no_error(example):
+    command = shlex.join([sys.executable, "-m", "optsched", "solve", str(example)])
+    done = subprocess.run(
+        f"{command} >&-", shell=True, stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("raised", ["KeyboardInterrupt", "os.kill(os.getpid(), signal.SIGINT)"])
+def test_an_interrupt_while_packages_load_is_no_traceback(raised, example, tmp_path, optsched):
+    """A compiled module turns the interrupt into an error of its own."""
+    program = "raise KeyboardInterrupt"
+    if raised != "KeyboardInterrupt":
+        program = f"""
+import os, signal
+try:
+    {raised}
+except KeyboardInterrupt:
+    raise ImportError("initialization failed")
+"""
+    (tmp_path / "cyclopts.py").write_text(program)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = optsched("solve", example, env=environment)
+    assert (done.returncode, done.stderr) == (130, "optsched: interrupted; nothing was written\n")
+
+
+def test_a_snapshot_may_come_through_a_pipe(example):
+    command = [sys.executable, "-m", "optsched", "solve", "/dev/stdin", "--json"]
+    done = subprocess.run(command, input=gzip.compress(example.read_bytes()), capture_output=True)
+    assert json.loads(done.stdout)["objective"] == 15

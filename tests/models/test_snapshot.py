@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 
 import pytest
 from hypothesis import given
@@ -76,6 +77,16 @@ def test_three_mistakes_are_all_named_with_their_lines(tmp_path):
     [
         ('{"kind": "window-mkp",\n\n "weights": [1,}', "FILE, line 3: not JSON: Expecting value"),
         ("", "FILE, line 1: not JSON: Expecting value"),
+        ('{"weights": ' + "[" * 100_000, "FILE: nested too deeply"),
+        ('{"weights": [' + "9" * 5000, "FILE: not JSON: a number has too many digits"),
+        ('{"known": {"bound": NaN}}', "FILE: NaN; expected a finite number"),
+        (
+            '{"kind": "window-mkp", "weights": [], "capacities": [],\n"origin": {"a": '
+            + "[" * 300
+            + "]" * 300
+            + "}}",
+            "FILE: line 2, origin: nested deeper than 20 levels",
+        ),
         ("[1, 2]", "FILE: expected a JSON object with a kind and the fields of the problem"),
         ('{"weights": [1]}', "FILE, kind: expected the kind of problem, a string"),
         ('{"kind": 3}', "FILE, kind: expected the kind of problem, a string"),
@@ -107,11 +118,31 @@ def test_files_that_cannot_be_read(tmp_path):
     packed.write_bytes(whole[:-12])
     assert refused(packed) == "FILE: the gzip file ends before its end"
     packed.write_bytes(whole[:30] + bytes(byte ^ 255 for byte in whole[30:60]) + whole[60:])
-    assert refused(packed) == "FILE: the gzip file is damaged"
+    assert refused(packed).startswith("FILE: the gzip data are damaged")
     packed.write_bytes(b"plain text")
-    assert refused(packed).startswith("FILE: Not a gzipped file")
+    assert refused(packed).startswith("FILE, line 1: not JSON")
     packed.write_bytes(gzip.compress(b"\xff\xfe\x00"))
     assert refused(packed) == "FILE: not text; expected JSON"
+
+
+def test_a_pipe_and_a_gzipped_file_of_any_name_are_read(tmp_path):
+    packed = gzip.compress(json.dumps(Snapshot(PROBLEM).to_json()).encode())
+    (tmp_path / "packed.json").write_bytes(packed)
+    assert load_snapshot(tmp_path / "packed.json").to_json() == PROBLEM.to_json()
+    reading, writing = os.pipe()
+    os.write(writing, packed)
+    os.close(writing)
+    assert load_snapshot(f"/dev/fd/{reading}").to_json() == PROBLEM.to_json()
+    os.close(reading)
+
+
+def test_a_name_that_is_not_utf8_is_refused(tmp_path):
+    name = os.fsdecode(b"a\xff.json")
+    with pytest.raises(InputError, match="name is not UTF-8"):
+        save_snapshot(PROBLEM, tmp_path / name)
+    with pytest.raises(InputError, match="name is not UTF-8"):
+        load_snapshot(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_is_not_there_is_named_and_nothing_is_left(tmp_path):

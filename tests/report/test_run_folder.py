@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -9,6 +11,8 @@ import pytest
 from optsched import save, simulate
 from optsched.cli import run as optsched
 from optsched.errors import InputError
+from optsched.traces import catalogue
+from optsched.traces.reading import write_trace
 
 FILES = {"run.json", "summary.json", "timing.json", "jobs.csv", "jobs.parquet", "decisions.parquet"}
 BATSIM = [
@@ -51,8 +55,6 @@ def test_the_same_config_gives_the_same_bytes(small, tmp_path):
 
 
 def test_a_run_folder_says_how_to_repeat_it(small, tmp_path):
-    from optsched.traces.reading import write_trace
-
     write_trace(small, tmp_path / "small.swf")
     first = tmp_path / "first"
     arguments = ["simulate", str(tmp_path / "small.swf"), "--machine", "nodes:10", "-o", str(first)]
@@ -65,7 +67,7 @@ def test_a_run_folder_says_how_to_repeat_it(small, tmp_path):
 
 def test_what_no_command_repeats_says_so(small, tmp_path):
     from optsched.simulator.execution import ExecutionModel
-    from optsched.traces.reading import read_trace, write_trace
+    from optsched.traces.reading import read_trace
 
     write_trace(small, tmp_path / "small.swf")
     whole = read_trace(tmp_path / "small.swf")
@@ -108,3 +110,24 @@ def test_evalys_opens_the_jobs(small, tmp_path):
     opened = jobset.JobSet.from_csv(str(folder / "jobs.csv"))
     assert len(opened.df) == 21
     assert len(opened.df.allocated_resources.iloc[0]) == 1
+
+
+def test_a_trace_of_the_catalogue_goes_by_its_name(small, tmp_path, monkeypatch, capsys):
+    """The file is said aloud; the record holds no path of this machine."""
+    write_trace(small, tmp_path / "toy.swf")
+    sha256 = hashlib.sha256((tmp_path / "toy.swf").read_bytes()).hexdigest()
+    toy = replace(catalogue.entries()[0], name="toy", file="toy.swf", sha256=sha256)
+    monkeypatch.setattr(catalogue, "entries", lambda: (toy,))
+    monkeypatch.setenv(catalogue.VARIABLE, str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    first = tmp_path / "first"
+    options = ["--machine", "nodes:10", "--jobs", "1:9", "--no-plots", "-o"]
+    assert optsched(["simulate", "toy", *options, str(first)]) == 0
+    assert f"toy: {tmp_path}/toy.swf\n" in capsys.readouterr().err
+    assert str(tmp_path) not in (first / "run.json").read_text()
+    repeat = shlex.split(json.loads((first / "run.json").read_text())["repeat"])
+    assert repeat[2] == "toy"
+    assert optsched([*repeat[1:-1], "second", "--no-plots"]) == 0
+    assert contents(first) == contents(tmp_path / "second")
+    assert optsched(["trace", "info", "toy"]) == 0
+    assert capsys.readouterr().err.endswith(f"toy: {tmp_path}/toy.swf\n")

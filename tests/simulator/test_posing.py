@@ -83,10 +83,45 @@ def test_the_fallback_decides_and_it_is_counted(answer, busy_trace, register):
         assert (run.start == greedy.start).all()
 
 
-def test_a_policy_without_problems_takes_no_solver(busy_trace):
-    for options in ({"solver": "greedy"}, {"capture": "x"}, {"charge_decisions": True}):
-        with pytest.raises(InputError, match="'easy' poses no problems"):
-            simulate(busy_trace, "nodes:10", "easy", **options)
+@pytest.mark.parametrize(
+    ("options", "of_no_use"),
+    [
+        ({"solver": "greedy"}, "a solver"),
+        ({"budget": Budget(work=5), "seed": 0}, "a limit, a seed"),
+        ({"charge_decisions": True}, "charging decisions"),
+    ],
+)
+def test_a_policy_without_problems_has_no_use_for_a_solver(options, of_no_use, busy_trace):
+    expected = f"policy 'easy' poses no problems, so it has no use for {of_no_use}"
+    with pytest.raises(InputError, match=expected):
+        simulate(busy_trace, "nodes:10", "easy", **options)
+
+
+def test_folders_to_capture_to_are_there_and_empty(busy_trace, tmp_path):
+    with pytest.raises(InputError, match="has no use for a capture folder"):
+        simulate(busy_trace, "nodes:10", "easy", capture=tmp_path)
+    with pytest.raises(InputError, match="none: no such folder; expected an empty one"):
+        simulate(busy_trace, "nodes:10", "window", capture=tmp_path / "none")
+    (tmp_path / "note").write_text("mine")
+    with pytest.raises(InputError, match="is not empty; expected an empty folder"):
+        simulate(busy_trace, "nodes:10", "window", capture=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["note"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"capture_every": 0}, "capture every: 0; expected a whole number from 1"),
+        ({"capture_every": 2.5}, "capture every: 2.5; expected a whole number from 1"),
+        ({"capture_every": 2}, "capture every: no folder to capture to"),
+        ({"event_order": "x"}, "event order: 'x'; expected batched or one-by-one"),
+        ({"settings": {"interval": "inf"}}, "interval of policy 'window': inf; expected 0 or"),
+        ({"settings": {"interval": 1e-300}}, "interval of policy 'window': 1e-300; expected 0 or"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(options, message, busy_trace):
+    with pytest.raises(InputError, match=message):
+        simulate(busy_trace, "nodes:10", "window", **options)
 
 
 def test_charged_decisions_delay_the_starts(busy_trace, register):
@@ -102,6 +137,14 @@ def test_charged_decisions_delay_the_starts(busy_trace, register):
     assert (charged.start[:3] < free.start[:3] + 1).all()
 
 
+def test_charges_leave_no_rounding_behind(busy_trace):
+    run = simulate(busy_trace, "nodes:10", "window", charge_decisions=True)
+    assert (run.jobs.execution_time == run.jobs.run_time).all()
+    first = run.decisions.iloc[0]
+    assert run.start[0] == first.time + first.price
+    assert (run.jobs.waiting_time + run.jobs.submission_time == run.jobs.starting_time).all()
+
+
 def test_captured_snapshots_say_where_they_come_from(busy_trace, tmp_path):
     folder = tmp_path / "captured"
     folder.mkdir()
@@ -111,6 +154,9 @@ def test_captured_snapshots_say_where_they_come_from(busy_trace, tmp_path):
     assert len(files) == -(-run.summary["problems"] // 3)
     row = run.decisions[run.decisions.captured == files[-1].name].iloc[0]
     snapshot = read_snapshot(files[-1])
+    assert files[-1].name == f"decision-{row.decision:07d}.json"
+    assert snapshot.origin["decision"] == row.decision
+    assert snapshot.problem.name == row.model
     assert snapshot.origin["time"] == row.time
     assert snapshot.origin["objective"] == row.objective
     assert snapshot.problem.size == row["size"]

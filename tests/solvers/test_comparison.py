@@ -392,6 +392,20 @@ def test_what_cannot_be_compared_is_refused(problems, solvers, error, words):
         compare(problems, solvers)
 
 
+def test_every_file_that_cannot_be_read_is_named(tmp_path):
+    for name, text in (("a", '{"kind": "window-mkp"}'), ("b", "{"), ("c", "")):
+        (tmp_path / f"{name}.json").write_text(text)
+    save_snapshot(EXAMPLE, tmp_path / "good.json")
+    with pytest.raises(InputError) as raised:
+        compare(sorted(tmp_path.iterdir()), ["greedy"])
+    assert [mistake.split(": ")[0] for mistake in raised.value.mistakes] == [
+        f"{tmp_path}/a.json",
+        f"{tmp_path}/a.json",
+        f"{tmp_path}/b.json, line 1",
+        f"{tmp_path}/c.json, line 1",
+    ]
+
+
 def test_one_file_twice_is_refused(tmp_path):
     file = tmp_path / "s.json"
     save_snapshot(EXAMPLE, file)

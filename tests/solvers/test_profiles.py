@@ -56,6 +56,8 @@ def test_a_profile_gives_options_budget_and_seed(tmp_path):
         ),
         ("seed = 1", ["solver: missing"]),
         ("solver = ", ["not TOML"]),
+        ("solver = " + "[" * 100_000, ["nested too deeply"]),
+        ("seed = " + "9" * 5000, ["too many digits"]),
     ],
 )
 def test_mistakes_are_named_with_the_file(tmp_path, text, messages):
@@ -71,5 +73,5 @@ def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(InputError, match="No such file"):
         find_solver(str(tmp_path / "none.toml"))
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="not TOML"):
+    with pytest.raises(InputError, match="not text"):
         find_solver(str(tmp_path / "binary.toml"))

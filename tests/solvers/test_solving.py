@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from optsched import Budget, registry, solve
 from optsched.errors import InputError, MissingDependencyError, UnknownNameError
 from optsched.models import WindowMKP
-from optsched.solvers.result import Result, Status
+from optsched.solvers.result import Incumbent, Result, Status
 from optsched.solvers.solver import Solver
 from optsched.solvers.solving import find_solver, verify
 
@@ -100,6 +102,12 @@ def test_a_solver_that_is_not_installed_is_named_with_what_it_needs(fake_solver)
         solve(PROBLEM, "absent")
 
 
+def test_a_missing_package_comes_with_the_command_that_installs_it(fake_solver):
+    fake_solver("absent", None, requires="no-such-distribution")
+    assert registry.solvers["scip"].install_command() == "pip install 'optsched[scip]'"
+    assert registry.solvers["absent"].install_command() == "pip install no-such-distribution"
+
+
 def test_a_solver_of_another_model_is_refused(fake_solver):
     fake_solver("other", None, models=frozenset({"other-model"}))
     with pytest.raises(InputError, match="'other' does not answer 'window-mkp' problems"):
@@ -121,6 +129,8 @@ def test_a_hint_may_be_the_name_of_a_solver_and_must_be_feasible():
     assert solve(PROBLEM, "highs", hint="greedy").objective == 15
     with pytest.raises(InputError, match="hint is not a feasible solution: capacity"):
         solve(PROBLEM, "highs", hint=(0, 0, 0, 0, 0))
+    with pytest.raises(InputError, match="hint is not a feasible solution: form"):
+        solve(PROBLEM, "highs", hint=5)
 
 
 def test_a_result_says_who_answered_under_which_seed():
@@ -136,3 +146,45 @@ def test_a_limit_is_a_positive_number(limit):
         Budget(seconds=limit)
     with pytest.raises(InputError, match="work limit"):
         Budget(work=limit)
+
+
+class Slow(Solver):
+    """Needs a third of its time limit, and keeps the budgets it was given."""
+
+    given: list[Budget]
+
+    def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):
+        self.given.append(budget)
+        if budget.seconds is not None:
+            time.sleep(budget.seconds / 3)
+        found = Incumbent(0.0, 15, None)
+        if on_incumbent:
+            on_incumbent(found)
+        return Result(self.name, Status.FEASIBLE, GOOD, incumbents=(found,))
+
+
+@pytest.fixture
+def slow():
+    Slow.given = []
+    registry.solvers.register("slow")(Slow)
+    yield Slow
+    del registry.solvers._classes["slow"]
+
+
+def test_the_time_limit_is_for_the_hint_and_the_answer_together(slow):
+    told = []
+    result = solve(PROBLEM, "slow", hint="slow", budget=Budget(0.3, 7.0), on_incumbent=told.append)
+    first, second = slow.given
+    assert first == Budget(0.15)
+    assert (second.seconds <= 0.3 - 0.05, second.work) == (True, 7.0)
+    assert result.seconds >= 0.05 + second.seconds / 3
+    assert told == list(result.incumbents)
+    assert told[0].seconds >= 0.05
+
+
+def test_a_hint_under_a_work_limit_has_work_of_its_own(slow):
+    solve(PROBLEM, "slow", hint="slow", budget=Budget(work=7.0))
+    assert slow.given == [Budget(work=slow.default_work), Budget(work=7.0)]
+    slow.given.clear()
+    solve(PROBLEM, "slow", hint="slow")
+    assert slow.given == [Budget(), Budget()]

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from optsched.errors import InputError
 from optsched.traces.cleaning import clean
 from optsched.traces.facts import facts, lines
 from optsched.traces.header import Header
@@ -107,3 +108,8 @@ def test_the_page_tells_what_matters(small_swf):
         assert text in page
     header = Header((("MaxProcs", "2"),))
     assert "larger jobs     1" in lines(facts(make([1, 4], header=header)))
+
+
+def test_a_machine_without_processors_is_refused(small_swf):
+    with pytest.raises(InputError, match="processors: 0; expected a whole number from 1"):
+        facts(read_swf(small_swf), 0)

@@ -20,6 +20,11 @@ from optsched.traces.header import Header
     ],
 )
 def test_numbers_are_read_tolerantly_but_never_guessed(value, number):
+    assert Header.from_comments([f" TimeZone: {value}"]).number("TimeZone") == number
+
+
+@pytest.mark.parametrize(("value", "number"), [("1", 1), ("0", None), ("-1", None), ("?", None)])
+def test_a_machine_has_a_processor_or_is_not_stated(value, number):
     assert Header.from_comments([f" MaxProcs: {value}"]).max_procs == number
 
 

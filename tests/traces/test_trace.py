@@ -50,6 +50,8 @@ def test_integers_stay_integers_and_decimals_float64():
         ({"runtime": np.ones((5, 1), int)}, "runtime: shape"),
         ({"runtime": np.array([1, 2, 3, 4, np.nan])}, "runtime: not all numbers are finite"),
         ({"submit": np.array([1, 2, 3, 4, np.inf])}, "submit: not all numbers are finite"),
+        ({"wait": np.full(5, 2.0**53 + 2)}, "wait: 9007199254740994.0; expected .* at most 2.53"),
+        ({"memory": np.full(5, 2**53 + 1)}, "memory: 9007199254740993; expected .* at most 2.53"),
         ({"processors": np.ones(5)}, "processors: type float64; expected integers"),
         ({"runtime": np.array(list("abcde"))}, "runtime: type .*; expected numbers"),
         ({"label": np.array(["a"])}, "label: 1 values for 5 jobs"),

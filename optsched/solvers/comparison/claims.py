@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from optsched.errors import InputError
@@ -54,8 +55,15 @@ class Settled:
     contradictions: tuple[str, ...]
 
 
-def read_known(snapshot: Snapshot) -> Known:
+def read_known(snapshot: Snapshot, place: str | Path) -> Known:
     """Return the known objective, bound and solution of a snapshot.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The snapshot.
+    place : str or path
+        Its file, or its name, for messages.
 
     Raises
     ------
@@ -69,10 +77,14 @@ def read_known(snapshot: Snapshot) -> Known:
     ):
         value = known.get(name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
-            raise InputError(f"{value!r}; expected {expected}", field=f"known {name}")
+            expected = f"{value!r}; expected {expected}"
+            raise InputError(expected, file=place, field=f"known {name}")
     solution = known.get("solution")
     if solution is not None:
-        solution = snapshot.problem.solution_from_json(solution)
+        try:
+            solution = snapshot.problem.solution_from_json(solution)
+        except InputError as error:
+            raise error.within(place) from None
     return Known(known.get("objective"), known.get("bound"), solution)
 
 

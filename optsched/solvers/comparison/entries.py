@@ -14,7 +14,7 @@ from optsched import registry
 from optsched.errors import InputError
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
-from optsched.models.snapshot_file import read_snapshot
+from optsched.models.snapshot_file import read_hashed
 from optsched.solvers.comparison.claims import Known, read_known
 from optsched.solvers.profiles import Profile
 from optsched.solvers.solver import Solver
@@ -74,30 +74,41 @@ def read_entries(problems: Iterable[str | Path | Snapshot | Problem[Any]]) -> li
     Raises
     ------
     InputError
-        If one cannot be read or is there twice, or there is none.
+        If some cannot be read, each of them named; if one is there twice, or there is none.
     """
     if isinstance(problems, str | Path | Snapshot | Problem):
         problems = [problems]
     entries: dict[str, Entry] = {}
+    mistakes: list[InputError] = []
     paths = set()
     for number, given in enumerate(problems, start=1):
         if isinstance(given, str | Path):
-            snapshot, data, path = read_snapshot(given), Path(given).read_bytes(), str(given)
+            path = str(given)
+            try:
+                snapshot, digest = read_hashed(given)
+            except InputError as error:
+                mistakes.append(error)
+                continue
             name = Path(path).name.removesuffix(".gz").removesuffix(".json")
             name = path if name in entries else name
         else:
             snapshot, path = given if isinstance(given, Snapshot) else Snapshot(given), None
             data = (json.dumps(snapshot.to_json(), indent=1) + "\n").encode()
+            digest = hashlib.sha256(data).hexdigest()
             name = f"{snapshot.problem.name}-{number}"
         if name in entries or (path is not None and path in paths):
             raise InputError(f"snapshot {name!r} is there twice; expected different ones")
         paths.add(path)
         try:
-            known = read_known(snapshot)
+            known = read_known(snapshot, path or name)
         except InputError as error:
-            raise error.within(path or name) from None
-        digest = hashlib.sha256(data).hexdigest()
+            mistakes.append(error)
+            continue
         entries[name] = Entry(name, snapshot.problem, path, known, digest)
+    if len(mistakes) == 1:
+        raise mistakes[0]
+    if mistakes:
+        raise InputError(*(line for error in mistakes for line in error.lines()))
     if not entries:
         raise InputError("nothing to solve; expected at least one snapshot")
     return list(entries.values())

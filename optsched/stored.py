@@ -1,4 +1,4 @@
-"""Trace files as bytes: plain or gzipped, read whole, written under a temporary name."""
+"""Files as bytes: plain or gzipped, read whole, written under a temporary name."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import zlib
 from pathlib import Path
 
 from optsched.errors import InputError
-from optsched.files import written
+from optsched.files import check_name, written
 
 GZIP_MAGIC = b"\x1f\x8b"
 HEAD = 4096
 
 
 def read_bytes(path: str | Path) -> tuple[bytes, str]:
-    """Return what a file holds, decompressed, and the SHA-256 of the file as it is on disk.
+    """Return what a file or pipe holds, decompressed, and the SHA-256 of it as it is stored.
 
     Gzip is recognised by its first two bytes, whatever the name of the file.
 
@@ -24,6 +24,7 @@ def read_bytes(path: str | Path) -> tuple[bytes, str]:
     InputError
         If the file cannot be read, or is a truncated or damaged gzip file.
     """
+    check_name(path)
     try:
         stored = Path(path).read_bytes()
     except OSError as error:
@@ -37,10 +38,14 @@ def read_head(path: str | Path) -> bytes:
     Raises
     ------
     InputError
-        If the file cannot be read, or is a damaged gzip file.
+        If the file cannot be read, is a damaged gzip file, or is none that can be read again.
     """
+    path = Path(path)
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        # what is taken from a pipe is gone for whoever reads the whole
+        raise InputError("is a pipe or a device; expected a file", file=path)
     try:
-        with Path(path).open("rb") as stream:
+        with path.open("rb") as stream:
             stored = stream.read(HEAD)
     except OSError as error:
         raise InputError(error.strerror or str(error), file=path) from None

@@ -1,10 +1,11 @@
 import gzip
 import hashlib
+import os
 
 import pytest
 
 from optsched.errors import InputError
-from optsched.traces.files import read_bytes, read_head, write_bytes
+from optsched.stored import read_bytes, read_head, write_bytes
 
 
 def test_gzip_is_told_by_content_not_by_name(tmp_path):
@@ -68,3 +69,10 @@ def test_missing_files_and_folders_are_told(tmp_path):
             read(tmp_path / "missing")
         with pytest.raises(InputError, match="directory"):
             read(tmp_path)
+
+
+def test_a_pipe_is_not_looked_into(tmp_path):
+    """Whoever reads the whole after the head would miss the head."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="is a pipe or a device; expected a file"):
+        read_head(tmp_path / "pipe")

@@ -1,0 +1,72 @@
+"""JSON and TOML as people write them: what is ambiguous, not finite or endless is refused."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from optsched.errors import InputError
+from optsched.stored import read_bytes
+
+
+def parse_json(data: bytes) -> Any:
+    """Return the value that a JSON text stands for.
+
+    Raises
+    ------
+    InputError
+        If it is not UTF-8 or not JSON, gives a name twice in one object, holds ``NaN``, an infinite
+        number or one of thousands of digits, or is nested too deeply.
+    """
+    try:
+        return json.loads(
+            data.decode("utf-8-sig"),
+            object_pairs_hook=_without_repeats,
+            parse_constant=_not_finite,
+        )
+    except UnicodeDecodeError:
+        raise InputError("not text; expected JSON") from None
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: {error.msg}", line=error.lineno) from None
+    except RecursionError:
+        raise InputError("nested too deeply") from None
+    except InputError:
+        raise
+    except ValueError:
+        raise InputError("not JSON: a number has too many digits") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the tables of a TOML file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, is not UTF-8 or not TOML, or is nested too deeply.
+    """
+    data, _ = read_bytes(path)
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise InputError("not text; expected TOML", file=path) from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"not TOML: {error}", file=path) from None
+    except RecursionError:
+        raise InputError("nested too deeply", file=path) from None
+    except ValueError:
+        raise InputError("not TOML: a number has too many digits", file=path) from None
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InputError(*(f"{name}: given more than once" for name in twice))
+    return fields
+
+
+def _not_finite(constant: str) -> Any:
+    raise InputError(f"{constant}; expected a finite number")
