@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.solvers.window_mkp._knapsack import Bools
+from optsched.solvers.window_mkp._column_search import ColumnSearch
+from optsched.solvers.window_mkp._dominance import settle
+from optsched.solvers.window_mkp._knapsack import CELLS_PER_STEP, Bools
 from optsched.solvers.window_mkp._reduction import Ints
-from optsched.solvers.window_mkp._relaxation import CELLS_PER_STEP, first_prices, relax
+from optsched.solvers.window_mkp._relaxation import first_prices, relax
 from optsched.solvers.window_mkp._slots import best_patterns, leaders
 from optsched.solvers.window_mkp._splitting import improve
 from optsched.solvers.window_mkp._surrogate import surrogate
@@ -23,11 +26,23 @@ CELLS_PER_WORK = 128
 FIRST_BAND = 10
 """The first band is this part of the gap at the root."""
 
-PATIENCE = 10
-"""Searches around an incumbent in vain before they are given half the time."""
+PATIENCE = 5
+"""Searches around an incumbent in vain before it is taken for the best, and they for less time."""
 
 POLISHING = 20
-"""Nodes of the search around an incumbent."""
+"""Nodes of the search around an incumbent, and pieces of searches over columns."""
+
+PIECE = 1 << 22
+"""Cells after which a search over columns pauses."""
+
+
+class Leaf(NamedTuple):
+    """A node whose free jobs are searched over columns, beside those that are settled."""
+
+    search: ColumnSearch
+    free: Ints
+    settled: Ints
+    base: int
 
 
 class BandSearch:
@@ -36,9 +51,11 @@ class BandSearch:
     The bound of a node is that of a Lagrangian decomposition (`relax`), which also rules out
     choices job by job. That works best when little lies between bound and incumbent. So the search
     does not start from the incumbent but just below the bound: it asks for a placement within a
-    narrow band under it. If there is none the bound has come down, and the next band is three times
-    as wide. Between the nodes, incumbents are improved by searching around them: all slots but a
-    few stay as they are.
+    narrow band under it. If there is none the bound has come down, and if that cost less than all
+    bands before it, the next one is twice as wide. In a narrow band the slots can hold few sets of
+    jobs: they are listed, and the search goes on over them (`ColumnSearch`), a hundred times as
+    fast. Between the nodes, incumbents are improved by searching around them: all slots but a few
+    stay as they are. When that has been in vain for some time, the band goes down to the incumbent.
 
     Parameters
     ----------
@@ -76,6 +93,7 @@ class BandSearch:
         self.cells = 0
         self.nodes = 0
         self.refilled = 4
+        self.in_vain = 0
         self.random = np.random.default_rng(seed)
         self.domain = np.ones((len(capacities) + 1, len(weights)), np.bool_)
         self.domain[:-1] = weights[None, :] <= capacities[:, None]
@@ -93,14 +111,18 @@ class BandSearch:
         if self.best >= self.bound:
             return
         width = 1 + (self.bound - self.best) // FIRST_BAND
+        first = self.cells
         while True:
+            began = self.cells
             step = np.ones(1)
             self.lower(self.relax(self.domain, self.prices, self.best, 200, step, True)[0])
             yield
             if self.best >= self.bound:
                 return
-            floor = max(self.best, self.bound - width)
-            searched, polished, in_vain = 0, 0.0, 0
+            floor = self.best
+            if self.in_vain < PATIENCE:
+                floor = max(floor, self.bound - width)
+            searched, polished = 0, 0
             before = self.cells
             for _ in self.search(self.domain.copy(), self.prices.copy(), floor, None):
                 searched += self.cells - before
@@ -108,13 +130,14 @@ class BandSearch:
                 if self.best >= self.bound:
                     return
                 before, best = self.cells, self.best
-                if polished < searched / (1 + in_vain / PATIENCE):
+                if polished < searched / (1 + self.in_vain / PATIENCE):
                     yield from self.polish()
                     polished += self.cells - before
-                    in_vain = 0 if self.best > best else in_vain + 1
+                    self.in_vain = 0 if self.best > best else self.in_vain + 1
                     before = self.cells
             self.bound = max(floor, self.best)
-            width *= 3
+            if self.cells - began < began - first:
+                width *= 2
 
     def compile(self) -> None:
         """Call every kernel once."""
@@ -122,6 +145,8 @@ class BandSearch:
         prices = first_prices(self.weights, self.profits, self.capacities)
         self.relax(self.domain, prices, 0, 1, np.ones(1), True)
         self.slot_values()
+        leaf = self.leaf(self.domain.copy(), prices, 0, True)
+        self.go_on(leaf, 0)
 
     def surrogate(self) -> None:
         """Solve the relaxation with all slots in one, and split its solution."""
@@ -181,7 +206,9 @@ class BandSearch:
     ) -> Iterator[None]:
         """Search for placements of more profit than `floor`, depth first, over `limit` nodes.
 
-        The job with the fewest choices left is branched on, its most promising choice first.
+        Where the sets of jobs that the slots may still hold are few, the search goes on over them,
+        piece by piece; a piece counts as a node. Elsewhere the job with the fewest choices left is
+        branched on, its most promising choice first.
         """
         m = len(self.capacities)
         stack = [(self.bound, domain, prices)]
@@ -205,6 +232,14 @@ class BandSearch:
             yield
             if bound <= max(floor, self.best):
                 continue
+            leaf = self.leaf(domain, prices, max(floor, self.best), ordered)
+            if leaf.search.listed:
+                while not leaf.search.done and (limit is None or nodes < limit):
+                    nodes += 1
+                    self.nodes += 1
+                    self.go_on(leaf, max(floor, self.best))
+                    yield
+                continue
             choices = domain.sum(axis=0)
             free = np.flatnonzero(choices > 1)
             job = free[np.lexsort((-self.weights[free], choices[free]))[0]]
@@ -224,6 +259,37 @@ class BandSearch:
                 child[:, job] = False
                 child[slot, job] = True
                 stack.append((min(bound, hope), child, prices.copy()))
+
+    def leaf(self, domain: Bools, prices: Ints, floor: int, ordered: bool) -> Leaf:
+        """List what the slots may hold below a node, in placements of more profit than `floor`."""
+        m = len(self.capacities)
+        room, where = np.empty(m, np.int64), np.empty_like(self.weights)
+        settle(domain, self.weights, self.profits, self.capacities, ordered, room, where)
+        free = np.flatnonzero(where < 0)
+        settled = np.where(where < m, where, -1)
+        base = int(self.profits[settled >= 0].sum())
+        search = ColumnSearch(
+            self.weights[free],
+            self.profits[free],
+            room,
+            np.ascontiguousarray(domain[:m, free]),
+            ~domain[m, free],
+            prices[free],
+            (floor + 1) * self.scale - base,
+            self.scale,
+        )
+        self.cells += search.cells
+        return Leaf(search, free, settled, base)
+
+    def go_on(self, leaf: Leaf, floor: int) -> None:
+        """Do a piece of a search over columns."""
+        before, target = leaf.search.cells, (floor + 1) * self.scale - leaf.base
+        leaf.search.run(target, PIECE)
+        self.cells += leaf.search.cells - before
+        if leaf.search.profit >= target:
+            placement = leaf.settled.copy()
+            placement[leaf.free] = leaf.search.placement
+            self.keep(leaf.base + leaf.search.profit, placement)
 
     def relax(
         self,

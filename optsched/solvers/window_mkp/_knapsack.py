@@ -16,6 +16,9 @@ STATES = 1 << 12
 CORE = 62
 """Jobs whose decisions fit into one machine word."""
 
+CELLS_PER_STEP = 16
+"""What a partial solution costs, in cells of a table."""
+
 INFEASIBLE = -(1 << 62)
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from optsched.solvers.window_mkp._dominance import settle
 from optsched.solvers.window_mkp._knapsack import (
+    CELLS_PER_STEP,
     INFEASIBLE,
     Bools,
     conditional_bounds,
@@ -28,9 +29,6 @@ from optsched.solvers.window_mkp._slots import (
     leaders,
 )
 from optsched.solvers.window_mkp._splitting import fill_best, split
-
-CELLS_PER_STEP = 16
-"""What a partial solution of the knapsack costs, in cells of a table."""
 
 TABLE = 1 << 21
 """Cells of one table at most; weights are rounded down to a coarser unit beyond that."""

@@ -1,0 +1,372 @@
+"""Branch and bound over listed columns: what each slot may hold in a narrow band."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from optsched.solvers.window_mkp._column_node import (
+    UNKNOWN,
+    Instance,
+    Node,
+    descend,
+    narrow,
+    new_node,
+    settle_columns,
+    survey,
+)
+from optsched.solvers.window_mkp._columns import TOO_MANY, Columns, list_columns
+from optsched.solvers.window_mkp._knapsack import CELLS_PER_STEP, Bools
+from optsched.solvers.window_mkp._reduction import Ints
+from optsched.solvers.window_mkp._relaxation import TABLE
+
+DONE, PAUSED, FULL = 0, 1, 2
+
+EVALUATIONS = 15
+"""Evaluations of the relaxation in a node; a third of them again after many columns are dropped."""
+
+MANY = 0.3
+"""Share of the columns that must have been dropped for a node to be bounded again."""
+
+PER_SLOT = 1.5
+"""A slot is branched on if it has at most this many columns for each choice of the best job."""
+
+MOST_COLUMNS = 1 << 17
+"""More columns than this are not searched."""
+
+
+class Tree(NamedTuple):
+    """The path from the root to the present node: all that a search needs to go on.
+
+    Parameters
+    ----------
+    alive : int64 array, shape (space,)
+        The columns of the nodes on the path, node behind node.
+    begin, end : int64 array, shape (depths,)
+        Where those of each node are.
+    prices : int64 array, shape (depths, jobs)
+        The multipliers of each node.
+    branch : int64 array, shape (depths,)
+        The job that each node branches on; -1 if it is a slot.
+    choice, promise : int64 array, shape (space,)
+        The choices not yet taken, node behind node, the most promising last: slots of the job (-1
+        for none), or columns of the slot; and the bound of the profit with each.
+    choices : int64 array, shape (depths,)
+        Where the choices of each node begin.
+    position : int64 array, shape (3,)
+        Depth of the present node (-1 when all is done), 1 if it has not been bounded yet, and where
+        the next choice goes.
+    """
+
+    alive: Ints
+    begin: Ints
+    end: Ints
+    prices: Ints
+    branch: Ints
+    choice: Ints
+    promise: Ints
+    choices: Ints
+    position: Ints
+
+
+def first_tree(instance: Instance, prices: Ints) -> Tree:
+    """Return the root."""
+    slots, jobs = len(instance.twin), len(instance.weights)
+    columns = len(instance.total)
+    depths = slots + jobs + 2
+    tree = Tree(
+        alive=np.arange(4 * columns + 1000),
+        begin=np.zeros(depths, np.int64),
+        end=np.full(depths, columns),
+        prices=np.zeros((depths, jobs), np.int64),
+        branch=np.zeros(depths, np.int64),
+        choice=np.empty(2 * columns + 1000, np.int64),
+        promise=np.empty(2 * columns + 1000, np.int64),
+        choices=np.zeros(depths, np.int64),
+        position=np.array([0, 1, 0]),
+    )
+    tree.prices[0] = prices
+    return tree
+
+
+def grown(tree: Tree) -> Tree:
+    """Return the tree with twice the space."""
+    space = {name: getattr(tree, name) for name in ("alive", "choice", "promise")}
+    return tree._replace(**{name: np.resize(a, 2 * len(a)) for name, a in space.items()})
+
+
+@njit(cache=True)
+def explore(
+    instance: Instance, tree: Tree, target: int, cells: int, placement: Ints
+) -> tuple[int, int, int, int]:
+    """Search for placements of at least `target`, the most profitable one in the end.
+
+    Parameters
+    ----------
+    instance : Instance
+        What is searched.
+    tree : Tree
+        Where the search stands; it goes on from there.
+    target : int
+        Placements of less profit are of no interest.
+    cells : int
+        Pause after looking at about so many jobs of columns.
+    placement : int64 array, shape (jobs,)
+        Overwritten by the slot of each job, -1 for none, when a placement is found.
+
+    Returns
+    -------
+    status : int
+        `DONE`, `PAUSED`, or `FULL` when the tree needs more space.
+    profit : int
+        Profit of `placement`; -1 if none was found.
+    nodes : int
+        Nodes that were bounded.
+    looked_at : int
+        Jobs of columns that were looked at.
+    """
+    m, n = len(instance.twin), len(instance.weights)
+    node = new_node(m, n, len(instance.total))
+    found, nodes, looked_at = -1, 0, 0
+    position = tree.position
+    while position[0] >= 0:
+        depth = position[0]
+        space = tree.end[depth] + (tree.end[depth] - tree.begin[depth])
+        if space > len(tree.alive) or position[2] + len(node.value) + m > len(tree.choice):
+            return FULL, found, nodes, looked_at
+        if looked_at > cells:
+            return PAUSED, found, nodes, looked_at
+        if position[1] == 1:
+            nodes += 1
+            position[1] = 0
+            tree.choices[depth] = position[2]
+            profit, seen = bound_node(instance, tree, depth, node, target, placement)
+            looked_at += seen
+            if profit >= target:
+                found, target = profit, profit + instance.unit
+        elif position[2] == tree.choices[depth]:
+            position[0] = depth - 1
+        else:
+            position[2] -= 1
+            if tree.promise[position[2]] >= target:
+                looked_at += take(instance, tree, depth, tree.choice[position[2]])
+                position[0], position[1] = depth + 1, 1
+    return DONE, found, nodes, looked_at
+
+
+@njit(cache=True)
+def bound_node(
+    instance: Instance, tree: Tree, depth: int, node: Node, target: int, placement: Ints
+) -> tuple[int, int]:
+    """Bound a node, drop the columns that cannot lead to `target`, and branch if any are left.
+
+    Returns the profit of a placement that was found, -1 if there was none, and the jobs of columns
+    that were looked at.
+    """
+    found, looked_at = -1, 0
+    evaluations = EVALUATIONS
+    begin = tree.begin[depth]
+    while True:
+        alive = tree.alive[begin : tree.end[depth]]
+        alive = alive[: settle_columns(instance, alive, node)]
+        if len(alive) == 0:
+            return found, looked_at
+        bound, profit, steps = descend(
+            instance, alive, tree.prices[depth], node, target, evaluations, placement
+        )
+        looked_at += 3 * (evaluations + 3) * len(alive) + CELLS_PER_STEP * steps
+        if profit >= target:
+            found, target = profit, profit + instance.unit
+        if bound < target:
+            return found, looked_at
+        kept = narrow(instance, alive, tree.prices[depth], node, bound, target)
+        tree.end[depth] = begin + kept
+        if kept > (1 - MANY) * len(alive):
+            alive = alive[:kept]
+            survey(instance, alive, node)
+            if node.alive.min() > 0:
+                branch(instance, tree, depth, alive, node, bound, target)
+            return found, looked_at
+        evaluations = EVALUATIONS // 3
+
+
+@njit(cache=True)
+def branch(
+    instance: Instance, tree: Tree, depth: int, alive: Ints, node: Node, bound: int, target: int
+) -> None:
+    """Branch on the job with the fewest choices, or on a slot that has hardly more columns."""
+    m, n = node.having.shape
+    begin = top = tree.position[2]
+    branched, fewest = -1, UNKNOWN
+    for job in range(n):
+        choices = 0
+        settled = False
+        for slot in range(m):
+            if node.having[slot, job] > 0:
+                choices += 1
+                settled = settled or node.having[slot, job] == node.alive[slot]
+        if settled or choices == 0:
+            continue
+        if bound - node.outside[job] >= target:
+            choices += 1
+        heavier = branched < 0 or instance.weights[job] > instance.weights[branched]
+        if choices < fewest or (choices == fewest and heavier):
+            branched, fewest = job, choices
+    smallest = -1
+    for slot in range(m):
+        if node.alive[slot] > 1 and (smallest < 0 or node.alive[slot] < node.alive[smallest]):
+            smallest = slot
+    if smallest < 0:
+        return
+    if branched < 0 or node.alive[smallest] <= PER_SLOT * fewest:
+        tree.branch[depth] = -1
+        for column in alive:
+            if instance.columns.slot[column] == smallest:
+                tree.choice[top] = column
+                tree.promise[top] = bound - (node.best[smallest] - node.value[column])
+                top += 1
+    else:
+        tree.branch[depth] = branched
+        for slot in range(m):
+            if node.having[slot, branched] > 0:
+                lost = node.best[slot] - node.best_having[slot, branched]
+                tree.choice[top] = slot
+                tree.promise[top] = bound - lost - node.inside[branched]
+                top += 1
+        if bound - node.outside[branched] >= target:
+            tree.choice[top] = -1
+            tree.promise[top] = bound - node.outside[branched]
+            top += 1
+    order = np.argsort(tree.promise[begin:top], kind="mergesort")
+    tree.choice[begin:top] = tree.choice[begin:top][order]
+    tree.promise[begin:top] = tree.promise[begin:top][order]
+    tree.position[2] = top
+
+
+@njit(cache=True)
+def take(instance: Instance, tree: Tree, depth: int, choice: int) -> int:
+    """Write the columns that a choice leaves behind those of the node; return what that costs."""
+    slots, first, jobs = instance.columns.slot, instance.columns.first, instance.columns.jobs
+    branched = tree.branch[depth]
+    taken = np.zeros(len(instance.weights), np.bool_)
+    if branched >= 0:
+        taken[branched] = True
+    else:
+        taken[jobs[first[choice] : first[choice + 1]]] = True
+    end = begin = tree.end[depth]
+    for column in tree.alive[tree.begin[depth] : begin]:
+        has = False
+        for job in jobs[first[column] : first[column + 1]]:
+            if taken[job]:
+                has = True
+                break
+        if branched >= 0:
+            fits = has == (slots[column] == choice)
+        elif slots[column] == slots[choice]:
+            fits = column == choice
+        else:
+            fits = not has
+        if fits:
+            tree.alive[end] = column
+            end += 1
+    tree.begin[depth + 1], tree.end[depth + 1] = begin, end
+    tree.prices[depth + 1] = tree.prices[depth]
+    return 3 * (begin - tree.begin[depth])
+
+
+class ColumnSearch:
+    """A search over all placements of at least a given profit, in pieces.
+
+    Parameters
+    ----------
+    weights, profits : int64 arrays, shape (jobs,)
+        The jobs.
+    room : int64 array, shape (slots,)
+        The slots.
+    allowed : bool array, shape (slots, jobs)
+        The jobs that may go into each slot.
+    must : bool array, shape (jobs,)
+        The jobs that must be placed.
+    prices : int64 array, shape (jobs,)
+        Multipliers of the Lagrangian decomposition, see `list_columns`.
+    target : int
+        Placements of less profit are of no interest.
+    unit : int
+        All profits are multiples of it.
+
+    Attributes
+    ----------
+    listed : bool
+        Whether there are few enough columns; otherwise nothing can be searched.
+    done : bool
+        Whether every placement of interest was found or excluded.
+    profit : int
+        Profit of `placement`, the best found so far; -1 if there is none.
+    placement : int64 array, shape (jobs,)
+        The slot of each job, -1 for none.
+    cells : int
+        Cells of tables and jobs of columns that were looked at.
+    nodes : int
+        Nodes that were bounded.
+    """
+
+    def __init__(
+        self,
+        weights: Ints,
+        profits: Ints,
+        room: Ints,
+        allowed: Bools,
+        must: Bools,
+        prices: Ints,
+        target: int,
+        unit: int,
+    ) -> None:
+        scale = 1 + (len(weights) + 1) * (int(room.max()) + 1) // TABLE
+        columns = Columns(
+            np.empty(MOST_COLUMNS, np.int64),
+            np.empty(MOST_COLUMNS + 1, np.int64),
+            np.empty(8 * MOST_COLUMNS, np.int64),
+        )
+        count, self.cells = list_columns(
+            prices, weights, profits, room, allowed, must, target, scale, columns
+        )
+        self.listed = count != TOO_MANY
+        self.done = count == 0
+        self.nodes = 0
+        self.profit = -1
+        self.placement = np.full(len(weights), -1)
+        if count <= 0:
+            return
+        slot, first = columns.slot[:count].copy(), columns.first[: count + 1].copy()
+        columns = Columns(slot, first, columns.jobs[: first[-1]].copy())
+        of_column = np.repeat(np.arange(count), np.diff(first))
+        total = np.zeros(count, np.int64)
+        np.add.at(total, of_column, weights[columns.jobs])
+        rank = np.empty(count, np.int64)
+        twin = np.full(len(room), -1)
+        alike: dict[tuple[int, bytes], int] = {}
+        for number in range(len(room)):
+            mine = slot == number
+            rank[mine] = np.arange(mine.sum())
+            kind = int(room[number]), allowed[number].tobytes()
+            twin[number] = alike.get(kind, -1)
+            alike[kind] = number
+        self._instance = Instance(weights, profits, must, columns, total, rank, twin, unit)
+        self._tree = first_tree(self._instance, prices)
+
+    def run(self, target: int, cells: int) -> None:
+        """Search on for placements of at least `target`, and pause after about so many `cells`."""
+        status = FULL
+        while status == FULL:
+            status, profit, nodes, looked_at = explore(
+                self._instance, self._tree, target, cells, self.placement
+            )
+            self.nodes += nodes
+            self.cells += looked_at
+            if profit >= target:
+                self.profit, target = profit, profit + self._instance.unit
+            if status == FULL:
+                self._tree = grown(self._tree)
+        self.done = status == DONE

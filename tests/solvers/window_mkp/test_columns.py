@@ -1,0 +1,149 @@
+"""The sets of jobs that slots may hold, and the search over them, against brute force."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from optsched.solvers.window_mkp._column_search import MOST_COLUMNS, ColumnSearch
+from optsched.solvers.window_mkp._columns import TOO_MANY, Columns, list_columns
+
+from .conftest import optimum_of, windows
+
+UNIT = 16
+
+
+def space(columns):
+    return Columns(
+        np.empty(columns, np.int64), np.empty(columns + 1, np.int64), np.empty(columns, np.int64)
+    )
+
+
+@st.composite
+def priced(draw):
+    """Draw a window of some jobs and slots, and a price for each job."""
+    window = draw(windows(jobs=6))
+    jobs = len(window.weights)
+    assume(jobs and len(window.capacities))
+    prices = draw(st.lists(st.integers(0, 20), min_size=jobs, max_size=jobs))
+    return window, UNIT * np.array(prices)
+
+
+def arguments(window, prices):
+    return {
+        "weights": window.weights.copy(),
+        "profits": UNIT * window.profits,
+        "room": window.capacities.copy(),
+        "allowed": window.weights[None, :] <= window.capacities[:, None],
+        "must": np.zeros(len(window.weights), np.bool_),
+        "prices": prices,
+    }
+
+
+@given(priced(), st.integers(1, 3))
+def test_no_set_of_a_good_placement_is_missing(case, scale):
+    window, prices = case
+    optimum = optimum_of(window)
+    columns = space(4096)
+    count, _ = list_columns(
+        **arguments(window, prices), target=UNIT * optimum, scale=scale, columns=columns
+    )
+    listed = {
+        (int(columns.slot[k]), tuple(columns.jobs[columns.first[k] : columns.first[k + 1]]))
+        for k in range(count)
+    }
+    assert len(listed) == count
+    slots = range(len(window.capacities))
+    for placement in itertools.product((-1, *slots), repeat=len(window.weights)):
+        if not window.violations(placement) and window.objective(placement) == optimum:
+            held = {s: tuple(j for j, at in enumerate(placement) if at == s) for s in slots}
+            assert listed >= set(held.items())
+    for slot, jobs in listed:
+        assert window.weights[list(jobs)].sum() <= window.capacities[slot]
+
+
+def finish(search, target, cells):
+    """Search on until all is decided, always for more than was found."""
+    while not search.done:
+        search.run(target if search.profit < 0 else search.profit + UNIT, cells)
+
+
+def test_too_many_sets_are_not_listed():
+    window = arguments_of_many()
+    assert list_columns(**window, target=0, scale=1, columns=space(100))[0] == TOO_MANY
+    assert not ColumnSearch(**window, target=0, unit=UNIT).listed
+
+
+def arguments_of_many():
+    jobs = MOST_COLUMNS.bit_length() + 1
+    weights = np.ones(jobs, np.int64)
+    return {
+        "weights": weights,
+        "profits": UNIT * weights,
+        "room": np.array([jobs]),
+        "allowed": np.ones((1, jobs), np.bool_),
+        "must": np.zeros(jobs, np.bool_),
+        "prices": np.zeros(jobs, np.int64),
+    }
+
+
+@given(priced(), st.integers(0, 3), st.booleans())
+def test_the_search_finds_the_optimum_or_shows_that_there_is_none(case, below, in_pieces):
+    window, prices = case
+    optimum = optimum_of(window)
+    for aim in (optimum - below, optimum + 1):
+        target = UNIT * max(0, aim)
+        search = ColumnSearch(**arguments(window, prices), target=target, unit=UNIT)
+        assert search.listed
+        while not search.done:
+            search.run(max(target, search.profit + UNIT), 1 if in_pieces else 10**9)
+        if aim > optimum:
+            assert search.profit == -1
+        else:
+            assert search.profit == UNIT * optimum
+            assert window.violations(search.placement.tolist()) == []
+            assert UNIT * window.objective(search.placement.tolist()) == search.profit
+
+
+@given(priced(), st.data())
+def test_jobs_that_must_be_placed_are(case, data):
+    window, prices = case
+    jobs = len(window.weights)
+    must = np.array(data.draw(st.lists(st.booleans(), min_size=jobs, max_size=jobs)))
+    best = max(
+        (
+            window.objective(placement)
+            for placement in itertools.product(
+                range(-1, len(window.capacities)), repeat=len(window.weights)
+            )
+            if not window.violations(placement) and (np.array(placement)[must] >= 0).all()
+        ),
+        default=None,
+    )
+    given_window = arguments(window, prices) | {"must": must}
+    search = ColumnSearch(**given_window, target=0, unit=UNIT)
+    finish(search, 0, 10**9)
+    assert search.profit == (-1 if best is None else UNIT * best)
+
+
+def test_a_small_tree_grows():
+    rng = np.random.default_rng(2)
+    weights = rng.integers(5, 40, 16)
+    window = {
+        "weights": weights,
+        "profits": UNIT * (weights + 3),
+        "room": np.array([60, 61, 62, 63]),
+        "allowed": np.ones((4, 16), np.bool_),
+        "must": np.zeros(16, np.bool_),
+        "prices": UNIT * weights,
+    }
+    target = UNIT * 200
+    search = ColumnSearch(**window, target=target, unit=UNIT)
+    assert search.listed
+    before = len(search._tree.alive)
+    finish(search, target, 10**6)
+    assert len(search._tree.alive) >= before
+    assert search.profit >= target
