@@ -98,8 +98,7 @@ def test_the_search_finds_the_optimum_or_shows_that_there_is_none(case, below, i
         target = UNIT * max(0, aim)
         search = ColumnSearch(**arguments(window, prices), target=target, unit=UNIT)
         assert search.listed
-        while not search.done:
-            search.run(max(target, search.profit + UNIT), 1 if in_pieces else 10**9)
+        finish(search, target, 1 if in_pieces else 10**9)
         if aim > optimum:
             assert search.profit == -1
         else:
