@@ -26,12 +26,13 @@ class BranchAndBound(Solver):
     """Branch on the jobs, depth first, with bounds (Figure 3 of Yang et al. 2014).
 
     Most windows are closed by a plain search with the surrogate bound in some microseconds. What it
-    leaves open after 200,000 nodes times jobs goes to a search with three means more: the surrogate
-    knapsack solved exactly and its solution split by subset sums (as in Pisinger's mulknap), which
-    ends at once where many jobs go into a slot; a Lagrangian decomposition between that bound and
-    the patterns of each slot, which is tight where few do, and rules out choices by their reduced
-    profit; and dominance between jobs and between slots. That search goes by bands below the bound,
-    so that the bound improves all along, and refills a few slots of the incumbent at a time.
+    leaves open after 200,000 nodes times jobs goes to a search with four means more. The surrogate
+    knapsack is solved exactly and its solution split by subset sums (as in Pisinger's mulknap),
+    which ends at once where many jobs go into a slot. A Lagrangian decomposition between that
+    knapsack and the sets of jobs of each slot is tight where few do; it rules out choices by their
+    reduced profit, and dominance between jobs and between slots rules out more. In a narrow band
+    below the bound, the sets that each slot can still hold are listed and searched. And a few slots
+    of the incumbent at a time are filled anew.
 
     The answer is the same whenever the budget is work. Work is counted in nodes of the plain
     search; one evaluation of the stronger bound counts as the many nodes that take as long.
@@ -146,7 +147,7 @@ def _go_on(
     limit : Limit or None
         What stopped the search before value and bound met.
     """
-    from optsched.solvers.window_mkp._band_search import BandSearch
+    from optsched.solvers.window_mkp._bands.band_search import BandSearch
     from optsched.solvers.window_mkp._reduction import reduce
 
     limit = progress.exhausted(work)
@@ -179,7 +180,7 @@ def _prepare_plain_search() -> None:
 
 @cache
 def _prepare_bands() -> None:
-    from optsched.solvers.window_mkp._band_search import BandSearch
+    from optsched.solvers.window_mkp._bands.band_search import BandSearch
 
     small = np.array([7, 6, 5, 4, 3])
     BandSearch(small, small + 1, np.array([3, 8, 9]), np.full(5, -1), 0).compile()

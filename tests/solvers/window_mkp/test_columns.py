@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from optsched.solvers.window_mkp._column_search import MOST_COLUMNS, ColumnSearch
-from optsched.solvers.window_mkp._columns import TOO_MANY, Columns, list_columns
+from optsched.solvers.window_mkp._bands.column_search import MOST_COLUMNS, ColumnSearch
+from optsched.solvers.window_mkp._bands.columns import TOO_MANY, Columns, list_columns
 
 from .conftest import optimum_of, windows
 

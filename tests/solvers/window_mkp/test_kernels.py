@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 from optsched.models import WindowMKP
 from optsched.solvers.window_mkp import statement
-from optsched.solvers.window_mkp._depth_first import depth_first
-from optsched.solvers.window_mkp._knapsack import (
+from optsched.solvers.window_mkp._bands.knapsack import (
     INFEASIBLE,
     conditional_bounds,
     dense_bound,
     knapsack,
 )
+from optsched.solvers.window_mkp._bands.relaxation import first_prices, relax
+from optsched.solvers.window_mkp._bands.slots import largest_sum, tighten
+from optsched.solvers.window_mkp._bands.splitting import improve
+from optsched.solvers.window_mkp._bands.surrogate import surrogate
+from optsched.solvers.window_mkp._depth_first import depth_first
 from optsched.solvers.window_mkp._reduction import reduce
-from optsched.solvers.window_mkp._relaxation import first_prices, relax
-from optsched.solvers.window_mkp._slots import largest_sum, tighten
-from optsched.solvers.window_mkp._splitting import improve
-from optsched.solvers.window_mkp._surrogate import surrogate
 
 from .conftest import optimum_of, windows
 

@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.solvers.window_mkp._column_search import ColumnSearch
-from optsched.solvers.window_mkp._dominance import settle
-from optsched.solvers.window_mkp._knapsack import CELLS_PER_STEP, Bools
+from optsched.solvers.window_mkp._bands.column_search import ColumnSearch
+from optsched.solvers.window_mkp._bands.dominance import settle
+from optsched.solvers.window_mkp._bands.knapsack import CELLS_PER_STEP, Bools
+from optsched.solvers.window_mkp._bands.relaxation import first_prices, relax
+from optsched.solvers.window_mkp._bands.slots import best_patterns, leaders
+from optsched.solvers.window_mkp._bands.splitting import improve
+from optsched.solvers.window_mkp._bands.surrogate import surrogate
 from optsched.solvers.window_mkp._reduction import Ints
-from optsched.solvers.window_mkp._relaxation import first_prices, relax
-from optsched.solvers.window_mkp._slots import best_patterns, leaders
-from optsched.solvers.window_mkp._splitting import improve
-from optsched.solvers.window_mkp._surrogate import surrogate
 
 LARGEST_TOTAL = 1 << 50
 """Profits add up to less, or their sums are not exact where they meet floating point."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from optsched.solvers.window_mkp._column_node import (
+from optsched.solvers.window_mkp._bands.column_node import (
     UNKNOWN,
     Instance,
     Node,
@@ -17,10 +17,10 @@ from optsched.solvers.window_mkp._column_node import (
     settle_columns,
     survey,
 )
-from optsched.solvers.window_mkp._columns import TOO_MANY, Columns, list_columns
-from optsched.solvers.window_mkp._knapsack import CELLS_PER_STEP, Bools
+from optsched.solvers.window_mkp._bands.columns import TOO_MANY, Columns, list_columns
+from optsched.solvers.window_mkp._bands.knapsack import CELLS_PER_STEP, Bools
+from optsched.solvers.window_mkp._bands.relaxation import TABLE
 from optsched.solvers.window_mkp._reduction import Ints
-from optsched.solvers.window_mkp._relaxation import TABLE
 
 DONE, PAUSED, FULL = 0, 1, 2
 

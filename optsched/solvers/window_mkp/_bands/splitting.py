@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from optsched.solvers.window_mkp._knapsack import Bools, knapsack
+from optsched.solvers.window_mkp._bands.knapsack import Bools, knapsack
+from optsched.solvers.window_mkp._bands.slots import LARGEST_SET, WORD, add_weight, holds
 from optsched.solvers.window_mkp._reduction import Ints
-from optsched.solvers.window_mkp._slots import LARGEST_SET, WORD, add_weight, holds
 
 
 @njit(cache=True)

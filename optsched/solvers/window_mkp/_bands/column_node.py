@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from optsched.solvers.window_mkp._columns import Columns
-from optsched.solvers.window_mkp._knapsack import (
+from optsched.solvers.window_mkp._bands.columns import Columns
+from optsched.solvers.window_mkp._bands.knapsack import (
     INFEASIBLE,
     Bools,
     conditional_bounds,

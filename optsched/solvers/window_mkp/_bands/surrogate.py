@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from optsched.solvers.window_mkp._knapsack import dense_bound, knapsack
+from optsched.solvers.window_mkp._bands.knapsack import dense_bound, knapsack
+from optsched.solvers.window_mkp._bands.slots import tighten
+from optsched.solvers.window_mkp._bands.splitting import improve, split
 from optsched.solvers.window_mkp._reduction import Ints
-from optsched.solvers.window_mkp._slots import tighten
-from optsched.solvers.window_mkp._splitting import improve, split
 
 DENSE = 1 << 26
 """Cells that the dynamic program over every capacity may take."""

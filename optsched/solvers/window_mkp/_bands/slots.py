@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from optsched.solvers.window_mkp._knapsack import INFEASIBLE, Bools
+from optsched.solvers.window_mkp._bands.knapsack import INFEASIBLE, Bools
 from optsched.solvers.window_mkp._reduction import Ints
 
 WORD = 64

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from optsched.solvers.window_mkp._knapsack import CELLS_PER_STEP, INFEASIBLE, Bools, knapsack
+from optsched.solvers.window_mkp._bands.knapsack import CELLS_PER_STEP, INFEASIBLE, Bools, knapsack
+from optsched.solvers.window_mkp._bands.slots import fill_backward, leaders, shared_capacity
 from optsched.solvers.window_mkp._reduction import Ints
-from optsched.solvers.window_mkp._slots import fill_backward, leaders, shared_capacity
 
 TOO_MANY = -1
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from numba import njit
 
-from optsched.solvers.window_mkp._knapsack import Bools
+from optsched.solvers.window_mkp._bands.knapsack import Bools
+from optsched.solvers.window_mkp._bands.slots import tighten
 from optsched.solvers.window_mkp._reduction import Ints
-from optsched.solvers.window_mkp._slots import tighten
 
 
 @njit(cache=True)

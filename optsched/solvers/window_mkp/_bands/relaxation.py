@@ -14,21 +14,21 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from optsched.solvers.window_mkp._dominance import settle
-from optsched.solvers.window_mkp._knapsack import (
+from optsched.solvers.window_mkp._bands.dominance import settle
+from optsched.solvers.window_mkp._bands.knapsack import (
     CELLS_PER_STEP,
     INFEASIBLE,
     Bools,
     conditional_bounds,
     knapsack,
 )
-from optsched.solvers.window_mkp._reduction import Ints, by_size
-from optsched.solvers.window_mkp._slots import (
+from optsched.solvers.window_mkp._bands.slots import (
     best_patterns,
     conditional_patterns,
     leaders,
 )
-from optsched.solvers.window_mkp._splitting import fill_best, split
+from optsched.solvers.window_mkp._bands.splitting import fill_best, split
+from optsched.solvers.window_mkp._reduction import Ints, by_size
 
 TABLE = 1 << 21
 """Cells of one table at most; weights are rounded down to a coarser unit beyond that."""
