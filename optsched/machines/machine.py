@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, ClassVar
 
 from optsched import registry
 from optsched.errors import InputError
+from optsched.text_files import read_toml
 
 Allocation = Any
 """What a job holds; its form is the machine's own business."""
@@ -125,14 +125,7 @@ def read_machine(spec: str | Path | Machine) -> Machine:
 
 
 def _read_file(path: Path) -> Machine:
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(error.strerror or "cannot be read", file=path) from None
-    except UnicodeDecodeError:
-        raise InputError("not text; expected TOML", file=path) from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"not TOML: {error}", file=path) from None
+    table = read_toml(path)
     kind = table.pop("kind", None)
     if not isinstance(kind, str):
         raise InputError("expected the kind of machine", file=path, field="kind")
