@@ -59,7 +59,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (to the end)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # any name can be printed anywhere
+    _show_log()
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def _show_log() -> None:
+    """Show on stderr what the package has to say."""
+    import logging
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("optsched: %(message)s"))
+    log = logging.getLogger("optsched")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
 
 
 def _interrupt(number: int, _frame: object) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from optsched.compiled import kernel
 
 ZERO, BLANK, DASH = np.uint8(ord("0")), np.uint8(ord(" ")), np.uint8(ord("-"))
 
 
-@njit(cache=True)
+@kernel
 def digits(number: int) -> int:
     """Return how many digits a number has."""
     count = 1
@@ -19,7 +20,7 @@ def digits(number: int) -> int:
     return count
 
 
-@njit(cache=True)
+@kernel
 def put(text: NDArray[np.uint8], at: int, number: int) -> int:
     """Write a number; return where it ends."""
     end: int = at + digits(number)
@@ -29,7 +30,7 @@ def put(text: NDArray[np.uint8], at: int, number: int) -> int:
     return end
 
 
-@njit(cache=True)
+@kernel
 def interval_text(
     first: NDArray[np.int64], last: NDArray[np.int64], runs: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

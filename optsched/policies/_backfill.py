@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from optsched.compiled import kernel
 
-@njit(cache=True)
+
+@kernel
 def select(
     order: NDArray[np.int64],
     sizes: NDArray[np.float64],

@@ -8,14 +8,15 @@ ever. ``tests/policies/test_profile.py`` states the same in plain Python.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from optsched.compiled import kernel
 
 Times = NDArray[np.float64]
 Levels = NDArray[np.int64]
 
 
-@njit(cache=True)
+@kernel
 def position(times: Times, count: int, at: float) -> int:
     """Return the last entry whose time is at most `at`."""
     low, high = 0, count
@@ -28,7 +29,7 @@ def position(times: Times, count: int, at: float) -> int:
     return low - 1
 
 
-@njit(cache=True)
+@kernel
 def split(times: Times, free: Levels, count: int, at: float) -> tuple[int, int]:
     """Make `at` the time of an entry; return its position and the new count."""
     here = position(times, count, at)
@@ -42,7 +43,7 @@ def split(times: Times, free: Levels, count: int, at: float) -> tuple[int, int]:
     return here + 1, count + 1
 
 
-@njit(cache=True)
+@kernel
 def change(
     times: Times, free: Levels, count: int, start: float, end: float, processors: int
 ) -> int:
@@ -61,7 +62,7 @@ def change(
     return count
 
 
-@njit(cache=True)
+@kernel
 def _drop(times: Times, free: Levels, count: int, entry: int) -> int:
     for later in range(entry, count - 1):
         times[later] = times[later + 1]
@@ -69,7 +70,7 @@ def _drop(times: Times, free: Levels, count: int, entry: int) -> int:
     return count - 1
 
 
-@njit(cache=True)
+@kernel
 def earliest(
     times: Times, free: Levels, count: int, now: float, processors: int, duration: float
 ) -> float:
@@ -87,7 +88,7 @@ def earliest(
     return start
 
 
-@njit(cache=True)
+@kernel
 def forget(times: Times, free: Levels, count: int, now: float) -> int:
     """Drop what lies before `now`; return the new count."""
     here = position(times, count, now)
@@ -100,7 +101,7 @@ def forget(times: Times, free: Levels, count: int, now: float) -> int:
     return count
 
 
-@njit(cache=True)
+@kernel
 def place(
     times: Times,
     free: Levels,
@@ -119,7 +120,7 @@ def place(
     return count
 
 
-@njit(cache=True)
+@kernel
 def replace(
     times: Times,
     free: Levels,

@@ -10,8 +10,9 @@ import heapq
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from optsched.compiled import kernel
 
 NO_BACKFILLING, IN_ORDER, SHORTEST_FIRST = 0, 1, 2
 
@@ -78,7 +79,7 @@ def new_state(
     return state
 
 
-@njit(cache=True)
+@kernel
 def insert(array: NDArray[np.int64], count: int, position: int, value: int) -> None:
     """Insert a value into the first `count` entries."""
     for entry in range(count, position, -1):
@@ -86,14 +87,14 @@ def insert(array: NDArray[np.int64], count: int, position: int, value: int) -> N
     array[position] = value
 
 
-@njit(cache=True)
+@kernel
 def delete(array: NDArray[np.int64], count: int, position: int) -> None:
     """Delete an entry of the first `count`."""
     for entry in range(position, count - 1):
         array[entry] = array[entry + 1]
 
 
-@njit(cache=True)
+@kernel
 def place_among_running(state: State, job: int) -> int:
     """Return where a job stands, or belongs, among the running ones."""
     low, high = 0, state.tally[RUNNING]
@@ -108,7 +109,7 @@ def place_among_running(state: State, job: int) -> int:
     return low
 
 
-@njit(cache=True)
+@kernel
 def begin(state: State, runs: Runs, job: int, now: float) -> Runs:
     """Start a job on the first free nodes; return the runs, moved to where there is room."""
     tally = state.tally
@@ -144,7 +145,7 @@ def begin(state: State, runs: Runs, job: int, now: float) -> Runs:
     return runs
 
 
-@njit(cache=True)
+@kernel
 def finish(state: State, runs: Runs, job: int) -> None:
     """End a job: its nodes are free, merged with the runs they touch."""
     tally = state.tally
@@ -172,7 +173,7 @@ def finish(state: State, runs: Runs, job: int) -> None:
             tally[FREE_RUNS] += 1
 
 
-@njit(cache=True)
+@kernel
 def reserve(state: State, now: float) -> tuple[float, int]:
     """Return shadow time and extra processors of the head of the queue."""
     needed = state.processors[state.queue[state.tally[HEAD]]] - state.tally[FREE]
@@ -187,7 +188,7 @@ def reserve(state: State, now: float) -> tuple[float, int]:
     return shadow, -needed
 
 
-@njit(cache=True)
+@kernel
 def in_order_of_trying(
     state: State, longest: float, extra: int, first: int, shortest_first: bool
 ) -> NDArray[np.int64]:
@@ -207,7 +208,7 @@ def in_order_of_trying(
     return fits
 
 
-@njit(cache=True)
+@kernel
 def backfill(
     state: State,
     runs: Runs,
@@ -252,7 +253,7 @@ def backfill(
     return runs, extra
 
 
-@njit(cache=True)
+@kernel
 def submit_next(state: State, nodes: int) -> None:
     """Put the next job into the queue, unless it is larger than the machine."""
     tally = state.tally
@@ -263,7 +264,7 @@ def submit_next(state: State, nodes: int) -> None:
         tally[TAIL] += 1
 
 
-@njit(cache=True)
+@kernel
 def replay(state: State, nodes: int, backfilling: int, one_by_one: bool) -> Runs:
     """Process all events.
 

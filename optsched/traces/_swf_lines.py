@@ -8,8 +8,9 @@ point. Blanks, tabs and carriage returns separate columns; a line whose first ot
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from optsched.compiled import kernel
 
 COLUMNS = 18
 
@@ -30,7 +31,7 @@ _EXACT = 2**53
 _EXACT_PLACES = 22
 
 
-@njit(cache=True)
+@kernel
 def count_lines(data: NDArray[np.uint8]) -> int:
     """Return the number of lines, empty ones and comments included."""
     lines = 1
@@ -40,26 +41,26 @@ def count_lines(data: NDArray[np.uint8]) -> int:
     return lines
 
 
-@njit(cache=True)
+@kernel
 def _is_blank(character: int) -> bool:
     return character == 32 or character == 9 or character == 13
 
 
-@njit(cache=True)
+@kernel
 def _skip_blanks(data: NDArray[np.uint8], at: int) -> int:
     while at < len(data) and _is_blank(data[at]):
         at += 1
     return at
 
 
-@njit(cache=True)
+@kernel
 def _skip_line(data: NDArray[np.uint8], at: int) -> int:
     while at < len(data) and data[at] != _NEWLINE:
         at += 1
     return at
 
 
-@njit(cache=True)
+@kernel
 def _number(
     data: NDArray[np.uint8], at: int, with_decimals: bool, lowest: int, highest: int
 ) -> tuple[int, int, np.int64, int]:
@@ -110,7 +111,7 @@ def _number(
     return WELL_FORMED, at, -value if negative else value, decimals
 
 
-@njit(cache=True)
+@kernel
 def parse(
     data: NDArray[np.uint8],
     with_decimals: NDArray[np.bool_],

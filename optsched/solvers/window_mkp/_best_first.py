@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from optsched.compiled import kernel
 from optsched.solvers.window_mkp._depth_first import dantzig_bound
 from optsched.solvers.window_mkp._reduction import Ints
 
@@ -14,7 +14,7 @@ PARENT, DEPTH, SLOT, PROFIT, BOUND = range(5)
 """Columns of a node. The slot is that of job ``depth - 1``; the number of slots if it waits."""
 
 
-@njit(cache=True)
+@kernel
 def before(a: int, b: int, nodes: Ints) -> bool:
     """Whether node `a` is taken from the heap before `b`: by bound, then depth, then age."""
     if nodes[a, BOUND] != nodes[b, BOUND]:
@@ -24,7 +24,7 @@ def before(a: int, b: int, nodes: Ints) -> bool:
     return a < b
 
 
-@njit(cache=True)
+@kernel
 def insert(heap: Ints, size: int, node: int, nodes: Ints) -> None:
     """Insert a node into a max-heap of `size` nodes."""
     place = size
@@ -37,7 +37,7 @@ def insert(heap: Ints, size: int, node: int, nodes: Ints) -> None:
     heap[place] = node
 
 
-@njit(cache=True)
+@kernel
 def delete_top(heap: Ints, size: int, nodes: Ints) -> int:
     """Take the best node from a max-heap of `size` nodes and return it."""
     top, last = heap[0], heap[size - 1]
@@ -55,7 +55,7 @@ def delete_top(heap: Ints, size: int, nodes: Ints) -> int:
     return top
 
 
-@njit(cache=True)
+@kernel
 def best_first(
     weights: Ints,
     profits: Ints,
@@ -152,7 +152,7 @@ def best_first(
     return outcome
 
 
-@njit(cache=True)
+@kernel
 def twin_before(slot: int, room: Ints) -> bool:
     """Whether a slot before this one has equal room: the first stands for all."""
     for other in range(slot):  # noqa: SIM110 (compiled)

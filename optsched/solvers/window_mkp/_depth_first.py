@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from optsched.compiled import kernel
 from optsched.solvers.window_mkp._reduction import EXACT, Ints, reduce
 
 
-@njit(cache=True)
+@kernel
 def dantzig_bound(
     first: int, weights: Ints, profits: Ints, room: Ints, smallest: Ints, rest: int
 ) -> int:
@@ -41,7 +41,7 @@ def dantzig_bound(
     return bound
 
 
-@njit(cache=True)
+@kernel
 def depth_first(
     all_weights: Ints,
     all_profits: Ints,

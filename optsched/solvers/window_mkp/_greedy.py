@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from optsched.compiled import kernel
 from optsched.solvers.window_mkp._reduction import Ints, by_efficiency, by_size
 
 
-@njit(cache=True)
+@kernel
 def greedy(weights: Ints, profits: Ints, capacities: Ints) -> Ints:
     """Return the slot of each job, -1 for none, by Algorithm 3 called for each slot."""
     jobs = np.arange(len(weights))
@@ -16,7 +16,7 @@ def greedy(weights: Ints, profits: Ints, capacities: Ints) -> Ints:
     return fill_slots(jobs, weights, capacities)
 
 
-@njit(cache=True)
+@kernel
 def fill_slots(jobs: Ints, weights: Ints, capacities: Ints) -> Ints:
     """Fill slot after slot, smallest first, with the `jobs` that still fit, in their order."""
     slots = np.arange(len(capacities))
@@ -31,7 +31,7 @@ def fill_slots(jobs: Ints, weights: Ints, capacities: Ints) -> Ints:
     return placement
 
 
-@njit(cache=True)
+@kernel
 def greedy_exchange(weights: Ints, profits: Ints, capacities: Ints) -> Ints:
     """Return the slot of each job, -1 for none, by GREEDY and the two exchanges."""
     jobs = np.arange(len(weights))
@@ -46,7 +46,7 @@ def greedy_exchange(weights: Ints, profits: Ints, capacities: Ints) -> Ints:
     return placement
 
 
-@njit(cache=True)
+@kernel
 def interchange(jobs: Ints, weights: Ints, profits: Ints, placement: Ints, room: Ints) -> None:
     """Let pairs of jobs in different slots change places where that lets a waiting job in."""
     n = len(jobs)
@@ -76,7 +76,7 @@ def interchange(jobs: Ints, weights: Ints, profits: Ints, placement: Ints, room:
             lightest = lightest_waiting(weights, placement)
 
 
-@njit(cache=True)
+@kernel
 def lightest_waiting(weights: Ints, placement: Ints) -> int:
     """Return the least weight of the jobs that are not placed."""
     lightest = 1 << 62
@@ -86,7 +86,7 @@ def lightest_waiting(weights: Ints, placement: Ints) -> int:
     return lightest
 
 
-@njit(cache=True)
+@kernel
 def make_way(jobs: Ints, weights: Ints, profits: Ints, placement: Ints, room: Ints) -> None:
     """Take each job out in turn, if waiting jobs of more profit fit instead."""
     instead = np.empty(len(jobs), np.int64)

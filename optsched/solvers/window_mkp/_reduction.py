@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from optsched.compiled import kernel
 
 Ints = NDArray[np.int64]
 
@@ -12,7 +13,7 @@ EXACT = 2.0**53
 """Products below are exact in floating point."""
 
 
-@njit(cache=True)
+@kernel
 def more_efficient(a: int, b: int, weights: Ints, profits: Ints) -> bool:
     """Whether job `a` comes before `b`: by profit per weight, then weight, then number."""
     # as floating point numbers, because products of large integers overflow
@@ -25,7 +26,7 @@ def more_efficient(a: int, b: int, weights: Ints, profits: Ints) -> bool:
     return a < b
 
 
-@njit(cache=True)
+@kernel
 def by_efficiency(jobs: Ints, weights: Ints, profits: Ints) -> None:
     """Sort the job numbers `jobs` in place, most efficient first."""
     stride = 1
@@ -41,7 +42,7 @@ def by_efficiency(jobs: Ints, weights: Ints, profits: Ints) -> None:
         stride //= 3
 
 
-@njit(cache=True)
+@kernel
 def by_size(numbers: Ints, sizes: Ints) -> None:
     """Sort `numbers` in place by the sizes they stand for, smallest first, then by number."""
     stride = 1
@@ -62,7 +63,7 @@ def by_size(numbers: Ints, sizes: Ints) -> None:
         stride //= 3
 
 
-@njit(cache=True)
+@kernel
 def common_divisor(values: Ints) -> int:
     """Return the greatest common divisor of positive integers; 1 of none."""
     divisor = 0
@@ -74,7 +75,7 @@ def common_divisor(values: Ints) -> int:
     return max(1, divisor)
 
 
-@njit(cache=True)
+@kernel
 def reduce(
     weights: Ints, profits: Ints, capacities: Ints
 ) -> tuple[Ints, Ints, Ints, Ints, Ints, int]:

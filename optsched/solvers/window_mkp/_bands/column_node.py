@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from optsched.compiled import kernel
 from optsched.solvers.window_mkp._bands.columns import Columns
 from optsched.solvers.window_mkp._bands.knapsack import (
     INFEASIBLE,
@@ -93,7 +93,7 @@ class Node(NamedTuple):
     value: Ints
 
 
-@njit(cache=True)
+@kernel
 def new_node(slots: int, jobs: int, columns: int) -> Node:
     """Return the space for a node."""
     return Node(
@@ -113,7 +113,7 @@ def new_node(slots: int, jobs: int, columns: int) -> Node:
     )
 
 
-@njit(cache=True)
+@kernel
 def survey(instance: Instance, alive: Ints, node: Node) -> None:
     """Count the columns of each slot, and those that have each job."""
     first, jobs = instance.columns.first, instance.columns.jobs
@@ -128,7 +128,7 @@ def survey(instance: Instance, alive: Ints, node: Node) -> None:
             node.having[slot, job] += 1
 
 
-@njit(cache=True)
+@kernel
 def settle_columns(instance: Instance, alive: Ints, node: Node) -> int:
     """Drop the columns with a job that another slot is sure to hold; return how many are kept.
 
@@ -171,7 +171,7 @@ def settle_columns(instance: Instance, alive: Ints, node: Node) -> int:
     return kept
 
 
-@njit(cache=True)
+@kernel
 def find_homes(instance: Instance, node: Node) -> bool:
     """Note the jobs that a slot is sure to hold; return whether all can be met."""
     m, n = node.having.shape
@@ -193,7 +193,7 @@ def find_homes(instance: Instance, node: Node) -> bool:
     return True
 
 
-@njit(cache=True)
+@kernel
 def value_columns(instance: Instance, alive: Ints, price: Ints, node: Node) -> int:
     """Value the columns at the prices; return the sum of the best ones of all slots."""
     first, jobs = instance.columns.first, instance.columns.jobs
@@ -209,7 +209,7 @@ def value_columns(instance: Instance, alive: Ints, price: Ints, node: Node) -> i
     return int(node.best.sum())
 
 
-@njit(cache=True)
+@kernel
 def choose(instance: Instance, price: Ints, node: Node) -> tuple[int, int]:
     """Choose jobs in one knapsack, as large as the slots can be filled, at profit less price."""
     worth = np.where(node.possible, instance.profits - price, 0)
@@ -218,7 +218,7 @@ def choose(instance: Instance, price: Ints, node: Node) -> tuple[int, int]:
     return knapsack(worth, instance.weights, capacity, node.must, slack, node.chosen)
 
 
-@njit(cache=True)
+@kernel
 def descend(
     instance: Instance,
     alive: Ints,
@@ -285,7 +285,7 @@ def descend(
     return best_bound, found, steps
 
 
-@njit(cache=True)
+@kernel
 def narrow(
     instance: Instance, alive: Ints, price: Ints, node: Node, bound: int, target: int
 ) -> int:

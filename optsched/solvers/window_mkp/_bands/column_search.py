@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from optsched.compiled import kernel
 from optsched.solvers.window_mkp._bands.column_node import (
     UNKNOWN,
     Instance,
@@ -97,7 +97,7 @@ def grown(tree: Tree) -> Tree:
     return tree._replace(**{name: np.resize(a, 2 * len(a)) for name, a in space.items()})
 
 
-@njit(cache=True)
+@kernel
 def explore(
     instance: Instance, tree: Tree, target: int, cells: int, placement: Ints
 ) -> tuple[int, int, int, int]:
@@ -156,7 +156,7 @@ def explore(
     return DONE, found, nodes, looked_at
 
 
-@njit(cache=True)
+@kernel
 def bound_node(
     instance: Instance, tree: Tree, depth: int, node: Node, target: int, placement: Ints
 ) -> tuple[int, int]:
@@ -166,7 +166,7 @@ def bound_node(
     that were looked at.
     """
     found, looked_at = -1, 0
-    evaluations = EVALUATIONS
+    evaluations: Any = np.int64(EVALUATIONS)
     begin = tree.begin[depth]
     while True:
         alive = tree.alive[begin : tree.end[depth]]
@@ -192,7 +192,7 @@ def bound_node(
         evaluations = EVALUATIONS // 3
 
 
-@njit(cache=True)
+@kernel
 def branch(
     instance: Instance, tree: Tree, depth: int, alive: Ints, node: Node, bound: int, target: int
 ) -> None:
@@ -245,7 +245,7 @@ def branch(
     tree.position[2] = top
 
 
-@njit(cache=True)
+@kernel
 def take(instance: Instance, tree: Tree, depth: int, choice: int) -> int:
     """Write the columns that a choice leaves behind those of the node; return what that costs."""
     slots, first, jobs = instance.columns.slot, instance.columns.first, instance.columns.jobs

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from optsched.compiled import kernel
 from optsched.solvers.window_mkp._bands.knapsack import CELLS_PER_STEP, INFEASIBLE, Bools, knapsack
 from optsched.solvers.window_mkp._bands.slots import fill_backward, leaders, shared_capacity
 from optsched.solvers.window_mkp._reduction import Ints
@@ -32,7 +32,7 @@ class Columns(NamedTuple):
     jobs: Ints
 
 
-@njit(cache=True)
+@kernel
 def list_columns(
     prices: Ints,
     weights: Ints,
@@ -86,7 +86,7 @@ def list_columns(
     if slack == INFEASIBLE:
         return 0, cells
     slack -= target
-    count = 0
+    count: Any = np.int64(0)  # not the literal 0, for which all would be compiled once more
     columns.first[0] = 0
     for listing in (False, True):
         for lead in range(m):
@@ -113,7 +113,7 @@ def list_columns(
     return count, cells
 
 
-@njit(cache=True)
+@kernel
 def list_sets(
     slot: int,
     room: int,

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from optsched.compiled import kernel
 from optsched.solvers.window_mkp._bands.knapsack import Bools
 from optsched.solvers.window_mkp._bands.slots import tighten
 from optsched.solvers.window_mkp._reduction import Ints
 
 
-@njit(cache=True)
+@kernel
 def replaces(better: int, worse: int, weights: Ints, profits: Ints) -> bool:
     """Whether one job is of no more weight and of no less profit than another."""
     return bool(weights[better] <= weights[worse] and profits[better] >= profits[worse])
 
 
-@njit(cache=True)
+@kernel
 def exchange(domain: Bools, weights: Ints, profits: Ints, where: Ints) -> bool:
     """Drop choices that an exchange shows to be needless, and return whether there were any.
 
@@ -39,7 +38,7 @@ def exchange(domain: Bools, weights: Ints, profits: Ints, where: Ints) -> bool:
     return dropped
 
 
-@njit(cache=True)
+@kernel
 def settle(
     domain: Bools,
     weights: Ints,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from optsched.compiled import kernel
 from optsched.solvers.window_mkp._reduction import Ints, by_efficiency
 
 Bools = NDArray[np.bool_]
@@ -22,7 +22,7 @@ CELLS_PER_STEP = 16
 INFEASIBLE = -(1 << 62)
 
 
-@njit(cache=True)
+@kernel
 def knapsack(
     worth: Ints, weights: Ints, capacity: int, must: Bools, slack: int, chosen: Bools
 ) -> tuple[int, int]:
@@ -162,7 +162,7 @@ def knapsack(
     return base + bound, steps
 
 
-@njit(cache=True)
+@kernel
 def conditional_bounds(
     worth: Ints,
     weights: Ints,
@@ -216,7 +216,7 @@ def conditional_bounds(
                 outside[forced] = INFEASIBLE if must[forced] else value
 
 
-@njit(cache=True)
+@kernel
 def dense_bound(worth: Ints, weights: Ints, capacity: int) -> int:
     """Return the most worth in one knapsack, by dynamic programming over every capacity."""
     before = np.zeros(capacity + 1, np.int64)

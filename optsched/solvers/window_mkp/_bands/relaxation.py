@@ -11,9 +11,9 @@ sums are exact and the bound is a proof.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from optsched.compiled import kernel
 from optsched.solvers.window_mkp._bands.dominance import settle
 from optsched.solvers.window_mkp._bands.knapsack import (
     CELLS_PER_STEP,
@@ -48,7 +48,7 @@ KEEP_ON = 0.7
 """Share of the gap that may be left after the given evaluations for as many more to be made."""
 
 
-@njit(cache=True)
+@kernel
 def first_prices(weights: Ints, profits: Ints, capacities: Ints) -> Ints:
     """Return where the multipliers start: what room is worth to each job, at most its profit.
 
@@ -82,7 +82,7 @@ def first_prices(weights: Ints, profits: Ints, capacities: Ints) -> Ints:
     return prices
 
 
-@njit(cache=True)
+@kernel
 def relax(
     domain: Bools,
     prices: Ints,
@@ -166,7 +166,7 @@ def relax(
     return bound, work
 
 
-@njit(cache=True)
+@kernel
 def relax_free(
     domain: Bools,
     prices: Ints,
@@ -205,6 +205,7 @@ def relax_free(
     heaviest, slots = np.arange(n), np.arange(m)
     by_size(heaviest, -weights)
     by_size(slots, room)
+    reverse = slots[::-1].copy()
     best_price = price.copy()
     best_bound, best_choice = UNKNOWN, 0
     work = n * room.sum() // 64
@@ -234,7 +235,7 @@ def relax_free(
 
         if base + profits[chosen].sum() > best[0]:
             left = room.copy()
-            order = slots if evaluation % 2 == 0 else slots[::-1]
+            order = slots if evaluation % 2 == 0 else reverse
             profit = base + split(chosen, weights, profits, left, heaviest, order, trial)
             keep(profit, where, free, trial, m, best, placement)
         if improved or evaluation % 8 == 0:
@@ -296,7 +297,7 @@ def relax_free(
     return best_bound, work, removed
 
 
-@njit(cache=True)
+@kernel
 def keep(
     profit: int, where: Ints, free: Ints, trial: Ints, m: int, best: Ints, placement: Ints
 ) -> None:
@@ -309,7 +310,7 @@ def keep(
             placement[free[k]] = trial[k]
 
 
-@njit(cache=True)
+@kernel
 def merge(
     pattern: Bools,
     chosen: Bools,

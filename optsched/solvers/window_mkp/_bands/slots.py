@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from optsched.compiled import kernel
 from optsched.solvers.window_mkp._bands.knapsack import INFEASIBLE, Bools
 from optsched.solvers.window_mkp._reduction import Ints
 
@@ -15,7 +15,7 @@ LARGEST_SET = 1 << 17
 """Sums up to here are kept as bits; larger slots count as if every sum could be reached."""
 
 
-@njit(cache=True)
+@kernel
 def add_weight(bits: NDArray[np.uint64], weight: int) -> None:
     """Add to a set of sums (bit s of the words) every sum plus `weight`, in place."""
     skip = weight // WORD
@@ -28,13 +28,13 @@ def add_weight(bits: NDArray[np.uint64], weight: int) -> None:
         bits[word] |= moved
 
 
-@njit(cache=True)
+@kernel
 def holds(bits: NDArray[np.uint64], total: int) -> bool:
     """Whether `total` is in a set of sums."""
     return (bits[total // WORD] >> np.uint64(total % WORD)) & np.uint64(1) != 0
 
 
-@njit(cache=True)
+@kernel
 def largest_sum(slot: int, allowed: Bools, weights: Ints, where: Ints, room: int) -> int:
     """Return the largest total within `room` that the free jobs allowed in a slot can reach."""
     if room > LARGEST_SET:
@@ -49,7 +49,7 @@ def largest_sum(slot: int, allowed: Bools, weights: Ints, where: Ints, room: int
     return room
 
 
-@njit(cache=True)
+@kernel
 def tighten(
     allowed: Bools, weights: Ints, capacities: Ints, where: Ints, ordered: bool, room: Ints
 ) -> None:
@@ -84,7 +84,7 @@ def tighten(
         next_limit = min(next_limit, settled + room[slot])
 
 
-@njit(cache=True)
+@kernel
 def leaders(allowed: Bools) -> Ints:
     """Return for each slot the first slot with the same allowed jobs: one table serves both."""
     m = len(allowed)
@@ -97,7 +97,7 @@ def leaders(allowed: Bools) -> Ints:
     return leader
 
 
-@njit(cache=True)
+@kernel
 def fill_forward(table: Ints, worth: Ints, weights: Ints, jobs: Ints, capacity: int) -> None:
     """Fill ``table[k, c]`` with the most worth of the first k of `jobs` within capacity c."""
     table[0, : capacity + 1] = 0
@@ -114,7 +114,7 @@ def fill_forward(table: Ints, worth: Ints, weights: Ints, jobs: Ints, capacity: 
             after[c] = max(without[c], within[c] + gain)
 
 
-@njit(cache=True)
+@kernel
 def fill_backward(table: Ints, worth: Ints, weights: Ints, jobs: Ints, capacity: int) -> None:
     """Fill ``table[k, c]`` with the most worth of the k-th and later `jobs` where c is in use."""
     count = len(jobs)
@@ -133,7 +133,7 @@ def fill_backward(table: Ints, worth: Ints, weights: Ints, jobs: Ints, capacity:
             after[c] = max(without[c], within[c] + gain)
 
 
-@njit(cache=True)
+@kernel
 def shared_capacity(slot: int, leader: Ints, room: Ints) -> int:
     """Return the largest room of the slots that share the table of `slot`."""
     largest = 0
@@ -143,7 +143,7 @@ def shared_capacity(slot: int, leader: Ints, room: Ints) -> int:
     return largest
 
 
-@njit(cache=True)
+@kernel
 def best_patterns(
     worth: Ints,
     weights: Ints,
@@ -200,7 +200,7 @@ def best_patterns(
     return cells
 
 
-@njit(cache=True)
+@kernel
 def best_sum(first: Ints, second: Ints) -> int:
     """Return the largest ``first[c] + second[c]``."""
     best = 0
@@ -209,7 +209,7 @@ def best_sum(first: Ints, second: Ints) -> int:
     return best
 
 
-@njit(cache=True)
+@kernel
 def conditional_patterns(
     worth: Ints,
     weights: Ints,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from optsched.compiled import kernel
 from optsched.solvers.window_mkp._bands.knapsack import Bools, knapsack
 from optsched.solvers.window_mkp._bands.slots import LARGEST_SET, WORD, add_weight, holds
 from optsched.solvers.window_mkp._reduction import Ints
 
 
-@njit(cache=True)
+@kernel
 def fill_fullest(slot: int, room: Ints, weights: Ints, jobs: Ints, placement: Ints) -> None:
     """Fill a slot with the largest total that the unplaced of `jobs` reach, larger jobs first.
 
@@ -46,7 +46,7 @@ def fill_fullest(slot: int, room: Ints, weights: Ints, jobs: Ints, placement: In
             total -= weights[job]
 
 
-@njit(cache=True)
+@kernel
 def split(
     chosen: Bools,
     weights: Ints,
@@ -80,7 +80,7 @@ def split(
     return fill_best(weights, profits, room, placement)
 
 
-@njit(cache=True)
+@kernel
 def fill_best(weights: Ints, profits: Ints, room: Ints, placement: Ints) -> int:
     """Put each unplaced job into the fullest slot that holds it, and return the profit of all."""
     profit = 0
@@ -98,7 +98,7 @@ def fill_best(weights: Ints, profits: Ints, room: Ints, placement: Ints) -> int:
     return profit
 
 
-@njit(cache=True)
+@kernel
 def exchange_waiting(weights: Ints, profits: Ints, room: Ints, placement: Ints) -> None:
     """Let a job that waits take the place of one of no less weight and no more profit."""
     n = len(weights)
@@ -117,7 +117,7 @@ def exchange_waiting(weights: Ints, profits: Ints, room: Ints, placement: Ints) 
                 break
 
 
-@njit(cache=True)
+@kernel
 def improve(
     weights: Ints, profits: Ints, capacities: Ints, heaviest: Ints, enough: int, placement: Ints
 ) -> tuple[int, int]:
@@ -208,7 +208,7 @@ def improve(
     return profit, steps
 
 
-@njit(cache=True)
+@kernel
 def best_of(jobs: Ints, weights: Ints, profits: Ints, capacity: int) -> tuple[int, int, Bools]:
     """Solve one knapsack over some of the jobs; see `knapsack`."""
     picked = np.empty(len(jobs), np.bool_)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from optsched.compiled import kernel
 from optsched.solvers.window_mkp._bands.knapsack import dense_bound, knapsack
 from optsched.solvers.window_mkp._bands.slots import tighten
 from optsched.solvers.window_mkp._bands.splitting import improve, split
@@ -14,7 +14,7 @@ DENSE = 1 << 26
 """Cells that the dynamic program over every capacity may take."""
 
 
-@njit(cache=True)
+@kernel
 def surrogate(
     weights: Ints, profits: Ints, capacities: Ints, heaviest: Ints, placement: Ints
 ) -> tuple[int, int, int, int]:
