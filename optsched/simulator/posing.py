@@ -43,7 +43,8 @@ class Posing:
     """Has a solver answer the problems of a policy.
 
     No answer is believed before `Problem.violations` has passed it. When the solver fails, answers
-    wrongly or finds nothing within its budget, the fallback decides and the event is counted.
+    wrongly, or finds nothing within its budget or less than the fallback does, the fallback decides
+    and the event is counted. Where both are equally good the fallback's answer is taken too.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ class Posing:
         origin: Mapping[str, Any] | None = None,
     ) -> None:
         self.solver, profile = find_solver(solver)
-        self.fallback, _ = find_solver(fallback)
+        self.fallback = self.solver if solver == fallback else find_solver(fallback)[0]
         for chosen in (self.solver, self.fallback):
             if chosen.models is not None and model not in chosen.models:
                 raise InputError(f"solver {chosen.name!r} does not answer {model!r} problems")
@@ -153,10 +154,7 @@ class Posing:
         price = math.ceil(nominal / TICK) * TICK
         if self.charge:
             self.charged += price
-        answer = result
-        fell_back = result.solution is None or result.status is Status.ERROR
-        if fell_back:
-            answer = self._fall_back(problem, result)
+        answer, fell_back = self._settle(problem, result)
         self._posed += 1
         captured = ""
         if self.capture is not None and len(self.rows) % self.capture_every == 0:
@@ -186,15 +184,38 @@ class Posing:
             return Result(self.solver.name, Status.ERROR, message=message)
         return verify(problem, result)
 
-    def _fall_back(self, problem: Problem[Any], result: Result) -> Result:
+    def _settle(self, problem: Problem[Any], result: Result) -> tuple[Result, bool]:
+        """Return the answer that counts, and whether the fallback had to decide.
+
+        The solver's answer counts where it is better than the heuristic's. Where both are equally
+        good the heuristic's does, so that solvers differ only by what they gain.
+        """
+        failed = result.solution is None or result.status is Status.ERROR
+        if self.fallback is self.solver and not failed:
+            return result, False
+        heuristic = verify(problem, self.fallback.solve(problem, budget=Budget(), seed=self.seed))
+        if heuristic.solution is None or heuristic.status is Status.ERROR:
+            if failed:
+                raise RuntimeError(
+                    f"the fallback {self.fallback.name} has no answer: {heuristic.message}"
+                )
+            return result, False
+        if failed:
+            self._note_failure(result.message or f"{result.solver}: {result.status.value}")
+            return heuristic, True
+        assert result.objective is not None
+        assert heuristic.objective is not None
+        gain = result.objective - heuristic.objective
+        if problem.sense == "min":
+            gain = -gain
+        if gain < 0:
+            self._note_failure(f"{result.solver} stopped with less than {self.fallback.name} finds")
+        return (result, False) if gain > 0 else (heuristic, gain < 0)
+
+    def _note_failure(self, reason: str) -> None:
         self.fallbacks += 1
         if len(self.failures) < 5:
-            reason = result.message or f"{result.solver}: {result.status.value}"
             self.failures.append(f"at {self._now} s: {reason}")
-        answer = verify(problem, self.fallback.solve(problem, budget=Budget(), seed=self.seed))
-        if answer.solution is None or answer.status is Status.ERROR:
-            raise RuntimeError(f"the fallback {self.fallback.name} has no answer: {answer.message}")
-        return answer
 
     def _write(self, problem: Problem[Any], answer: Result) -> str:
         """Write a problem to a file that bears the number of the decision."""

@@ -28,6 +28,7 @@ class Limit(StrEnum):
 
     TIME = "time"
     WORK = "work"
+    MEMORY = "memory"
     INTERRUPT = "interrupt"
 
 

@@ -126,7 +126,7 @@ def _check_status(solver: Solver, problem: Problem[Any], result: Result, budget:
     elif solver.exact:
         given = {Limit.TIME: budget.seconds, Limit.WORK: budget.work}
         limit = result.limit
-        named = limit is not None and given.get(limit) is not None
+        named = limit is Limit.MEMORY or (limit is not None and given.get(limit) is not None)
         expect(named, f"{status}, stopped by {limit} under {budget}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
@@ -11,6 +12,7 @@ from optsched.errors import InputError
 from optsched.models.snapshot_file import read_snapshot
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solver import Solver
+from optsched.solvers.solving import find_solver
 
 
 @pytest.fixture
@@ -64,7 +66,19 @@ def claims_without_a_solution(problem):
     return Result("liar", Status.OPTIMAL)
 
 
-ANSWERS = [overfull, misvalued, gives_up, breaks, explodes, claims_without_a_solution]
+def starts_nothing(problem):
+    return Result("liar", Status.FEASIBLE, (-1,) * len(problem.weights), 0)
+
+
+ANSWERS = [
+    overfull,
+    misvalued,
+    gives_up,
+    breaks,
+    explodes,
+    claims_without_a_solution,
+    starts_nothing,
+]
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
@@ -79,8 +93,30 @@ def test_the_fallback_decides_and_it_is_counted(answer, busy_trace, register):
     assert len(run.failures) == min(5, run.fallbacks)
     assert "liar" in run.failures[0] or "out of memory" in run.failures[0]
     if answer is not overfull:
-        assert run.fallbacks == run.summary["problems"]
         assert (run.start == greedy.start).all()
+    if answer not in (overfull, starts_nothing):
+        assert run.fallbacks == run.summary["problems"]
+
+
+def test_of_equally_good_answers_that_of_the_heuristic_is_taken(busy_trace, register):
+    greedy_solver, _ = find_solver("greedy")
+    told = []
+
+    def elsewhere(problem):
+        found = greedy_solver.solve(problem, budget=Budget())
+        choices = range(-1, len(problem.capacities))
+        for solution in itertools.product(choices, repeat=len(problem.weights)):
+            if not problem.violations(solution) and problem.objective(solution) == found.objective:
+                told.append(solution != found.solution)
+                return Result("liar", Status.FEASIBLE, solution, found.objective)
+        raise AssertionError("greedy's own answer is one of them")
+
+    register("liar", elsewhere)
+    run = simulate(busy_trace, "nodes:10", "window", solver="liar")
+    greedy = simulate(busy_trace, "nodes:10", "window", solver="greedy")
+    assert any(told)
+    assert run.resources == greedy.resources
+    assert run.fallbacks == 0
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ class BestFirst(Solver):
             limit = progress.exhausted(state[0])
             if outcome == FULL and limit is None:
                 if len(nodes) >= LARGEST_TREE:
-                    limit = Limit.WORK
+                    limit = Limit.MEMORY
                 else:
                     nodes = np.concatenate((nodes, np.zeros_like(nodes)))
                     heap = np.concatenate((heap, np.zeros_like(heap)))

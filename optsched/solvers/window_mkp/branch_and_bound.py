@@ -75,11 +75,13 @@ class BranchAndBound(Solver):
     ) -> Result:
         """Answer a window knapsack; `seed` draws the slots that are refilled."""
         from optsched.solvers.window_mkp._depth_first import depth_first
+        from optsched.solvers.window_mkp._greedy import greedy
 
         assert isinstance(problem, WindowMKP)
         progress = Progress(budget, on_incumbent)
         if hint is None:
-            placement, value = np.full(len(problem.weights), -1), 0
+            placement = greedy(problem.weights, problem.profits, problem.capacities)
+            value = int(problem.profits[placement >= 0].sum())
         else:
             placement, value = np.array(hint, dtype=np.int64), problem.objective(hint)
         nodes = quick_nodes(problem)
