@@ -19,6 +19,8 @@ from optsched.solvers.window_mkp.progress import Progress
 QUICK = 200_000
 """Nodes times jobs of the plain search before the search with stronger bounds takes over."""
 
+DONE = object()
+
 
 @solvers.register("branch-and-bound")
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ def _go_on(
     limit : Limit or None
         What stopped the search before value and bound met.
     """
-    from optsched.solvers.window_mkp._bands.band_search import BandSearch
+    from optsched.solvers.window_mkp._bands.band_search import CELLS_PER_WORK, BandSearch
     from optsched.solvers.window_mkp._reduction import reduce
 
     limit = progress.exhausted(work)
@@ -161,7 +163,12 @@ def _go_on(
     number_of = np.full(len(problem.capacities) + 1, -1)
     number_of[slots] = np.arange(len(slots))
     search = BandSearch(weights, profits, room, number_of[placement[jobs]], seed)
-    for _ in search.run():
+    pieces = search.run()
+    while True:
+        left = progress.left(work + search.work, BranchAndBound.seconds_per_work)
+        search.allowance = CELLS_PER_WORK * left
+        if next(pieces, DONE) is DONE:
+            break
         bound = min(bound, search.bound * unit)
         if search.best * unit > value:
             value = search.best * unit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 from optsched.solvers.result import Budget, Incumbent, Limit
@@ -42,6 +43,15 @@ class Progress:
         self.incumbents.append(incumbent)
         if self._on_incumbent is not None:
             self._on_incumbent(incumbent)
+
+    def left(self, work: float, seconds_per_work: float) -> float:
+        """Return how much work may still be done before a limit is reached."""
+        left = math.inf
+        if self._budget.work is not None:
+            left = self._budget.work - work
+        if self._budget.seconds is not None:
+            left = min(left, (self._budget.seconds - self.seconds()) / seconds_per_work)
+        return max(0.0, left)
 
     def exhausted(self, work: float) -> Limit | None:
         """Return the limit that has been reached, if any."""

@@ -14,7 +14,7 @@ from optsched.errors import InputError
 from optsched.models import WindowMKP
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
-from optsched.solvers.window_mkp._bands.band_search import BandSearch
+from optsched.solvers.window_mkp._bands.band_search import CELLS_PER_WORK, BandSearch
 from optsched.solvers.window_mkp._depth_first import depth_first
 from optsched.solvers.window_mkp._reduction import reduce
 
@@ -168,6 +168,15 @@ def test_a_spent_budget_leaves_a_valid_bound(name, work):
     check(window, result, optimum)
     if result.status is not Status.OPTIMAL:
         assert result.limit is Limit.WORK
+
+
+@pytest.mark.parametrize("work", [1000, 50_000, 400_000])
+def test_little_more_than_the_budget_is_spent(work):
+    window = random_window(135, 45, 1, share=0.4)
+    result = solve(window, "branch-and-bound", budget=Budget(work=work))
+    check(window, result)
+    evaluation = len(window.weights) * int(window.capacities.sum()) / CELLS_PER_WORK
+    assert result.work <= work + 12 * evaluation
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -129,21 +129,21 @@ def test_the_plain_search_is_as_stated(window):
     assert window.violations(placement.tolist()) == []
 
 
-@given(windows())
-def test_the_surrogate_bounds_and_its_split_is_feasible(window):
+@given(windows(), st.sampled_from((0, 10**6)))
+def test_the_surrogate_bounds_and_its_split_is_feasible(window, allowance):
     _, _, weights, profits, room, _ = reduce(*arrays(window))
     if len(weights) == 0:
         return
     reduced = WindowMKP(weights=weights, capacities=room, profits=profits)
     placement = np.empty_like(weights)
     heaviest = np.argsort(-weights, kind="stable")
-    bound, profit, _, _ = surrogate(weights, profits, room, heaviest, placement)
+    bound, profit, _, _ = surrogate(weights, profits, room, heaviest, allowance, placement)
     assert reduced.violations(placement.tolist()) == []
     assert reduced.objective(placement.tolist()) == profit <= optimum_of(reduced) <= bound
 
 
-@given(windows(jobs=8, slots=4), st.data())
-def test_improving_never_loses_and_stays_feasible(window, data):
+@given(windows(jobs=8, slots=4), st.sampled_from((0, 10**6)), st.data())
+def test_improving_never_loses_and_stays_feasible(window, most, data):
     _, _, weights, profits, room, _ = reduce(*arrays(window))
     if len(weights) == 0:
         return
@@ -157,7 +157,7 @@ def test_improving_never_loses_and_stays_feasible(window, data):
             left[slot] -= weights[job]
     before = reduced.objective(placement.tolist())
     heaviest = np.argsort(-weights, kind="stable")
-    profit, _ = improve(weights, profits, room, heaviest, profits.sum(), placement)
+    profit, _ = improve(weights, profits, room, heaviest, profits.sum(), most, placement)
     assert reduced.violations(placement.tolist()) == []
     assert reduced.objective(placement.tolist()) == profit >= before
 
@@ -176,7 +176,7 @@ def test_the_relaxation_bounds_and_keeps_what_could_be_better(window, ordered, b
     best, placement = np.array([-1]), np.full(len(weights), -1)
     promise = np.zeros(domain.shape, np.int64)
     bound, _ = relax(
-        domain, prices, weights, profits * UNIT, room, ordered, UNIT, cut * UNIT, 10,
+        domain, prices, weights, profits * UNIT, room, ordered, UNIT, cut * UNIT, 10, 100,
         np.ones(1), best, placement, promise,
     )  # fmt: skip
     found = best[0] // UNIT

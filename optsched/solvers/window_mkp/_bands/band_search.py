@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -31,6 +32,9 @@ PATIENCE = 5
 
 POLISHING = 20
 """Nodes of the search around an incumbent, and pieces of searches over columns."""
+
+UNLIMITED = 1 << 50
+"""Cells that no search takes."""
 
 PIECE = 1 << 22
 """Cells after which a search over columns pauses."""
@@ -68,6 +72,8 @@ class BandSearch:
 
     Attributes
     ----------
+    allowance : float
+        Cells that the next piece may take, as far as a piece can be cut short.
     best : int
         Profit of `placement`.
     bound : int
@@ -91,6 +97,7 @@ class BandSearch:
         self.best = int(profits[placement >= 0].sum())
         self.bound = total
         self.cells = 0
+        self.allowance = math.inf
         self.nodes = 0
         self.refilled = 4
         self.in_vain = 0
@@ -152,7 +159,12 @@ class BandSearch:
         """Solve the relaxation with all slots in one, and split its solution."""
         candidate = np.empty_like(self.placement)
         bound, profit, steps, cells = surrogate(
-            self.weights, self.profits, self.capacities, self.heaviest, candidate
+            self.weights,
+            self.profits,
+            self.capacities,
+            self.heaviest,
+            int(min(UNLIMITED, self.allowance)),
+            candidate,
         )
         self.cells += CELLS_PER_STEP * steps + cells
         self.keep(profit, candidate)
@@ -284,7 +296,7 @@ class BandSearch:
     def go_on(self, leaf: Leaf, floor: int) -> None:
         """Do a piece of a search over columns."""
         before, target = leaf.search.cells, (floor + 1) * self.scale - leaf.base
-        leaf.search.run(target, PIECE)
+        leaf.search.run(target, int(min(self.allowance, PIECE)))
         self.cells += leaf.search.cells - before
         if leaf.search.profit >= target:
             placement = leaf.settled.copy()
@@ -304,9 +316,11 @@ class BandSearch:
         """Bound a node and the choices in it, narrow its `domain`, note better placements."""
         profit, candidate = np.array([-1]), np.full(len(self.placement), -1)
         promise = np.empty(domain.shape, np.int64)
+        cells_each = 1 + len(self.weights) * int(self.capacities.sum())
+        most = max(1, int(min(self.allowance / cells_each, 10 * evaluations)))
         bound, cells = relax(
             domain, prices, self.weights, self.profits, self.capacities, ordered, self.scale,
-            max(floor, self.best) * self.scale, evaluations, step, profit, candidate, promise,
+            max(floor, self.best) * self.scale, evaluations, most, step, profit, candidate, promise,
         )  # fmt: skip
         self.cells += cells
         if profit[0] >= 0 and (improving or profit[0] > self.best * self.scale):
@@ -316,6 +330,7 @@ class BandSearch:
                 self.capacities,
                 self.heaviest,
                 self.bound * self.scale,
+                int(min(UNLIMITED, self.allowance)) // CELLS_PER_STEP,
                 candidate,
             )
             self.cells += CELLS_PER_STEP * steps

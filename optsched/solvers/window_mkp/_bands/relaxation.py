@@ -93,6 +93,7 @@ def relax(
     unit: int,
     cut: int,
     evaluations: int,
+    most: int,
     step: NDArray[np.float64],
     best: Ints,
     placement: Ints,
@@ -117,6 +118,8 @@ def relax(
     evaluations : int
         Number of evaluations of the relaxation; up to ten times as many while the gap to `cut`
         closes fast.
+    most : int
+        No more evaluations than this.
     step : float64 array, shape (1,)
         Length of the steps, relative to Polyak's; shortened where there is no progress.
     best : int64 array, shape (1,)
@@ -155,7 +158,7 @@ def relax(
                 placement[:] = np.where(where < m, where, -1)
             return int(base), work
         relaxed, cells, removed = relax_free(
-            domain, prices, weights, profits, room, unit, cut, evaluations, step,
+            domain, prices, weights, profits, room, unit, cut, evaluations, most, step,
             best, placement, promise, base, where, free,
         )  # fmt: skip
         work += cells
@@ -176,6 +179,7 @@ def relax_free(
     unit: int,
     cut: int,
     evaluations: int,
+    most: int,
     step: NDArray[np.float64],
     best: Ints,
     placement: Ints,
@@ -211,7 +215,7 @@ def relax_free(
     work = n * room.sum() // 64
     stalled = 0
     checkpoint = 0.0
-    for evaluation in range(10 * evaluations):
+    for evaluation in range(min(most, 10 * evaluations)):
         if evaluation % evaluations == 0 and evaluation > 0:
             gap = float(best_bound + base - max(cut, best[0]))
             if gap > KEEP_ON * checkpoint:

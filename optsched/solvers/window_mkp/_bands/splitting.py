@@ -119,7 +119,13 @@ def exchange_waiting(weights: Ints, profits: Ints, room: Ints, placement: Ints) 
 
 @kernel
 def improve(
-    weights: Ints, profits: Ints, capacities: Ints, heaviest: Ints, enough: int, placement: Ints
+    weights: Ints,
+    profits: Ints,
+    capacities: Ints,
+    heaviest: Ints,
+    enough: int,
+    most: int,
+    placement: Ints,
 ) -> tuple[int, int]:
     """Fill pairs of slots anew as long as that gains profit.
 
@@ -135,6 +141,8 @@ def improve(
         Job numbers by decreasing weight.
     enough : int
         No placement has more profit than this.
+    most : int
+        End after looking at about so many partial solutions.
     placement : int64 array, shape (jobs,)
         The slot of each job, -1 for none; overwritten.
 
@@ -156,7 +164,7 @@ def improve(
     steps = 0
     pair = -1
     unchanged = 0
-    while unchanged < m * m and profit < enough:
+    while unchanged < m * m and profit < enough and steps < most:
         pair = (pair + 1) % (m * m)
         first, second = pair // m, pair % m
         unchanged += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.compiled import kernel
-from optsched.solvers.window_mkp._bands.knapsack import dense_bound, knapsack
+from optsched.solvers.window_mkp._bands.knapsack import CELLS_PER_STEP, dense_bound, knapsack
 from optsched.solvers.window_mkp._bands.slots import tighten
 from optsched.solvers.window_mkp._bands.splitting import improve, split
 from optsched.solvers.window_mkp._reduction import Ints
@@ -16,7 +16,7 @@ DENSE = 1 << 26
 
 @kernel
 def surrogate(
-    weights: Ints, profits: Ints, capacities: Ints, heaviest: Ints, placement: Ints
+    weights: Ints, profits: Ints, capacities: Ints, heaviest: Ints, allowance: int, placement: Ints
 ) -> tuple[int, int, int, int]:
     """Bound a window by one slot as large as all, and split the solution of that knapsack.
 
@@ -29,6 +29,8 @@ def surrogate(
         The instance, jobs by decreasing profit per weight, slots by increasing capacity.
     heaviest : int64 array, shape (jobs,)
         Job numbers by decreasing weight.
+    allowance : int
+        Cells of tables that may be looked at, about.
     placement : int64 array, shape (jobs,)
         Overwritten by the slot of each job, -1 for none.
 
@@ -54,7 +56,7 @@ def surrogate(
     chosen = np.empty(n, np.bool_)
     bound, steps = knapsack(profits, weights, total, must, np.int64(0), chosen)
     cells = n * total // 64
-    if bound > profits[chosen].sum() and n * total <= DENSE:
+    if bound > profits[chosen].sum() and n * total <= min(DENSE, allowance):
         bound = min(bound, dense_bound(profits, weights, total))
         cells += n * total
     best = -1
@@ -62,7 +64,15 @@ def surrogate(
     slots = np.arange(m)
     for _ in range(2):
         split(chosen, weights, profits, capacities.copy(), heaviest, slots, trial)
-        profit, more = improve(weights, profits, capacities, heaviest, bound, trial)
+        profit, more = improve(
+            weights,
+            profits,
+            capacities,
+            heaviest,
+            bound,
+            (allowance - cells) // CELLS_PER_STEP - steps,
+            trial,
+        )
         steps += more
         if profit > best:
             best = profit
