@@ -6,10 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from optsched.policies.reservation import Reservation, backfill, backfill_long, reserve
+from optsched.policies.reservation import Reservation, backfill, reserve
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.policy import Policy
@@ -52,18 +49,9 @@ class Easy(Policy):
             return
         self._head = queue[0]
         reservation = reserve(system, self._head)
-        if queue.columns is None:
-            jobs = self.in_order(queue[1:], system)
-            self._reservation = yield from backfill(system, jobs, reservation)
-        else:
-            self._reservation = yield from backfill_long(system, reservation, self.in_order_long)
+        jobs = self.in_order(queue[1:], system)
+        self._reservation = yield from backfill(system, jobs, reservation)
 
     def in_order(self, jobs: list[int], system: System) -> list[int]:
         """Return the candidates in the order in which they are tried: that of submission."""
         return jobs
-
-    def in_order_long(
-        self, positions: NDArray[np.int64], requested_time: NDArray[np.float64]
-    ) -> NDArray[np.int64]:
-        """Return positions in the queue in the same order; requested times in seconds."""
-        return positions

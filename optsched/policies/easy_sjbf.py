@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from optsched.policies.easy import Easy
 from optsched.registry import policies
 from optsched.simulator.system import System
@@ -29,9 +26,3 @@ class EasySJBF(Easy):
     def in_order(self, jobs: list[int], system: System) -> list[int]:
         """Return the candidates in the order in which they are tried: the shortest first."""
         return sorted(jobs, key=system.requested_time.__getitem__)
-
-    def in_order_long(
-        self, positions: NDArray[np.int64], requested_time: NDArray[np.float64]
-    ) -> NDArray[np.int64]:
-        """Return positions in the queue in the same order; requested times in seconds."""
-        return positions[np.argsort(requested_time[positions], kind="stable")]

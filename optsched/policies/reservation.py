@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.system import System
@@ -88,39 +85,3 @@ def backfill(
         if not free:
             break
     return Reservation(reservation.shadow, extra)
-
-
-def backfill_long(
-    system: System,
-    reservation: Reservation,
-    in_order: Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.int64]],
-) -> Generator[Action, None, Reservation]:
-    """Do what `backfill` does for all jobs behind the head of a long queue, compiled.
-
-    Parameters
-    ----------
-    system : System
-        The state; its queue has `columns`.
-    reservation : Reservation
-        Must not be delayed.
-    in_order : callable
-        Puts positions in the queue, given the requested times, into the order of trying.
-
-    Returns
-    -------
-    Reservation
-        What is left of it.
-    """
-    from optsched.policies._backfill import select
-
-    columns = system.queue.columns
-    assert columns is not None
-    sizes, times = columns
-    free, longest, extra = system.machine.free, reservation.shadow - system.now, reservation.extra
-    fits = (sizes <= free) & ((times <= longest) | (sizes <= extra))
-    fits[0] = False
-    order = in_order(np.flatnonzero(fits), times)
-    chosen, extra = select(order, sizes, times, free, float(longest), extra)
-    for job in [system.queue[position] for position in chosen.tolist()]:
-        yield Start(job)
-    return Reservation(reservation.shadow, int(extra))

@@ -103,7 +103,7 @@ class System:
     ) -> None:
         self.now = 0.0
         self.machine = machine
-        self.queue = Queue(processors, requested_time)
+        self.queue = Queue()
         self.running = RunningJobs()
         self.submitted: list[int] = []
         self.ended: list[int] = []

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched import registry, simulate
-from optsched.simulator import queue as queue_module
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
@@ -65,22 +64,6 @@ def test_schedules_equal_the_textbook(policy, order, statement, options, textboo
         trace = trace_of(workload)
         run = simulate(trace, f"nodes:{PROCESSORS}", policy, event_order=order, check=True)
         wanted = getattr(textbook, statement)(*columns(trace), PROCESSORS, **options)
-        assert run.start.tolist() == wanted
-
-    compare()
-
-
-@pytest.mark.parametrize("policy", ["easy", "easy-sjbf"])
-def test_long_queues_are_backfilled_alike(policy, textbook, monkeypatch):
-    monkeypatch.setattr(queue_module, "LONG", 4)
-
-    @given(workloads)
-    @settings(max_examples=60, deadline=None)
-    def compare(workload):
-        trace = trace_of(workload)
-        run = simulate(trace, f"nodes:{PROCESSORS}", policy, check=True)
-        shortest = policy == "easy-sjbf"
-        wanted = textbook.easy(*columns(trace), PROCESSORS, shortest_first=shortest)
         assert run.start.tolist() == wanted
 
     compare()
