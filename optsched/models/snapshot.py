@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from optsched.errors import InputError, UnknownNameError
+from optsched.errors import InputError
 from optsched.models.problem import Problem
 from optsched.registry import models
 
@@ -59,7 +59,7 @@ class Snapshot:
         if not isinstance(fields.get("kind"), str):
             raise InputError("expected the kind of problem, a string", field="kind")
         if fields["kind"] not in models:
-            raise UnknownNameError("kind of problem", fields["kind"], models)
+            raise models.unknown(fields["kind"])
         mistakes = []
         if fields.get("format", FORMAT) != FORMAT:
             mistakes.append(f"format: {fields['format']!r}; this version reads format {FORMAT}")

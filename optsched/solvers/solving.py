@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from optsched import registry
-from optsched.errors import InputError, MissingDependencyError, UnknownNameError
+from optsched.errors import InputError, MissingDependencyError
 from optsched.models.problem import Problem, Violation
 from optsched.solvers.profiles import Profile, load_profile, profile_names, solver_with
 from optsched.solvers.result import Budget, Incumbent, Result, Status
@@ -35,7 +35,7 @@ def find_solver(name: str) -> tuple[Solver, Profile]:
     elif name in profile_names() or name.endswith(".toml"):
         profile = load_profile(name)
     else:
-        raise UnknownNameError("solver", name, [*registry.solvers, *profile_names()])
+        raise registry.solvers.unknown(name, profile_names())
     cls: type[Solver] = registry.solvers[profile.solver]
     if cls.installed_version() is None:
         raise MissingDependencyError(

@@ -9,7 +9,6 @@ import pytest
 
 from optsched.content import bundled
 
-
 COMPILING = "optsched: compiling kernels, once on this machine\n"
 
 
