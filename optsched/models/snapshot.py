@@ -16,7 +16,7 @@ DEEPEST = 20
 """Levels of lists and objects in what is free-form, so that it can be printed and written."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Snapshot:
     """A problem with what people want to know about it.
 
@@ -34,6 +34,9 @@ class Snapshot:
     problem: Problem[Any]
     origin: Mapping[str, Any] = field(default_factory=dict)
     known: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Snapshot {self.problem.name} {self.problem.size}>"
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that is written to file."""
