@@ -47,6 +47,18 @@ def check_name(path: str | Path) -> None:
         raise InputError("the name is not UTF-8; rename it", file=ascii(str(path))) from None
 
 
+def check_not_read(output: Path, source: str | Path | None) -> None:
+    """Refuse to write to the file that was read, whatever names or links it has.
+
+    Raises
+    ------
+    InputError
+        If they are one file.
+    """
+    if source is not None and output.exists() and output.samefile(source):
+        raise InputError("is the input; expected another file to write to", file=output)
+
+
 @contextmanager
 def written(path: Path) -> Iterator[Path]:
     """Give a temporary path to write a file to; rename it to `path` when all went well.

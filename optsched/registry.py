@@ -3,18 +3,20 @@
 A policy, a solver, a model, a machine or a trace reader is one new module in the package of its
 kind, with its class decorated by the registry below; nothing else is edited. Packages of third
 parties add theirs through an entry point of the group ``optsched.<kind>`` (``optsched.solvers``
-for instance) that names a module to import or the class itself.
+for instance) that names a module to import or the class itself. One that cannot be loaded is named
+in a warning and left out.
 """
 
 from __future__ import annotations
 
 import importlib
+import logging
 import pkgutil
-from collections.abc import Callable, Iterator
-from importlib.metadata import entry_points
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
-from optsched.errors import UnknownNameError
+from optsched.errors import InputError, UnknownNameError
 
 T = TypeVar("T", bound=type[Any])
 
@@ -38,6 +40,7 @@ class Registry(Generic[T]):
         self.noun = noun
         self.group = group
         self._classes: dict[str, T] = {}
+        self._broken: dict[str, str] = {}
         self._discovered = False
 
     def register(self, name: str) -> Callable[[T], T]:
@@ -65,7 +68,7 @@ class Registry(Generic[T]):
         try:
             return self._classes[name]
         except KeyError:
-            raise UnknownNameError(self.noun, name, self._classes) from None
+            raise self.unknown(name) from None
 
     def __contains__(self, name: object) -> bool:
         self._discover()
@@ -79,15 +82,46 @@ class Registry(Generic[T]):
         self._discover()
         return len(self._classes)
 
+    @property
+    def broken(self) -> Mapping[str, str]:
+        """The entry points that could not be loaded, by name, and why."""
+        self._discover()
+        return self._broken
+
+    def unknown(self, name: str, others: Iterable[str] = ()) -> InputError:
+        """Return the error that tells why there is no class of that name.
+
+        Parameters
+        ----------
+        name : str
+            The name that was asked for.
+        others : iterable of str
+            Further names that would have done.
+        """
+        if name in self.broken:
+            return InputError(f"{self.noun} {name!r} could not be loaded: {self.broken[name]}")
+        return UnknownNameError(self.noun, name, [*self._classes, *others])
+
     def _discover(self) -> None:
         if self._discovered:
             return
         self._discovered = True
         _import_modules(self.group)
         for entry_point in entry_points(group=self.group):
-            loaded = entry_point.load()
-            if isinstance(loaded, type) and entry_point.name not in self._classes:
-                self.register(entry_point.name)(loaded)  # type: ignore[arg-type]
+            try:
+                self._load(entry_point)
+            except (Exception, SystemExit) as error:  # whatever another's module does
+                reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+                self._broken[entry_point.name] = reason
+                place = f"{entry_point.name} = {entry_point.value} in {self.group}"
+                logging.getLogger("optsched").warning(
+                    "plug-in %s could not be loaded: %s", place, reason
+                )
+
+    def _load(self, entry_point: EntryPoint) -> None:
+        loaded = entry_point.load()
+        if isinstance(loaded, type) and entry_point.name not in self._classes:
+            self.register(entry_point.name)(loaded)  # type: ignore[arg-type]
 
 
 def _import_modules(package: str) -> None:

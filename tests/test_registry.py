@@ -22,9 +22,25 @@ def test_a_name_is_taken_once():
         names.register("one")(type("Second", (), {}))
 
 
+def run_with(folder, module, entry_points, *command):
+    """Run a command with a distribution in the path that is one module and its entry points."""
+    (folder / "their_module.py").write_text(module)
+    info = folder / "theirs-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(entry_points)
+    return subprocess.run(
+        [sys.executable, *command],
+        env={"PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def test_another_package_adds_a_solver_by_entry_point(tmp_path):
     """A distribution with an entry point in optsched.solvers is found, and its solver answers."""
-    (tmp_path / "their_solver.py").write_text(
+    module = (
         "from dataclasses import dataclass\n"
         "from optsched.registry import solvers\n"
         "from optsched.solvers.result import Result, Status\n"
@@ -36,19 +52,45 @@ def test_another_package_adds_a_solver_by_entry_point(tmp_path):
         "    def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):\n"
         "        return Result('theirs', Status.FEASIBLE, (-1,) * len(problem.weights), 0)\n"
     )
-    info = tmp_path / "their_solver-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-solver\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[optsched.solvers]\ntheirs = their_solver\n")
     code = (
         "import optsched; from optsched.models import WindowMKP; "
         "r = optsched.solve(WindowMKP([2, 3], [4]), 'theirs'); print(r.status, r.verified)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_with(tmp_path, module, "[optsched.solvers]\ntheirs = their_module\n", "-c", code)
     assert done.stdout.strip() == "feasible True", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "reason"),
+    [
+        ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("raise SystemExit('enough')", "SystemExit: enough"),
+        (
+            "from optsched.registry import policies\n@policies.register('easy')\nclass Mine: pass",
+            "ValueError: policy 'easy' is already Easy",
+        ),
+    ],
+)
+def test_a_broken_plug_in_is_named_and_the_rest_works(module, reason, tmp_path):
+    points = "[optsched.policies]\ntheirs = their_module\n"
+    done = run_with(tmp_path, module, points, "-m", "optsched", "list", "policies")
+    assert done.returncode == 0
+    assert "conservative" in done.stdout
+    place = "theirs = their_module in optsched.policies"
+    assert done.stderr == f"optsched: plug-in {place} could not be loaded: {reason}\n"
+
+
+def test_who_asks_for_a_broken_plug_in_or_the_doctor_is_told_why(tmp_path):
+    points = "[optsched.solvers]\ntheirs = their_module\n"
+    code = (
+        "import optsched; from optsched.cli import run; from optsched.models import WindowMKP\n"
+        "try: optsched.solve(WindowMKP([2, 3], [4]), 'theirs')\n"
+        "except optsched.InputError as error: print(error)\n"
+        "print(run(['doctor']))"
+    )
+    done = run_with(tmp_path, "1 / 0", points, "-c", code)
+    told, *doctor, exit_code = done.stdout.splitlines()
+    why = "ZeroDivisionError: division by zero"
+    assert told == f"solver 'theirs' could not be loaded: {why}"
+    assert doctor[-1].split(maxsplit=2) == ["theirs", "optsched.solvers", why]
+    assert exit_code == "1"

@@ -24,6 +24,9 @@ COMMANDS = {
     "list": "List policies, solvers, profiles, models, machines or trace formats.",
     "doctor": "Say what is installed and whether it works.",
 }
+TO_FOLDERS = ("compare", "simulate")
+"""Commands whose ``-o`` is a folder; that of all others is a file."""
+
 INCOMPLETE: tuple[list[str], ...] = ([], ["trace"], ["snapshot"])
 """What names no command yet; it gets the help, as wrong usage."""
 
@@ -109,7 +112,7 @@ def _interrupted() -> int:
 
 def _run(arguments: list[str]) -> int:
     # imported here, so that Ctrl-C is in good hands while they load
-    from cyclopts import CycloptsError
+    from cyclopts import CycloptsError, MissingArgumentError
 
     from optsched.errors import InputError
 
@@ -124,7 +127,12 @@ def _run(arguments: list[str]) -> int:
             )
         sys.stdout.flush()
     except CycloptsError as error:
-        print(f"optsched: {' '.join(str(error).split())}", file=sys.stderr)
+        told = " ".join(str(error).split())
+        if isinstance(error, MissingArgumentError) and "--output" in told:
+            chain = error.command_chain or ()
+            what = "DIR" if chain[:1] and chain[0] in TO_FOLDERS else "FILE"
+            told = f"{' '.join(chain)} needs -o {what}, where to write"
+        print(f"optsched: {told}", file=sys.stderr)
         return USAGE
     except InputError as error:
         print(f"optsched: {error}", file=sys.stderr)

@@ -46,14 +46,14 @@ def command(
     json
         Print the table as one JSON object.
     """
-    files = [file for path in snapshots for file in snapshot_files(path)]
+    total = sum(len(snapshot_files(path)) for path in snapshots)
     names = None if solvers is None else [name.strip() for name in solvers.split(",")]
     if time_limit is None and work_limit is None:
         time_limit = DEFAULT_SECONDS
     with written_folder(output, FOLDER) as folder:
-        with progress_bar("solving", len(files), "snapshots") as advance:
+        with progress_bar("solving", total, "snapshots") as advance:
             comparison = compare(
-                files, names, budget=Budget(time_limit, work_limit), seed=seed, progress=advance
+                snapshots, names, budget=Budget(time_limit, work_limit), seed=seed, progress=advance
             )
         fill(comparison, folder)
     if json:

@@ -17,11 +17,20 @@ from optsched.solvers.solving import solve
 from optsched.traces.catalogue import folders
 
 PACKAGES = ("numpy", "pandas", "pyarrow", "numba", "matplotlib", "networkx")
-EXAMPLE_OPTIMUM = 15
+WEIGHTS, CAPACITIES, OPTIMUM = (6, 4, 3), (3, 6), 9
+"""A problem that even a solver that tries everything can answer."""
+
+REGISTRIES = (
+    registry.models,
+    registry.solvers,
+    registry.policies,
+    registry.machines,
+    registry.readers,
+)
 
 
 def command(*, json: bool = False) -> int:
-    """Say what is installed and whether it works: each solver answers the paper's example.
+    """Say what is installed and whether it works: each solver answers a small problem.
 
     Parameters
     ----------
@@ -37,30 +46,43 @@ def command(*, json: bool = False) -> int:
         "traces": ":".join(map(str, folders())) or "no folder; set OPTSCHED_TRACES",
     }
     checked = [_check(registry.solvers[name]) for name in registry.solvers]
+    broken = [
+        {"plug-in": name, "group": kind.group, "reason": reason}
+        for kind in REGISTRIES
+        for name, reason in kind.broken.items()
+    ]
     if json:
-        print_json({**installed, "solvers": checked})
+        print_json({**installed, "solvers": checked, "broken": broken})
     else:
         print_lines(list(installed.items()))
         print()
         columns = ["solver", "version", "state"]
         print_table(columns, [[row[column] for column in columns] for row in checked])
-    return BAD_INPUT if any(row["works"] is False for row in checked) else DONE
+        if broken:
+            print()
+            columns = ["broken plug-in", "group", "reason"]
+            print_table(columns, [list(row.values()) for row in broken])
+    healthy = not broken and all(row["works"] is not False for row in checked)
+    return DONE if healthy else BAD_INPUT
 
 
 def _check(cls: type[Solver]) -> dict[str, Any]:
     """Return name, version and state of a solver; it works, does not, or was not tried (none)."""
     row = {"solver": cls.name, "version": cls.installed_version(), "works": None}
-    example = WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6])
+    example = WindowMKP(WEIGHTS, CAPACITIES)
     if row["version"] is None:
         return row | {"state": f"not installed: {cls.install_command()}"}
     if not cls.supports(example):
         return row | {"state": "not tried: answers other models"}
-    result = solve(example, cls.name)
-    works = result.verified and (not cls.exact or result.objective == EXAMPLE_OPTIMUM)
+    try:
+        result = solve(example, cls.name)
+    except Exception as error:  # whatever another's solver does
+        return row | {"works": False, "state": f"raises {type(error).__name__}: {error}"}
+    works = result.verified and (not cls.exact or result.objective == OPTIMUM)
     if works:
         state = f"works ({result.seconds * 1e3:.2f} ms)"
     else:
-        state = result.message or f"answers {result.objective}, not {EXAMPLE_OPTIMUM}"
+        state = result.message or f"answers {result.objective}, not {OPTIMUM}"
     return row | {"works": works, "state": state}
 
 

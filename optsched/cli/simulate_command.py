@@ -123,6 +123,8 @@ def command(
             write_json(captured / CAPTURE.marker, run.config)
     for failure in run.failures:
         say(f"optsched: the fallback decided: {failure}")
+    if run.summary["waiting"]:
+        say(f"optsched: {run.summary['waiting']:,} jobs wait for ever; the policy starts no more")
     if json:
         print_json(run.summary)
         return

@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.terminal import figure, print_json, print_lines, say
 from optsched.errors import InputError
+from optsched.files import check_not_read
 from optsched.models.snapshot_file import read_snapshot, save_snapshot, snapshot_files
 from optsched.solvers.comparison.claims import read_known, settle
 
@@ -90,7 +91,9 @@ def export(snapshot: Path, /, *, output: Output) -> None:
     """
     from optsched.models.export import export as write
 
-    write(read_snapshot(snapshot).problem, output)
+    problem = read_snapshot(snapshot).problem
+    check_not_read(output, snapshot)
+    write(problem, output)
     print_lines([("written", output)])
 
 
@@ -105,5 +108,7 @@ def convert(snapshot: Path, /, *, output: Output) -> None:
     output
         The file to write: .json or .json.gz.
     """
-    save_snapshot(read_snapshot(snapshot), output)
+    read = read_snapshot(snapshot)
+    check_not_read(output, snapshot)
+    save_snapshot(read, output)
     print_lines([("written", output)])

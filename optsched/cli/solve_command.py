@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION
 from optsched.cli.terminal import figure, print_json, print_lines, say
-from optsched.files import write_json
+from optsched.files import check_not_read, write_json
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot
 from optsched.solvers.comparison.claims import read_known, settle
@@ -63,6 +63,8 @@ def command(
         Write that JSON object to a file.
     """
     read = read_snapshot(snapshot)
+    if output is not None:
+        check_not_read(output, snapshot)
     known = read_known(read, snapshot)
     name = solver or read.problem.default_solver
     budget = None

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 from optsched.cli.terminal import print_json, print_lines, print_table, say, say_file
+from optsched.files import check_not_read
+
+if TYPE_CHECKING:
+    from optsched.traces.trace import Trace
 
 command = App(name="trace", help="Look at traces, clean them, convert them, find them.")
 
@@ -50,20 +54,18 @@ def clean(trace: str, /, *, output: Output) -> None:
     output
         The file to write; its suffix says the format, .gz compresses.
     """
-    from optsched.traces.reading import read_trace, write_trace
+    from optsched.traces.reading import read_trace
 
     cleaned = read_trace(trace)
-    say_file(cleaned)
-    write_trace(cleaned, output)
+    _write(cleaned, output)
     assert cleaned.cleaning is not None
     for line in cleaned.cleaning.lines():
         say(line)
-    print_lines([("jobs", f"{len(cleaned):,}"), ("written", output)])
 
 
 @command.command
 def convert(trace: str, /, *, output: Output) -> None:
-    """Write the trace in another format, as it is: nothing is dropped.
+    """Write the trace in another format, as it is: no job is dropped.
 
     Parameters
     ----------
@@ -72,12 +74,9 @@ def convert(trace: str, /, *, output: Output) -> None:
     output
         The file to write; its suffix says the format, .gz compresses.
     """
-    from optsched.traces.reading import read_trace, write_trace
+    from optsched.traces.reading import read_trace
 
-    raw = read_trace(trace, clean=False)
-    say_file(raw)
-    write_trace(raw, output)
-    print_lines([("jobs", f"{len(raw):,}"), ("written", output)])
+    _write(read_trace(trace, clean=False), output)
 
 
 @command.command
@@ -121,3 +120,12 @@ def download(name: str, /, *, output: Output = Path()) -> None:
     entry = find(name)
     path = fetch(entry, output)
     print_lines([("written", path), ("cite as", entry.citation)])
+
+
+def _write(trace: Trace, output: Path) -> None:
+    from optsched.traces.reading import write_trace
+
+    check_not_read(output, trace.path)
+    say_file(trace)
+    write_trace(trace, output)
+    print_lines([("jobs", f"{len(trace):,}"), ("written", output)])

@@ -35,6 +35,9 @@ class Machine(ABC):
     size: int
     free: int
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.spec}: {self.free:,} processors free>"
+
     @classmethod
     @abstractmethod
     def from_spec(cls, text: str) -> Machine:

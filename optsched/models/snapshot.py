@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from optsched.errors import InputError, UnknownNameError
+from optsched.errors import InputError
 from optsched.models.problem import Problem
 from optsched.registry import models
 
@@ -16,7 +16,7 @@ DEEPEST = 20
 """Levels of lists and objects in what is free-form, so that it can be printed and written."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Snapshot:
     """A problem with what people want to know about it.
 
@@ -34,6 +34,9 @@ class Snapshot:
     problem: Problem[Any]
     origin: Mapping[str, Any] = field(default_factory=dict)
     known: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Snapshot {self.problem.name} {self.problem.size}>"
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that is written to file."""
@@ -59,7 +62,7 @@ class Snapshot:
         if not isinstance(fields.get("kind"), str):
             raise InputError("expected the kind of problem, a string", field="kind")
         if fields["kind"] not in models:
-            raise UnknownNameError("kind of problem", fields["kind"], models)
+            raise models.unknown(fields["kind"])
         mistakes = []
         if fields.get("format", FORMAT) != FORMAT:
             mistakes.append(f"format: {fields['format']!r}; this version reads format {FORMAT}")

@@ -12,12 +12,14 @@ from optsched.files import FolderKind
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.window_mkp_text import parse_window_mkp_text
-from optsched.stored import read_bytes, write_bytes
+from optsched.stored import read_bytes, read_head, write_bytes
 from optsched.text_files import parse_json
 
 SEPARATORS = re.compile(r"[\[,\s]*")
 """What stands before an element of a JSON list."""
 
+PATTERNS = ("*.json", "*.json.gz", "*.txt")
+"""The files of a folder that may be snapshots."""
 
 CAPTURE = FolderKind("captured snapshots", "capture.json", ("decision-*.json",))
 """What a simulation captures to."""
@@ -26,6 +28,8 @@ CAPTURE = FolderKind("captured snapshots", "capture.json", ("decision-*.json",))
 def snapshot_files(path: Path) -> list[Path]:
     """Return the files that a path stands for: itself, or the snapshots in that folder.
 
+    A text file (``.txt``) in a folder is one if it begins with a number, as instances do.
+
     Raises
     ------
     InputError
@@ -33,11 +37,15 @@ def snapshot_files(path: Path) -> list[Path]:
     """
     if not path.is_dir():
         return [path]
-    files = sorted(file for pattern in ("*.json", "*.json.gz") for file in path.glob(pattern))
-    found = [file for file in files if file.name != CAPTURE.marker]
+    files = sorted(file for pattern in PATTERNS for file in path.glob(pattern))
+    found = [file for file in files if file.name != CAPTURE.marker and not _is_prose(file)]
     if not found:
-        raise InputError("holds no snapshot (*.json)", file=path)
+        raise InputError(f"holds no snapshot ({', '.join(PATTERNS)})", file=path)
     return found
+
+
+def _is_prose(file: Path) -> bool:
+    return file.suffix == ".txt" and not re.match(rb"\s*\d", read_head(file))
 
 
 def read_snapshot(path: str | Path) -> Snapshot:

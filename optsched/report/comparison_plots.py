@@ -33,6 +33,10 @@ SMALLEST_GAP = 1e-4
 """Below it the axis of gaps is linear, so that 0 is on it."""
 
 
+ROOM = 0.04
+"""Share of the axes of a profile that is left around it, so that no curve lies on the frame."""
+
+
 def draw(comparison: Comparison, folder: Path) -> list[Path]:
     """Write the pictures of a comparison to `folder`, each as SVG and PNG.
 
@@ -111,11 +115,11 @@ def _draw_quality(
     axes.set_xlim(left, right)
     log_ticks(axes.xaxis, left, right)
     axes.set_yscale("symlog", linthresh=SMALLEST_GAP, linscale=0.5)
-    axes.set_ylim(-SMALLEST_GAP / 10, 1.3)
+    axes.set_ylim(-SMALLEST_GAP / 4, 1.5)
     gaps = [0.0, *(10.0**-power for power in range(4, -1, -1))]
     axes.set_yticks(gaps, [f"{gap:.4g}%" for gap in (100 * np.array(gaps)).tolist()])
     axes.set_xlabel("solving time")
-    axes.set_ylabel("gap to the best objective known")
+    axes.set_ylabel(f"gap to the best objective known\n(linear below {SMALLEST_GAP:.2%})")
     style.label_ends(axes, ends, LINE)
 
 
@@ -128,13 +132,13 @@ def _draw_profile(axes: Axes, seconds: pd.DataFrame, strokes: dict[str, style.St
         _step(axes, x, y, (1.0, 0.0), right, strokes[name])
         ends[name] = float(y[-1]) if len(y) else 0.0, strokes[name]
     axes.set_xscale("log")
-    axes.set_xlim(1.0, right)
+    axes.set_xlim(right**-ROOM, right)
     powers = 10.0 ** np.arange(0, np.floor(np.log10(right)) + 1)
     ticks = powers[:: 1 + len(powers) // 5] if right > 200 else np.outer(powers, [1, 2, 5]).ravel()
     ticks = ticks[ticks <= right]
     axes.set_xticks(ticks, [f"{factor:,.0f}" for factor in ticks.tolist()])
     axes.minorticks_off()
-    axes.set_ylim(-0.02, 1.02)
+    axes.set_ylim(-ROOM, 1 + ROOM)
     axes.yaxis.set_major_formatter("{x:.0%}")
     axes.set_xlabel("times as long as the fastest")
     style.label_ends(axes, ends, LINE)

@@ -23,8 +23,15 @@ _LOG_TICKS = (
     *((1e-7, "0.1 µs"), (1e-6, "1 µs"), (1e-5, "10 µs"), (1e-4, "0.1 ms"), (1e-3, "1 ms")),
     *((1e-2, "10 ms"), (0.1, "0.1 s"), (1.0, "1 s"), (10.0, "10 s")),
     *((MINUTE, "1 min"), (10 * MINUTE, "10 min")),
-    *((HOUR, "1 h"), (6 * HOUR, "6 h"), (DAY, "1 d"), (7 * DAY, "7 d"), (30 * DAY, "30 d")),
-    *((365 * DAY, "1 year"),),
+    *(
+        (HOUR, "1 h"),
+        (6 * HOUR, "6 h"),
+        (DAY, "1 d"),
+        (3 * DAY, "3 d"),
+        (7 * DAY, "7 d"),
+        (30 * DAY, "30 d"),
+    ),
+    *((100 * DAY, "100 d"), (365 * DAY, "1 year"), (3650 * DAY, "10 years")),
 )
 
 
@@ -62,7 +69,7 @@ def time_ticks(axis: Axis, span: float, unit: float) -> None:
 
 
 def log_ticks(axis: Axis, low: float, high: float, *, zero: bool = False) -> None:
-    """Put ticks from 0.1 microseconds to a year on a logarithmic axis of seconds.
+    """Put ticks from 0.1 microseconds to ten years on a logarithmic axis of seconds.
 
     Parameters
     ----------

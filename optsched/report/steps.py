@@ -1,7 +1,8 @@
-"""Step functions of time: exact, and downsampled without hiding their peaks."""
+"""Step functions of time: exact, and downsampled to a mean and the range of most of the time."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,8 +14,12 @@ from optsched.report.durations import at_least
 Floats = NDArray[np.float64]
 
 
+TAIL = 0.1
+"""Share of the time below the low, and above the high value of a bin."""
+
+
 class Binned(NamedTuple):
-    """A step function by bins: time-weighted mean, lowest and highest value in each.
+    """A step function by bins: time-weighted mean, 10 % and 90 % quantile of each.
 
     `width` is that of a bin in seconds; 0 when nothing was averaged and each bin is a step.
     """
@@ -81,17 +86,23 @@ class Steps:
             return Binned(edges, self.values, self.values, self.values, 0.0)
         width = at_least((self.end - begin) / most)
         edges = np.append(np.arange(begin, self.end, width), self.end)
-        first = np.searchsorted(self.times, edges[:-1], side="right") - 1
-        beyond = np.searchsorted(self.times, edges[1:], side="left")
-        bounds = np.column_stack((first, beyond)).ravel()
-        padded = np.append(self.values, self.values[-1])
-        return Binned(
-            edges,
-            np.diff(self.integral(edges)) / np.diff(edges),
-            np.minimum.reduceat(padded, bounds)[::2],
-            np.maximum.reduceat(padded, bounds)[::2],
-            width,
-        )
+        mean = np.diff(self.integral(edges)) / np.diff(edges)
+        low, high = self._quantiles(edges, (TAIL, 1 - TAIL))
+        return Binned(edges, mean, low, high, width)
+
+    def _quantiles(self, edges: Floats, shares: Sequence[float]) -> Iterator[Floats]:
+        """Yield for each share the value that is not exceeded for that part of each bin."""
+        begins = np.union1d(self.times, edges[:-1])
+        values = self.values[np.searchsorted(self.times, begins, side="right") - 1]
+        bins = np.searchsorted(edges, begins, side="right") - 1
+        order = np.lexsort((values, bins))
+        spent = np.cumsum(np.diff(np.append(begins, self.end))[order])
+        last = np.searchsorted(bins, np.arange(len(edges) - 1), side="right") - 1
+        first = np.append(0, last[:-1] + 1)
+        before = np.append(0.0, spent[last[:-1]])
+        for share in shares:
+            reached = np.searchsorted(spent, before + share * (spent[last] - before))
+            yield values[order][np.clip(reached, first, last)]
 
 
 def thinned(x: Floats, most: int) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,12 +76,40 @@ class Stroke(NamedTuple):
     dashes: tuple[float, tuple[float, ...]]
 
 
+SOLVERS = {
+    "branch-and-bound": Stroke(LINES[0], DASHES[0]),
+    "best-first": Stroke(LINES[6], DASHES[0]),
+    "cbc": Stroke(LINES[4], DASHES[0]),
+    "cp-sat": Stroke(LINES[1], DASHES[0]),
+    "greedy": Stroke(LINES[5], DASHES[0]),
+    "greedy-exchange": Stroke(LINES[5], DASHES[1]),
+    "highs": Stroke(LINES[2], DASHES[0]),
+    "scip": Stroke(LINES[3], DASHES[0]),
+}
+"""The strokes of solvers that are in many pictures: the same in all of them."""
+
+OTHERS = [
+    stroke
+    for stroke in (Stroke(colour, dashes) for dashes in DASHES for colour in LINES)
+    if stroke not in SOLVERS.values()
+]
+
+
 def strokes(names: Sequence[str]) -> dict[str, Stroke]:
-    """Return a stroke for each name; the first ``len(LINES) * len(DASHES)`` differ."""
-    return {
-        name: Stroke(LINES[i % len(LINES)], DASHES[i // len(LINES) % len(DASHES)])
-        for i, name in enumerate(names)
-    }
+    """Return a stroke for each name, whatever the other names are.
+
+    Names that are not in `SOLVERS` get one of `OTHERS` by their checksum. Only where two of them
+    meet does the one that is later in the alphabet move on to the next that is free.
+    """
+    chosen = {name: SOLVERS[name] for name in names if name in SOLVERS}
+    free = list(range(len(OTHERS)))
+    for name in sorted(set(names) - SOLVERS.keys()):
+        free = free or list(range(len(OTHERS)))
+        wanted = zlib.crc32(name.encode()) % len(OTHERS)
+        place = next((place for place in free if place >= wanted), free[0])
+        free.remove(place)
+        chosen[name] = OTHERS[place]
+    return chosen
 
 
 @contextmanager

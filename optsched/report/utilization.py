@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from optsched.report.steps import Binned
     from optsched.simulator.run import Run
 
-MOST_BINS = 500
+MOST_BINS = 200
+"""Few enough for a line that can be followed: weeks of a log of two years."""
 
 
 def figure(run: Run) -> Figure:
@@ -33,10 +34,14 @@ def figure(run: Run) -> Figure:
     with style.applied():
         drawing = style.new_figure(6.0, load.subject(run))
         panels = drawing.subplots(3, 1, sharex=True, height_ratios=(2, 1, 1))
-        for axes, bins, (_, label, scale, colour) in zip(panels, binned, series):
+        for axes, bins, (steps, label, scale, colour) in zip(panels, binned, series):
+            highest = float(steps.values.max()) / scale
+            axes.set_title(
+                f"highest: {highest:,.0f}" if highest >= 100 else f"highest: {highest:.3g}"
+            )
             _draw(axes, bins, begin, unit, scale, colour)
             axes.set_ylabel(label)
-            axes.set_ylim(0, 1.05 * max(1.0, float(bins.high.max()) / scale))
+            axes.set_ylim(0, 1.05 * max(1.0, float(max(bins.high.max(), bins.mean.max())) / scale))
             style.count_ticks(axes.yaxis)
         drawing.align_ylabels(panels)
         top, bottom = panels[0], panels[-1]
@@ -53,7 +58,7 @@ def _draw(axes: Axes, bins: Binned, begin: float, unit: float, scale: float, col
     edges = (bins.edges - begin) / unit
     if bins.width:
         axes.stairs(
-            bins.high / scale, edges, baseline=bins.low / scale, fill=True, color=colour, alpha=0.25
+            bins.high / scale, edges, baseline=bins.low / scale, fill=True, color=colour, alpha=0.18
         )
         axes.stairs(bins.mean / scale, edges, baseline=None, color=colour, linewidth=1.0)
     else:
@@ -66,7 +71,7 @@ def _caption(run: Run, width: float) -> str:
     used = run.summary["utilization"]
     words = [] if used is None else [f"utilization {used:.1%} of {run.machine.size:,} processors"]
     if width:
-        words.append(f"line: mean of {spoken(width)}, band: lowest to highest")
+        words.append(f"line: mean of {spoken(width)}, band: 10th to 90th percentile")
     words += [
         f"{run.summary[name]:,} {text}"
         for name, text in (("rejected", "rejected"), ("waiting", "still waiting at the end"))

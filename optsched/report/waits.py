@@ -125,7 +125,7 @@ def _caption(waits: NDArray[np.float64]) -> str:
         return "no job joined the queue"
     never = int(np.count_nonzero(np.isinf(waits)))
     words = [f"{np.count_nonzero(waits == 0) / len(waits):.1%} of the jobs started at once"]
-    for share, name in ((0.5, "half"), (0.95, "95%")):
+    for share, name in ((0.5, "half"), (0.95, "95%"), (1.0, "all")):
         within = float(np.quantile(waits, share, method="inverted_cdf"))
         if np.isfinite(within) and within > 0:
             words.append(f"{name} within {spoken(within)}")

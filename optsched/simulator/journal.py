@@ -22,6 +22,9 @@ class Journal:
     def __init__(self) -> None:
         self.entries: list[tuple[float, str, int, str]] = []
 
+    def __repr__(self) -> str:
+        return f"<Journal: {len(self.entries):,} entries>"
+
     def record(self, time: float, event: str, job: int, detail: object = "") -> None:
         """Add an entry."""
         self.entries.append((time, event, job, str(detail)))

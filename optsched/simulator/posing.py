@@ -14,6 +14,7 @@ from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import save_snapshot
 from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.solver import Solver
 from optsched.solvers.solving import find_solver, verify
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ class Posing:
     ----------
     model : str
         The kind of problem that the policy poses.
-    solver : str
-        Name of a solver or a profile.
+    solver : str or Solver
+        Name of a solver or a profile, or a solver.
     fallback : str
         Name of the heuristic that decides when the solver does not.
     budget : Budget, optional
@@ -88,7 +89,7 @@ class Posing:
     def __init__(
         self,
         model: str,
-        solver: str,
+        solver: str | Solver,
         fallback: str,
         *,
         budget: Budget | None = None,
@@ -99,6 +100,7 @@ class Posing:
         origin: Mapping[str, Any] | None = None,
     ) -> None:
         self.solver, profile = find_solver(solver)
+        solver = solver if isinstance(solver, str) else profile.name
         self.fallback = self.solver if solver == fallback else find_solver(fallback)[0]
         for chosen in (self.solver, self.fallback):
             if chosen.models is not None and model not in chosen.models:

@@ -10,10 +10,12 @@ from importlib.metadata import version
 from typing import Any
 
 from optsched import __version__, registry
+from optsched.errors import InputError
 from optsched.machines.machine import Machine
 from optsched.settings import settings_of
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
+from optsched.solvers.solving import find_solver
 from optsched.traces.trace import Trace
 
 PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "matplotlib")
@@ -77,9 +79,20 @@ def describe(
         "versions": versions(),
     }
     known = policy.name in registry.policies and registry.policies[policy.name] is type(policy)
-    repeatable = source.path is not None and known and execution is None
+    repeatable = source.path is not None and known and execution is None and _is_named(posing)
     config["repeat"] = _command(config) if repeatable else None
     return config
+
+
+def _is_named(posing: Mapping[str, Any]) -> bool:
+    """Return whether a command can name the solver: not one that was built with options."""
+    if "solver" not in posing:
+        return True
+    try:
+        _, profile = find_solver(posing["solver"])
+    except InputError:
+        return False
+    return bool(profile.options == posing["solver_options"])
 
 
 def _command(config: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """What a simulation gave.
 
@@ -56,6 +56,10 @@ class Run:
     failures: tuple[str, ...]
     timing: Mapping[str, float]
     journal: Journal | None = None
+
+    def __repr__(self) -> str:
+        jobs = f"{len(self.trace):,} jobs"
+        return f"<Run {self.trace.name}: {jobs}, {self.config['policy']} on {self.machine.spec}>"
 
     @property
     def start(self) -> NDArray[np.float64]:

@@ -36,6 +36,9 @@ class Schedule(NamedTuple):
         How often the policy was asked.
     """
 
+    def __repr__(self) -> str:
+        return f"<Schedule: {len(self.start):,} jobs, {self.decisions:,} decisions>"
+
     start: NDArray[np.float64]
     end: NDArray[np.float64]
     state: NDArray[np.str_]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,6 +23,8 @@ from optsched.simulator.replay import REPLAY_FROM, can_replay, replay
 from optsched.simulator.replay import prepare as prepare_replay
 from optsched.simulator.run import Run
 from optsched.solvers.result import Budget
+from optsched.solvers.solver import Solver
+from optsched.solvers.solving import check_budget, checked_seed
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import LARGEST, Trace
 
@@ -38,7 +41,7 @@ def simulate(
     policy: Policy | str = "easy",
     *,
     settings: Mapping[str, Any] | None = None,
-    solver: str | None = None,
+    solver: str | Solver | None = None,
     budget: Budget | None = None,
     seed: int | None = None,
     jobs: tuple[int, int] | None = None,
@@ -65,8 +68,9 @@ def simulate(
         A policy or the name of one.
     settings : mapping, optional
         Settings of a policy that is given by name.
-    solver : str, optional
-        Solver or profile that answers the policy's problems; the policy's own choice if left out.
+    solver : str or Solver, optional
+        Solver, or name of a solver or profile, that answers the policy's problems; the policy's
+        own choice if left out.
     budget : Budget, optional
         What the solver may spend on one problem; its default work if left out.
     seed : int, optional
@@ -91,7 +95,8 @@ def simulate(
         From this many jobs on, use the compiled statement of the policy where there is one. The
         run is the same; a kernel takes longer to load than the engine takes for a small trace.
     progress : callable, optional
-        Called now and then with the number of ended jobs and the simulated time.
+        Called now and then with the number of jobs that wait no more (started or rejected), and the
+        simulated time.
 
     Returns
     -------
@@ -106,9 +111,12 @@ def simulate(
     policy = _configured(policy, settings or {})
     _check_capture(capture, capture_every)
     order = _event_order(event_order)
+    check_budget(budget)
+    seed = checked_seed(seed)
+    span = _checked_span(jobs)
     began = time.perf_counter()
     source = prepare_trace(trace)
-    trace = source if jobs is None else source.jobs(*jobs)
+    trace = source if span is None else source.jobs(*span)
     read_seconds = time.perf_counter() - began
     machine = read_machine(machine if machine is not None else _stated_machine(trace))
     if machine.name not in policy.machines:
@@ -130,7 +138,7 @@ def simulate(
         prepare_replay(policy)
     prepare_seconds = time.perf_counter() - began
     options = {
-        "jobs": None if jobs is None else list(jobs),
+        "jobs": None if span is None else list(span),
         "event_order": order.value,
         "capture_every": None if capture is None else capture_every,
         "journal": journal,
@@ -178,8 +186,11 @@ def prepare_trace(trace: Trace | str | Path) -> Trace:
     InputError
         If it cannot be read, no job is left, or simulated times may be rounded.
     """
-    if not isinstance(trace, Trace):
+    if isinstance(trace, str | Path):
         trace = read_trace(trace)
+    elif not isinstance(trace, Trace):
+        expected = "expected a trace, a file or a name from the catalogue"
+        raise InputError(f"{trace!r}; {expected}", field="trace")
     elif trace.cleaning is None:
         from optsched.traces.cleaning import clean
 
@@ -196,6 +207,10 @@ def prepare_trace(trace: Trace | str | Path) -> Trace:
 
 
 def _configured(policy: Policy | str, settings: Mapping[str, Any]) -> Policy:
+    if not isinstance(policy, Policy | str):
+        raise InputError(f"{policy!r}; expected a policy or the name of one", field="policy")
+    if not isinstance(settings, Mapping):
+        raise InputError(f"{settings!r}; expected a mapping of names to values", field="settings")
     if isinstance(policy, str):
         cls: type[Policy] = registry.policies[policy]
         policy = configure(cls, settings, f"policy {policy!r}")
@@ -216,6 +231,17 @@ def _event_order(name: EventOrder | str) -> EventOrder:
         raise InputError(f"{name!r}; expected {choices}", field="event order") from None
 
 
+def _checked_span(jobs: Any) -> tuple[int, int] | None:
+    if jobs is None:
+        return None
+    try:
+        first, last = map(operator.index, jobs)
+    except (TypeError, ValueError):
+        expected = "expected the first and the last job, (1, 5000) for instance"
+        raise InputError(f"{jobs!r}; {expected}", field="jobs") from None
+    return first, last
+
+
 def _check_capture(folder: str | Path | None, every: int) -> None:
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
         raise InputError(f"{every!r}; expected a whole number from 1", field="capture every")
@@ -230,14 +256,16 @@ def _check_capture(folder: str | Path | None, every: int) -> None:
 
 def _stated_machine(trace: Trace) -> str:
     if trace.header.max_procs is None:
+        nodes = trace.header.max_nodes or 0
+        example = f"nodes:{nodes} (it states {nodes:,} nodes)" if nodes >= 1 else "nodes:NUMBER"
         raise InputError(
-            f"the header of trace {trace.name!r} states no MaxProcs from 1; "
-            "give a machine, nodes:NUMBER for instance"
+            f"the header of trace {trace.name!r} does not say how many processors the machine has "
+            f"(MaxProcs); say so, --machine {example} for instance"
         )
     return f"nodes:{trace.header.max_procs}"
 
 
-def _posing(policy: Policy, solver: str | None, **options: Any) -> Posing | NothingPosed:
+def _posing(policy: Policy, solver: str | Solver | None, **options: Any) -> Posing | NothingPosed:
     if policy.model is not None:
         return Posing(policy.model, solver or policy.solver, policy.fallback, **options)
     of_no_use = {

@@ -10,7 +10,7 @@ from typing import Any
 from optsched import registry
 from optsched.content import bundled
 from optsched.errors import InputError, UnknownNameError
-from optsched.settings import configure
+from optsched.settings import configure, settings_of
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
 from optsched.text_files import read_toml
@@ -118,3 +118,11 @@ def solver_with(cls: type[Solver], options: Mapping[str, Any]) -> Solver:
     if not is_dataclass(cls):
         raise InputError(f"solver {cls.name!r} has no settings")
     return configure(cls, options, f"solver {cls.name!r}")
+
+
+def options_of(solver: Solver) -> dict[str, Any]:
+    """Return the options of a solver that differ from their defaults."""
+    if not is_dataclass(solver):
+        return {}
+    values = {option: getattr(solver, option.name) for option in settings_of(type(solver))}
+    return {option.name: value for option, value in values.items() if value != option.default}

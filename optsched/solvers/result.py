@@ -70,7 +70,7 @@ class Incumbent(NamedTuple):
     bound: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Result:
     """The answer of a solver.
 
@@ -122,6 +122,10 @@ class Result:
     violations: tuple[Violation, ...] = ()
     verified: bool = False
     message: str = field(default="")
+
+    def __repr__(self) -> str:
+        answer = f"objective {self.objective}, bound {self.bound}"
+        return f"<Result {self.solver}: {self.status}, {answer}>"
 
     @property
     def gap(self) -> float | None:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from optsched import registry
-from optsched.errors import InputError, MissingDependencyError, UnknownNameError
+from optsched.errors import InputError, MissingDependencyError
 from optsched.models.problem import Problem, Violation
-from optsched.solvers.profiles import Profile, load_profile, profile_names, solver_with
+from optsched.models.snapshot import Snapshot
+from optsched.models.snapshot_file import load_snapshot
+from optsched.solvers.profiles import (
+    Profile,
+    load_profile,
+    options_of,
+    profile_names,
+    solver_with,
+)
 from optsched.solvers.result import Budget, Incumbent, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 
@@ -20,8 +30,10 @@ TOLERANCE = 1e-6
 """Relative rounding of a solver's bound."""
 
 
-def find_solver(name: str) -> tuple[Solver, Profile]:
+def find_solver(name: str | Solver) -> tuple[Solver, Profile]:
     """Return the solver behind a registered name, a profile or a profile's TOML file.
+
+    A solver is returned as it is, with a profile that says its options.
 
     Raises
     ------
@@ -30,12 +42,16 @@ def find_solver(name: str) -> tuple[Solver, Profile]:
     MissingDependencyError
         If the package that the solver needs is not installed.
     """
+    if isinstance(name, Solver):
+        return name, Profile(name=name.name, solver=name.name, options=options_of(name))
+    if not isinstance(name, str):
+        raise InputError(f"{name!r}; expected a solver or the name of one", field="solver")
     if name in registry.solvers:
         profile = Profile(name=name, solver=name)
     elif name in profile_names() or name.endswith(".toml"):
         profile = load_profile(name)
     else:
-        raise UnknownNameError("solver", name, [*registry.solvers, *profile_names()])
+        raise registry.solvers.unknown(name, profile_names())
     cls: type[Solver] = registry.solvers[profile.solver]
     if cls.installed_version() is None:
         raise MissingDependencyError(
@@ -46,7 +62,7 @@ def find_solver(name: str) -> tuple[Solver, Profile]:
 
 
 def solve(
-    problem: Problem[Any],
+    problem: Problem[Any] | Snapshot | str | Path,
     solver: str | Solver | None = None,
     *,
     budget: Budget | None = None,
@@ -58,8 +74,8 @@ def solve(
 
     Parameters
     ----------
-    problem : Problem
-        The decision.
+    problem : Problem, Snapshot or path
+        The decision, or the file of a snapshot of it.
     solver : str or Solver, optional
         Name of a solver or of a profile, or a solver; the model's default if left out.
     budget : Budget, optional
@@ -82,17 +98,15 @@ def solve(
     Raises
     ------
     InputError
-        If the solver is not known, not installed, or does not answer this kind of problem, or if
-        the hint is not feasible.
+        If the file cannot be read, if the solver is not known, not installed, or does not answer
+        this kind of problem, or if the hint is not feasible.
     """
-    if solver is None:
-        solver = problem.default_solver
-    if isinstance(solver, str):
-        label = solver
-        solver, profile = find_solver(solver)
-    else:
-        label = solver.name
-        profile = Profile(name=label, solver=label)
+    problem = _problem(problem)
+    check_budget(budget)
+    seed = checked_seed(seed)
+    given = problem.default_solver if solver is None else solver
+    solver, profile = find_solver(given)
+    label = given if isinstance(given, str) else profile.name
     if not solver.supports(problem):
         raise InputError(f"solver {label!r} does not answer {problem.name!r} problems")
     budget = budget or profile.budget
@@ -121,6 +135,46 @@ def solve(
         seed=seed,
     )
     return verify(problem, result)
+
+
+def check_budget(budget: object) -> None:
+    """Refuse what is neither a budget nor nothing.
+
+    Raises
+    ------
+    InputError
+        With what a budget looks like.
+    """
+    if not isinstance(budget, Budget | None):
+        expected = "optsched.Budget(seconds=...), optsched.Budget(work=...) or None"
+        raise InputError(f"{budget!r}; expected {expected}", field="budget")
+
+
+def checked_seed(seed: Any) -> int | None:
+    """Return a seed as a plain integer, none if it is left out.
+
+    Raises
+    ------
+    InputError
+        If it is something else.
+    """
+    if seed is None:
+        return None
+    try:
+        return operator.index(seed)
+    except TypeError:
+        raise InputError(f"{seed!r}; expected an integer", field="seed") from None
+
+
+def _problem(given: Any) -> Problem[Any]:
+    if isinstance(given, str | Path):
+        return load_snapshot(given)
+    if isinstance(given, Snapshot):
+        return given.problem
+    if isinstance(given, Problem):
+        return given
+    expected = "expected a problem, a snapshot or the file of one"
+    raise InputError(f"{given!r}; {expected}", field="problem")
 
 
 def _budget_of_hint(name: str, whole: Budget) -> Budget:

@@ -6,7 +6,9 @@ File format: ``docs/formats/batsim-workload.md``.
 from __future__ import annotations
 
 import json
+import logging
 import re
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,7 +23,7 @@ from optsched.stored import read_bytes, write_bytes
 from optsched.text_files import parse_json
 from optsched.traces.formats import TraceFormat, stem
 from optsched.traces.header import Header
-from optsched.traces.trace import LARGEST, UNKNOWN, Trace
+from optsched.traces.trace import COLUMNS, LARGEST, UNKNOWN, Trace
 
 DELAY = {4: "delay", 5: "DelayProfile"}
 """The type of a profile that is a plain run time, by major version of Batsim."""
@@ -31,6 +33,7 @@ SHOWN = 10
 
 _JOB_FIELDS = {"id", "subtime", "res", "profile", "walltime"}
 _PROFILE_FIELDS = {"type", "delay"}
+_WRITTEN = {"job_id", "submit", "runtime", "requested_time", "processors"}
 _NUMBERED = re.compile(r"(?:(?P<workload>[^!]*)!)?(?P<number>\d{1,18})")
 
 
@@ -67,6 +70,8 @@ def read_batsim(path: str | Path) -> Trace:
 def write_batsim(trace: Trace, path: str | Path, version: Literal[4, 5] = 4) -> None:
     """Write a trace as a Batsim workload, with one delay profile per run time.
 
+    What the format has no place for is left out, and named in the log.
+
     Parameters
     ----------
     trace : Trace
@@ -84,10 +89,13 @@ def write_batsim(trace: Trace, path: str | Path, version: Literal[4, 5] = 4) -> 
     """
     lacking = (trace.submit < 0) | (trace.runtime <= 0) | (trace.processors < 1)
     if lacking.any():
+        source = trace.published or trace.path
+        words = ["optsched", "trace", "clean", str(source), "-o", str(path)]
         raise InputError(
-            f"{int(lacking.sum())} jobs without submit time, run time or processors; "
-            "expected a cleaned trace",
-            file=path,
+            f"{int(lacking.sum()):,} jobs without submit time, run time or processors, which a "
+            f"Batsim workload must have; expected a cleaned trace"
+            + (f": {shlex.join(words)}" if source else ""),
+            file=source,
         )
     names = trace.job_id.tolist() if trace.label is None else trace.label.tolist()
     columns = (trace.submit, trace.runtime, trace.requested_time, trace.processors)
@@ -110,6 +118,29 @@ def write_batsim(trace: Trace, path: str | Path, version: Literal[4, 5] = 4) -> 
     num_resources = trace.header.max_procs or int(trace.processors.max())
     workload = {"nb_res": num_resources, "jobs": jobs, "profiles": profiles}
     write_bytes(Path(path), (json.dumps(workload) + "\n").encode())
+    left_out = _left_out(trace)
+    if left_out:
+        logging.getLogger("optsched").info(
+            "not written, a Batsim workload has no place for them: %s", " and ".join(left_out)
+        )
+
+
+def _left_out(trace: Trace) -> list[str]:
+    """Say what of a trace a workload has no place for."""
+    lines = sum(bool(text) and key.lower() != "maxprocs" for key, text in trace.header.lines)
+    names = [
+        name
+        for name in COLUMNS
+        if name not in _WRITTEN
+        and (getattr(trace, name) != UNKNOWN).any()
+        and not (name == "stated_time" and np.array_equal(trace.stated_time, trace.requested_time))
+    ]
+    left_out = []
+    if lines:
+        left_out.append(f"{lines:,} header lines")
+    if names:
+        left_out.append(f"{len(names)} columns ({', '.join(names)})")
+    return left_out
 
 
 @readers.register("batsim")

@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 
 from optsched import registry
+from optsched.cli import doctor_command
+from optsched.models.window_mkp import WindowMKP
+from optsched.testing.points import is_small
 
 EXACT = [
     name
@@ -172,6 +175,10 @@ def test_the_doctor_finds_every_solver_in_health(optsched):
     report = json.loads(optsched("doctor", "--json").stdout)
     assert [row["solver"] for row in report["solvers"]] == list(registry.solvers)
     assert not any(row["works"] is False for row in report["solvers"])
+
+
+def test_the_doctors_problem_is_one_for_solvers_that_try_everything():
+    assert is_small(WindowMKP(doctor_command.WEIGHTS, doctor_command.CAPACITIES).formulate())
 
 
 @pytest.mark.parametrize("arguments", [[], ["trace"], ["snapshot"]])

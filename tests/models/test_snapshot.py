@@ -92,7 +92,7 @@ def test_three_mistakes_are_all_named_with_their_lines(tmp_path):
         ('{"kind": 3}', "FILE, kind: expected the kind of problem, a string"),
         (
             '{"kind": "window-mpk", "weights": [1]}',
-            "FILE: unknown kind of problem 'window-mpk'; did you mean window-mkp?",
+            "FILE: unknown model 'window-mpk'; did you mean window-mkp?",
         ),
         (
             '{"kind": "window-mkp", "weights": [1],\n"weights": [2], "capacities": []}',

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from optsched.report import comparison_plots
+from optsched.report import comparison_plots, style
 from optsched.solvers.comparison.tables import INCUMBENT_COLUMNS, RESULT_COLUMNS
 
 
@@ -71,7 +71,7 @@ def test_the_same_comparison_gives_the_same_bytes(tmp_path):
 
 
 def test_a_solver_keeps_its_stroke_in_all_panels():
-    comparison = compared(TWELVE[:5], kinds=("window-mkp", "box-placement"))
+    comparison = compared(list(style.SOLVERS)[:5], kinds=("window-mkp", "box-placement"))
     drawn = [
         [(line.get_color(), line.get_linestyle()) for line in axes.lines]
         for figure in (comparison_plots.quality(comparison), comparison_plots.profile(comparison))
@@ -100,6 +100,20 @@ def test_profiles_end_at_the_share_solved():
         own = comparison.results[comparison.results["solver"] == solver]
         assert proven.get_ydata()[-1] == pytest.approx((own["status"] == "optimal").mean())
         assert reached.get_ydata()[-1] == pytest.approx((own["objective"] == 100).mean())
+
+
+def test_no_profile_lies_on_the_frame():
+    """Of a solver that is the fastest everywhere the curve goes up at 1 and along 100 %."""
+    for axes in comparison_plots.profile(compared(TWELVE[:1])).axes:
+        assert axes.get_xlim()[0] < 1
+        assert axes.get_ylim()[0] < 0
+        assert axes.get_ylim()[1] > 1
+
+
+def test_the_axis_of_gaps_says_where_it_is_linear():
+    (axes,) = comparison_plots.quality(compared(TWELVE[:1])).axes
+    assert axes.get_ylabel().endswith("(linear below 0.01%)")
+    assert [label.get_text() for label in axes.get_yticklabels()][:2] == ["0%", "0.01%"]
 
 
 def test_solvers_that_found_nothing_are_drawn_too(tmp_path):

@@ -35,6 +35,14 @@ def test_round_durations_increase_and_are_found():
     assert at_least(10.0**9) == 10.0**9
 
 
+@pytest.mark.parametrize(("days", "last"), [(6.6, "3 d"), (143, "100 d"), (2000, "1 year")])
+def test_long_axes_have_a_tick_near_their_end(days, last):
+    axes = Figure().subplots()
+    axes.set_xscale("log")
+    log_ticks(axes.xaxis, 1.0, days * 86_400)
+    assert axes.get_xticklabels()[-1].get_text() == last
+
+
 def test_every_decade_has_a_tick():
     for power in range(-7, 7):
         axes = Figure().subplots()

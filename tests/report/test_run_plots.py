@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from optsched.report import run_plots
+from optsched.report import load, run_plots, utilization
 
 NAMES = ("gantt", "utilization", "waits")
 
@@ -40,6 +40,14 @@ def test_the_same_run_gives_the_same_bytes(random_run, tmp_path):
 def test_long_runs_give_small_pictures(random_run, tmp_path):
     for path in run_plots.draw(random_run(20_000), tmp_path):
         assert path.stat().st_size < 500_000
+
+
+def test_a_long_run_is_averaged_and_its_peak_is_written(random_run):
+    run = random_run(2000)
+    panels = utilization.figure(run).axes
+    assert panels[0].get_title(loc="left").endswith("band: 10th to 90th percentile")
+    highest = load.waiting_jobs(run).values.max()
+    assert panels[1].get_title(loc="left") == f"highest: {highest:,.0f}"
 
 
 @pytest.mark.parametrize("state", ["REJECTED", "WAITING"])

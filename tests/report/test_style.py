@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from optsched import registry
 from optsched.errors import InputError
 from optsched.report import style
 
@@ -30,10 +31,19 @@ def test_names_at_one_place_are_spread_around_it_the_first_on_top():
 
 
 def test_solvers_have_strokes_of_their_own():
-    names = [f"solver-{number}" for number in range(28)]
+    names = [*style.SOLVERS, *(f"solver-{number}" for number in range(20))]
     strokes = style.strokes(names)
+    assert strokes.keys() == set(names)
     assert len(set(strokes.values())) == 28
-    assert style.strokes(names[:3]) == {name: strokes[name] for name in names[:3]}
+    assert len(style.strokes([*names, "one", "more"])) == 30
+
+
+def test_a_stroke_depends_neither_on_the_others_nor_on_the_order():
+    names = [*registry.solvers, "highs-quick", "mine"]
+    together = style.strokes(names)
+    assert together == style.strokes(names[::-1])
+    for name in names:
+        assert style.strokes([name]) == {name: together[name]}
 
 
 def test_the_users_settings_neither_matter_nor_change(tmp_path):

@@ -40,6 +40,10 @@ def test_waits_of_zero_are_on_the_axis_and_said(small_run):
     assert (x[:2].tolist(), y[1]) == ([0, 0], 2 / 3)
 
 
+def test_the_longest_wait_is_written(small_run):
+    assert waits.figure(small_run).axes[0].get_title(loc="left").endswith("all within 55 seconds")
+
+
 def test_jobs_that_never_start_keep_the_curve_below_one(interrupted_run):
     axes = waits.figure(interrupted_run).axes[0]
     assert max(axes.lines[0].get_ydata()) == 2 / 3

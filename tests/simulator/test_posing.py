@@ -8,8 +8,10 @@ import json
 import pytest
 
 from optsched import registry, simulate
+from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.models.snapshot_file import read_snapshot
+from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solver import Solver
 from optsched.solvers.solving import find_solver
@@ -205,3 +207,20 @@ def test_a_tiny_budget_is_honest(busy_trace):
     assert run.summary["finished"] == len(busy_trace)
     assert run.fallbacks + run.summary["unproven"] >= run.fallbacks
     assert run.fallbacks == run.decisions.fallback.sum()
+
+
+def test_a_solver_is_recorded_with_its_options(busy_trace):
+    run = simulate(busy_trace, "nodes:8", "window", solver=CpSat(relative_gap=0.05))
+    assert run.config["solver"] == "cp-sat"
+    assert run.config["solver_options"] == {"relative_gap": 0.05}
+    assert run.summary["problems"] > 0
+
+
+def test_a_command_repeats_a_run_unless_the_solver_was_built_with_options():
+    log = bundled("traces") / "samples" / "sample-256.swf"
+    named, plain, built = (
+        simulate(log, policy="window", solver=solver, jobs=(1, 20)).config["repeat"]
+        for solver in ("cp-sat", CpSat(), CpSat(relative_gap=0.05))
+    )
+    assert "--solver cp-sat" in named
+    assert (plain, built) == (named, None)

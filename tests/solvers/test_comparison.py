@@ -13,6 +13,7 @@ from optsched.models import WindowMKP
 from optsched.models.snapshot import Snapshot
 from optsched.solvers.comparison.claims import Known, settle
 from optsched.solvers.comparison.tables import summarise
+from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.result import Incumbent, Result, Status
 from optsched.solvers.solver import Solver
 
@@ -418,3 +419,31 @@ def test_settling_keeps_errors_as_they_are():
     settled = settle(EXAMPLE, Known(), [failed])
     assert settled.results == (failed,)
     assert settled == replace(settled, objective=None, bound=None, contradictions=())
+
+
+def test_a_folder_stands_for_the_snapshots_and_instances_in_it(tmp_path):
+    for name in ("b.json", "a.json.gz"):
+        save_snapshot(EXAMPLE, tmp_path / name)
+    (tmp_path / "capture.json").write_text("{}")
+    (tmp_path / "c.txt").write_text("\n1\n1\n5\n3 4\n")
+    (tmp_path / "README.txt").write_text("Knapsacks are in c.txt.")
+    comparison = compare(tmp_path, ["greedy"])
+    assert comparison.results["snapshot"].tolist() == ["a", "b", "c.txt"]
+    assert len(compare([tmp_path, EXAMPLE], ["greedy"]).results) == 4
+
+
+def test_a_mistake_in_an_instance_of_a_folder_is_told(tmp_path):
+    (tmp_path / "c.txt").write_text("1\n1\n5\n3 x\n")
+    with pytest.raises(InputError, match=r"c\.txt: line 4, profit: 'x'"):
+        compare(tmp_path, ["greedy"])
+
+
+def test_a_folder_of_prose_holds_no_snapshot(tmp_path):
+    (tmp_path / "README.txt").write_text("Nothing here.")
+    with pytest.raises(InputError, match=r"holds no snapshot \(\*\.json, \*\.json\.gz, \*\.txt\)"):
+        compare(tmp_path, ["greedy"])
+
+
+def test_the_options_of_a_solver_are_recorded():
+    (solver,) = compare(EXAMPLE, CpSat(relative_gap=0.05)).config["solvers"]
+    assert (solver["name"], solver["options"]) == ("cp-sat", {"relative_gap": 0.05})

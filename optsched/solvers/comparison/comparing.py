@@ -25,7 +25,7 @@ from optsched.solvers.comparison.entries import (
 )
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solver import Solver
-from optsched.solvers.solving import solve
+from optsched.solvers.solving import check_budget, checked_seed, solve
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,7 @@ WARM_UP = 1.0
 """Seconds that a solver may spend, unrecorded, on the smallest problem before it is timed."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """Answers of several solvers to the same problems.
 
@@ -70,6 +70,11 @@ class Comparison:
         """One row per kind and solver; see `optsched.solvers.comparison.tables.summarise`."""
         return tables.summarise(self.results)
 
+    def __repr__(self) -> str:
+        solvers = ", ".join(solver["name"] for solver in self.config["solvers"])
+        found = f", {len(self.contradictions):,} contradictions" if self.contradictions else ""
+        return f"<Comparison of {solvers}: {len(self.config['snapshots']):,} snapshots{found}>"
+
     def _repr_html_(self) -> str:
         found = "".join(f"<li>{html.escape(text)}</li>" for text in self.contradictions)
         warning = f"<p><b>Contradictions</b></p><ul>{found}</ul>" if found else ""
@@ -93,7 +98,7 @@ def compare(
     Parameters
     ----------
     problems : iterable of path, Snapshot or Problem
-        The problems, of one kind or of several.
+        The problems, of one kind or of several. A folder stands for the snapshots in it.
     solvers : iterable of str or Solver, optional
         Solvers, profiles, or profiles' TOML files; every installed solver that answers at least one
         of the problems if left out. A solver is skipped for the kinds that it does not answer.
@@ -120,6 +125,8 @@ def compare(
     0            greedy  feasible         15        15.0
     1  branch-and-bound   optimal         15        15.0
     """
+    check_budget(budget)
+    seed = checked_seed(seed)
     entries = read_entries(problems)
     contenders = choose_contenders(solvers, entries)
     for contender in contenders:

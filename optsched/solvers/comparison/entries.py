@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from optsched import registry
 from optsched.errors import InputError
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
-from optsched.models.snapshot_file import read_hashed
+from optsched.models.snapshot_file import read_hashed, snapshot_files
 from optsched.solvers.comparison.claims import Known, read_known
 from optsched.solvers.profiles import Profile
 from optsched.solvers.solver import Solver
@@ -76,12 +76,10 @@ def read_entries(problems: Iterable[str | Path | Snapshot | Problem[Any]]) -> li
     InputError
         If some cannot be read, each of them named; if one is there twice, or there is none.
     """
-    if isinstance(problems, str | Path | Snapshot | Problem):
-        problems = [problems]
     entries: dict[str, Entry] = {}
     mistakes: list[InputError] = []
     paths = set()
-    for number, given in enumerate(problems, start=1):
+    for number, given in enumerate(_expanded(problems, mistakes), start=1):
         if isinstance(given, str | Path):
             path = str(given)
             try:
@@ -114,6 +112,23 @@ def read_entries(problems: Iterable[str | Path | Snapshot | Problem[Any]]) -> li
     return list(entries.values())
 
 
+def _expanded(problems: Any, mistakes: list[InputError]) -> Iterator[Any]:
+    """Yield the problems one by one, the files of a folder in its place; note what is none."""
+    if isinstance(problems, str | Path | Snapshot | Problem) or not isinstance(problems, Iterable):
+        problems = [problems]
+    for given in problems:
+        if isinstance(given, str | Path):
+            try:
+                yield from snapshot_files(Path(given))
+            except InputError as error:
+                mistakes.append(error)
+        elif isinstance(given, Snapshot | Problem):
+            yield given
+        else:
+            expected = "expected a problem, a snapshot, the file of one, or a folder of them"
+            mistakes.append(InputError(f"{given!r}; {expected}", field="problems"))
+
+
 def choose_contenders(
     solvers: Iterable[str | Solver] | None, entries: Sequence[Entry]
 ) -> list[Contender]:
@@ -126,14 +141,11 @@ def choose_contenders(
     """
     if solvers is None:
         solvers = [name for name in registry.solvers if _is_of_use(registry.solvers[name], entries)]
-    elif isinstance(solvers, str | Solver):
+    elif isinstance(solvers, str | Solver) or not isinstance(solvers, Iterable):
         solvers = [solvers]
     contenders: dict[str, Contender] = {}
     for given in solvers:
-        if isinstance(given, Solver):
-            solver, profile = given, Profile(name=given.name, solver=given.name)
-        else:
-            solver, profile = find_solver(given)
+        solver, profile = find_solver(given)
         if profile.name in contenders:
             raise InputError(f"solver {profile.name!r} is there twice; expected different names")
         contenders[profile.name] = Contender(profile.name, given, solver, profile)

@@ -176,7 +176,7 @@ def test_little_more_than_the_budget_is_spent(work):
     result = solve(window, "branch-and-bound", budget=Budget(work=work))
     check(window, result)
     evaluation = len(window.weights) * int(window.capacities.sum()) / CELLS_PER_WORK
-    assert result.work <= work + 12 * evaluation
+    assert result.work <= work + 30 * evaluation
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -30,6 +30,9 @@ FIRST_BAND = 10
 PATIENCE = 5
 """Searches around an incumbent in vain before it is taken for the best, and they for less time."""
 
+GLANCE = 20
+"""Evaluations of the relaxation before the first look at the sets of jobs."""
+
 POLISHING = 20
 """Nodes of the search around an incumbent, and pieces of searches over columns."""
 
@@ -114,6 +117,9 @@ class BandSearch:
         """Search until `best` equals `bound`; pause after each piece of some milliseconds."""
         self.surrogate()
         yield
+        yield from self.glance()
+        if self.best >= self.bound:
+            return
         yield from self.descend()
         if self.best >= self.bound:
             return
@@ -169,6 +175,22 @@ class BandSearch:
         self.cells += CELLS_PER_STEP * steps + cells
         self.keep(profit, candidate)
         self.lower(bound // self.scale)
+
+    def glance(self) -> Iterator[None]:
+        """Search at once if the slots of the whole window can hold few sets of jobs."""
+        if self.best >= self.bound:
+            return
+        prices = first_prices(self.weights, self.profits, self.capacities) // 2
+        self.lower(self.relax(self.domain, prices, self.best, GLANCE, np.array([1.5]), True)[0])
+        yield
+        if self.best >= self.bound or self.allowance < PIECE:
+            return
+        leaf = self.leaf(self.domain.copy(), prices, self.best, True)
+        if leaf.search.listed:
+            self.go_on(leaf, self.best)
+            if leaf.search.done:
+                self.bound = self.best
+            yield
 
     def descend(self) -> Iterator[None]:
         """Find good prices for the root, from two starts; the better one is followed further."""

@@ -1,0 +1,82 @@
+"""Where commands write to: it must be said, and is never what they read."""
+
+from __future__ import annotations
+
+import gzip
+import shlex
+
+import pytest
+
+
+@pytest.mark.parametrize("link", ["", "symlink_to", "hardlink_to"])
+@pytest.mark.parametrize("name", ["log.swf", "log.swf.gz"])
+@pytest.mark.parametrize("verb", ["clean", "convert"])
+def test_a_trace_is_not_overwritten_by_itself(verb, name, link, optsched, sample, tmp_path):
+    data = sample.read_bytes()
+    log = tmp_path / name
+    log.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    before = log.read_bytes()
+    output = log
+    if link:
+        output = tmp_path / f"link-to-{name}"
+        getattr(output, link)(log)
+    done = optsched("trace", verb, log, "-o", output)
+    assert done.returncode == 1
+    assert done.stderr == (f"optsched: {output}: is the input; expected another file to write to\n")
+    assert log.read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["solve", "snapshot export", "snapshot convert"])
+def test_a_snapshot_is_not_overwritten_either(command, optsched, example, tmp_path):
+    snapshot = tmp_path / "snapshot.json"
+    snapshot.write_bytes(example.read_bytes())
+    done = optsched(*command.split(), snapshot, "-o", snapshot)
+    assert done.returncode == 1
+    assert "is the input" in done.stderr
+    assert snapshot.read_bytes() == example.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("command", "what"),
+    [
+        ("simulate X", "simulate needs -o DIR"),
+        ("compare X", "compare needs -o DIR"),
+        ("trace clean X", "trace clean needs -o FILE"),
+        ("snapshot export X", "snapshot export needs -o FILE"),
+    ],
+)
+def test_a_forgotten_output_is_asked_for(command, what, optsched):
+    done = optsched(*command.split())
+    assert done.returncode == 2
+    assert done.stderr == f"optsched: {what}, where to write\n"
+
+
+RAW = """; MaxProcs: 4
+1 0 0 -1 1 5 -1 1 5 -1 1 1 1 1 1 1 -1 -1
+2 0 0 9 1 5 -1 1 5 -1 1 1 1 1 1 1 -1 -1
+"""
+
+
+def test_a_raw_log_that_batsim_cannot_hold_comes_with_the_command_that_cleans_it(
+    optsched, tmp_path
+):
+    log, output = tmp_path / "raw log.swf", tmp_path / "workload.json"
+    log.write_text(RAW)
+    done = optsched("trace", "convert", log, "-o", output)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"optsched: {log}: 1 jobs without")
+    assert len(done.stderr.splitlines()) == 1
+    told = shlex.split(done.stderr.partition("expected a cleaned trace: ")[2])
+    assert optsched(*told[1:]).returncode == 0
+    assert output.exists()
+
+
+def test_what_batsim_has_no_place_for_is_said(optsched, sample, tmp_path):
+    done = optsched("trace", "convert", sample, "-o", tmp_path / "workload.json")
+    assert done.returncode == 0
+    left_out = "11 header lines and 3 columns (requested_processors, status, user)"
+    assert done.stderr == (
+        f"optsched: not written, a Batsim workload has no place for them: {left_out}\n"
+    )
+    again = optsched("trace", "convert", tmp_path / "workload.json", "-o", tmp_path / "copy.json")
+    assert (again.returncode, again.stderr) == (0, "")
