@@ -30,7 +30,7 @@ class Policy(ABC):
         Name of the rule in ``optsched.simulator._replay`` that states the very same policy,
         compiled. Not inherited: a subclass decides differently.
     fallback : str
-        The heuristic that decides when the solver fails or runs out of budget.
+        The heuristic that decides when the solver fails, or has nothing better when it ends.
     interval : float
         Seconds between two decisions; with 0 every event is followed by one. A policy with an
         interval wakes on a tick only if something has changed since the last; what it started

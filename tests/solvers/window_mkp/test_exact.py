@@ -150,11 +150,14 @@ def test_large_numbers_without_a_common_divisor(name):
     assert result.objective == solve(window, "cp-sat", budget=Budget(work=2)).objective
 
 
-def test_slots_beyond_every_table_are_bounded_by_coarser_weights():
+@pytest.mark.parametrize("largest", [10**7, 10**9, 10**11])
+@pytest.mark.parametrize("slots", [4, 10])
+def test_slots_beyond_every_table_are_bounded_by_coarser_weights(largest, slots):
     rng = np.random.default_rng(3)
-    weights = rng.integers(10**6, 10**7, 40)
-    window = WindowMKP(weights, [int(weights.sum()) // 9] * 4, weights + rng.integers(0, 10**6, 40))
-    result = solve(window, "branch-and-bound", budget=Budget(work=2e6))
+    weights = rng.integers(largest // 10, largest, 40)
+    capacity = int(weights.sum()) // (2 * slots)
+    window = WindowMKP(weights, [capacity] * slots, weights + rng.integers(0, largest // 10, 40))
+    result = solve(window, "branch-and-bound", budget=Budget(work=2e7))
     check(window, result)
     assert result.bound <= window.profits.sum()
 

@@ -13,7 +13,7 @@ from optsched.solvers.window_mkp._bands.column_search import ColumnSearch
 from optsched.solvers.window_mkp._bands.dominance import settle
 from optsched.solvers.window_mkp._bands.knapsack import CELLS_PER_STEP, Bools
 from optsched.solvers.window_mkp._bands.relaxation import first_prices, relax
-from optsched.solvers.window_mkp._bands.slots import best_patterns, leaders
+from optsched.solvers.window_mkp._bands.slots import best_patterns, coarseness, leaders
 from optsched.solvers.window_mkp._bands.splitting import improve
 from optsched.solvers.window_mkp._bands.surrogate import surrogate
 from optsched.solvers.window_mkp._reduction import Ints
@@ -366,13 +366,15 @@ class BandSearch:
             self.placement[:] = candidate
 
     def slot_values(self) -> Ints:
-        """Return the most that each slot could hold, at the prices of the root."""
+        """Bound what each slot could hold, at the prices of the root; int64, shape (slots,)."""
         allowed = np.ascontiguousarray(self.domain[:-1])
         m, n = allowed.shape
-        table = np.empty((n + 1, int(self.capacities.max()) + 1), np.int64)
+        scale = coarseness(n, int(self.capacities.max()))
+        weights, room = self.weights // scale, self.capacities // scale
+        table = np.empty((n + 1, int(room.max()) + 1), np.int64)
         value = np.empty(m, np.int64)
         self.cells += best_patterns(
-            self.prices, self.weights, self.capacities, allowed, leaders(allowed), table,
+            self.prices, weights, room, allowed, leaders(allowed), table,
             np.empty((m, n), np.bool_), value,
         )  # fmt: skip
         return value

@@ -19,7 +19,7 @@ from optsched.solvers.window_mkp._bands.column_node import (
 )
 from optsched.solvers.window_mkp._bands.columns import TOO_MANY, Columns, list_columns
 from optsched.solvers.window_mkp._bands.knapsack import CELLS_PER_STEP, Bools
-from optsched.solvers.window_mkp._bands.relaxation import TABLE
+from optsched.solvers.window_mkp._bands.slots import coarseness
 from optsched.solvers.window_mkp._reduction import Ints
 
 DONE, PAUSED, FULL = 0, 1, 2
@@ -323,7 +323,7 @@ class ColumnSearch:
         target: int,
         unit: int,
     ) -> None:
-        scale = 1 + (len(weights) + 1) * (int(room.max()) + 1) // TABLE
+        scale = coarseness(len(weights), int(room.max()))
         columns = Columns(
             np.empty(MOST_COLUMNS, np.int64),
             np.empty(MOST_COLUMNS + 1, np.int64),
@@ -357,7 +357,12 @@ class ColumnSearch:
         self._tree = first_tree(self._instance, prices)
 
     def run(self, target: int, cells: int) -> None:
-        """Search on for placements of at least `target`, and pause after about so many `cells`."""
+        """Search on for placements of at least `target`, and pause after about so many `cells`.
+
+        Nothing happens when all is `done`; that may be so from the start.
+        """
+        if self.done:
+            return
         status = FULL
         while status == FULL:
             status, profit, nodes, looked_at = explore(

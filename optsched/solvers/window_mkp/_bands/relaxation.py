@@ -24,14 +24,12 @@ from optsched.solvers.window_mkp._bands.knapsack import (
 )
 from optsched.solvers.window_mkp._bands.slots import (
     best_patterns,
+    coarseness,
     conditional_patterns,
     leaders,
 )
 from optsched.solvers.window_mkp._bands.splitting import fill_best, split
 from optsched.solvers.window_mkp._reduction import Ints, by_size
-
-TABLE = 1 << 21
-"""Cells of one table at most; weights are rounded down to a coarser unit beyond that."""
 
 UNKNOWN = 1 << 62
 
@@ -196,7 +194,7 @@ def relax_free(
     for k in range(n):
         allowed[:, k] = domain[:m, free[k]]
         must[k] = not domain[m, free[k]]
-    scale = 1 + (n + 1) * (room.max() + 1) // TABLE
+    scale = coarseness(n, room.max())
     coarse, coarse_room = weights // scale, room // scale
     leader = leaders(allowed)
     capacity = room.sum()

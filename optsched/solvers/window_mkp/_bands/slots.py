@@ -14,6 +14,9 @@ WORD = 64
 LARGEST_SET = 1 << 17
 """Sums up to here are kept as bits; larger slots count as if every sum could be reached."""
 
+TABLE = 1 << 21
+"""Cells of one table at most; weights are rounded down to a coarser unit beyond that."""
+
 
 @kernel
 def add_weight(bits: NDArray[np.uint64], weight: int) -> None:
@@ -95,6 +98,16 @@ def leaders(allowed: Bools) -> Ints:
                 leader[slot] = other
                 break
     return leader
+
+
+@kernel
+def coarseness(jobs: int, capacity: int) -> int:
+    """Return what weights are divided by, so that a table of that size is small enough.
+
+    Weights and capacities are rounded down to multiples of it; 1 leaves them as they are. Then
+    every set that fits still fits, and what the table says is a bound.
+    """
+    return 1 + (jobs + 1) * (capacity + 1) // TABLE
 
 
 @kernel
