@@ -150,7 +150,7 @@ class Posing:
             If the fallback has no valid answer either.
         """
         began = time.perf_counter()
-        result = self._answer(problem)
+        result = self._answer(problem, self.solver, self.budget)
         self.solver_seconds += time.perf_counter() - began
         nominal = self.solver.seconds_per_solve + result.work * self.solver.seconds_per_work
         price = math.ceil(nominal / TICK) * TICK
@@ -178,12 +178,12 @@ class Posing:
         )
         return answer.solution
 
-    def _answer(self, problem: Problem[Any]) -> Result:
+    def _answer(self, problem: Problem[Any], solver: Solver, budget: Budget) -> Result:
         try:
-            result = self.solver.solve(problem, budget=self.budget, seed=self.seed)
+            result = solver.solve(problem, budget=budget, seed=self.seed)
         except Exception as error:
-            message = f"{self.solver.name} raised {type(error).__name__}: {error}"
-            return Result(self.solver.name, Status.ERROR, message=message)
+            message = f"{solver.name} raised {type(error).__name__}: {error}"
+            return Result(solver.name, Status.ERROR, message=message)
         return verify(problem, result)
 
     def _settle(self, problem: Problem[Any], result: Result) -> tuple[Result, bool]:
@@ -195,7 +195,7 @@ class Posing:
         failed = result.solution is None or result.status is Status.ERROR
         if self.fallback is self.solver and not failed:
             return result, False
-        heuristic = verify(problem, self.fallback.solve(problem, budget=Budget(), seed=self.seed))
+        heuristic = self._answer(problem, self.fallback, Budget())
         if heuristic.solution is None or heuristic.status is Status.ERROR:
             if failed:
                 raise RuntimeError(

@@ -100,6 +100,16 @@ def test_the_fallback_decides_and_it_is_counted(answer, busy_trace, register):
         assert run.fallbacks == run.summary["problems"]
 
 
+def test_a_run_does_not_die_of_its_heuristic(busy_trace, register, monkeypatch):
+    register("liar", explodes)
+    monkeypatch.setattr(registry.policies["window"], "fallback", "liar")
+    run = simulate(busy_trace, "nodes:10", "window", solver="greedy", check=True)
+    assert run.summary["finished"] == len(busy_trace)
+    assert run.fallbacks == 0
+    with pytest.raises(RuntimeError, match="the fallback liar has no answer: liar raised"):
+        simulate(busy_trace, "nodes:10", "window", solver="liar")
+
+
 def test_of_equally_good_answers_that_of_the_heuristic_is_taken(busy_trace, register):
     greedy_solver, _ = find_solver("greedy")
     told = []
