@@ -28,13 +28,14 @@ class BranchAndBound(Solver):
     """Branch on the jobs, depth first, with bounds (Figure 3 of Yang et al. 2014).
 
     Most windows are closed by a plain search with the surrogate bound in some microseconds. What it
-    leaves open after 200,000 nodes times jobs goes to a search with four means more. The surrogate
+    leaves open after 200,000 nodes times jobs goes to a search with five means more. The surrogate
     knapsack is solved exactly and its solution split by subset sums (as in Pisinger's mulknap),
     which ends at once where many jobs go into a slot. A Lagrangian decomposition between that
     knapsack and the sets of jobs of each slot is tight where few do; it rules out choices by their
     reduced profit, and dominance between jobs and between slots rules out more. In a narrow band
-    below the bound, the sets that each slot can still hold are listed and searched. And a few slots
-    of the incumbent at a time are filled anew.
+    below the bound, the sets that each slot can still hold are listed and searched. A few slots of
+    the incumbent at a time are filled anew. And where profits are nearly alike, a price on each job
+    keeps the bound from promising one job too many.
 
     The answer is the same whenever the budget is work. Work is counted in nodes of the plain
     search; one evaluation of the stronger bound counts as the many nodes that take as long.
@@ -151,29 +152,21 @@ def _go_on(
     limit : Limit or None
         What stopped the search before value and bound met.
     """
-    from optsched.solvers.window_mkp._bands.band_search import CELLS_PER_WORK, BandSearch
-    from optsched.solvers.window_mkp._reduction import reduce
+    from optsched.solvers.window_mkp._bands.counted_search import CountedSearch
 
     limit = progress.exhausted(work)
     if limit is not None:
         return value, bound, work, limit
-    jobs, slots, weights, profits, room, unit = reduce(
-        problem.weights, problem.profits, problem.capacities
-    )
-    number_of = np.full(len(problem.capacities) + 1, -1)
-    number_of[slots] = np.arange(len(slots))
-    search = BandSearch(weights, profits, room, number_of[placement[jobs]], seed)
+    search = CountedSearch(problem.weights, problem.profits, problem.capacities, placement, seed)
     pieces = search.run()
     while True:
-        left = progress.left(work + search.work, BranchAndBound.seconds_per_work)
-        search.allowance = CELLS_PER_WORK * left
+        search.allowance = progress.left(work + search.work, BranchAndBound.seconds_per_work)
         if next(pieces, DONE) is DONE:
             break
-        bound = min(bound, search.bound * unit)
-        if search.best * unit > value:
-            value = search.best * unit
-            placement[:] = -1
-            placement[jobs] = np.append(slots, -1)[search.placement]
+        bound = min(bound, search.bound)
+        if search.best > value:
+            value = search.best
+            placement[:] = search.placement
             progress.note(value, bound)
         if value < bound:
             limit = progress.exhausted(work + search.work)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from optsched.models import WindowMKP
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
 from optsched.solvers.window_mkp._bands.band_search import CELLS_PER_WORK, BandSearch
+from optsched.solvers.window_mkp._bands.counted_search import CountedSearch
 from optsched.solvers.window_mkp._depth_first import depth_first
 from optsched.solvers.window_mkp._reduction import reduce
 
@@ -80,6 +82,40 @@ def test_the_search_by_bands_alone_is_exact(window, seed):
         assert last[0] <= best <= optimum <= bound <= last[1]
         last = best, bound
     assert last == (optimum, optimum)
+
+
+def counted(window, seed=0):
+    """Return the search that also counts jobs, before its start."""
+    start = np.full(len(window.weights), -1)
+    return CountedSearch(window.weights, window.profits, window.capacities, start, seed)
+
+
+@given(window=windows(jobs=6), each=st.integers(0, 60), seed=st.integers(0, 3))
+def test_the_search_that_counts_jobs_is_exact(window, each, seed):
+    window = WindowMKP(window.weights, window.capacities, window.weights + each)
+    optimum = optimum_of(window)
+    if optimum == 0:
+        return
+    last = (0, int(window.profits.sum()))
+    with patch(f"{CountedSearch.__module__}.HEAD_START", 0):
+        search = counted(window, seed)
+        for _ in search.run():
+            placement = search.placement.tolist()
+            assert window.violations(placement) == []
+            assert window.objective(placement) == search.best
+            assert last[0] <= search.best <= optimum <= search.bound <= last[1]
+            last = search.best, search.bound
+    assert last == (optimum, optimum)
+
+
+def test_a_toll_on_each_job_proves_what_bands_alone_leave_open():
+    rng = np.random.default_rng(8)
+    weights, shares = rng.integers(100, 1000, 40), rng.integers(100, 1000, 16)
+    capacities = shares * (weights.sum() // 2) // shares.sum()
+    search = counted(WindowMKP(weights, capacities, weights + 400))
+    for _ in search.run():
+        assert search.work < 2e7
+    assert search.best == search.bound
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -359,6 +359,10 @@ class BandSearch:
             self.keep(value, candidate)
         return bound // self.scale, promise
 
+    def offer(self, placement: Ints) -> None:
+        """Take over a placement found elsewhere if it is the best yet."""
+        self.keep(int(self.profits[placement >= 0].sum()), placement)
+
     def keep(self, profit: int, candidate: Ints) -> None:
         """Keep a placement if it is the best yet."""
         if profit > self.best * self.scale:
