@@ -8,12 +8,13 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from optsched.solvers.window_mkp._bands.column_search import MOST_COLUMNS, ColumnSearch
+from optsched.solvers.window_mkp._bands.column_search import ColumnSearch
 from optsched.solvers.window_mkp._bands.columns import TOO_MANY, Columns, list_columns
 
 from .conftest import optimum_of, windows
 
 UNIT = 16
+MOST = 1 << 14
 
 
 def space(columns):
@@ -74,11 +75,11 @@ def finish(search, target, cells):
 def test_too_many_sets_are_not_listed():
     window = arguments_of_many()
     assert list_columns(**window, target=0, scale=1, columns=space(100))[0] == TOO_MANY
-    assert not ColumnSearch(**window, target=0, unit=UNIT).listed
+    assert not ColumnSearch(**window, target=0, unit=UNIT, most=MOST).listed
 
 
 def arguments_of_many():
-    jobs = MOST_COLUMNS.bit_length() + 1
+    jobs = MOST.bit_length() + 1
     weights = np.ones(jobs, np.int64)
     return {
         "weights": weights,
@@ -96,7 +97,7 @@ def test_the_search_finds_the_optimum_or_shows_that_there_is_none(case, below, i
     optimum = optimum_of(window)
     for aim in (optimum - below, optimum + 1):
         target = UNIT * max(0, aim)
-        search = ColumnSearch(**arguments(window, prices), target=target, unit=UNIT)
+        search = ColumnSearch(**arguments(window, prices), target=target, unit=UNIT, most=MOST)
         assert search.listed
         finish(search, target, 1 if in_pieces else 10**9)
         search.run(target, 1)  # of no effect when all is done, from the start perhaps
@@ -124,7 +125,7 @@ def test_jobs_that_must_be_placed_are(case, data):
         default=None,
     )
     given_window = arguments(window, prices) | {"must": must}
-    search = ColumnSearch(**given_window, target=0, unit=UNIT)
+    search = ColumnSearch(**given_window, target=0, unit=UNIT, most=MOST)
     finish(search, 0, 10**9)
     assert search.profit == (-1 if best is None else UNIT * best)
 
@@ -141,7 +142,7 @@ def test_a_small_tree_grows():
         "prices": UNIT * weights,
     }
     target = UNIT * 200
-    search = ColumnSearch(**window, target=target, unit=UNIT)
+    search = ColumnSearch(**window, target=target, unit=UNIT, most=MOST)
     assert search.listed
     before = len(search._tree.alive)
     finish(search, target, 10**6)

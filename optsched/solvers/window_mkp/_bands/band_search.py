@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +31,24 @@ PATIENCE = 5
 """Searches around an incumbent in vain before it is taken for the best, and they for less time."""
 
 GLANCE = 20
-"""Evaluations of the relaxation before the first look at the sets of jobs."""
+"""Evaluations of the relaxation before the first search."""
+
+FIRST_EVALUATIONS = 200
+"""Evaluations in the first node of a search."""
+
+EVALUATIONS = 60
+"""Evaluations in the other nodes."""
+
+MOST_COLUMNS = 1 << 17
+"""More sets of jobs than this are not searched."""
+
+FEW_COLUMNS = 1 << 9
+"""Nor more than this in the search without bands."""
+
+HEAD_START = 1 << 25
+"""Cells of the search without bands before that in bands begins."""
+
+DONE = object()
 
 POLISHING = 20
 """Nodes of the search around an incumbent, and pieces of searches over columns."""
@@ -56,13 +73,15 @@ class BandSearch:
     """Branch and bound for windows that the plain search does not close.
 
     The bound of a node is that of a Lagrangian decomposition (`relax`), which also rules out
-    choices job by job. That works best when little lies between bound and incumbent. So the search
-    does not start from the incumbent but just below the bound: it asks for a placement within a
-    narrow band under it. If there is none the bound has come down, and if that cost less than all
-    bands before it, the next one is twice as wide. In a narrow band the slots can hold few sets of
-    jobs: they are listed, and the search goes on over them (`ColumnSearch`), a hundred times as
-    fast. Between the nodes, incumbents are improved by searching around them: all slots but a few
-    stay as they are. When that has been in vain for some time, the band goes down to the incumbent.
+    choices job by job. Two searches take turns, and share incumbent and bound. The one asks
+    straight for a placement better than the incumbent; small windows end there. But the bound works
+    best when little lies between it and the incumbent. So the other begins just below the bound: it
+    asks for a placement within a narrow band under it. If there is none the bound has come down,
+    and if that cost less than all bands before it, the next one is twice as wide. In a narrow band
+    the slots can hold few sets of jobs: they are listed, and the search goes on over them
+    (`ColumnSearch`), a hundred times as fast. Between its nodes, incumbents are improved by
+    searching around them: all slots but a few stay as they are. When that has been in vain for
+    some time, the band goes down to the incumbent.
 
     Parameters
     ----------
@@ -101,7 +120,6 @@ class BandSearch:
         self.bound = total
         self.cells = 0
         self.allowance = math.inf
-        self.nodes = 0
         self.refilled = 4
         self.in_vain = 0
         self.random = np.random.default_rng(seed)
@@ -117,9 +135,27 @@ class BandSearch:
         """Search until `best` equals `bound`; pause after each piece of some milliseconds."""
         self.surrogate()
         yield
-        yield from self.glance()
         if self.best >= self.bound:
             return
+        prices = (0.9 * first_prices(self.weights, self.profits, self.capacities)).astype(np.int64)
+        self.lower(self.relax(self.domain, prices, self.best, GLANCE, np.array([1.5]), True)[0])
+        yield
+        straight = self.search(self.domain.copy(), prices, 0, most=FEW_COLUMNS)
+        bands = self.bands()
+        lead = HEAD_START
+        while self.best < self.bound:
+            before = self.cells
+            if lead >= 0:
+                if next(straight, DONE) is DONE:
+                    self.bound = self.best
+                lead -= self.cells - before
+            else:
+                next(bands, None)
+                lead += self.cells - before
+            yield
+
+    def bands(self) -> Iterator[None]:
+        """Search band below band."""
         yield from self.descend()
         if self.best >= self.bound:
             return
@@ -137,7 +173,7 @@ class BandSearch:
                 floor = max(floor, self.bound - width)
             searched, polished = 0, 0
             before = self.cells
-            for _ in self.search(self.domain.copy(), self.prices.copy(), floor, None):
+            for _ in self.search(self.domain.copy(), self.prices.copy(), floor):
                 searched += self.cells - before
                 yield
                 if self.best >= self.bound:
@@ -175,22 +211,6 @@ class BandSearch:
         self.cells += CELLS_PER_STEP * steps + cells
         self.keep(profit, candidate)
         self.lower(bound // self.scale)
-
-    def glance(self) -> Iterator[None]:
-        """Search at once if the slots of the whole window can hold few sets of jobs."""
-        if self.best >= self.bound:
-            return
-        prices = first_prices(self.weights, self.profits, self.capacities) // 2
-        self.lower(self.relax(self.domain, prices, self.best, GLANCE, np.array([1.5]), True)[0])
-        yield
-        if self.best >= self.bound or self.allowance < PIECE:
-            return
-        leaf = self.leaf(self.domain.copy(), prices, self.best, True)
-        if leaf.search.listed:
-            self.go_on(leaf, self.best)
-            if leaf.search.done:
-                self.bound = self.best
-            yield
 
     def descend(self) -> Iterator[None]:
         """Find good prices for the root, from two starts; the better one is followed further."""
@@ -231,33 +251,38 @@ class BandSearch:
         for job in np.flatnonzero(~np.isin(slot_of, [*drawn, m])):
             domain[:, job] = False
             domain[slot_of[job], job] = True
-        before = self.nodes
-        yield from self.search(domain, self.prices.copy(), self.best, POLISHING, False)
-        self.refilled += 1 if self.nodes < before + POLISHING else -1
+        decided = yield from self.search(domain, self.prices.copy(), 0, POLISHING, False)
+        self.refilled += 1 if decided else -1
 
     def search(
-        self, domain: Bools, prices: Ints, floor: int, limit: int | None, ordered: bool = True
-    ) -> Iterator[None]:
-        """Search for placements of more profit than `floor`, depth first, over `limit` nodes.
+        self,
+        domain: Bools,
+        prices: Ints,
+        floor: int,
+        limit: float = math.inf,
+        ordered: bool = True,
+        most: int = MOST_COLUMNS,
+    ) -> Generator[None, None, bool]:
+        """Search for placements of more profit than `floor` and the incumbent, depth first.
 
-        Where the sets of jobs that the slots may still hold are few, the search goes on over them,
-        piece by piece; a piece counts as a node. Elsewhere the job with the fewest choices left is
-        branched on, its most promising choice first.
+        Where the slots may hold only so few sets of jobs, at `most`, the search goes on over them,
+        piece by piece. Elsewhere the job with the fewest choices left is branched on, its most
+        promising choice first. It ends, and returns whether all is decided, after `limit` nodes
+        and pieces.
         """
         m = len(self.capacities)
         stack = [(self.bound, domain, prices)]
         nodes = 0
-        while stack and (limit is None or nodes < limit):
+        while stack and nodes < limit:
             bound, domain, prices = stack.pop()
             if bound <= max(floor, self.best):
                 continue
             nodes += 1
-            self.nodes += 1
             tighter, promise = self.relax(
                 domain,
                 prices,
                 floor,
-                60 if nodes == 1 else 20,
+                FIRST_EVALUATIONS if nodes == 1 else EVALUATIONS,
                 np.ones(1),
                 nodes % 16 == 1,
                 ordered,
@@ -266,13 +291,14 @@ class BandSearch:
             yield
             if bound <= max(floor, self.best):
                 continue
-            leaf = self.leaf(domain, prices, max(floor, self.best), ordered)
+            leaf = self.leaf(domain, prices, max(floor, self.best), ordered, most)
             if leaf.search.listed:
-                while not leaf.search.done and (limit is None or nodes < limit):
+                while not leaf.search.done and nodes < limit:
                     nodes += 1
-                    self.nodes += 1
                     self.go_on(leaf, max(floor, self.best))
                     yield
+                if not leaf.search.done:
+                    return False
                 continue
             choices = domain.sum(axis=0)
             free = np.flatnonzero(choices > 1)
@@ -293,8 +319,11 @@ class BandSearch:
                 child[:, job] = False
                 child[slot, job] = True
                 stack.append((min(bound, hope), child, prices.copy()))
+        return not stack
 
-    def leaf(self, domain: Bools, prices: Ints, floor: int, ordered: bool) -> Leaf:
+    def leaf(
+        self, domain: Bools, prices: Ints, floor: int, ordered: bool, most: int = MOST_COLUMNS
+    ) -> Leaf:
         """List what the slots may hold below a node, in placements of more profit than `floor`."""
         m = len(self.capacities)
         room, where = np.empty(m, np.int64), np.empty_like(self.weights)
@@ -311,6 +340,7 @@ class BandSearch:
             prices[free],
             (floor + 1) * self.scale - base,
             self.scale,
+            most,
         )
         self.cells += search.cells
         return Leaf(search, free, settled, base)
@@ -338,11 +368,11 @@ class BandSearch:
         """Bound a node and the choices in it, narrow its `domain`, note better placements."""
         profit, candidate = np.array([-1]), np.full(len(self.placement), -1)
         promise = np.empty(domain.shape, np.int64)
-        cells_each = 1 + len(self.weights) * int(self.capacities.sum())
-        most = max(1, int(min(self.allowance / cells_each, 10 * evaluations)))
+        allowance = int(min(UNLIMITED, self.allowance))
         bound, cells = relax(
             domain, prices, self.weights, self.profits, self.capacities, ordered, self.scale,
-            max(floor, self.best) * self.scale, evaluations, most, step, profit, candidate, promise,
+            max(floor, self.best) * self.scale, evaluations, allowance, step,
+            profit, candidate, promise,
         )  # fmt: skip
         self.cells += cells
         if profit[0] >= 0 and (improving or profit[0] > self.best * self.scale):
@@ -352,7 +382,7 @@ class BandSearch:
                 self.capacities,
                 self.heaviest,
                 self.bound * self.scale,
-                int(min(UNLIMITED, self.allowance)) // CELLS_PER_STEP,
+                allowance // CELLS_PER_STEP,
                 candidate,
             )
             self.cells += CELLS_PER_STEP * steps

@@ -33,9 +33,6 @@ MANY = 0.3
 PER_SLOT = 1.5
 """A slot is branched on if it has at most this many columns for each choice of the best job."""
 
-MOST_COLUMNS = 1 << 17
-"""More columns than this are not searched."""
-
 
 class Tree(NamedTuple):
     """The path from the root to the present node: all that a search needs to go on.
@@ -295,6 +292,8 @@ class ColumnSearch:
         Placements of less profit are of no interest.
     unit : int
         All profits are multiples of it.
+    most : int
+        More columns than this are not searched.
 
     Attributes
     ----------
@@ -322,12 +321,11 @@ class ColumnSearch:
         prices: Ints,
         target: int,
         unit: int,
+        most: int,
     ) -> None:
         scale = coarseness(len(weights), int(room.max()))
         columns = Columns(
-            np.empty(MOST_COLUMNS, np.int64),
-            np.empty(MOST_COLUMNS + 1, np.int64),
-            np.empty(8 * MOST_COLUMNS, np.int64),
+            np.empty(most, np.int64), np.empty(most + 1, np.int64), np.empty(8 * most, np.int64)
         )
         count, self.cells = list_columns(
             prices, weights, profits, room, allowed, must, target, scale, columns

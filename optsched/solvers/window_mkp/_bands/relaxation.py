@@ -91,7 +91,7 @@ def relax(
     unit: int,
     cut: int,
     evaluations: int,
-    most: int,
+    allowance: int,
     step: NDArray[np.float64],
     best: Ints,
     placement: Ints,
@@ -116,8 +116,8 @@ def relax(
     evaluations : int
         Number of evaluations of the relaxation; up to ten times as many while the gap to `cut`
         closes fast.
-    most : int
-        No more evaluations than this.
+    allowance : int
+        Cells of tables after which no evaluation begins; the first one always does.
     step : float64 array, shape (1,)
         Length of the steps, relative to Polyak's; shortened where there is no progress.
     best : int64 array, shape (1,)
@@ -156,12 +156,13 @@ def relax(
                 placement[:] = np.where(where < m, where, -1)
             return int(base), work
         relaxed, cells, removed = relax_free(
-            domain, prices, weights, profits, room, unit, cut, evaluations, most, step,
+            domain, prices, weights, profits, room, unit, cut, evaluations,
+            allowance - work, step,
             best, placement, promise, base, where, free,
         )  # fmt: skip
         work += cells
         bound = min(bound, base + relaxed) // unit * unit
-        if bound <= max(cut, best[0]):
+        if bound <= max(cut, best[0]) or work >= allowance:
             return bound, work
         evaluations = max(5, evaluations // 4)
     return bound, work
@@ -177,7 +178,7 @@ def relax_free(
     unit: int,
     cut: int,
     evaluations: int,
-    most: int,
+    allowance: int,
     step: NDArray[np.float64],
     best: Ints,
     placement: Ints,
@@ -213,7 +214,9 @@ def relax_free(
     work = n * room.sum() // 64
     stalled = 0
     checkpoint = 0.0
-    for evaluation in range(min(most, 10 * evaluations)):
+    for evaluation in range(10 * evaluations):
+        if evaluation > 0 and work >= allowance:
+            break
         if evaluation % evaluations == 0 and evaluation > 0:
             gap = float(best_bound + base - max(cut, best[0]))
             if gap > KEEP_ON * checkpoint:
