@@ -19,6 +19,9 @@ from optsched.solvers.window_mkp.progress import Progress
 QUICK = 200_000
 """Nodes times jobs of the plain search before the search with stronger bounds takes over."""
 
+FEW = 20
+"""Jobs up to which the plain search closes much; of more it is given that much less."""
+
 DONE = object()
 
 
@@ -28,14 +31,14 @@ class BranchAndBound(Solver):
     """Branch on the jobs, depth first, with bounds (Figure 3 of Yang et al. 2014).
 
     Most windows are closed by a plain search with the surrogate bound in some microseconds. What it
-    leaves open after 200,000 nodes times jobs goes to a search with five means more. The surrogate
-    knapsack is solved exactly and its solution split by subset sums (as in Pisinger's mulknap),
-    which ends at once where many jobs go into a slot. A Lagrangian decomposition between that
-    knapsack and the sets of jobs of each slot is tight where few do; it rules out choices by their
-    reduced profit, and dominance between jobs and between slots rules out more. In a narrow band
-    below the bound, the sets that each slot can still hold are listed and searched. A few slots of
-    the incumbent at a time are filled anew. And where profits are nearly alike, a price on each job
-    keeps the bound from promising one job too many.
+    leaves open goes to a search with five means more. The surrogate knapsack is solved exactly and
+    its solution split by subset sums (as in Pisinger's mulknap), which ends at once where many jobs
+    go into a slot. A Lagrangian decomposition between that knapsack and the sets of jobs of each
+    slot is tight where few do; it rules out choices by their reduced profit, and dominance between
+    jobs and between slots rules out more. In a narrow band below the bound, the sets that each slot
+    can still hold are listed and searched. A few slots of the incumbent at a time are filled anew.
+    And where profits are nearly alike, a price on each job keeps the bound from promising one job
+    too many.
 
     The answer is the same whenever the budget is work. Work is counted in nodes of the plain
     search; one evaluation of the stronger bound counts as the many nodes that take as long.
@@ -129,7 +132,8 @@ class BranchAndBound(Solver):
 
 def quick_nodes(problem: Any) -> int:
     """Return how many nodes the plain search may visit: the more jobs, the less they close."""
-    return 1 + QUICK // max(1, len(problem.weights))
+    jobs = max(1, len(problem.weights))
+    return 1 + QUICK * FEW // (jobs * max(jobs, FEW))
 
 
 def _go_on(
