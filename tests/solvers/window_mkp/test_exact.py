@@ -15,8 +15,9 @@ from optsched.errors import InputError
 from optsched.models import WindowMKP
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
-from optsched.solvers.window_mkp._bands.band_search import CELLS_PER_WORK, BandSearch
+from optsched.solvers.window_mkp._bands.band_search import BandSearch
 from optsched.solvers.window_mkp._bands.counted_search import CountedSearch
+from optsched.solvers.window_mkp._bands.tree_search import CELLS_PER_WORK
 from optsched.solvers.window_mkp._depth_first import depth_first
 from optsched.solvers.window_mkp._reduction import reduce
 

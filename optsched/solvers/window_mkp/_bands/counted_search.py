@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from optsched.solvers.window_mkp._bands.band_search import CELLS_PER_WORK, BandSearch
+from optsched.solvers.window_mkp._bands.band_search import BandSearch
+from optsched.solvers.window_mkp._bands.tree_search import CELLS_PER_WORK
 from optsched.solvers.window_mkp._reduction import Ints, by_efficiency, reduce
 
 HEAD_START = 1_000_000
