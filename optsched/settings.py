@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, fields
+from itertools import chain
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from optsched.errors import InputError, UnknownNameError
@@ -43,6 +44,35 @@ def configure(cls: type[T], settings: Mapping[str, Any], noun: str) -> T:
             raise UnknownNameError(f"setting of {noun}", name, known)
         values[name] = _read(value, types[name], f"{name} of {noun}")
     return cls(**values)
+
+
+def configure_parts(parts: Mapping[str, type[Any]], settings: Mapping[str, Any]) -> list[Any]:
+    """Build several dataclasses from one set of settings, each from those that it knows.
+
+    Parameters
+    ----------
+    parts : mapping of str to type
+        Dataclasses, see `configure`, by what their settings are of.
+    settings : mapping
+        Values by name, as they are or as text.
+
+    Raises
+    ------
+    InputError
+        If none of them knows a name, or more than one does, or a value is not of its field's type.
+    """
+    known = {noun: [field.name for field in settings_of(cls)] for noun, cls in parts.items()}
+    for name in settings:
+        owners = [noun for noun, names in known.items() if name in names]
+        if not owners:
+            everything = [*chain.from_iterable(known.values())]
+            raise UnknownNameError(f"setting of {' and '.join(parts)}", name, everything)
+        if len(owners) > 1:
+            raise InputError(f"setting {name!r} is one of {' and of '.join(owners)}")
+    return [
+        configure(cls, {name: settings[name] for name in settings if name in known[noun]}, noun)
+        for noun, cls in parts.items()
+    ]
 
 
 def read_settings(assignments: Sequence[str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from optsched.cli.terminal import print_json, print_table
 from optsched.settings import settings_of
 from optsched.solvers.profiles import load_profile, profile_names
 
-What = Literal["policies", "solvers", "profiles", "models", "machines", "formats"]
+What = Literal["policies", "solvers", "profiles", "models", "machines", "executions", "formats"]
 
 
 def command(what: What = "solvers", /, *, json: bool = False) -> None:
@@ -18,7 +18,7 @@ def command(what: What = "solvers", /, *, json: bool = False) -> None:
     Parameters
     ----------
     what
-        Policies, solvers, profiles of solvers, models, machines or trace formats.
+        Policies, solvers, profiles of solvers, models, machines, execution models or trace formats.
     json
         Print one JSON object.
     """
@@ -33,13 +33,16 @@ def _summary(cls: type[Any]) -> str:
     return (cls.__doc__ or "").strip().split("\n")[0]
 
 
+def _settings(cls: type[Any]) -> str:
+    return " ".join(f"{field.name}={field.default}" for field in settings_of(cls))
+
+
 def _policies() -> tuple[list[str], list[list[Any]]]:
     rows = []
     for name in registry.policies:
         cls = registry.policies[name]
-        settings = " ".join(f"{field.name}={field.default}" for field in settings_of(cls))
         solver = f"{cls.model}: {cls.solver}" if cls.model else ""
-        rows.append([name, settings, solver, " ".join(sorted(cls.machines)), _summary(cls)])
+        rows.append([name, _settings(cls), solver, " ".join(sorted(cls.machines)), _summary(cls)])
     return ["policy", "settings", "model: solver", "machines", "what it does"], rows
 
 
@@ -76,6 +79,12 @@ def _machines() -> tuple[list[str], list[list[Any]]]:
     return ["machine", "what it is"], [[cls.usage, _summary(cls)] for cls, _ in kinds]
 
 
+def _executions() -> tuple[list[str], list[list[Any]]]:
+    classes = [registry.executions[name] for name in registry.executions]
+    rows = [[cls.name, _settings(cls), _summary(cls)] for cls in classes]
+    return ["execution model", "settings", "what it does"], rows
+
+
 def _formats() -> tuple[list[str], list[list[Any]]]:
     rows = []
     for name in registry.readers:
@@ -90,5 +99,6 @@ _LISTS = {
     "profiles": _profiles,
     "models": _models,
     "machines": _machines,
+    "executions": _executions,
     "formats": _formats,
 }

@@ -29,6 +29,7 @@ def command(
     policy: str = "easy",
     solver: str | None = None,
     settings: Annotated[list[str] | None, Parameter(name="--set", negative=())] = None,
+    execution: str | None = None,
     jobs: str | None = None,
     event_order: Literal["batched", "one-by-one"] = "batched",
     time_limit: float | None = None,
@@ -57,7 +58,9 @@ def command(
     solver
         Solver or profile that answers the policy's problems; `optsched list solvers`.
     settings
-        KEY=VALUE, a setting of the policy; may be given several times.
+        KEY=VALUE, a setting of the policy or of the execution model; may be given several times.
+    execution
+        An execution model, which gives the jobs their speeds; `optsched list executions`.
     jobs
         FROM:TO, the jobs to run, counted in the cleaned trace from 1, both included.
     event_order
@@ -108,6 +111,7 @@ def command(
             solver=solver,
             budget=budget,
             seed=seed,
+            execution=execution,
             jobs=span,
             event_order=event_order,
             capture=captured,

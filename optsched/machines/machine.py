@@ -82,6 +82,10 @@ class Machine(ABC):
         """Take back what a job held."""
 
     @abstractmethod
+    def is_contiguous(self, allocation: Allocation) -> bool:
+        """Return whether the processors of an allocation lie side by side."""
+
+    @abstractmethod
     def resources(self, allocation: Allocation) -> str:
         """Return the processors of an allocation as an interval set, ``1-3 5 7`` for instance."""
 

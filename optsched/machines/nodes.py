@@ -97,6 +97,11 @@ class Nodes(Machine):
             give(start, stop)
             self.free += stop - start
 
+    def is_contiguous(self, allocation: tuple[Run, ...]) -> bool:
+        """Return whether the nodes are one run of the line."""
+        in_order = sorted(allocation)
+        return all(stop == start for (_, stop), (start, _) in pairwise(in_order))
+
     def resources(self, allocation: tuple[Run, ...]) -> str:
         """Return the nodes of an allocation as an interval set."""
         return " ".join(

@@ -142,6 +142,8 @@ class Engine:
         at_every_event = self.policy.interval == 0
         jobs = len(submit)
         self.policy.begin(system)
+        if self.execution is not None:
+            self.execution.begin(system)
         while True:
             submission = submit[self._next] if self._next < jobs else NEVER
             end = ends[0][0] if ends else NEVER

@@ -2,21 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+from numpy.typing import NDArray
 
 from optsched.machines.machine import Allocation
+from optsched.simulator.schedule import Schedule
 from optsched.simulator.system import System
+from optsched.traces.trace import Trace
+
+
+class ExecutionReport(NamedTuple):
+    """What an execution model has to say of a run.
+
+    Parameters
+    ----------
+    columns : mapping of str to array, shape (jobs,)
+        Columns of the table of jobs.
+    figures : mapping
+        Figures of the summary, JSON-able.
+    """
+
+    columns: Mapping[str, NDArray[Any]] = {}
+    figures: Mapping[str, Any] = {}
 
 
 class ExecutionModel:
     """Every job runs at speed 1 wherever it is placed; a subclass changes that.
 
     A job has work left, the trace's run time in seconds at first, and a speed: work done per
-    second. The engine integrates exactly between changes of speed.
+    second. The engine integrates exactly between changes of speed. A subclass that is named on the
+    command line is a dataclass whose fields are its settings, registered with
+    ``@executions.register(name)``.
+
+    Attributes
+    ----------
+    name : str
+        The registered name; of a model that is not registered, the name of its class.
     """
 
     name: ClassVar[str] = "rigid"
+
+    def __init_subclass__(cls) -> None:
+        """Name a model after its class, until it is registered under a name."""
+        super().__init_subclass__()
+        cls.name = cls.__name__
+
+    def begin(self, system: System) -> None:
+        """Make ready for a run; whatever is remembered of an earlier one is forgotten."""
 
     def delay(self, job: int, allocation: Allocation, system: System) -> float:
         """Return the seconds from the start of `job` to the beginning of its work."""
@@ -33,3 +67,7 @@ class ExecutionModel:
     ) -> Iterable[tuple[int, float]]:
         """Return (job, speed) for every running job whose speed the end of `job` changes."""
         return ()
+
+    def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
+        """Return what there is to say of the run after its end."""
+        return ExecutionReport()

@@ -6,6 +6,7 @@ import hashlib
 import platform
 import shlex
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -70,18 +71,29 @@ def describe(
         "workload_sha256": workload_sha256(trace),
         "machine": machine.spec,
         "policy": policy.name,
-        "settings": {
-            field.name: getattr(policy, field.name) for field in settings_of(type(policy))
-        },
+        "settings": _settings(policy),
         "execution": None if execution is None else execution.name,
+        "execution_settings": {} if execution is None else _settings(execution),
         **options,
         **posing,
         "versions": versions(),
     }
-    known = policy.name in registry.policies and registry.policies[policy.name] is type(policy)
-    repeatable = source.path is not None and known and execution is None and _is_named(posing)
+    known = _is_registered(policy, registry.policies) and (
+        execution is None or _is_registered(execution, registry.executions)
+    )
+    repeatable = source.path is not None and known and _is_named(posing)
     config["repeat"] = _command(config) if repeatable else None
     return config
+
+
+def _settings(configured: Any) -> dict[str, Any]:
+    if not is_dataclass(configured):
+        return {}
+    return {field.name: getattr(configured, field.name) for field in settings_of(type(configured))}
+
+
+def _is_registered(thing: Any, kind: registry.Registry[Any]) -> bool:
+    return thing.name in kind and kind[thing.name] is type(thing)
 
 
 def _is_named(posing: Mapping[str, Any]) -> bool:
@@ -99,7 +111,9 @@ def _command(config: Mapping[str, Any]) -> str:
     """Return the command that repeats a run."""
     words = ["optsched", "simulate", config["trace"], "--machine", config["machine"]]
     words += ["--policy", config["policy"], "--event-order", config["event_order"]]
-    for name, value in config["settings"].items():
+    if config["execution"] is not None:
+        words += ["--execution", config["execution"]]
+    for name, value in (config["settings"] | config["execution_settings"]).items():
         words += ["--set", f"{name}={value}"]
     if config["jobs"] is not None:
         words += ["--jobs", ":".join(map(str, config["jobs"]))]

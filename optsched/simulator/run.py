@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.machines.machine import Machine
+from optsched.simulator.execution import ExecutionReport
 from optsched.simulator.journal import Journal
 from optsched.simulator.metrics import bounded_slowdown, summarise
 from optsched.simulator.schedule import Schedule
@@ -45,6 +46,8 @@ class Run:
         Wall-clock figures; they alone differ between two runs of one config.
     journal : Journal or None
         Every event and action, if it was asked for.
+    report : ExecutionReport or None
+        What the execution model has to say, if there is one.
     """
 
     config: dict[str, Any]
@@ -56,6 +59,7 @@ class Run:
     failures: tuple[str, ...]
     timing: Mapping[str, float]
     journal: Journal | None = None
+    report: ExecutionReport | None = None
 
     def __repr__(self) -> str:
         jobs = f"{len(self.trace):,} jobs"
@@ -88,13 +92,15 @@ class Run:
             "problems": len(self.decisions),
             "unproven": int((self.decisions["status"] != "optimal").sum()),
             "fallbacks": self.fallbacks,
+            **({} if self.report is None else self.report.figures),
         }
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
         """One row per job, in order of submission: Batsim's columns, then ours.
 
-        Ours are ``run_time`` (the trace's run time in seconds), ``bounded_slowdown``, ``user``.
+        Ours are ``run_time`` (the trace's run time in seconds), ``bounded_slowdown``, ``user``, and
+        those of the execution model.
         Times are whole numbers where the trace and the run have no others.
         """
         import pandas as pd
@@ -123,6 +129,7 @@ class Run:
             "run_time": _whole(trace.runtime),
             "bounded_slowdown": bounded_slowdown(wait, ran),
             "user": trace.user,
+            **({} if self.report is None else self.report.columns),
         }
         return pd.DataFrame(columns)
 

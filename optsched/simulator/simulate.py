@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from optsched import registry
 from optsched.errors import InputError
 from optsched.machines.machine import Machine, read_machine
-from optsched.settings import configure
+from optsched.settings import configure_parts
 from optsched.simulator.engine import Engine, EventOrder
 from optsched.simulator.invariants import InvariantChecker
 from optsched.simulator.journal import Journal
@@ -46,7 +46,7 @@ def simulate(
     seed: int | None = None,
     jobs: tuple[int, int] | None = None,
     event_order: EventOrder | str = EventOrder.BATCHED,
-    execution: ExecutionModel | None = None,
+    execution: ExecutionModel | str | None = None,
     charge_decisions: bool = False,
     capture: str | Path | None = None,
     capture_every: int = 1,
@@ -67,7 +67,7 @@ def simulate(
     policy : Policy or str
         A policy or the name of one.
     settings : mapping, optional
-        Settings of a policy that is given by name.
+        Settings of the policy and of the execution model, where these are given by name.
     solver : str or Solver, optional
         Solver, or name of a solver or profile, that answers the policy's problems; the policy's
         own choice if left out.
@@ -79,8 +79,9 @@ def simulate(
         First and last job to run, counted in the cleaned trace from 1, both included.
     event_order : {"batched", "one-by-one"}
         What happens at one instant; see `EventOrder`.
-    execution : ExecutionModel, optional
-        Gives the jobs their speeds; without one every job runs for its run time.
+    execution : ExecutionModel or str, optional
+        Gives the jobs their speeds, or the name of a model that does; without one every job runs
+        for its run time.
     charge_decisions : bool
         Let what is decided wait for as long as the solver's work nominally takes.
     capture : path, optional
@@ -108,7 +109,7 @@ def simulate(
     InputError
         If a name, a file, a setting or a combination of them cannot be used.
     """
-    policy = _configured(policy, settings or {})
+    policy, execution = _configured(policy, execution, settings)
     _check_capture(capture, capture_every)
     order = _event_order(event_order)
     check_budget(budget)
@@ -167,6 +168,7 @@ def simulate(
         decisions=posing.frame,
         fallbacks=posing.fallbacks,
         failures=tuple(posing.failures),
+        report=None if execution is None else execution.report(trace, schedule),
         timing={
             "read_seconds": read_seconds,
             "prepare_seconds": prepare_seconds,
@@ -206,21 +208,29 @@ def prepare_trace(trace: Trace | str | Path) -> Trace:
     return trace
 
 
-def _configured(policy: Policy | str, settings: Mapping[str, Any]) -> Policy:
+def _configured(
+    policy: Policy | str, execution: ExecutionModel | str | None, settings: Any
+) -> tuple[Policy, ExecutionModel | None]:
+    """Return the policy and the execution model, each with its own of the settings."""
     if not isinstance(policy, Policy | str):
         raise InputError(f"{policy!r}; expected a policy or the name of one", field="policy")
-    if not isinstance(settings, Mapping):
+    if not isinstance(settings, Mapping | None):
         raise InputError(f"{settings!r}; expected a mapping of names to values", field="settings")
+    parts: dict[str, type[Any]] = {}
     if isinstance(policy, str):
-        cls: type[Policy] = registry.policies[policy]
-        policy = configure(cls, settings, f"policy {policy!r}")
-    elif settings:
+        parts[f"policy {policy!r}"] = registry.policies[policy]
+    if isinstance(execution, str):
+        parts[f"execution model {execution!r}"] = registry.executions[execution]
+    if settings and not parts:
         raise InputError("settings belong to a policy that is given by name")
-    interval = policy.interval
+    built = configure_parts(parts, settings or {})
+    chosen: Policy = built.pop(0) if isinstance(policy, str) else policy
+    model: ExecutionModel | None = built.pop() if isinstance(execution, str) else execution
+    interval = chosen.interval
     if interval != 0 and not SHORTEST_INTERVAL <= interval < math.inf:
         expected = f"expected 0 or seconds from {SHORTEST_INTERVAL}"
-        raise InputError(f"{interval}; {expected}", field=f"interval of policy {policy.name!r}")
-    return policy
+        raise InputError(f"{interval}; {expected}", field=f"interval of policy {chosen.name!r}")
+    return chosen, model
 
 
 def _event_order(name: EventOrder | str) -> EventOrder:

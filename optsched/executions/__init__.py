@@ -1,0 +1,1 @@
+"""Execution models: how fast jobs run where they were placed."""

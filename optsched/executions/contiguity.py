@@ -1,0 +1,95 @@
+"""Jobs that run faster on contiguous nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError
+from optsched.machines.machine import Allocation
+from optsched.registry import executions
+from optsched.simulator.execution import ExecutionModel, ExecutionReport
+from optsched.simulator.schedule import Schedule, State
+from optsched.simulator.system import System
+from optsched.traces.trace import Trace
+
+
+@executions.register("contiguity")
+@dataclass
+class Contiguity(ExecutionModel):
+    """Sensitive jobs take less time on contiguous nodes than on scattered ones.
+
+    The trace's run time is that of a scattered allocation. A sensitive job whose nodes are one run
+    of the machine's line takes ``1 - alpha`` of it.
+
+    Parameters
+    ----------
+    alpha : float
+        Share of the run time that a contiguous allocation saves, from 0 and below 1.
+    beta : float
+        Share of the jobs that are sensitive, from 0 to 1.
+    draw : int
+        Seed of the choice of sensitive jobs. With one seed, those of a smaller share are among
+        those of a larger one.
+
+    Raises
+    ------
+    InputError
+        If a share is out of its range, or the seed is negative.
+
+    References
+    ----------
+    X. Yang, Z. Zhou, W. Tang, X. Zheng, J. Wang, Z. Lan, "Balancing job performance with system
+    performance via locality-aware scheduling on torus-connected systems", IEEE Cluster 2014,
+    section V.
+    """
+
+    alpha: float = 0.3
+    beta: float = 0.3
+    draw: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.alpha < 1:
+            raise InputError(f"alpha {self.alpha}; expected a share from 0 and below 1")
+        if not 0 <= self.beta <= 1:
+            raise InputError(f"beta {self.beta}; expected a share from 0 to 1")
+        if self.draw < 0:
+            raise InputError(f"draw {self.draw}; expected a seed from 0")
+
+    def begin(self, system: System) -> None:
+        """Draw the sensitive jobs."""
+        jobs = len(system.submit)
+        order = np.random.default_rng(self.draw).permutation(jobs)
+        sensitive = np.zeros(jobs, np.bool_)
+        sensitive[order[: round(self.beta * jobs)]] = True
+        self._sensitive: list[bool] = sensitive.tolist()
+        self._contiguous = [False] * jobs
+
+    def started(
+        self, job: int, allocation: Allocation, system: System
+    ) -> Iterable[tuple[int, float]]:
+        """Let a sensitive job run faster if its nodes are contiguous."""
+        if not self._sensitive[job] or not system.machine.is_contiguous(allocation):
+            return ()
+        self._contiguous[job] = True
+        return ((job, 1.0 / (1.0 - self.alpha)),)
+
+    def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
+        """Return who was sensitive, and the seconds that each lost on scattered nodes."""
+        sensitive = np.array(self._sensitive)
+        scattered = sensitive & ~np.array(self._contiguous) & (schedule.state == State.FINISHED)
+        lost = np.where(scattered, self.alpha * trace.runtime, 0.0)
+        columns: dict[str, NDArray[Any]] = {
+            "sensitive": sensitive.astype(np.int64),
+            "lost_time": lost,
+        }
+        figures: Mapping[str, Any] = {
+            "sensitive_jobs": int(sensitive.sum()),
+            "sensitive_scattered": int(scattered.sum()),
+            "lost_processor_hours": float((lost * trace.processors).sum() / 3600),
+        }
+        return ExecutionReport(columns, figures)

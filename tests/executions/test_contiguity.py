@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from optsched import simulate
+from optsched.errors import InputError
+
+
+def scattered_third(make_trace):
+    # two jobs leave the nodes 0-1 and 4-5 free: the third is scattered, the fourth is not
+    return make_trace(
+        (0, 50, 50, 2), (0, 200, 200, 2), (0, 50, 50, 2), (60, 100, 100, 4), (300, 100, 100, 4)
+    )
+
+
+def run_of(trace, *, beta=1.0, draw=0, alpha=0.25, policy="fcfs", machine="nodes:6"):
+    settings = {"alpha": alpha, "beta": beta, "draw": draw}
+    return simulate(trace, machine, policy, execution="contiguity", settings=settings, check=True)
+
+
+def test_a_contiguous_allocation_saves_alpha_of_the_run_time(make_trace):
+    run = run_of(scattered_third(make_trace))
+    assert run.resources[3] == "0-1 4-5"
+    assert (run.end - run.start).tolist() == pytest.approx([37.5, 150, 37.5, 100, 75])
+    assert run.jobs["lost_time"].tolist() == [0, 0, 0, 25, 0]
+    assert run.jobs["sensitive"].tolist() == [1] * 5
+    assert run.summary["sensitive_jobs"] == 5
+    assert run.summary["sensitive_scattered"] == 1
+    assert run.summary["lost_processor_hours"] == pytest.approx(25 * 4 / 3600)
+
+
+def test_only_sensitive_jobs_gain(make_trace):
+    run = run_of(scattered_third(make_trace), beta=0.0)
+    assert (run.end - run.start).tolist() == [50, 200, 50, 100, 100]
+    assert run.summary["sensitive_jobs"] == 0
+
+
+def test_the_draw_is_exact_seeded_and_nested(make_trace):
+    trace = make_trace(*[(k, 10, 10, 1) for k in range(200)])
+    chosen = {
+        (beta, draw): run_of(trace, beta=beta, draw=draw, machine="nodes:8").jobs["sensitive"]
+        for beta in (0.1, 0.25)
+        for draw in (0, 1)
+    }
+    assert [int(column.sum()) for column in chosen.values()] == [20, 20, 50, 50]
+    assert (chosen[0.1, 0] <= chosen[0.25, 0]).all()
+    assert not np.array_equal(chosen[0.1, 0], chosen[0.1, 1])
+
+
+def test_a_model_serves_two_runs(make_trace):
+    first, second = (run_of(scattered_third(make_trace)) for _ in range(2))
+    assert first.end.tolist() == second.end.tolist()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"alpha": 1}, "expected a share from 0 and below 1"),
+        ({"alpha": "much"}, "alpha of execution model 'contiguity'.*expected a number"),
+        ({"beta": 1.5}, "expected a share from 0 to 1"),
+        ({"draw": -1}, "expected a seed from 0"),
+        ({"gamma": 1}, "unknown setting of policy 'window' and execution model 'contiguity'"),
+    ],
+)
+def test_settings_are_checked(settings, message):
+    with pytest.raises(InputError, match=message):
+        simulate("unread.swf", policy="window", execution="contiguity", settings=settings)
+
+
+def test_policy_and_model_take_their_own_settings(make_trace):
+    trace = scattered_third(make_trace)
+    settings = {"window": "7", "alpha": "0.5"}
+    run = simulate(trace, "nodes:6", "window", execution="contiguity", settings=settings)
+    assert run.config["settings"]["window"] == 7
+    assert run.config["execution_settings"] == {"alpha": 0.5, "beta": 0.3, "draw": 0}
+
+
+def test_unknown_model():
+    with pytest.raises(InputError, match="did you mean contiguity"):
+        simulate("unread.swf", execution="contiguty")
