@@ -34,6 +34,17 @@ class FreeRuns:
     def __len__(self) -> int:
         return len(self.starts)
 
+    def copy(self) -> FreeRuns:
+        """Return runs of their own that cover the same positions."""
+        twin = FreeRuns(0)
+        twin.starts, twin.stops = self.starts.copy(), self.stops.copy()
+        return twin
+
+    def around(self, position: int) -> Run:
+        """Return the run that holds a free position."""
+        run = bisect_right(self.starts, position) - 1
+        return self.starts[run], self.stops[run]
+
     def take_first(self, size: int) -> tuple[Run, ...]:
         """Take the first `size` free positions, whichever runs they are in.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from optsched.errors import InputError
 from optsched.machines.nodes import Nodes
 from optsched.models.window_mkp import NOT_PLACED, WindowMKP
+from optsched.policies.slot_reservation import backfill_slots, reserve_slot
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.policy import Policy
@@ -32,6 +33,14 @@ class Window(Policy):
     interval : float
         Seconds between two decisions, each on one window. With 0 every event is followed by a
         decision, on window after window until one starts nothing.
+    backfill : {"none", "easy"}
+        Whether jobs behind a blocked head may start after the window, in slots as well: each in the
+        smallest slot that holds it, if it does not delay the head of the queue. That has a
+        reservation of contiguous nodes, by the estimated ends. It holds against the jobs that are
+        backfilled, not against the window.
+    scatter : {"never", "head"}
+        Whether a head of the queue that no slot can hold starts on scattered nodes, of the largest
+        slots first, if enough are free.
 
     Raises
     ------
@@ -46,6 +55,8 @@ class Window(Policy):
 
     window: int = 5
     interval: float = 30.0
+    backfill: Literal["none", "easy"] = "none"
+    scatter: Literal["never", "head"] = "never"
 
     model: ClassVar[str] = "window-mkp"
     solver: ClassVar[str] = "branch-and-bound"
@@ -59,9 +70,16 @@ class Window(Policy):
 
     def decide(self, system: System) -> Iterable[Action]:
         """Start what the solver places of the window, and of the next ones if no tick follows."""
+        if self.scatter == "head":
+            yield from scatter_heads(system)
         placed = yield from self._decide_window(system)
         while placed and not self.interval:
             placed = yield from self._decide_window(system)
+        if self.backfill == "easy" and len(system.queue) > 1 and system.machine.free:
+            head, *others = system.queue[:]
+            if _fits(head, system):
+                return  # it is for the next window, which shall find the slots as they are
+            yield from backfill_slots(system, others, reserve_slot(system, head))
 
     def _decide_window(self, system: System) -> Generator[Action, None, int]:
         """Pose the window and the slots as a knapsack problem; return how many jobs it placed."""
@@ -96,3 +114,30 @@ class Window(Policy):
                 placed += 1
                 yield Start(job, ((start, start + weight),))
         return placed
+
+
+def scatter_heads(system: System) -> Iterator[Action]:
+    """Start heads of the queue that no slot can hold on nodes of the largest slots."""
+    machine, processors, queue = system.machine, system.processors, system.queue
+    assert isinstance(machine, Nodes)
+    while queue and processors[queue[0]] <= machine.free and not _fits(queue[0], system):
+        missing = processors[queue[0]]
+        slots = sorted(
+            zip(machine.slots.starts, machine.slots.stops), key=lambda run: run[0] - run[1]
+        )
+        place = []
+        for start, stop in slots:
+            place.append((start, min(stop, start + missing)))
+            missing -= stop - start
+            if missing <= 0:
+                break
+        yield Start(queue[0], tuple(place))
+
+
+def _fits(job: int, system: System) -> bool:
+    """Return whether a slot holds the job."""
+    machine, size = system.machine, system.processors[job]
+    assert isinstance(machine, Nodes)
+    return any(
+        stop - start >= size for start, stop in zip(machine.slots.starts, machine.slots.stops)
+    )

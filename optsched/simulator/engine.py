@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.machines.machine import Allocation, Machine
+from optsched.machines.machine import Machine
 from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.schedule import Schedule, State
@@ -120,7 +120,7 @@ class Engine:
         self.state = [State.UNSUBMITTED] * jobs
         self.resources = [""] * jobs
         self.decisions = 0
-        self.held: dict[int, Allocation] = {}
+        self.held = self.system.held
         self.work_left = self.runtime.copy()
         self.speed = [1.0] * jobs
         self._works_since = [0.0] * jobs

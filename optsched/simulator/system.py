@@ -6,7 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from optsched.machines.machine import Machine
+from optsched.machines.machine import Allocation, Machine
 from optsched.models.problem import Problem
 from optsched.simulator.queue import Queue
 
@@ -63,6 +63,8 @@ class System:
         The waiting jobs in order of submission. A job is its row in the trace, from 0.
     running : RunningJobs
         The running jobs.
+    held : mapping of int to Allocation
+        What each running job holds.
     submitted, ended : list of int
         The jobs that were submitted and that ended since the last decision, in order.
     job_id : list of int
@@ -80,6 +82,7 @@ class System:
 
     __slots__ = (
         "ended",
+        "held",
         "job_id",
         "machine",
         "now",
@@ -105,6 +108,7 @@ class System:
         self.machine = machine
         self.queue = Queue()
         self.running = RunningJobs()
+        self.held: dict[int, Allocation] = {}
         self.submitted: list[int] = []
         self.ended: list[int] = []
         self.job_id = job_id

@@ -1,0 +1,125 @@
+"""Reservations of contiguous nodes, against a statement that looks at every node."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched import simulate
+from optsched.machines.nodes import Nodes
+from optsched.policies.slot_reservation import backfill_slots, reserve_slot
+from optsched.simulator.actions import Start
+from optsched.simulator.system import System
+
+NODES = 14
+
+
+@st.composite
+def systems(draw):
+    """A line partly held by jobs that end at a few instants, and waiting jobs; now is 0."""
+    holder = draw(st.lists(st.integers(-1, 4), min_size=NODES, max_size=NODES))
+    ends = draw(st.lists(st.integers(0, 4), min_size=5, max_size=5))
+    sizes = draw(st.lists(st.integers(1, NODES), min_size=1, max_size=5))
+    requests = draw(st.lists(st.integers(1, 6), min_size=len(sizes), max_size=len(sizes)))
+    machine = Nodes(NODES)
+    system = System(
+        machine,
+        job_id=list(range(5 + len(sizes))),
+        submit=[0.0] * (5 + len(sizes)),
+        processors=[holder.count(job) for job in range(5)] + sizes,
+        requested_time=[1.0] * 5 + [float(request) for request in requests],
+        pose=lambda problem: None,
+    )
+    for job in range(5):
+        place = tuple((node, node + 1) for node in range(NODES) if holder[node] == job)
+        if place:
+            system.held[job] = machine.claim(place, len(place))
+            system.running.add(job, float(ends[job]))
+    return system, np.array(holder), ends, list(range(5, 5 + len(sizes)))
+
+
+def runs_of(free):
+    """Maximal runs of free nodes, node by node."""
+    runs = []
+    for node in range(NODES):
+        if free[node] and (node == 0 or not free[node - 1]):
+            runs.append([node, node])
+        if free[node]:
+            runs[-1][1] = node + 1
+    return [tuple(run) for run in runs]
+
+
+def longest(runs):
+    return max((stop - start for start, stop in runs), default=0)
+
+
+@given(systems())
+def test_the_reservation_is_the_earliest_there_is(case):
+    system, holder, ends, (job, *_) = case
+    size = system.processors[job]
+    if longest(runs_of(holder < 0)) >= size:
+        return
+    reservation = reserve_slot(system, job)
+    for instant in range(5):
+        free = np.array([h < 0 or ends[h] <= instant for h in holder])
+        if longest(runs_of(free)) >= size:
+            break
+    assert reservation.shadow == instant
+    start, stop = reservation.place
+    assert stop - start == size
+    assert free[start:stop].all()
+
+
+@given(systems())
+def test_what_is_backfilled_leaves_the_reservation_alone(case):
+    system, holder, _, (job, *others) = case
+    if longest(runs_of(holder < 0)) >= system.processors[job]:
+        return
+    reservation = reserve_slot(system, job)
+    free = holder < 0
+    started = []
+    for action in backfill_slots(system, others, reservation):
+        assert isinstance(action, Start)
+        ((start, stop),) = action.place
+        assert stop - start == system.processors[action.job]
+        assert free[start:stop].all()
+        free[start:stop] = False
+        started.append(action.job)
+        if system.requested_time[action.job] > reservation.shadow:
+            assert stop <= reservation.place[0] or start >= reservation.place[1]
+    assert started == [other for other in others if other in started]
+    # and nothing more could have been started behind those
+    apart = free.copy()
+    apart[slice(*reservation.place)] = False
+    for other in set(others) - set(started):
+        usable = free if system.requested_time[other] <= reservation.shadow else apart
+        assert longest(runs_of(usable)) < system.processors[other]
+
+
+def test_backfilling_goes_into_slots_and_does_not_delay_the_head(make_trace):
+    trace = make_trace(
+        (0, 100, 100, 4),
+        (0, 300, 300, 3),
+        (30, 100, 100, 8),  # the head: a slot of four at 100, the whole line at 300
+        (30, 200, 200, 2),  # ends by 300
+        (30, 400, 400, 1),  # does not, but keeps off
+    )
+    settings = {"window": 1, "backfill": "easy", "interval": 0}
+    run = simulate(trace, "nodes:10", "window", settings=settings, check=True)
+    assert run.start.tolist() == [0, 0, 300, 30, 30]
+    without = simulate(trace, "nodes:10", "window", settings=settings | {"backfill": "none"})
+    assert without.start.tolist() == [0, 0, 300, 300, 400]
+
+
+@pytest.mark.parametrize("backfill", ["none", "easy"])
+def test_a_head_that_no_slot_holds_may_be_scattered(make_trace, backfill):
+    trace = make_trace((0, 50, 50, 2), (0, 200, 200, 2), (0, 50, 50, 2), (60, 100, 100, 4))
+    settings = {"backfill": backfill, "interval": 0}
+    run = simulate(trace, "nodes:6", "window", settings=settings, check=True)
+    assert run.start[3] == 200
+    settings["scatter"] = "head"
+    run = simulate(trace, "nodes:6", "window", settings=settings, check=True)
+    assert run.start[3] == 60
+    assert run.resources[3] == "0-1 4-5"
