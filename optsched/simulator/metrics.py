@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from optsched.traces.trace import Trace
 
 THRESHOLD = 10.0
 """Run times below this many seconds count as this many in the bounded slowdown."""
+
+MEANS = {"mean_runs": "runs", "mean_hops": "mean_hops", "mean_dispersal": "dispersal"}
+"""Means of measures that stand in a summary, and the measures."""
 
 
 def bounded_slowdown(
@@ -82,6 +86,20 @@ def summarise(trace: Trace, processors: int, schedule: Schedule) -> dict[str, An
     }
 
 
+def summarise_placement(measures: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return means over the jobs that ran of what the machine measures of their allocations.
+
+    Parameters
+    ----------
+    measures : mapping of str to array, shape (jobs,)
+        What `Machine.job_measures` gives; a mean is left out if it has no such measure.
+    """
+    means = {name: measures[measure] for name, measure in MEANS.items() if measure in measures}
+    if "runs" in measures:
+        means = {"contiguous_share": measures["runs"] == 1} | means
+    return {name: _mean(values) for name, values in means.items()}
+
+
 def _dropped(trace: Trace) -> int | None:
     """Return how many jobs cleaning dropped; none for a part of a cleaned trace.
 
@@ -93,7 +111,7 @@ def _dropped(trace: Trace) -> int | None:
     return report.dropped if len(trace) == report.jobs_read - report.dropped else None
 
 
-def _mean(values: NDArray[np.float64]) -> float | None:
+def _mean(values: NDArray[Any]) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
