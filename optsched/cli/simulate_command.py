@@ -133,7 +133,7 @@ def command(
         print_json(run.summary)
         return
     print_lines(
-        [(name, figure(value)) for name, value in run.summary.items() if name != "cleaning"]
+        [(k, figure(value)) for k, value in run.summary.items() if not isinstance(value, dict)]
     )
     if run.trace.cleaning is not None:
         of_whole = "" if span is None else " of the whole trace"

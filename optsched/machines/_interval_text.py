@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from optsched.compiled import kernel
 
 ZERO, BLANK, DASH = np.uint8(ord("0")), np.uint8(ord(" ")), np.uint8(ord("-"))
+LINE_END = np.uint8(ord("\n"))
 
 
 @kernel
@@ -66,3 +67,46 @@ def interval_text(
                 at = put(text, at + 1, stop - 1)
         offset[job + 1] = at
     return text[:at], offset
+
+
+@kernel
+def interval_runs(
+    text: NDArray[np.uint8], jobs: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Read what `interval_text` writes.
+
+    Parameters
+    ----------
+    text : uint8 array
+        ASCII, one line per job.
+    jobs : int
+        How many lines there are.
+
+    Returns
+    -------
+    first, last : int64 array, shape (jobs,)
+        ``runs[first[j]:last[j]]`` are those of job j.
+    runs : int64 array, shape (runs, 2)
+        Start and stop of each run.
+    """
+    first = np.zeros(jobs, dtype=np.int64)
+    last = np.zeros(jobs, dtype=np.int64)
+    runs = np.empty((np.sum(text == BLANK) + jobs, 2), dtype=np.int64)
+    job, run, start, number = 0, 0, -1, -1
+    for character in text:
+        if character >= ZERO:
+            number = 10 * max(number, 0) + character - ZERO
+        elif character == DASH:
+            start, number = number, -1
+        else:
+            if number >= 0:
+                runs[run, 0] = number if start < 0 else start
+                runs[run, 1] = number + 1
+                run += 1
+            start, number = -1, -1
+            if character == LINE_END:
+                last[job] = run
+                job += 1
+                if job < jobs:
+                    first[job] = run
+    return first, last, runs[:run]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
+
+from numpy.typing import NDArray
 
 from optsched import registry
 from optsched.errors import InputError
@@ -37,6 +39,11 @@ class Machine(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.spec}: {self.free:,} processors free>"
+
+    @classmethod
+    def kinds(cls) -> frozenset[str]:
+        """Return what this machine can be used as: its own name, and those of what it extends."""
+        return frozenset(vars(base)["name"] for base in cls.__mro__ if "name" in vars(base))
 
     @classmethod
     @abstractmethod
@@ -88,6 +95,21 @@ class Machine(ABC):
     @abstractmethod
     def resources(self, allocation: Allocation) -> str:
         """Return the processors of an allocation as an interval set, ``1-3 5 7`` for instance."""
+
+    def job_measures(self, resources: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Measure allocations; the columns that the machine adds to the table of jobs.
+
+        Parameters
+        ----------
+        resources : sequence of str
+            Allocations as interval sets, none of them empty.
+
+        Returns
+        -------
+        dict of str to int64 or float64 array, shape (allocations,)
+            By name of the measure; none here.
+        """
+        return {}
 
     @abstractmethod
     def violations(self, held: Mapping[int, Allocation]) -> list[str]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.machines.free_runs import FreeRuns, Run
@@ -81,14 +84,14 @@ class Nodes(Machine):
         return runs
 
     def claim(self, place: tuple[Run, ...], processors: int) -> tuple[Run, ...]:
-        """Give a job the runs of nodes that a policy chose."""
+        """Give a job the runs of nodes that a policy chose; returns them in order, merged."""
         size = sum(stop - start for start, stop in place)
         if size != processors:
             raise ValueError(f"a place of {size} nodes for a job of {processors}")
         for start, stop in place:
             self.slots.take(start, stop)
             self.free -= stop - start
-        return place
+        return place if len(place) == 1 else _merged(place)
 
     def release(self, allocation: tuple[Run, ...]) -> None:
         """Take back the runs of a job."""
@@ -99,8 +102,7 @@ class Nodes(Machine):
 
     def is_contiguous(self, allocation: tuple[Run, ...]) -> bool:
         """Return whether the nodes are one run of the line."""
-        in_order = sorted(allocation)
-        return all(stop == start for (_, stop), (start, _) in pairwise(in_order))
+        return len(allocation) == 1
 
     def resources(self, allocation: tuple[Run, ...]) -> str:
         """Return the nodes of an allocation as an interval set."""
@@ -108,6 +110,11 @@ class Nodes(Machine):
             str(start) if stop == start + 1 else f"{start}-{stop - 1}"
             for start, stop in sorted(allocation)
         )
+
+    def job_measures(self, resources: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Return ``runs``, the number of runs of each allocation; one run is contiguous."""
+        blanks = (nodes.count(" ") for nodes in resources)
+        return {"runs": 1 + np.fromiter(blanks, dtype=np.int64, count=len(resources))}
 
     def violations(self, held: Mapping[int, tuple[Run, ...]]) -> list[str]:
         """Compare the free runs with what the running jobs hold."""
@@ -130,3 +137,13 @@ class Nodes(Machine):
             found.append(f"{self.free} nodes counted free, {total} are")
         found += [f"free runs touch at node {a}" for (_, a), (b, _) in pairwise(free) if a >= b]
         return found
+
+
+def _merged(runs: tuple[Run, ...]) -> tuple[Run, ...]:
+    """Return the maximal runs that disjoint runs make up."""
+    merged: list[Run] = []
+    for start, stop in sorted(runs):
+        if merged and merged[-1][1] == start:
+            start, _ = merged.pop()
+        merged.append((start, stop))
+    return tuple(merged)

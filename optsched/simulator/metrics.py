@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,12 @@ from optsched.traces.trace import Trace
 
 THRESHOLD = 10.0
 """Run times below this many seconds count as this many in the bounded slowdown."""
+
+LARGE = 0.9
+"""Jobs of at least this quantile of processors are large."""
+
+MEANS = {"mean_runs": "runs", "mean_hops": "mean_hops", "mean_dispersal": "dispersal"}
+"""Means of measures that stand in a summary, and the measures."""
 
 
 def bounded_slowdown(
@@ -39,7 +46,8 @@ def summarise(trace: Trace, processors: int, schedule: Schedule) -> dict[str, An
 
     Means and percentiles are over finished jobs. Utilisation is the time that jobs held
     processors, over the machine's processors times the makespan; the makespan is from the first
-    submission to the last end.
+    submission to the last end. Large jobs are the tenth that needs most processors, from
+    ``large_from`` on.
 
     Parameters
     ----------
@@ -59,6 +67,8 @@ def summarise(trace: Trace, processors: int, schedule: Schedule) -> dict[str, An
     makespan = float(end[held].max() - trace.submit.min()) if held.any() else 0.0
     busy = float((runtime[held] * trace.processors[held]).sum())
     slowdown = (wait + runtime)[finished] / runtime[finished]
+    large_from = int(np.quantile(trace.processors, LARGE, method="higher"))
+    large = wait[finished & (trace.processors >= large_from)]
     bounded = bounded_slowdown(wait[finished], runtime[finished])
     return {
         "jobs": len(trace),
@@ -75,11 +85,28 @@ def summarise(trace: Trace, processors: int, schedule: Schedule) -> dict[str, An
         "max_wait": _quantile(wait[finished], 1.0),
         "mean_response": _mean((wait + runtime)[finished]),
         "mean_slowdown": _mean(slowdown),
+        "large_from": large_from,
+        "large_mean_wait": _mean(large),
+        "large_max_wait": _quantile(large, 1.0),
         "mean_bounded_slowdown": _mean(bounded),
         "p95_bounded_slowdown": _quantile(bounded, 0.95),
         "decisions": schedule.decisions,
         "cleaning": trace.cleaning.to_json() if trace.cleaning is not None else None,
     }
+
+
+def summarise_placement(measures: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return means over the jobs that ran of what the machine measures of their allocations.
+
+    Parameters
+    ----------
+    measures : mapping of str to array, shape (jobs,)
+        What `Machine.job_measures` gives; a mean is left out if it has no such measure.
+    """
+    means = {name: measures[measure] for name, measure in MEANS.items() if measure in measures}
+    if "runs" in measures:
+        means = {"contiguous_share": measures["runs"] == 1} | means
+    return {name: _mean(values) for name, values in means.items()}
 
 
 def _dropped(trace: Trace) -> int | None:
@@ -93,7 +120,7 @@ def _dropped(trace: Trace) -> int | None:
     return report.dropped if len(trace) == report.jobs_read - report.dropped else None
 
 
-def _mean(values: NDArray[np.float64]) -> float | None:
+def _mean(values: NDArray[Any]) -> float | None:
     return float(values.mean()) if len(values) else None
 
 

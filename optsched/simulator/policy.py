@@ -21,7 +21,8 @@ class Policy(ABC):
     name : str
         The registered name; of a policy that is not registered, the name of its class.
     machines : frozenset of str
-        The kinds of machine it can run on.
+        The kinds of machine it can run on, and on those that extend them: a torus is also a line of
+        nodes.
     model : str or None
         The kind of problem it poses; none for a policy that poses none.
     solver : str

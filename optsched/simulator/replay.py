@@ -23,8 +23,12 @@ REPLAY_FROM = 100_000
 
 
 def can_replay(machine: Machine, policy: Policy) -> TypeGuard[Nodes]:
-    """Return whether there is a compiled statement of `policy` on `machine`."""
-    return isinstance(machine, Nodes) and policy.replay is not None
+    """Return whether there is a compiled statement of `policy` on `machine`.
+
+    There is for every machine that extends `Nodes` and gives a job the first free ones as it does.
+    """
+    first_free = isinstance(machine, Nodes) and type(machine).allocate is Nodes.allocate
+    return first_free and policy.replay is not None
 
 
 def replay(trace: Trace, machine: Nodes, policy: Policy, order: EventOrder) -> Schedule:

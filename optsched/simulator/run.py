@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.machines.machine import Machine
+from optsched.machines.nodes import Nodes
 from optsched.simulator.execution import ExecutionReport
+from optsched.simulator.fragmentation import Fragmentation, fragmentation
 from optsched.simulator.journal import Journal
-from optsched.simulator.metrics import bounded_slowdown, summarise
+from optsched.simulator.metrics import bounded_slowdown, summarise, summarise_placement
 from optsched.simulator.schedule import Schedule
 from optsched.traces.trace import Trace
 
@@ -87,21 +89,31 @@ class Run:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """The metrics of the run: those of the schedule, and what became of the problems."""
-        return summarise(self.trace, self.machine.size, self.schedule) | {
+        """The metrics of the run: of the schedule, the places, the problems, the execution."""
+        metrics = summarise(self.trace, self.machine.size, self.schedule)
+        problems = {
             "problems": len(self.decisions),
             "unproven": int((self.decisions["status"] != "optimal").sum()),
             "fallbacks": self.fallbacks,
-            **({} if self.report is None else self.report.figures),
         }
+        line = {} if self.fragmentation is None else self.fragmentation.summary()
+        model = {} if self.report is None else dict(self.report.figures)
+        return metrics | summarise_placement(self._measures) | line | problems | model
+
+    @cached_property
+    def fragmentation(self) -> Fragmentation | None:
+        """The free slots over time, if the machine is a line of nodes."""
+        if not isinstance(self.machine, Nodes):
+            return None
+        return fragmentation(self.trace, self.machine.size, self.schedule)
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
         """One row per job, in order of submission: Batsim's columns, then ours.
 
-        Ours are ``run_time`` (the trace's run time in seconds), ``bounded_slowdown``, ``user``, and
-        those of the execution model.
-        Times are whole numbers where the trace and the run have no others.
+        Ours are ``run_time`` (the trace's run time in seconds), ``bounded_slowdown``, ``user``, the
+        measures of the machine (`Machine.job_measures`) and those of the execution model. Times are
+        whole numbers where the trace and the run have no others.
         """
         import pandas as pd
 
@@ -129,9 +141,22 @@ class Run:
             "run_time": _whole(trace.runtime),
             "bounded_slowdown": bounded_slowdown(wait, ran),
             "user": trace.user,
-            **({} if self.report is None else self.report.columns),
         }
+        columns |= {name: _spread(of, self._held) for name, of in self._measures.items()}
+        if self.report is not None:
+            columns |= self.report.columns
         return pd.DataFrame(columns)
+
+    @cached_property
+    def _held(self) -> NDArray[np.bool_]:
+        """Which jobs have held processors."""
+        return np.asarray(np.asarray(self.resources, dtype=object) != "", dtype=np.bool_)
+
+    @cached_property
+    def _measures(self) -> Mapping[str, NDArray[Any]]:
+        """What the machine measures of the places of these jobs."""
+        resources = np.asarray(self.resources, dtype=object)
+        return self.machine.job_measures(resources[self._held].tolist())
 
     def _repr_html_(self) -> str:
         figures = ((k, v) for k, v in self.summary.items() if not isinstance(v, dict))
@@ -148,6 +173,19 @@ def _constant(text: str, length: int) -> Any:
 
     one_value = pd.CategoricalDtype([text])
     return pd.Categorical.from_codes(np.zeros(length, dtype=np.int64), dtype=one_value)
+
+
+def _spread(values: NDArray[Any], held: NDArray[np.bool_]) -> Any:
+    """Return the values of the jobs that held processors as a column of all jobs."""
+    import pandas as pd
+
+    if values.dtype.kind == "i":
+        column = np.zeros(len(held), dtype=np.int64)
+        column[held] = values
+        return pd.arrays.IntegerArray(column, ~held)
+    column = np.full(len(held), np.nan)
+    column[held] = values
+    return column
 
 
 def _whole(times: NDArray[Any]) -> Any:

@@ -120,7 +120,7 @@ def simulate(
     trace = source if span is None else source.jobs(*span)
     read_seconds = time.perf_counter() - began
     machine = read_machine(machine if machine is not None else _stated_machine(trace))
-    if machine.name not in policy.machines:
+    if policy.machines.isdisjoint(machine.kinds()):
         kinds = ", ".join(sorted(policy.machines))
         raise InputError(f"policy {policy.name!r} runs on {kinds}, not on {machine.spec}")
     general = execution is not None or check or journal or len(trace) < compiled_from

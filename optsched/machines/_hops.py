@@ -1,0 +1,171 @@
+"""Hops between the nodes of many allocations on a torus, compiled."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.compiled import kernel
+
+Integers = NDArray[np.int64]
+
+
+@kernel
+def hops_of_allocations(
+    coordinates: Integers,
+    shape: Integers,
+    nodes_per_router: int,
+    first: Integers,
+    last: Integers,
+    runs: Integers,
+) -> tuple[NDArray[np.float64], Integers]:
+    """Return the mean and the largest number of hops between two nodes of each allocation.
+
+    Parameters
+    ----------
+    coordinates : int64 array, shape (routers, 3)
+        By position.
+    shape : int64 array, shape (3,)
+        Routers in each dimension of the torus.
+    nodes_per_router : int
+        They follow each other on the line, 0 hops apart.
+    first, last : int64 array, shape (allocations,)
+        ``runs[first[a]:last[a]]`` are those of allocation a.
+    runs : int64 array, shape (runs, 2)
+        Start and stop of each run of nodes.
+
+    Returns
+    -------
+    mean : float64 array, shape (allocations,)
+        Over pairs of different nodes; 0 for a single node.
+    largest : int64 array, shape (allocations,)
+        The diameter of the allocation.
+    """
+    count = np.zeros((3, shape.max()), dtype=np.int64)
+    held = np.empty((len(coordinates) + len(runs), 3), dtype=np.int64)
+    mean = np.zeros(len(first))
+    largest = np.zeros(len(first), dtype=np.int64)
+    for allocation in range(len(first)):
+        count[:] = 0
+        nodes, routers = 0, 0
+        for start, stop in runs[first[allocation] : last[allocation]]:
+            nodes += stop - start
+            for router in range(start // nodes_per_router, (stop - 1) // nodes_per_router + 1):
+                begin = max(start, router * nodes_per_router)
+                end = min(stop, (router + 1) * nodes_per_router)
+                for axis in range(3):
+                    count[axis, coordinates[router, axis]] += end - begin
+                held[routers] = coordinates[router]
+                routers += 1
+        if routers <= 1:
+            continue
+        total, most = 0, 0
+        for axis in range(3):
+            total += hops_along_ring(count[axis, : shape[axis]], nodes)
+            most += farthest_on_ring(count[axis, : shape[axis]])
+        mean[allocation] = 2 * total / (nodes * (nodes - 1))
+        largest[allocation] = farthest_pair(held[:routers], shape, most)
+    return mean, largest
+
+
+@kernel
+def hops_along_ring(count: Integers, nodes: int) -> int:
+    """Return the hops in one dimension, added over all pairs of nodes.
+
+    Of the half rings, ``length // 2`` routers from each router on, twice as many separate two nodes
+    as there are hops between them. So counting the nodes in each half ring is enough.
+    """
+    length = len(count)
+    half = length // 2
+    inside = count[:half].sum()
+    twice = 0
+    for start in range(length):
+        twice += inside * (nodes - inside)
+        inside += count[(start + half) % length] - count[start]
+    return twice // 2
+
+
+@kernel
+def farthest_on_ring(count: Integers) -> int:
+    """Return the most hops between two routers of a ring that hold a node."""
+    length = len(count)
+    used = np.flatnonzero(count)
+    best, ahead = 0, 0
+    for behind in range(len(used)):
+        ahead = max(ahead, behind)
+        while ahead + 1 < behind + len(used):
+            turn, place = divmod(ahead + 1, len(used))
+            if turn * length + used[place] - used[behind] > length // 2:
+                break
+            ahead += 1
+        turn, place = divmod(ahead, len(used))
+        best = max(best, turn * length + used[place] - used[behind])
+    return best
+
+
+@kernel
+def hops_between(one: Integers, other: Integers, shape: Integers) -> int:
+    """Return the hops between two routers on the shortest way."""
+    hops = 0
+    for axis in range(3):
+        apart = abs(one[axis] - other[axis])
+        hops += min(apart, shape[axis] - apart)
+    return hops
+
+
+@kernel
+def farthest_pair(held: Integers, shape: Integers, most: int) -> int:
+    """Return the most hops between two routers.
+
+    Neighbours on the line are neighbours on the torus more often than not. So the routers are cut
+    into pieces as they stand on the line, and only those pairs are looked at whose pieces lie in
+    boxes that are far enough apart.
+
+    Parameters
+    ----------
+    held : int64 array, shape (held routers, 3)
+        Coordinates, by position.
+    shape : int64 array, shape (3,)
+        Routers in each dimension.
+    most : int
+        No pair is farther apart than that: the search ends at a pair that is.
+    """
+    best, end = 0, 0
+    for _ in range(2):  # from any router to its farthest, and from there again
+        begin = end
+        for router in range(len(held)):
+            hops = hops_between(held[begin], held[router], shape)
+            if hops > best:
+                best, end = hops, router
+    length = int(math.sqrt(len(held)))
+    pieces = (len(held) + length - 1) // length
+    low = np.empty((pieces, 3), dtype=np.int64)
+    high = np.empty((pieces, 3), dtype=np.int64)
+    for piece in range(pieces):
+        if best == most:
+            return best
+        low[piece] = high[piece] = held[piece * length]
+        for router in held[piece * length : (piece + 1) * length]:
+            for axis in range(3):
+                low[piece, axis] = min(low[piece, axis], router[axis])
+                high[piece, axis] = max(high[piece, axis], router[axis])
+        for other in range(piece + 1):
+            if hops_between_boxes(low, high, piece, other, shape) > best:
+                for one in held[piece * length : (piece + 1) * length]:
+                    for router in held[other * length : (other + 1) * length]:
+                        best = max(best, hops_between(one, router, shape))
+    return best
+
+
+@kernel
+def hops_between_boxes(low: Integers, high: Integers, one: int, other: int, shape: Integers) -> int:
+    """Return a number of hops that no two routers in two boxes are farther apart than."""
+    hops = 0
+    for axis in range(3):
+        centres = abs(low[one, axis] + high[one, axis] - low[other, axis] - high[other, axis])
+        centres = min(centres, 2 * shape[axis] - centres)  # twice the distance of the centres
+        widths = high[one, axis] - low[one, axis] + high[other, axis] - low[other, axis]
+        hops += min((centres + widths) // 2, shape[axis] // 2)
+    return hops

@@ -1,0 +1,135 @@
+"""Processor orderings: the routers of a grid, one behind the other on a line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import UnknownNameError
+
+Coordinates = NDArray[np.int64]
+"""One row per router, one column per dimension."""
+
+
+@lru_cache(maxsize=8)
+def ordering(name: str, shape: tuple[int, ...]) -> Coordinates:
+    """Return the coordinates of the routers in a processor ordering.
+
+    Parameters
+    ----------
+    name : {"row-major", "snake", "hilbert"}
+        The ordering; each is a function of this module.
+    shape : tuple of int
+        Routers in each dimension.
+
+    Returns
+    -------
+    int64 array, shape (routers, dimensions)
+        Row ``p`` is the router at position ``p``. Shared between calls, so it cannot be written.
+
+    Raises
+    ------
+    InputError
+        If there is no such ordering.
+
+    Examples
+    --------
+    >>> ordering("snake", (2, 3)).tolist()
+    [[0, 0], [0, 1], [0, 2], [1, 2], [1, 1], [1, 0]]
+    """
+    if name not in ORDERINGS:
+        raise UnknownNameError("ordering", name, ORDERINGS)
+    coordinates = ORDERINGS[name](shape)
+    coordinates.flags.writeable = False
+    return coordinates
+
+
+def row_major(shape: tuple[int, ...]) -> Coordinates:
+    """Return the routers in row-major order: the last coordinate runs fastest."""
+    steps = np.arange(math.prod(shape))
+    return np.stack(np.unravel_index(steps, shape), axis=1).astype(np.int64)
+
+
+def snake(shape: tuple[int, ...]) -> Coordinates:
+    """Return the routers in boustrophedon order: each is a neighbour of the one before it.
+
+    A coordinate runs upwards and downwards in turn. It is the reflected Gray code of mixed radix.
+    """
+    coordinates = row_major(shape)
+    sweep = np.zeros(len(coordinates), dtype=np.int64)
+    for axis, length in enumerate(shape):
+        upwards = coordinates[:, axis].copy()
+        downwards = sweep % 2 == 1
+        coordinates[downwards, axis] = length - 1 - upwards[downwards]
+        sweep = sweep * length + upwards
+    return coordinates
+
+
+def hilbert(shape: tuple[int, ...]) -> Coordinates:
+    """Return the routers along the Hilbert curve.
+
+    On a cube whose side is a power of two each router is a neighbour of the one before it. On any
+    other grid the curve is that of the smallest such cube around it, and what lies outside is
+    skipped: the routers are sorted by Hilbert number, as Slurm sorts the nodes of a 3-D torus.
+    Where the curve leaves the grid and comes back the step may be longer than one hop.
+    """
+    coordinates = row_major(shape)
+    bits = (max(shape) - 1).bit_length()
+    return coordinates[np.argsort(hilbert_numbers(coordinates, bits))]
+
+
+def hilbert_numbers(coordinates: Coordinates, bits: int) -> NDArray[np.int64]:
+    """Return the place of points on the Hilbert curve through a cube.
+
+    Parameters
+    ----------
+    coordinates : int64 array, shape (points, dimensions)
+        From 0 to ``2**bits - 1``.
+    bits : int
+        The cube has the side ``2**bits``; at most 63 bits in all dimensions together.
+
+    Returns
+    -------
+    int64 array, shape (points,)
+        0 is at the origin.
+
+    References
+    ----------
+    J. Skilling, "Programming the Hilbert curve", AIP Conference Proceedings 707, 2004.
+    doi:10.1063/1.1751381
+    """
+    axes: NDArray[np.int64] = coordinates.T.copy()
+    first, last = axes[0], axes[-1]
+    # every level of the curve is a turned copy of the one above it: turn it back
+    for bit in range(bits - 1, 0, -1):
+        below = (1 << bit) - 1
+        for axis in axes:
+            upper = (axis >> bit) & 1 == 1
+            exchanged = np.where(upper, 0, (first ^ axis) & below)
+            first ^= np.where(upper, below, exchanged)
+            axis ^= exchanged
+    # the corners of a cube are visited in the order of a Gray code
+    for before, axis in pairwise(axes):
+        axis ^= before
+    flipped = np.zeros_like(last)
+    for bit in range(1, bits):
+        flipped ^= ((last >> bit) & 1) * ((1 << bit) - 1)
+    axes ^= flipped
+    numbers = np.zeros(len(coordinates), dtype=np.int64)
+    for bit in range(bits - 1, -1, -1):
+        for axis in axes:
+            numbers = (numbers << 1) | ((axis >> bit) & 1)
+    return numbers
+
+
+ORDERINGS: dict[str, Callable[[tuple[int, ...]], Coordinates]] = {
+    "row-major": row_major,
+    "snake": snake,
+    "hilbert": hilbert,
+}
+"""What `ordering` knows, by name."""

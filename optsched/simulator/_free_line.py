@@ -1,0 +1,148 @@
+"""The free slots of a line of nodes through a whole schedule, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.compiled import kernel
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@kernel
+def place_of(starts: Ints, count: int, position: int) -> int:
+    """Return how many of the first `count` values are at most `position`."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) // 2
+        if starts[middle] <= position:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def give(starts: Ints, stops: Ints, count: int, start: int, stop: int) -> int:
+    """Free a run of nodes, merged with those it touches; return the new number of slots."""
+    after = place_of(starts, count, start)
+    joins_before = after > 0 and stops[after - 1] == start
+    joins_after = after < count and starts[after] == stop
+    if joins_before and joins_after:
+        stops[after - 1] = stops[after]
+        for k in range(after, count - 1):
+            starts[k], stops[k] = starts[k + 1], stops[k + 1]
+        return count - 1
+    if joins_before:
+        stops[after - 1] = stop
+        return count
+    if joins_after:
+        starts[after] = start
+        return count
+    for k in range(count, after, -1):
+        starts[k], stops[k] = starts[k - 1], stops[k - 1]
+    starts[after], stops[after] = start, stop
+    return count + 1
+
+
+@kernel
+def take(starts: Ints, stops: Ints, count: int, start: int, stop: int) -> int:
+    """Take a run of nodes out of the slot that holds it; return the new number of slots."""
+    slot = place_of(starts, count, start) - 1
+    left, right = starts[slot] < start, stop < stops[slot]
+    if left and right:
+        for k in range(count, slot, -1):
+            starts[k], stops[k] = starts[k - 1], stops[k - 1]
+        stops[slot], starts[slot + 1] = start, stop
+        return count + 1
+    if left:
+        stops[slot] = start
+        return count
+    if right:
+        starts[slot] = stop
+        return count
+    for k in range(slot, count - 1):
+        starts[k], stops[k] = starts[k + 1], stops[k + 1]
+    return count - 1
+
+
+@kernel
+def free_line(
+    size: int,
+    instants: Floats,
+    events: Ints,
+    kinds: Ints,
+    jobs: Ints,
+    rank: Ints,
+    sizes: Ints,
+    first: Ints,
+    last: Ints,
+    runs: Ints,
+    table: Ints,
+    in_class: Floats,
+) -> None:
+    """Follow the free nodes from instant to instant.
+
+    Parameters
+    ----------
+    size : int
+        Nodes of the line.
+    instants : float64 array, shape (instants,)
+        Times, in order.
+    events : int64 array, shape (instants + 1,)
+        The events of instant i are those from ``events[i]`` up to ``events[i + 1]``.
+    kinds, jobs : int64 array, shape (events,)
+        0 an end, 1 a submission, 2 a start; and the job.
+    rank : int64 array, shape (jobs,)
+        Where the size of each job stands in `sizes`.
+    sizes : int64 array
+        The sizes that occur, smallest first.
+    first, last : int64 array, shape (jobs,)
+        ``runs[first[j]:last[j]]`` are the nodes of job j.
+    runs : int64 array, shape (runs, 2)
+        Start and stop of each run.
+    table : int64 array, shape (instants, 5)
+        Overwritten by what holds from each instant on: free nodes, slots, the largest slot, the
+        smallest waiting job (0 if none waits), free nodes in slots too small for it.
+    in_class : float64 array, shape (classes,)
+        Overwritten by the node-seconds spent free in slots of 2^k to 2^(k+1) - 1 nodes.
+    """
+    starts = np.zeros(len(runs) + 2, np.int64)
+    stops = np.zeros(len(runs) + 2, np.int64)
+    stops[0] = size
+    count = 1
+    waiting = np.zeros(len(sizes), np.int64)
+    smallest = 0
+    in_class[:] = 0.0
+    for instant in range(len(instants)):
+        for event in range(events[instant], events[instant + 1]):
+            job = jobs[event]
+            if kinds[event] == 0:
+                for run in range(first[job], last[job]):
+                    count = give(starts, stops, count, runs[run, 0], runs[run, 1])
+            elif kinds[event] == 1:
+                waiting[rank[job]] += 1
+                smallest = min(smallest, rank[job])
+            else:
+                waiting[rank[job]] -= 1
+                for run in range(first[job], last[job]):
+                    count = take(starts, stops, count, runs[run, 0], runs[run, 1])
+        while smallest < len(sizes) and waiting[smallest] == 0:
+            smallest += 1
+        wanted = sizes[smallest] if smallest < len(sizes) else 0
+        free, largest, useless = 0, 0, 0
+        span = instants[instant + 1] - instants[instant] if instant + 1 < len(instants) else 0.0
+        for slot in range(count):
+            length = stops[slot] - starts[slot]
+            free += length
+            largest = max(largest, length)
+            if length < wanted:
+                useless += length
+            kind = 0
+            while length >> (kind + 1) > 0:
+                kind += 1
+            in_class[kind] += span * length
+        table[instant, 0], table[instant, 1], table[instant, 2] = free, count, largest
+        table[instant, 3], table[instant, 4] = wanted, useless

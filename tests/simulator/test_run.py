@@ -1,0 +1,79 @@
+"""The table of jobs and the summary: what the machine measures of the places of the jobs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from optsched import Run, save, simulate
+from optsched.simulator.policy import Policy
+
+
+@pytest.fixture
+def rows():
+    """Two jobs beside each other; the third takes what the first leaves and the rest of the line.
+
+    The fourth is larger than the machine.
+    """
+    return (0, 10, 10, 3), (0, 99, 99, 2), (20, 5, 5, 5), (30, 5, 5, 9)
+
+
+def measures(run: Run, names: list[str]) -> list[list[float | None]]:
+    columns = [run.jobs[name].astype(float) for name in names]
+    return [[None if np.isnan(value) else value for value in column] for column in columns]
+
+
+def test_a_line_of_nodes_tells_how_contiguous_the_jobs_are(make_trace, rows):
+    run = simulate(make_trace(*rows), "nodes:8", "fcfs")
+    assert run.jobs.allocated_resources.tolist() == ["0-2", "3-4", "0-2 5-6", ""]
+    assert measures(run, ["runs"]) == [[1, 1, 2, None]]
+    assert list(run.jobs.columns[-4:]) == ["run_time", "bounded_slowdown", "user", "runs"]
+    assert run.jobs.runs.dtype == "Int64"
+    assert run.summary["contiguous_share"] == pytest.approx(2 / 3)
+    assert run.summary["mean_runs"] == pytest.approx(4 / 3)
+    assert "mean_hops" not in run.summary
+
+
+def test_a_torus_tells_how_far_the_nodes_of_a_job_are_apart(make_trace, rows):
+    """On a ring of eight: 0-2 are 1, 1 and 2 hops apart, and 0-2 5-6 have ten pairs."""
+    run = simulate(make_trace(*rows), "torus:1x1x8:row-major", "fcfs")
+    hops = [1, 1, 2, 3, 2, 1, 4, 3, 3, 4]
+    assert measures(run, ["runs", "max_hops"]) == [[1, 1, 2, None], [2, 1, 4, None]]
+    [mean, dispersal] = measures(run, ["mean_hops", "dispersal"])
+    assert mean[:3] == pytest.approx([4 / 3, 1, np.mean(hops)])
+    of_machine = (1 + 2 + 3 + 4 + 3 + 2 + 1) / 7
+    assert dispersal[:3] == pytest.approx([value / of_machine for value in mean[:3]])
+    assert mean[3] is dispersal[3] is None
+    assert run.summary["contiguous_share"] == pytest.approx(2 / 3)
+    assert run.summary["mean_hops"] == pytest.approx(np.mean(mean[:3]))
+    assert run.summary["mean_dispersal"] == pytest.approx(np.mean(dispersal[:3]))
+
+
+@dataclass
+class Never(Policy):
+    def decide(self, system):
+        return ()
+
+
+@pytest.mark.parametrize("machine", ["nodes:8", "torus:2x2x2"])
+def test_where_no_job_ran_nothing_is_measured(machine, make_trace, rows, tmp_path):
+    run = simulate(make_trace(*rows), machine, Never())
+    assert run.jobs.runs.isna().all()
+    save(run, tmp_path / "run", plots=False)
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["contiguous_share"] is None
+    assert summary["mean_runs"] is None
+    columns, *lines = (tmp_path / "run" / "jobs.csv").read_text().splitlines()
+    expected = len(run.jobs.columns) - list(run.jobs.columns).index("runs")
+    assert columns.split(",")[-expected] == "runs"
+    assert all(line.split(",")[-expected:] == [""] * expected for line in lines)
+
+
+def test_a_run_on_a_torus_repeats_to_the_byte(make_trace, rows, tmp_path):
+    for name in ("one", "two"):
+        save(simulate(make_trace(*rows), "torus:2x2x2", "fcfs"), tmp_path / name, plots=False)
+    for file in ("jobs.csv", "jobs.parquet", "summary.json", "run.json"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
