@@ -13,8 +13,8 @@ demo: .venv/ready
 	$(OPTSCHED) simulate traces/samples/sample-256.swf --policy easy -o demo/easy
 	$(OPTSCHED) compare models/window-mkp demo/snapshots --time-limit 2 -o demo/comparison
 	@echo
-	@echo "Pictures:"
-	@ls demo/*/*.png
+	@echo "Pictures, and the pages that they are in:"
+	@ls demo/*/*.png demo/*/report.html
 
 test: check
 	$(BIN)/python -m pytest -n 2 --dist worksteal

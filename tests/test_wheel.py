@@ -25,6 +25,9 @@ def test_the_wheel_carries_the_content(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     for file in (
         "optsched/py.typed",
+        "optsched/report/templates/page.html.j2",
+        "optsched/report/templates/page.css",
+        "optsched/report/templates/page.js",
         "optsched/_data/models/window-mkp/README.md",
         "optsched/_data/models/window-mkp/yang-2014-example.json",
         "optsched/_data/traces/catalogue.toml",
@@ -52,9 +55,11 @@ def test_the_installed_wheel_works_without_the_source(wheel, tmp_path):
         "example = bundled('models') / 'window-mkp' / 'yang-2014-example.json';"
         "print(optsched.solve(optsched.load_snapshot(example)).objective);"
         "sample = bundled('traces') / 'samples' / 'sample-256.swf';"
-        "print(optsched.simulate(sample, policy='easy', jobs=(1, 100)).summary['finished'])"
+        "run = optsched.simulate(sample, policy='easy', jobs=(1, 100));"
+        "print(run.summary['finished']);"
+        "print('100 of 100' in (optsched.save(run, 'run') / 'report.html').read_text())"
     )
     done = subprocess.run(
         [python, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert done.stdout.split() == ["15", "100"], done.stderr
+    assert done.stdout.split() == ["15", "100", "True"], done.stderr

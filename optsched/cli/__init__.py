@@ -19,6 +19,7 @@ COMMANDS = {
     "solve": "Answer one snapshot of a decision.",
     "compare": "Compare solvers on the same snapshots: quality against time.",
     "simulate": "Run a trace under a policy, with a solver behind it.",
+    "report": "Write the HTML pages of run and comparison folders anew.",
     "trace": "Look at traces, clean them, convert them, find them.",
     "snapshot": "Look at snapshots, check them, export them.",
     "list": "List policies, solvers, profiles, models, machines or trace formats.",

@@ -82,7 +82,7 @@ def command(
     journal
         Write every event and action to journal.parquet.
     plots
-        Draw the pictures.
+        Draw the pictures and write the page, report.html.
     json
         Print the summary as one JSON object.
     """

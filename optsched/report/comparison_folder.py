@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optsched.files import FolderKind, write_json
+from optsched.report import comparison_page
 from optsched.report.comparison_plots import draw
+from optsched.report.page import REPORT, write_page
 
 if TYPE_CHECKING:
     from optsched.solvers.comparison import Comparison
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 FOLDER = FolderKind(
     "a comparison",
     "comparison.json",
-    ("results.csv", "table.csv", "*.parquet", "answers.jsonl", "*.svg", "*.png"),
+    ("results.csv", "table.csv", "*.parquet", "answers.jsonl", "*.svg", "*.png", REPORT),
 )
 
 
@@ -23,7 +25,7 @@ def fill(comparison: Comparison, folder: Path, *, plots: bool = True) -> None:
     """Write the files of a comparison into an existing folder.
 
     ``comparison.json``, ``results.csv``, ``results.parquet``, ``table.csv``,
-    ``incumbents.parquet``, ``answers.jsonl`` and the pictures.
+    ``incumbents.parquet``, ``answers.jsonl``, the pictures and the page made of all that.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -46,3 +48,15 @@ def fill(comparison: Comparison, folder: Path, *, plots: bool = True) -> None:
     (folder / "answers.jsonl").write_text("".join(lines), encoding="utf-8")
     if plots:
         draw(comparison, folder)
+        report(folder)
+
+
+def report(folder: Path) -> Path:
+    """Write the page of a comparison folder, from the files in it, and return its path.
+
+    Raises
+    ------
+    InputError
+        If a file is missing or damaged, or the page cannot be written.
+    """
+    return write_page(comparison_page.page(folder), folder)

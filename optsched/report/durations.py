@@ -19,6 +19,8 @@ ROUND = (
 
 _UNITS = ((1.0, "second"), (MINUTE, "minute"), (HOUR, "hour"), (DAY, "day"))
 
+_SHORT = ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s"), (MINUTE, "min"), (HOUR, "h"), (DAY, "d"))
+
 _LOG_TICKS = (
     *((1e-7, "0.1 µs"), (1e-6, "1 µs"), (1e-5, "10 µs"), (1e-4, "0.1 ms"), (1e-3, "1 ms")),
     *((1e-2, "10 ms"), (0.1, "0.1 s"), (1.0, "1 s"), (10.0, "10 s")),
@@ -54,6 +56,15 @@ def spoken(seconds: float) -> str:
     unit, name = next((u for u in reversed(_UNITS) if seconds >= u[0]), _UNITS[0])
     amount = f"{seconds / unit:.3g}"
     return f"{amount} {name}" if amount == "1" else f"{amount} {name}s"
+
+
+def short(seconds: float) -> str:
+    """Return a duration with three digits in the unit that suits it, from µs to d: ``1.5 min``."""
+    unit, name = next((u for u in reversed(_SHORT) if seconds >= u[0]), _SHORT[0])
+    amount = seconds / unit
+    if amount == 0:
+        return "0 s"
+    return f"{amount:,.0f} {name}" if amount >= 99.95 else f"{amount:.3g} {name}"
 
 
 def time_ticks(axis: Axis, span: float, unit: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,8 +70,13 @@ def _waiting(run: Run, amounts: NDArray[Any]) -> Steps:
 
 def subject(run: Run) -> str:
     """Return what a picture of the run is of: trace, jobs, policy, machine."""
-    jobs = run.config.get("jobs")
+    return named(run.trace.name, run.config)
+
+
+def named(trace: str, config: Mapping[str, Any]) -> str:
+    """Return what the run of a config is of, by the name of its trace."""
+    jobs = config.get("jobs")
     part = f", jobs {jobs[0]:,} to {jobs[1]:,}" if jobs else ""
-    solver = run.config.get("solver")
+    solver = config.get("solver")
     by = f" with {solver}" if solver else ""
-    return f"{run.trace.name}{part}: {run.config['policy']}{by} on {run.machine.spec}"
+    return f"{trace}{part}: {config['policy']}{by} on {config['machine']}"

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optsched.files import FolderKind, write_json
+from optsched.report import run_page
+from optsched.report.page import REPORT, write_page
 from optsched.report.run_plots import draw
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 FOLDER = FolderKind(
     "a run",
     "run.json",
-    ("summary.json", "timing.json", "jobs.csv", "*.parquet", "*.svg", "*.png"),
+    ("summary.json", "timing.json", "jobs.csv", "*.parquet", "*.svg", "*.png", REPORT),
 )
 
 
@@ -23,8 +25,9 @@ def fill(run: Run, folder: Path, *, plots: bool = True) -> None:
     """Write the files of a run into an existing folder.
 
     ``run.json``, ``summary.json``, ``jobs.csv``, ``jobs.parquet``, ``decisions.parquet``, the
-    pictures, ``journal.parquet`` if there is a journal, and ``timing.json``, which alone holds
-    wall-clock figures: all other files are the same to the byte when the run is repeated.
+    pictures and the page made of all that, ``journal.parquet`` if there is a journal, and
+    ``timing.json``, which alone holds wall-clock figures: all other files are the same to the byte
+    when the run is repeated.
     """
     import pyarrow as pa
     import pyarrow.csv as pacsv
@@ -48,5 +51,17 @@ def fill(run: Run, folder: Path, *, plots: bool = True) -> None:
     if plots:
         began = time.perf_counter()
         draw(run, folder)
+        report(folder)
         timing["plot_seconds"] = time.perf_counter() - began
     write_json(folder / "timing.json", timing)
+
+
+def report(folder: Path) -> Path:
+    """Write the page of a run folder, from the files in it, and return its path.
+
+    Raises
+    ------
+    InputError
+        If a file is missing or damaged, or the page cannot be written.
+    """
+    return write_page(run_page.page(folder), folder)

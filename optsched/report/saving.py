@@ -20,7 +20,7 @@ def save(result: Run | Comparison, folder: str | Path, *, plots: bool = True) ->
     folder : path
         A result of the same kind that is there already is replaced.
     plots : bool
-        Draw the pictures.
+        Draw the pictures and write the page, ``report.html``.
 
     Returns
     -------

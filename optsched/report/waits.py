@@ -91,7 +91,7 @@ def figure(run: Run) -> Figure:
         axes.yaxis.set_major_formatter("{x:.0%}")
         axes.set_xlabel("waiting time (linear up to 1 s, logarithmic beyond)")
         axes.set_ylabel("share of jobs that waited no longer")
-        axes.set_title(_caption(waits))
+        axes.set_title(in_words(waits))
         if curves:
             axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return drawing
@@ -120,7 +120,8 @@ def _sizes(jobs: SizeClass) -> str:
     return f"{sizes} processors"
 
 
-def _caption(waits: NDArray[np.float64]) -> str:
+def in_words(waits: NDArray[np.float64]) -> str:
+    """Return how long jobs waited; `waits` in seconds, infinite for a job that never started."""
     if not len(waits):
         return "no job joined the queue"
     never = int(np.count_nonzero(np.isinf(waits)))

@@ -50,8 +50,8 @@ class CleaningReport:
         """Return the counts by name, with their sum ``dropped``."""
         return {"dropped": self.dropped, **asdict(self)}
 
-    def lines(self) -> list[str]:
-        """Return the counts as lines for a terminal; what did not happen is left out."""
+    def counts(self) -> list[tuple[int, str]]:
+        """Return what happened, with how often; what did not happen is left out."""
         counts = (
             (self.dropped_runtime, "dropped: run time unknown or less than 1 s"),
             (self.dropped_processors, "dropped: less than 1 processor"),
@@ -61,6 +61,9 @@ class CleaningReport:
             (self.requested_time_raised, "requested time raised to the run time"),
             (self.reordered, "moved when ordered by submit time and job number"),
         )
-        return [f"{self.jobs_read:>9,} jobs read"] + [
-            f"{count:>9,} {what}" for count, what in counts if count
-        ]
+        return [(count, what) for count, what in counts if count]
+
+    def lines(self) -> list[str]:
+        """Return the counts as lines for a terminal; what did not happen is left out."""
+        counts = [(self.jobs_read, "jobs read"), *self.counts()]
+        return [f"{count:>9,} {what}" for count, what in counts]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from matplotlib.figure import Figure
 
-from optsched.report.durations import ROUND, at_least, log_ticks, spoken, unit_for
+from optsched.report.durations import ROUND, at_least, log_ticks, short, spoken, unit_for
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,24 @@ from optsched.report.durations import ROUND, at_least, log_ticks, spoken, unit_f
 )
 def test_durations_in_words(seconds, words):
     assert spoken(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 s"),
+        (2.311e-7, "0.231 µs"),
+        (2.311e-5, "23.1 µs"),
+        (9.998e-4, "1,000 µs"),
+        (0.05, "50 ms"),
+        (1.977, "1.98 s"),
+        (90, "1.5 min"),
+        (27_335.35, "7.59 h"),
+        (2000 * 86_400, "2,000 d"),
+    ],
+)
+def test_short_durations_have_three_digits(seconds, words):
+    assert short(seconds) == words
 
 
 @pytest.mark.parametrize(

@@ -313,6 +313,7 @@ def test_the_folder_holds_it_all(tmp_path):
         "table.csv",
         "incumbents.parquet",
         "answers.jsonl",
+        "report.html",
         *(f"{name}.{suffix}" for name in ("quality", "profile") for suffix in ("svg", "png")),
     }
     config = json.loads((folder / "comparison.json").read_text())
@@ -335,6 +336,7 @@ def test_the_folder_holds_it_all(tmp_path):
     ]
     save(comparison, folder, plots=False)
     assert not (folder / "quality.svg").exists()
+    assert not (folder / "report.html").exists()
 
 
 def test_a_snapshot_has_one_fingerprint_in_memory_and_on_file(tmp_path):

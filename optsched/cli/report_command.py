@@ -1,0 +1,22 @@
+"""``optsched report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from optsched.report.reporting import report
+
+
+def command(*folders: Annotated[Path, Parameter(required=True)]) -> None:
+    """Write the HTML page of run and comparison folders anew, from the files in them.
+
+    Parameters
+    ----------
+    folders
+        Folders that `optsched simulate` or `optsched compare` wrote.
+    """
+    for path in report(folders):
+        print(path)

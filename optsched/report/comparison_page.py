@@ -1,0 +1,284 @@
+"""The page of a comparison: who found the best answers, who proved them, and how long it took."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optsched.report.comparison_curves import primal_gap
+from optsched.report.durations import short
+from optsched.report.folder_files import Expected, checked, read_frame, read_object, read_pictures
+from optsched.report.page import Cell, Figure, Page, Section, Table, Value, counted, duration, share
+from optsched.solvers.comparison.tables import RESULT_COLUMNS, summarise
+from optsched.solvers.profiles import load_profile, profile_names
+from optsched.solvers.result import Status
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PICTURES = ("quality", "profile")
+MOST_PATHS = 20
+"""A folder with more snapshots than these is named in their place in the command."""
+
+CONFIG: Expected = {
+    "snapshots": list,
+    "solvers": list,
+    "versions": dict,
+    "skipped": list,
+    "contradictions": list,
+}
+SNAPSHOT: Expected = {"name": str, "path": (str, type(None)), "kind": str, "size": str}
+SOLVER: Expected = {
+    "name": str,
+    "solver": str,
+    "version": (str, type(None)),
+    "options": dict,
+    "budget": dict,
+    "seed": int,
+}
+BUDGET: Expected = dict.fromkeys(("seconds", "work"), (int, float, type(None)))
+
+
+def page(folder: Path) -> Page:
+    """Return the page of a comparison folder, from the files in it alone.
+
+    Raises
+    ------
+    InputError
+        If a file is missing or damaged.
+    """
+    file = folder / "comparison.json"
+    config = read_object(file, CONFIG)
+    for snapshot in config["snapshots"]:
+        checked(snapshot, SNAPSHOT, file, "snapshots")
+    for solver in config["solvers"]:
+        checked(solver, SOLVER, file, "solvers")
+        checked(solver["budget"], BUDGET, file, "solvers budget")
+    results = read_frame(folder / "results.parquet", RESULT_COLUMNS)
+    table = summarise(results)
+    pictures = read_pictures(folder, PICTURES)
+    sections = [
+        Section("Contradictions", _contradictions(config)),
+        Section("The solvers", [_solvers(own) for own in _by_kind(table)]),
+        Section("Pictures", _figures(pictures, results, table)),
+        Section("The snapshots", [_snapshots(own) for own in _by_kind(results)]),
+        Section("Failures", _failures(results)),
+        Section("What was compared", _compared(config)),
+    ]
+    solvers, snapshots = len(config["solvers"]), len(config["snapshots"])
+    return Page(
+        title=f"Comparison of {counted(solvers, 'solver')} on {counted(snapshots, 'snapshot')}",
+        lead=_lead(config, results, table),
+        sections=[section for section in sections if section.parts],
+        repeat=_repeat(config),
+        versions=config["versions"],
+    )
+
+
+def _by_kind(frame: pd.DataFrame) -> list[pd.DataFrame]:
+    return [own for _, own in frame.groupby("kind", sort=False)] if len(frame) else []
+
+
+def _lead(config: Mapping[str, Any], results: pd.DataFrame, table: pd.DataFrame) -> str:
+    """Return who was best and who proved what, for each kind of problem."""
+    words = []
+    for own in _by_kind(table):
+        kind, number = own["kind"].iloc[0], int(own["snapshots"].max())
+        best = own[own["best"] == own["best"].max()]
+        reached = f"{_of(best['best'].iloc[0] * number, number)}"
+        words.append(
+            f"{kind}: {_listed(best['solver'])} reached the best objective known"
+            f" on {reached} snapshots."
+        )
+        proven = (own["proven"] * own["snapshots"]).round().astype(int)
+        groups = [
+            f"{_listed(own['solver'][proven == count])} {_of(count, number) if count else 'none'}"
+            for count in sorted(set(proven), reverse=True)
+        ]
+        words.append(f"Proven: {'; '.join(groups)}.")
+        answers = results[results["kind"] == kind]
+        settled = answers["status"].isin([Status.OPTIMAL, Status.INFEASIBLE])
+        unsettled = number - answers.loc[settled, "snapshot"].nunique()
+        if unsettled:
+            words.append(f"{counted(unsettled, 'snapshot')} nobody proved.")
+    if config["contradictions"]:
+        found = counted(len(config["contradictions"]), "contradiction")
+        words.insert(0, f"{found} between claims: see below.")
+    return " ".join(words)
+
+
+def _of(count: float, number: int) -> str:
+    return f"all {number:,}" if round(count) == number else f"{round(count):,} of {number:,}"
+
+
+def _listed(names: Sequence[str] | pd.Series[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else str(last)
+
+
+def _contradictions(config: Mapping[str, Any]) -> list[str | Table]:
+    found = config["contradictions"]
+    if not found:
+        return []
+    explained = "Claims that exclude each other. Whoever a verified solution refutes is counted"
+    explained += " as an error, and its bound is not used."
+    rows = [[str(text)] for text in found]
+    return [explained, Table("Contradictions", ["who claims what against whom"], rows)]
+
+
+def _solvers(own: pd.DataFrame) -> Table:
+    columns: list[str | tuple[str, str]] = ["solver", "solved", "best", "proven"]
+    columns += [("gap to the best bound", name) for name in ("mean", "median", "highest")]
+    columns += [("time", name) for name in ("median", "95th percentile", "total")]
+    rows: list[list[Value]] = [
+        [
+            row["solver"],
+            row["solved"],
+            share(row["best"]),
+            share(row["proven"]),
+            *(share(row[f"{which}_gap"]) for which in ("mean", "median", "max")),
+            *(duration(row[f"{which}_seconds"]) for which in ("median", "p95", "total")),
+            row["errors"],
+        ]
+        for row in own.to_dict("records")
+    ]
+    number = counted(int(own["snapshots"].max()), "snapshot")
+    caption = f"{own['kind'].iloc[0]}, {number}. Best: the best objective known was reached."
+    caption += " Gaps are over the snapshots that were solved. Wall clock."
+    return Table(caption, [*columns, "errors"], rows)
+
+
+def _figures(
+    pictures: Mapping[str, str], results: pd.DataFrame, table: pd.DataFrame
+) -> list[str | Figure]:
+    about = {
+        "quality": (
+            "Gap to the best objective known against time, the mean over the snapshots.",
+            _quality_in_words(results),
+        ),
+        "profile": (
+            "Share of the snapshots settled within a factor of the time of the fastest solver.",
+            _profile_in_words(table),
+        ),
+    }
+    return [
+        Figure(svg, caption=caption, alt=alt)
+        for name, svg in pictures.items()
+        for caption, alt in [about.get(name, (f"{name}.", f"Picture of the comparison: {name}."))]
+    ]
+
+
+def _quality_in_words(results: pd.DataFrame) -> str:
+    """Return the gaps at which the curves end, and the time that was spent at most."""
+    words = []
+    for own in _by_kind(results[results["best_objective"].notna()]):
+        ours = own["objective"].astype("float64").to_numpy()
+        gap = primal_gap(ours, own["best_objective"].astype("float64"))
+        left = own.assign(left=np.where(np.isnan(ours), 1.0, gap))
+        ends = left.groupby("solver", sort=False)["left"].mean()
+        told = ", ".join(f"{solver} {100 * end:.3g}%" for solver, end in ends.items())
+        slowest = short(float(own["seconds"].max()))
+        words.append(f"{own['kind'].iloc[0]}, at the end, after at most {slowest}: {told}.")
+    return f"Mean gap to the best objective known over time. {' '.join(words)}".strip()
+
+
+def _profile_in_words(table: pd.DataFrame) -> str:
+    """Return the shares at which the curves end."""
+    words = [
+        f"{row.kind}, {row.solver}: {row.proven:.0%} proven, {row.best:.0%} best objective"
+        for row in table.itertuples(index=False)
+    ]
+    return f"Performance profiles. Snapshots settled in the end: {'; '.join(words)}."
+
+
+def _snapshots(own: pd.DataFrame) -> Table:
+    """Return what is known of each snapshot, and who was the first to prove it."""
+    rows: list[list[Value]] = []
+    for snapshot, answers in own.groupby("snapshot", sort=False):
+        known = answers.iloc[0]
+        proofs = answers[answers["status"].isin([Status.OPTIMAL, Status.INFEASIBLE])]
+        reached = answers["verified"] & (answers["objective"] == answers["best_objective"])
+        has_objective = bool(answers["best_objective"].notna().any())
+        row: list[Value] = [
+            str(snapshot),
+            str(known["size"]),
+            int(known["best_objective"]) if has_objective else None,
+            float(known["best_bound"]),
+            int(reached.fillna(value=False).sum()),
+            len(proofs),
+            None,
+            None,
+        ]
+        if len(proofs):
+            fastest = proofs.iloc[int(proofs["seconds"].to_numpy().argmin())]
+            row[-2:] = [str(fastest["solver"]), duration(float(fastest["seconds"]))]
+        rows.append(row)
+    columns: list[str | tuple[str, str]] = ["snapshot", "size", ("best known", "objective")]
+    columns += [("best known", "bound"), ("solvers that", "reached it"), ("solvers that", "proved")]
+    columns += [("first proof", "by"), ("first proof", "after")]
+    kind = own["kind"].iloc[0]
+    return Table(f"{kind}: what is known of each snapshot, and who proved it.", columns, rows)
+
+
+def _failures(results: pd.DataFrame) -> list[str | Table]:
+    failed = results[results["status"] == Status.ERROR]
+    if failed.empty:
+        return []
+    rows = failed[["snapshot", "solver", "message"]].fillna("").to_numpy(object).tolist()
+    return [Table("Answers that do not count", ["snapshot", "solver", "what went wrong"], rows)]
+
+
+def _compared(config: Mapping[str, Any]) -> list[str | Table]:
+    rows: list[list[Value]] = [
+        [
+            solver["name"],
+            Cell(solver["solver"], solver["solver"], note=solver["version"] or ""),
+            ", ".join(f"{name} = {value}" for name, value in solver["options"].items()) or None,
+            duration(solver["budget"]["seconds"]),
+            solver["budget"]["work"],
+            solver["seed"],
+        ]
+        for solver in config["solvers"]
+    ]
+    columns = ["name", "solver", "options", "time limit", "work limit", "seed"]
+    table = Table("The solvers and what each could spend on one snapshot.", columns, rows)
+    return [table, *map(str, config["skipped"])]
+
+
+def _repeat(config: Mapping[str, Any]) -> str | None:
+    """Return the command that repeats a comparison; none if no command says what was compared."""
+    solvers, paths = config["solvers"], [s["path"] for s in config["snapshots"]]
+    budgets = {(s["budget"]["seconds"], s["budget"]["work"]) for s in solvers}
+    alike = len(budgets) == 1 and len({s["seed"] for s in solvers}) == 1
+    if not alike or None in paths or not all(map(_is_named, solvers)):
+        return None
+    [(seconds, work)] = budgets
+    if seconds is None and work is None:
+        return None
+    words = ["optsched", "compare", *_places(paths)]
+    words += ["--solvers", ",".join(solver["name"] for solver in solvers)]
+    words += [] if seconds is None else ["--time-limit", str(seconds)]
+    words += [] if work is None else ["--work-limit", str(work)]
+    return shlex.join([*words, "--seed", str(solvers[0]["seed"]), "-o", "DIR"])
+
+
+def _is_named(solver: Mapping[str, Any]) -> bool:
+    """Return whether a command can name a solver: not one built with options, nor a file's."""
+    name = solver["name"]
+    if name == solver["solver"]:
+        return not solver["options"]
+    return name in profile_names() and dict(load_profile(name).options) == solver["options"]
+
+
+def _places(paths: Sequence[str]) -> list[str]:
+    """Return paths, and in the place of very many in one folder that folder."""
+    crowded = Counter(str(PurePath(path).parent) for path in paths)
+    named = ((str(PurePath(path).parent), path) for path in paths)
+    return list(
+        dict.fromkeys(folder if crowded[folder] > MOST_PATHS else path for folder, path in named)
+    )

@@ -1,0 +1,40 @@
+"""Which page a folder gets: by the file that tells its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+
+from optsched.errors import InputError
+from optsched.files import check_name
+from optsched.report import comparison_folder, run_folder
+
+KINDS = (run_folder, comparison_folder)
+
+
+def report(folders: Iterable[Path]) -> list[Path]:
+    """Write the page of each run or comparison folder anew, from the files in it.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The pages, in the order of the folders.
+
+    Raises
+    ------
+    InputError
+        If one is neither, before anything is written; or a file in it is missing or damaged.
+    """
+    known = [(folder, _kind(folder)) for folder in folders]
+    return [kind.report(folder) for folder, kind in known]
+
+
+def _kind(folder: Path) -> ModuleType:
+    check_name(folder)
+    found = next((kind for kind in KINDS if (folder / kind.FOLDER.marker).is_file()), None)
+    if found is None:
+        expected = " or ".join(f"{kind.FOLDER.name} ({kind.FOLDER.marker})" for kind in KINDS)
+        is_not = "not such a folder" if folder.is_dir() else "not a folder"
+        raise InputError(f"{is_not}; expected the folder of {expected}", file=folder)
+    return found

@@ -1,0 +1,393 @@
+"""The page of a run: what was run, what came of it, who waited longest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optsched import registry
+from optsched.errors import InputError
+from optsched.report import load, waits
+from optsched.report.durations import spoken
+from optsched.report.folder_files import Expected, checked, read_frame, read_object, read_pictures
+from optsched.report.page import (
+    Cell,
+    Facts,
+    Figure,
+    Page,
+    Section,
+    Table,
+    Value,
+    counted,
+    duration,
+    share,
+)
+from optsched.report.run_plots import PICTURES
+from optsched.report.steps import Steps
+from optsched.simulator.schedule import State
+from optsched.traces.cleaning_report import CleaningReport
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROWS = 20
+"""Jobs in a table of the worst ones."""
+
+NUMBER = (int, float, type(None))
+CONFIG: Expected = {
+    "trace": str,
+    "machine": str,
+    "policy": str,
+    "settings": dict,
+    "event_order": str,
+    "jobs": (list, type(None)),
+    "repeat": (str, type(None)),
+    "versions": dict,
+}
+POSING: Expected = {
+    "solver": str,
+    "solver_version": (str, type(None)),
+    "budget": dict,
+    "seed": int,
+    "fallback": str,
+    "charge_decisions": bool,
+}
+BUDGET: Expected = dict.fromkeys(("seconds", "work"), NUMBER)
+CLEANING: Expected = {field.name: int for field in fields(CleaningReport)}
+COUNTS = (
+    *("jobs", "finished", "killed", "rejected", "waiting"),
+    *("decisions", "problems", "unproven", "fallbacks"),
+)
+TIMES = {
+    "waiting time": ("mean_wait", "median_wait", "p95_wait", "max_wait"),
+    "response time": ("mean_response", "", "", ""),
+}
+RATIOS = {
+    "slowdown": ("mean_slowdown", "", "", ""),
+    "bounded slowdown": ("mean_bounded_slowdown", "", "p95_bounded_slowdown", ""),
+}
+_MEANS = [name for names in (TIMES | RATIOS).values() for name in names if name]
+SUMMARY: Expected = (
+    dict.fromkeys(COUNTS, int)
+    | dict.fromkeys(("dropped", "utilization", "makespan", *_MEANS), NUMBER)
+    | {"cleaning": (dict, type(None))}
+)
+JOBS = {
+    "job_id": "int64",
+    "workload_name": "str",
+    "submission_time": "float64",
+    "requested_number_of_resources": "int64",
+    "requested_time": "float64",
+    "final_state": "str",
+    "starting_time": "float64",
+    "finish_time": "float64",
+    "waiting_time": "float64",
+    "run_time": "float64",
+    "bounded_slowdown": "float64",
+    "user": "int64",
+}
+DECISIONS = {"model": "str", "size": "str", "status": "str", "work": "float64", "fallback": "bool"}
+
+STATES = {
+    State.FINISHED: "finished",
+    State.KILLED: "killed at its limit",
+    State.RUNNING: "running at the end",
+}
+
+
+def page(folder: Path) -> Page:
+    """Return the page of a run folder, from the files in it alone.
+
+    Wall-clock figures are left out, so that a run that is repeated has the same page.
+
+    Raises
+    ------
+    InputError
+        If a file is missing or damaged.
+    """
+    file = folder / "run.json"
+    config = read_object(file, CONFIG)
+    if "solver" in config:
+        checked(config, POSING, file)
+        checked(config["budget"], BUDGET, file, "budget")
+    if config["jobs"] is not None and list(map(type, config["jobs"])) != [int, int]:
+        wrong = f"{config['jobs']!r:.40}; expected two integers or null"
+        raise InputError(wrong, file=file, field="jobs")
+    file = folder / "summary.json"
+    summary = read_object(file, SUMMARY)
+    if summary["cleaning"] is not None:
+        checked(summary["cleaning"], CLEANING, file, "cleaning")
+    jobs = read_frame(folder / "jobs.parquet", JOBS)
+    decisions = read_frame(folder / "decisions.parquet", DECISIONS)
+    pictures = read_pictures(folder, list(PICTURES))
+    trace = jobs["workload_name"].iloc[0] if len(jobs) else config["trace"]
+    sections = [
+        Section("Result", [_counts(summary), _measures(summary), *_others(summary)]),
+        Section("What was run", _facts(config, summary)),
+        Section("Pictures", _figures(pictures, config, summary, jobs)),
+        Section("Decisions", _decisions(config, summary, decisions)),
+        Section("The jobs that fared worst", _worst(jobs)),
+        Section("Cleaning", _cleaning(config, summary)),
+    ]
+    return Page(
+        title=load.named(trace, config),
+        lead=_lead(summary),
+        sections=[section for section in sections if section.parts],
+        repeat=config["repeat"],
+        versions=config["versions"],
+    )
+
+
+def _lead(summary: Mapping[str, Any]) -> str:
+    """Return the finding in a few sentences."""
+    words = f"{summary['finished']:,} of {counted(summary['jobs'], 'job')} finished"
+    if summary["mean_wait"] is not None:
+        words += f", after a mean wait of {spoken(summary['mean_wait'])}"
+        words += f" and with a mean bounded slowdown of {summary['mean_bounded_slowdown']:,.3g}"
+    if summary["utilization"] is not None:
+        words += f"; {summary['utilization']:.1%} of the machine was in use"
+        words += f" over {spoken(summary['makespan'])}"
+    words += "."
+    if summary["problems"]:
+        proven = summary["problems"] - summary["unproven"]
+        words += f" {proven:,} of {counted(summary['problems'], 'problem')} proven optimal."
+    others = [
+        f"{summary[name]:,} {what}"
+        for name, what in (
+            ("killed", "killed at their limit"),
+            ("rejected", "rejected as larger than the machine"),
+            ("waiting", "never started"),
+        )
+        if summary[name]
+    ]
+    if others:
+        words += f" Jobs that did not finish: {', '.join(others)}."
+    return words
+
+
+def _counts(summary: Mapping[str, Any]) -> Facts:
+    names = ("jobs", "finished", "killed", "rejected", "waiting")
+    items: list[tuple[str, Value]] = [(name, summary[name]) for name in names]
+    return Facts(
+        [
+            *items,
+            ("dropped by cleaning", summary["dropped"]),
+            ("utilization", share(summary["utilization"])),
+            ("makespan", duration(summary["makespan"])),
+        ]
+    )
+
+
+def _measures(summary: Mapping[str, Any]) -> Table:
+    rows = [
+        [what, *(make(summary[name] if name else None) for name in names)]
+        for measures, make in ((TIMES, duration), (RATIOS, _same))
+        for what, names in measures.items()
+    ]
+    return Table(
+        "Over finished jobs; slowdowns are ratios, bounded with 10 s.",
+        ["measure", "mean", "median", "95th percentile", "highest"],
+        rows,
+    )
+
+
+def _same(value: float | None) -> Value:
+    return value
+
+
+def _others(summary: Mapping[str, Any]) -> list[Facts]:
+    """Return the figures that a system adds to those that all have."""
+    items = list(_flat({k: v for k, v in summary.items() if k not in SUMMARY}))
+    return [Facts(items)] if items else []
+
+
+def _flat(figures: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Value]]:
+    items: list[tuple[str, Value]] = []
+    for name, value in figures.items():
+        label = f"{prefix}{name}"
+        if isinstance(value, dict):
+            items += _flat(value, f"{label}: ")
+        else:
+            items.append((label, ", ".join(map(str, value)) if isinstance(value, list) else value))
+    return items
+
+
+def _facts(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str | Facts]:
+    settings = ", ".join(f"{name} = {value}" for name, value in config["settings"].items())
+    policy = config["policy"]
+    described = (registry.policies[policy].__doc__ or "") if policy in registry.policies else ""
+    told = described.strip().partition("\n")[0]
+    span = config["jobs"]
+    items: list[tuple[str, Value]] = [
+        ("trace", config["trace"]),
+        ("jobs", "all" if span is None else " to ".join(f"{end:,}" for end in span)),
+        ("machine", config["machine"]),
+        ("policy", policy),
+        ("settings of the policy", settings or "none"),
+        ("event order", config["event_order"]),
+        ("times the policy was asked", summary["decisions"]),
+    ]
+    if "solver" in config:
+        limits = [
+            f"{limit:,.10g} {unit}"
+            for unit, limit in zip(("s", "units of work"), config["budget"].values())
+            if limit is not None
+        ]
+        items += [
+            ("solver", Cell(config["solver"], note=config["solver_version"] or "")),
+            ("budget of one problem", " or ".join(limits) or "none"),
+            ("seed", config["seed"]),
+            ("heuristic beside the solver", config["fallback"]),
+            ("solving takes simulated time", config["charge_decisions"]),
+        ]
+    return [*([f"{policy}: {told}"] if told else []), Facts(items)]
+
+
+def _figures(
+    pictures: Mapping[str, str],
+    config: Mapping[str, Any],
+    summary: Mapping[str, Any],
+    jobs: pd.DataFrame,
+) -> list[str | Figure]:
+    started = jobs["starting_time"].notna()
+    about = {
+        "gantt": (
+            "The jobs on the processors; of a long run a busy part.",
+            f"Gantt chart, processors against time: {started.sum():,} of {len(jobs):,} jobs started"
+            f" on {config['machine']}.",
+        ),
+        "utilization": (
+            "Processors in use, waiting jobs and waiting work over time.",
+            _load_in_words(summary, jobs),
+        ),
+        "waits": (
+            "How long jobs waited, by their size: the share that waited no longer than a time.",
+            _waits_in_words(jobs),
+        ),
+    }
+    return [
+        Figure(svg, caption=caption, alt=alt)
+        for name, svg in pictures.items()
+        for caption, alt in [about.get(name, (f"{name}.", f"Picture of the run: {name}."))]
+    ]
+
+
+def _load_in_words(summary: Mapping[str, Any], jobs: pd.DataFrame) -> str:
+    """Return the mean and the peaks that the picture of the load shows."""
+    queued = jobs[jobs["final_state"] != State.REJECTED]
+    started = queued[queued["starting_time"].notna()]
+    begin = float(jobs["submission_time"].min())
+    times = queued[["submission_time", "starting_time", "finish_time"]].to_numpy()
+    end = max(begin + 1.0, float(np.nanmax(times, initial=begin)))
+    ends = started["finish_time"].fillna(end)
+    processors = started["requested_number_of_resources"]
+    in_use = Steps.from_changes(
+        np.concatenate((started["starting_time"], ends)),
+        np.concatenate((processors, -processors)),
+        begin,
+        end,
+    )
+    waiting = Steps.from_changes(
+        np.concatenate((queued["submission_time"], started["starting_time"])),
+        np.repeat([1.0, -1.0], [len(queued), len(started)]),
+        begin,
+        end,
+    )
+    mean = summary["utilization"]
+    words = "" if mean is None else f"; {mean:.1%} on average"
+    return (
+        f"Load over time: at most {in_use.values.max():,.0f} processors in use{words};"
+        f" at most {counted(int(waiting.values.max()), 'job')} waiting."
+    )
+
+
+def _waits_in_words(jobs: pd.DataFrame) -> str:
+    queued = jobs[~jobs["final_state"].isin([State.REJECTED, State.UNSUBMITTED])]
+    waited = queued["waiting_time"].fillna(np.inf).to_numpy(np.float64)
+    return f"Distribution of waiting times: {waits.in_words(waited)}."
+
+
+def _decisions(
+    config: Mapping[str, Any], summary: Mapping[str, Any], decisions: pd.DataFrame
+) -> list[str | Table]:
+    if "solver" not in config:
+        return []
+    problems = summary["problems"]
+    if not problems:
+        return ["The policy posed no problem."]
+    proven = problems - summary["unproven"]
+    share_proven = "all" if proven == problems else f"{proven:,} ({proven / problems:.1%})"
+    words = f"{counted(problems, 'problem')} posed to {config['solver']}: {share_proven}"
+    words += f" answered with a proof of optimality; {summary['fallbacks']:,} decided by"
+    words += f" {config['fallback']} in its place."
+    rows: list[list[Value]] = [
+        [
+            str(model),
+            str(status),
+            len(own),
+            share(len(own) / problems),
+            int(own["fallback"].sum()),
+            own["size"].nunique(),
+            float(own["work"].median()),
+            float(own["work"].max()),
+        ]
+        for (model, status), own in decisions.groupby(["model", "status"])
+    ]
+    columns = ["model", "status", "problems", "share", "decided by the fallback"]
+    columns += ["different sizes", "median work", "highest work"]
+    return [words, Table("Problems by outcome; work in the solver's own unit.", columns, rows)]
+
+
+def _worst(jobs: pd.DataFrame) -> list[str | Table]:
+    """Return the jobs that waited longest, and those of the highest bounded slowdown."""
+    never = int((jobs["final_state"] == State.WAITING).sum())
+    tables: list[str | Table] = []
+    if never:
+        tables.append(f"{counted(never, 'job')} never started; those are not in the tables.")
+    begin = jobs["submission_time"].min()
+    for measure, caption in (
+        ("waiting_time", "The jobs that waited longest"),
+        ("bounded_slowdown", "The jobs of the highest bounded slowdown"),
+    ):
+        known = jobs[jobs[measure].notna()]
+        worst = known.sort_values(measure, ascending=False, kind="stable").head(ROWS)
+        if len(worst):
+            told = f"{caption}: {len(worst):,} of {len(known):,}. Submission since the first one."
+            tables.append(Table(told, *_job_rows(worst, begin)))
+    return tables
+
+
+def _job_rows(jobs: pd.DataFrame, begin: float) -> tuple[list[str], list[list[Value]]]:
+    columns = ["job", "user", "submitted", "processors", "requested time", "run time"]
+    columns += ["waited", "bounded slowdown", "what became of it"]
+    rows: list[list[Value]] = [
+        [
+            Cell(str(job["job_id"]), job["job_id"]),
+            Cell(str(job["user"]), job["user"]) if job["user"] >= 0 else None,
+            duration(job["submission_time"] - begin),
+            job["requested_number_of_resources"],
+            duration(job["requested_time"]),
+            duration(job["run_time"]),
+            duration(job["waiting_time"]),
+            job["bounded_slowdown"],
+            STATES.get(job["final_state"], job["final_state"]),
+        ]
+        for job in jobs.to_dict("records")
+    ]
+    return columns, rows
+
+
+def _cleaning(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str | Facts]:
+    if summary["cleaning"] is None:
+        return []
+    report = CleaningReport(**{name: summary["cleaning"][name] for name in CLEANING})
+    changes = report.counts()
+    told = f"{counted(report.jobs_read, 'job')} read; "
+    told += "what was dropped or changed:" if changes else "none was dropped or changed."
+    if config["jobs"]:
+        told = f"Of the whole trace, of which a part was run: {told}"
+    return [told, *([Facts([(what, count) for count, what in changes])] if changes else [])]

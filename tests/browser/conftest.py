@@ -1,0 +1,67 @@
+"""Pages to open, and a browser to open them in; without one the tests are skipped."""
+
+from __future__ import annotations
+
+import shutil
+from types import SimpleNamespace
+
+import pytest
+
+from optsched import compare, save, simulate
+from optsched.content import bundled
+from optsched.report.page import Cell, Facts, Figure, Page, Section, Table, Verdict, write_page
+from optsched.solvers.result import Budget
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+SVG = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 30" width="900" height="300">'
+    '<rect id="one" width="90" height="30"/><script>document.title = "run"</script></svg>'
+)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        pytest.skip(f"no browser is installed: looked for {', '.join(BROWSERS)}")
+    with driver.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def reports(tmp_path_factory):
+    """Return the page of a run, of a comparison, and one that holds all that a page can."""
+    folder = tmp_path_factory.mktemp("reports")
+    run = simulate(bundled("traces") / "samples" / "sample-256.swf", policy="window", jobs=(1, 300))
+    comparison = compare(
+        [bundled("models") / "window-mkp" / "yang-2014-example.json"],
+        ["branch-and-bound", "greedy", "greedy-exchange"],
+        budget=Budget(seconds=5),
+    )
+    columns = ["name", "size", *((a, w) for a in ("5%", "10%") for w in ("measured", "published"))]
+    rows = [
+        ["beta", 900, -40, 2, None, 3, Verdict.HELD],
+        ["Alpha", 1000, -4, 2, 7, 3, Verdict.NOT_HELD],
+        ["gamma-10", 20, Cell("2.5 h", 9000.0, note="published 2 h"), 2, 1e-5, 3, Verdict.IN_PART],
+        ["gamma-9", None, 1e6, 2, 12, 3, Verdict.HELD],
+    ]
+    page = Page(
+        "Everything",
+        "It held in part.",
+        [
+            Section("Tables", [Table("A table.", [*columns, "verdict"], rows)]),
+            Section("Pictures", [Figure(SVG, "One box.", "A box."), Figure(SVG, "Two.", "Again.")]),
+            Section("Facts", ["x" * 300, Facts([("long", "y" * 300), ("verdict", Verdict.HELD)])]),
+        ],
+        "optsched " + "z" * 300,
+        {"optsched": "0"},
+    )
+    (folder / "everything").mkdir()
+    return SimpleNamespace(
+        run=save(run, folder / "run") / "report.html",
+        comparison=save(comparison, folder / "comparison") / "report.html",
+        everything=write_page(page, folder / "everything"),
+    )

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import json
+import shlex
+
+import pandas as pd
+import pytest
+
+from optsched import compare, save
+from optsched.errors import InputError
+from optsched.models import WindowMKP
+from optsched.models.snapshot_file import save_snapshot
+from optsched.report import comparison_folder, comparison_page
+from optsched.report.page import Table
+from optsched.solvers.result import Budget
+
+PROBLEMS = [
+    WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6]),
+    WindowMKP(weights=[9, 7, 6, 5, 3], capacities=[12, 10, 8]),
+]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    files = [tmp_path / "a.json", tmp_path / "b<script>.json"]
+    for file, problem in zip(files, PROBLEMS):
+        save_snapshot(problem, file)
+    solvers = ["branch-and-bound", "greedy", "greedy-exchange"]
+    return save(compare(files, solvers, budget=Budget(seconds=5), seed=3), tmp_path / "out")
+
+
+def section(page, title):
+    [found] = [section for section in page.sections if section.title == title]
+    return found.parts
+
+
+def edited(folder, **fields):
+    file = folder / "comparison.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | fields))
+    return comparison_page.page(folder)
+
+
+def test_the_lead_says_who_was_best_and_who_proved_what(folder):
+    page = comparison_page.page(folder)
+    results = pd.read_parquet(folder / "results.parquet")
+    best = results[results["objective"] == results["best_objective"]].groupby("solver").size()
+    winners = [name for name in results["solver"].unique() if best.get(name) == 2]
+    assert "branch-and-bound" in winners
+    listed = " and ".join([", ".join(winners[:-1]), winners[-1]] if winners[1:] else winners)
+    assert page.title == "Comparison of 3 solvers on 2 snapshots"
+    assert page.lead == (
+        f"window-mkp: {listed} reached the best objective known on all 2 snapshots."
+        " Proven: branch-and-bound all 2; greedy and greedy-exchange none."
+    )
+
+
+def test_the_tables_hold_what_the_files_hold(folder):
+    page = comparison_page.page(folder)
+    [table] = section(page, "The solvers")
+    saved = pd.read_csv(folder / "table.csv")
+    assert [row[0].text for row in table.cells] == saved["solver"].tolist()
+    assert [row[7].key for row in table.cells] == saved["median_seconds"].tolist()
+    [snapshots] = section(page, "The snapshots")
+    assert [row[:4] for row in snapshots.rows] == [
+        ["a", "5x3", 15, 15.0],
+        ["b<script>", "5x3", 27, 27.0],
+    ]
+    assert [row[5:7] for row in snapshots.rows] == [[1, "branch-and-bound"]] * 2
+
+
+def test_pictures_tell_their_numbers_and_names_are_escaped(folder):
+    quality, profile = section(comparison_page.page(folder), "Pictures")
+    assert "branch-and-bound 0%" in quality.alt
+    assert "window-mkp, greedy: 0% proven, " in profile.alt
+    assert "window-mkp, branch-and-bound: 100% proven, 100% best" in profile.alt
+    text = (folder / "report.html").read_text()
+    assert text.count("<script>") == 1
+    assert "b&lt;script&gt;" in text
+
+
+def test_the_page_of_a_folder_can_be_made_anew(folder):
+    before = (folder / "report.html").read_bytes()
+    (folder / "report.html").unlink()
+    assert comparison_folder.report(folder).read_bytes() == before
+
+
+def test_contradictions_come_first_and_skipped_pairs_are_said(folder):
+    page = edited(folder, contradictions=["a: one claims <13>"], skipped=["two was not asked"])
+    assert page.lead.startswith("1 contradiction between claims: see below.")
+    assert page.sections[0].title == "Contradictions"
+    assert page.sections[0].parts[1].rows == [["a: one claims <13>"]]
+    assert section(page, "What was compared")[-1] == "two was not asked"
+
+
+def test_snapshots_that_nobody_proved_and_failures_are_said(folder):
+    file = folder / "results.parquet"
+    results = pd.read_parquet(file)
+    results.loc[results["solver"] == "branch-and-bound", "status"] = ["feasible", "error"]
+    results.loc[results["status"] == "error", ["message", "objective", "verified"]] = [
+        "it broke",
+        pd.NA,
+        False,
+    ]
+    results.to_parquet(file)
+    page = comparison_page.page(folder)
+    assert page.lead.endswith("2 snapshots nobody proved.")
+    [failures] = section(page, "Failures")
+    assert failures.rows == [["b<script>", "branch-and-bound", "it broke"]]
+    [snapshots] = section(page, "The snapshots")
+    assert [row[5:] for row in snapshots.rows] == [[0, None, None]] * 2
+
+
+def test_without_answers_there_is_a_page(folder):
+    file = folder / "results.parquet"
+    results = pd.read_parquet(file)
+    results[["objective", "best_objective"]] = pd.NA
+    results["status"] = "no-solution"
+    results.to_parquet(file)
+    page = comparison_page.page(folder)
+    assert all(row[2] is None for row in section(page, "The snapshots")[0].rows)
+    assert "Proven: branch-and-bound, greedy and greedy-exchange none." in page.lead
+
+
+def test_the_command_repeats_the_comparison(folder, tmp_path):
+    from optsched.cli import run as optsched
+
+    words = shlex.split(comparison_page.page(folder).repeat)
+    assert words[:2] == ["optsched", "compare"]
+    assert optsched([*words[1:-1], str(tmp_path / "again")]) == 0
+    one, two = (
+        json.loads((f / "comparison.json").read_text()) for f in (folder, tmp_path / "again")
+    )
+    assert one == two
+
+
+def test_what_no_command_repeats_says_so(folder, tmp_path):
+    assert comparison_page.page(save(compare(PROBLEMS, ["greedy"]), tmp_path / "x")).repeat is None
+    config = json.loads((folder / "comparison.json").read_text())
+    config["solvers"][0]["options"] = {"threads": 2}
+    assert edited(folder, solvers=config["solvers"]).repeat is None
+
+
+def test_a_crowded_folder_stands_for_its_snapshots(folder):
+    config = json.loads((folder / "comparison.json").read_text())
+    first = config["snapshots"][0]
+    many = [first | {"path": f"met/{k}.json"} for k in range(comparison_page.MOST_PATHS + 1)]
+    words = shlex.split(edited(folder, snapshots=[*many, first]).repeat)
+    assert words[2:4] == ["met", first["path"]]
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"solvers": 3}, "solvers: 3; expected a list"),
+        ({"solvers": [3]}, "solvers: not an object"),
+        ({"snapshots": [{"name": "a"}]}, "snapshots path: missing"),
+    ],
+)
+def test_a_damaged_field_is_told(folder, fields, told):
+    with pytest.raises(InputError) as raised:
+        edited(folder, **fields)
+    assert told in str(raised.value)
+    assert raised.value.file == str(folder / "comparison.json")
+
+
+def test_all_tables_have_a_row_for_each_solver_or_snapshot(folder):
+    page = comparison_page.page(folder)
+    parts = [part for section in page.sections for part in section.parts]
+    assert [len(part.rows) for part in parts if isinstance(part, Table)] == [3, 2, 3]

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from optsched.errors import InputError
+from optsched.report.page import (
+    MISSING,
+    Cell,
+    Facts,
+    Figure,
+    Page,
+    Section,
+    Table,
+    Verdict,
+    cell,
+    duration,
+    render,
+    share,
+    write_page,
+)
+
+NASTY = "<script>alert('x')</script>\" onload=\"alert(1)"
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 2 1"><script>bad()</script></svg>'
+
+
+class Document(HTMLParser):
+    """The tags of a page, and the texts of its cells by row."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.rows, self._in_cell = [], [], False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+        self._in_cell = tag in ("td", "th") or (self._in_cell and tag in ("span", "small"))
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "th"):
+            self._in_cell = False
+
+    def handle_data(self, data):
+        if self._in_cell:
+            self.rows[-1][-1] += data
+
+    def attributes(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def page_of(*parts, **fields):
+    given = {"title": "A title", "lead": "A finding.", "repeat": None, "versions": {"made": "1"}}
+    return Page(sections=[Section("Part", parts)], **(given | fields))
+
+
+def test_every_text_is_escaped():
+    page = Page(
+        NASTY,
+        NASTY,
+        [
+            Section(
+                NASTY,
+                [
+                    NASTY,
+                    Facts([(NASTY, NASTY)]),
+                    Table(NASTY, [NASTY, (NASTY, NASTY)], [[NASTY, Cell(NASTY, NASTY, NASTY)]]),
+                    Figure(SVG, NASTY, NASTY),
+                ],
+            )
+        ],
+        NASTY,
+        {NASTY: NASTY},
+    )
+    document = Document(render(page))
+    assert len(document.attributes("script")) == 1
+    assert not any("onload" in attributes for _, attributes in document.tags)
+    assert document.attributes("img")[0]["alt"] == NASTY
+    assert document.attributes("td")[0]["data-value"] == NASTY
+    assert NASTY in document.rows[-1][0]
+
+
+def test_nothing_outside_is_referred_to():
+    text = render(page_of(Figure(SVG, "alt", "caption"), Table("t", ["a"], [["b"]])))
+    document = Document(text)
+    addresses = [
+        attributes[name]
+        for _, attributes in document.tags
+        for name in ("src", "href", "srcset", "action", "data")
+        if name in attributes
+    ]
+    assert len(addresses) == 1
+    assert addresses[0].startswith("data:image/svg+xml;base64,")
+    assert document.attributes("link") == []
+    assert re.findall(r"https?://|@import|url\(", text) == []
+    policy = document.attributes("meta")[-1]["content"]
+    assert policy.startswith("default-src 'none'")
+
+
+def test_numbers_are_shown_for_people_and_sorted_as_numbers():
+    shown = [cell(value) for value in (1234567, 0.123456, 12345.6, True, "text", None)]
+    texts = ["1,234,567", "0.1235", "12,346", "yes", "text", MISSING]
+    assert [c.text for c in shown] == texts
+    assert [c.key for c in shown] == [1234567, 0.123456, 12345.6, "yes", "text", None]
+    for unknown in (float("nan"), float("inf"), None):
+        for make in (cell, duration):
+            assert make(unknown) == Cell(MISSING)
+    assert share(float("nan")) == share(None) == Cell(MISSING)
+    assert (share(0.125).text, share(0.125).key) == ("12.5%", 0.125)
+    assert (duration(90).text, duration(90).key) == ("1.5 min", 90.0)
+
+
+def test_a_column_is_numeric_when_all_that_is_known_is():
+    rows = [["a", 1, None, 2, Verdict.HELD], ["b", 2.5, None, "x", None]]
+    table = Table("", ["name", "number", "nothing", "mixed", "verdict"], rows)
+    assert table.numeric == [False, True, False, False, False]
+    assert Table("", ["name", "number"], []).numeric == [False, False]
+
+
+def test_columns_of_one_group_share_a_header():
+    columns = ["metric", ("5%", "measured"), ("5%", "published"), ("10%", "measured"), "verdict"]
+    table = Table("t", columns, [["wait", 1, 2, 3, Verdict.IN_PART]])
+    document = Document(render(page_of(table)))
+    assert document.rows == [
+        ["metric", "5%", "10%", "verdict"],
+        ["measured", "published", "measured"],
+        ["wait", "1", "2", "3", "held in part"],
+    ]
+    headers = document.attributes("th")
+    assert [h.get("rowspan") for h in headers[:4]] == ["2", None, None, "2"]
+    assert [h.get("colspan") for h in headers[:4]] == [None, "2", "1", None]
+    assert sorted(h["data-column"] for h in headers if "data-column" in h) == list("01234")
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_a_verdict_is_told_in_words_and_not_by_colour_alone(verdict):
+    document = Document(render(page_of(Table("t", ["claim", "verdict"], [["one", verdict]]))))
+    assert document.rows[1] == ["one", verdict.value]
+    [mark] = document.attributes("span")
+    assert mark["class"].startswith("verdict ")
+    text = render(page_of(Facts([("claim", verdict)])))
+    assert f">{verdict.value}</span>" in text
+
+
+def test_a_note_stands_beside_its_value():
+    table = Table("t", ["metric", "value"], [["wait", Cell("12%", 0.12, note="published 11%")]])
+    document = Document(render(page_of(table)))
+    assert document.rows[1] == ["wait", "12% published 11%"]
+    assert document.attributes("td")[0]["data-value"] == "0.12"
+
+
+def test_the_foot_says_how_to_repeat_it_or_that_nothing_does():
+    assert "<pre>optsched simulate x</pre>" in render(page_of(repeat="optsched simulate x"))
+    assert "No command repeats this" in render(page_of())
+
+
+def test_the_same_page_gives_the_same_bytes(tmp_path):
+    page = page_of("Text.", Figure(SVG, "alt", "caption"))
+    path = write_page(page, tmp_path)
+    first = path.read_bytes()
+    assert write_page(page, tmp_path).read_bytes() == first
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+    with pytest.raises(InputError, match="cannot be written"):
+        write_page(page, tmp_path / "nowhere")

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from optsched import save, simulate
+from optsched.errors import InputError
+from optsched.report import run_folder, run_page
+from optsched.report.page import Facts, Figure, Table, render
+
+
+def section(page, title):
+    [found] = [section for section in page.sections if section.title == title]
+    return found.parts
+
+
+def tables(page, title):
+    return [part for part in section(page, title) if isinstance(part, Table)]
+
+
+@pytest.fixture
+def window_run(make_trace):
+    rows = [(30 * k, 100 + 7 * k, 200 + 7 * k, 1 + (5 * k) % 7) for k in range(40)]
+    return simulate(make_trace(*rows, (2000, 5, 5, 99), name="many"), "nodes:10", "window")
+
+
+def test_a_run_that_is_repeated_has_the_same_page(window_run, tmp_path):
+    folders = [
+        save(replace(window_run, timing={"simulation_seconds": seconds}), tmp_path / name)
+        for name, seconds in (("one", 1.0), ("two", 2.0))
+    ]
+    one, two = ((folder / "report.html").read_bytes() for folder in folders)
+    assert one == two
+    assert str(tmp_path).encode() not in one
+    run_folder.report(folders[0])
+    assert (folders[0] / "report.html").read_bytes() == one
+
+
+def test_the_page_says_what_the_files_say(window_run, tmp_path):
+    folder = save(window_run, tmp_path / "run")
+    summary = json.loads((folder / "summary.json").read_text())
+    page = run_page.page(folder)
+    assert page.title == "many: window with branch-and-bound on nodes:10"
+    assert page.lead.startswith("40 of 41 jobs finished, after a mean wait of ")
+    assert f"{summary['utilization']:.1%} of the machine" in page.lead
+    assert f"{summary['problems']} of {summary['problems']} problems proven optimal" in page.lead
+    assert "1 rejected as larger than the machine" in page.lead
+    told, table = section(page, "Decisions")
+    assert told.startswith(f"{summary['problems']} problems posed to branch-and-bound: all ")
+    assert sum(row[2] for row in table.rows) == summary["problems"]
+    assert page.repeat is None  # the trace is not on file
+    assert section(page, "Cleaning")[0].startswith("41 jobs read;")
+
+
+def test_the_worst_jobs_are_the_worst(window_run, tmp_path):
+    page = run_page.page(save(window_run, tmp_path / "run", plots=False))
+    waited, slowed = tables(page, "The jobs that fared worst")
+    for table, column, place in ((waited, "waiting_time", 6), (slowed, "bounded_slowdown", 7)):
+        shown = [row[place].key for row in table.cells]
+        everything = window_run.jobs[column].dropna().astype(float)
+        assert shown == sorted(everything, reverse=True)[: run_page.ROWS]
+    named = {row[0].text: row[6].key for row in waited.cells}
+    own = window_run.jobs.set_index("job_id")["waiting_time"]
+    assert all(own[int(job)] == wait for job, wait in named.items())
+    assert waited.cells[0][1].key is None  # nobody knows whose it is
+
+
+def test_pictures_tell_their_numbers(small_run, tmp_path):
+    page = run_page.page(save(small_run, tmp_path / "run"))
+    gantt, load, waits = section(page, "Pictures")
+    assert all(isinstance(picture, Figure) for picture in (gantt, load, waits))
+    assert "3 of 3 jobs started on nodes:10" in gantt.alt
+    assert "at most 8 processors in use" in load.alt
+    assert "at most 1 job waiting" in load.alt
+    assert "66.7% of the jobs started at once" in waits.alt
+    assert waits.svg == (tmp_path / "run" / "waits.svg").read_text()
+
+
+def test_without_pictures_or_problems_there_is_no_such_section(small_run, tmp_path):
+    folder = save(small_run, tmp_path / "run", plots=False)
+    assert not (folder / "report.html").exists()
+    titles = [section.title for section in run_page.page(folder).sections]
+    assert "Pictures" not in titles
+    assert "Decisions" not in titles
+    assert run_folder.report(folder) == folder / "report.html"
+    save(small_run, folder)  # a page belongs to a run, and is replaced with it
+    assert "<img" in (folder / "report.html").read_text()
+
+
+def test_names_are_escaped(make_trace, tmp_path):
+    name = "<script>alert(1)</script>"
+    run = simulate(make_trace((0, 60, 60, 4), name=name), "nodes:10", "easy")
+    text = (save(run, tmp_path / "run") / "report.html").read_text()
+    assert text.count("<script>") == 1
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;: easy on nodes:10" in text
+
+
+@pytest.mark.parametrize("state", ["REJECTED", "WAITING"])
+def test_a_run_in_which_nothing_starts_has_a_page(small_run, tmp_path, state):
+    never = np.full(3, np.nan)
+    schedule = small_run.schedule._replace(
+        start=never, end=never, state=np.array([state] * 3), resources=["", "", ""]
+    )
+    page = run_page.page(save(replace(small_run, schedule=schedule), tmp_path / "run"))
+    assert page.lead.startswith("0 of 3 jobs finished")
+    assert "at most 0 processors in use" in section(page, "Pictures")[1].alt
+    assert render(page)
+
+
+def test_an_interrupted_run_has_a_page(interrupted_run, tmp_path):
+    page = run_page.page(save(interrupted_run, tmp_path / "run"))
+    assert "1 rejected as larger than the machine, 1 never started" in page.lead
+    assert section(page, "The jobs that fared worst")[0].startswith("1 job never started")
+
+
+def test_figures_that_a_system_adds_are_shown(small_run, tmp_path):
+    folder = save(small_run, tmp_path / "run", plots=False)
+    summary = json.loads((folder / "summary.json").read_text())
+    added = {"migrations": 7, "large": {"mean_wait": 12.5}}
+    (folder / "summary.json").write_text(json.dumps(summary | added))
+    *_, others = section(run_page.page(folder), "Result")
+    assert isinstance(others, Facts)
+    assert others.items == [("migrations", 7), ("large: mean_wait", 12.5)]
+
+
+DAMAGES = [
+    ("run.json", lambda fields: fields.pop("policy"), "policy: missing; expected a text"),
+    ("run.json", lambda fields: fields.update(jobs=["a"]), "expected two integers or null"),
+    ("run.json", lambda fields: fields.update(versions=3), "versions: 3; expected an object"),
+    ("run.json", lambda fields: fields["budget"].pop("work"), "budget work: missing"),
+    ("summary.json", lambda fields: fields.update(jobs="x"), "jobs: 'x'; expected an integer"),
+    ("summary.json", lambda fields: fields["cleaning"].pop("jobs_read"), "cleaning jobs_read"),
+]
+
+
+@pytest.mark.parametrize(("name", "damage", "told"), DAMAGES)
+def test_a_damaged_field_is_told(window_run, tmp_path, name, damage, told):
+    folder = save(window_run, tmp_path / "run", plots=False)
+    fields = json.loads((folder / name).read_text())
+    damage(fields)
+    (folder / name).write_text(json.dumps(fields))
+    with pytest.raises(InputError) as raised:
+        run_page.page(folder)
+    assert raised.value.file == str(folder / name)
+    assert told in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["run.json", "summary.json", "jobs.parquet", "decisions.parquet"])
+@pytest.mark.parametrize("data", [None, b"", b"\xff[1, 2]", b"[]"])
+def test_a_damaged_file_is_told(small_run, tmp_path, name, data):
+    folder = save(small_run, tmp_path / "run", plots=False)
+    (folder / name).unlink()
+    if data is not None:
+        (folder / name).write_bytes(data)
+    with pytest.raises(InputError) as raised:
+        run_page.page(folder)
+    assert raised.value.file == str(folder / name)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_table_without_a_column_is_told(small_run, tmp_path):
+    folder = save(small_run, tmp_path / "run", plots=False)
+    small_run.jobs.drop(columns="user").to_parquet(folder / "jobs.parquet")
+    with pytest.raises(InputError, match=r"jobs\.parquet: .*user"):
+        run_page.page(folder)
+    small_run.jobs.assign(run_time="long").to_parquet(folder / "jobs.parquet")
+    with pytest.raises(InputError, match=r"jobs\.parquet: a column holds something else"):
+        run_page.page(folder)
