@@ -45,9 +45,9 @@ def print_lines(lines: Sequence[tuple[str, Any]]) -> None:
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a table on stdout; numbers are aligned to the right."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=WIDE)
+        console = Console(highlight=False, markup=False, width=WIDE)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for number, name in enumerate(columns):
         numeric = all(isinstance(row[number], int | float | None) for row in rows)

@@ -19,7 +19,7 @@ from optsched.simulator.policy import Policy
 from optsched.solvers.solving import find_solver
 from optsched.traces.trace import Trace
 
-PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "matplotlib")
+PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "matplotlib", "jinja2")
 """Packages whose version may show in the bytes of a run folder."""
 
 

@@ -123,7 +123,7 @@ def test_figures_that_a_system_adds_are_shown(small_run, tmp_path):
     (folder / "summary.json").write_text(json.dumps(summary | added))
     *_, others = section(run_page.page(folder), "Result")
     assert isinstance(others, Facts)
-    assert others.items == [("migrations", 7), ("large: mean_wait", 12.5)]
+    assert others.items[-2:] == [("migrations", 7), ("large: mean_wait", 12.5)]
 
 
 DAMAGES = [
