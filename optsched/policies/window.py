@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from optsched.errors import InputError
+from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
 from optsched.models.window_mkp import NOT_PLACED, WindowMKP
 from optsched.policies.slot_reservation import backfill_slots, reserve_slot
@@ -75,11 +76,18 @@ class Window(Policy):
         placed = yield from self._decide_window(system)
         while placed and not self.interval:
             placed = yield from self._decide_window(system)
-        if self.backfill == "easy" and len(system.queue) > 1 and system.machine.free:
-            head, *others = system.queue[:]
-            if _fits(head, system):
-                return  # it is for the next window, which shall find the slots as they are
-            yield from backfill_slots(system, others, reserve_slot(system, head))
+        if self.backfill == "easy":
+            yield from self._backfill(system)
+
+    def _backfill(self, system: System) -> Iterator[Action]:
+        """Start jobs behind the blocked head of the queue in slots."""
+        machine, processors, queue = system.machine, system.processors, system.queue
+        largest = _largest_slot(machine)
+        if not queue or processors[queue[0]] <= largest:
+            return  # a head that fits is for the next window: it shall find the slots as they are
+        small = [job for job in queue[1:] if processors[job] <= largest]
+        if small:
+            yield from backfill_slots(system, small, reserve_slot(system, queue[0]))
 
     def _decide_window(self, system: System) -> Generator[Action, None, int]:
         """Pose the window and the slots as a knapsack problem; return how many jobs it placed."""
@@ -120,13 +128,11 @@ def scatter_heads(system: System) -> Iterator[Action]:
     """Start heads of the queue that no slot can hold on nodes of the largest slots."""
     machine, processors, queue = system.machine, system.processors, system.queue
     assert isinstance(machine, Nodes)
-    while queue and processors[queue[0]] <= machine.free and not _fits(queue[0], system):
+    while queue and _largest_slot(machine) < processors[queue[0]] <= machine.free:
         missing = processors[queue[0]]
-        slots = sorted(
-            zip(machine.slots.starts, machine.slots.stops), key=lambda run: run[0] - run[1]
-        )
         place = []
-        for start, stop in slots:
+        slots = zip(machine.slots.starts, machine.slots.stops)
+        for start, stop in sorted(slots, key=lambda run: run[0] - run[1]):
             place.append((start, min(stop, start + missing)))
             missing -= stop - start
             if missing <= 0:
@@ -134,10 +140,7 @@ def scatter_heads(system: System) -> Iterator[Action]:
         yield Start(queue[0], tuple(place))
 
 
-def _fits(job: int, system: System) -> bool:
-    """Return whether a slot holds the job."""
-    machine, size = system.machine, system.processors[job]
+def _largest_slot(machine: Machine) -> int:
     assert isinstance(machine, Nodes)
-    return any(
-        stop - start >= size for start, stop in zip(machine.slots.starts, machine.slots.stops)
-    )
+    slots = zip(machine.slots.starts, machine.slots.stops)
+    return max((stop - start for start, stop in slots), default=0)

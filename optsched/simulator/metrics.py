@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.simulator.schedule import Schedule, State
 from optsched.traces.trace import Trace
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 THRESHOLD = 10.0
 """Run times below this many seconds count as this many in the bounded slowdown."""
@@ -107,6 +110,28 @@ def summarise_placement(measures: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     if "runs" in measures:
         means = {"contiguous_share": measures["runs"] == 1} | means
     return {name: _mean(values) for name, values in means.items()}
+
+
+def summarise_problems(decisions: pd.DataFrame) -> dict[str, Any]:
+    """Return how the problems of a run were answered.
+
+    ``unproven`` counts the answers without a proof of optimality, ``heuristic_matched`` is the
+    share of problems where the policy's heuristic finds as much as the answer that counted, and
+    ``heuristic_gap`` its mean relative distance from that where it does not.
+
+    Parameters
+    ----------
+    decisions : pandas.DataFrame
+        One row per problem, see `Posing.frame`.
+    """
+    figures: dict[str, Any] = {"unproven": int((decisions["status"] != "optimal").sum())}
+    if len(decisions):
+        answer, heuristic = decisions["objective"], decisions["heuristic"]
+        apart = answer != heuristic
+        gap = (answer[apart] - heuristic[apart]).abs() / answer[apart].abs()
+        figures["heuristic_matched"] = float(1 - apart.mean())
+        figures["heuristic_gap"] = _mean(gap.to_numpy(dtype=np.float64))
+    return figures
 
 
 def _dropped(trace: Trace) -> int | None:

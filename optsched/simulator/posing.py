@@ -32,6 +32,7 @@ COLUMNS = (
     "size",
     "status",
     "objective",
+    "heuristic",
     "bound",
     "work",
     "price",
@@ -156,7 +157,10 @@ class Posing:
         price = math.ceil(nominal / TICK) * TICK
         if self.charge:
             self.charged += price
-        answer, fell_back = self._settle(problem, result)
+        heuristic = result
+        if self.fallback is not self.solver or _failed(result):
+            heuristic = self._answer(problem, self.fallback, Budget())
+        answer, fell_back = self._settle(problem, result, heuristic)
         self._posed += 1
         captured = ""
         if self.capture is not None and len(self.rows) % self.capture_every == 0:
@@ -169,6 +173,7 @@ class Posing:
                 problem.size,
                 result.status.value,
                 answer.objective,
+                heuristic.objective,
                 result.bound,
                 result.work,
                 price,
@@ -186,23 +191,21 @@ class Posing:
             return Result(solver.name, Status.ERROR, message=message)
         return verify(problem, result)
 
-    def _settle(self, problem: Problem[Any], result: Result) -> tuple[Result, bool]:
+    def _settle(
+        self, problem: Problem[Any], result: Result, heuristic: Result
+    ) -> tuple[Result, bool]:
         """Return the answer that counts, and whether the fallback had to decide.
 
         The solver's answer counts where it is better than the heuristic's. Where both are equally
         good the heuristic's does, so that solvers differ only by what they gain.
         """
-        failed = result.solution is None or result.status is Status.ERROR
-        if self.fallback is self.solver and not failed:
-            return result, False
-        heuristic = self._answer(problem, self.fallback, Budget())
-        if heuristic.solution is None or heuristic.status is Status.ERROR:
-            if failed:
+        if _failed(heuristic):
+            if _failed(result):
                 raise RuntimeError(
                     f"the fallback {self.fallback.name} has no answer: {heuristic.message}"
                 )
             return result, False
-        if failed:
+        if _failed(result):
             self._note_failure(result.message or f"{result.solver}: {result.status.value}")
             return heuristic, True
         assert result.objective is not None
@@ -238,6 +241,10 @@ class Posing:
         import pandas as pd
 
         return pd.DataFrame(self.rows, columns=list(COLUMNS))
+
+
+def _failed(result: Result) -> bool:
+    return result.solution is None or result.status is Status.ERROR
 
 
 class NothingPosed:

@@ -15,7 +15,12 @@ from optsched.machines.nodes import Nodes
 from optsched.simulator.execution import ExecutionReport
 from optsched.simulator.fragmentation import Fragmentation, fragmentation
 from optsched.simulator.journal import Journal
-from optsched.simulator.metrics import bounded_slowdown, summarise, summarise_placement
+from optsched.simulator.metrics import (
+    bounded_slowdown,
+    summarise,
+    summarise_placement,
+    summarise_problems,
+)
 from optsched.simulator.schedule import Schedule
 from optsched.traces.trace import Trace
 
@@ -91,11 +96,8 @@ class Run:
     def summary(self) -> dict[str, Any]:
         """The metrics of the run: of the schedule, the places, the problems, the execution."""
         metrics = summarise(self.trace, self.machine.size, self.schedule)
-        problems = {
-            "problems": len(self.decisions),
-            "unproven": int((self.decisions["status"] != "optimal").sum()),
-            "fallbacks": self.fallbacks,
-        }
+        problems = {"problems": len(self.decisions)} | summarise_problems(self.decisions)
+        problems["fallbacks"] = self.fallbacks
         line = {} if self.fragmentation is None else self.fragmentation.summary()
         model = {} if self.report is None else dict(self.report.figures)
         return metrics | summarise_placement(self._measures) | line | problems | model
