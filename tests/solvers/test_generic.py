@@ -269,6 +269,7 @@ def test_highs_is_not_upset_by_another_user_of_its_threads():
     assert solve(WindowMKP([3, 2], [4]), "highs").status is Status.OPTIMAL
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_python_hears_ctrl_c_after_cp_sat():
     """CP-SAT's own handler would have replaced Python's."""
     import signal

@@ -25,6 +25,7 @@ HARD = WindowMKP(
     threading.current_thread() is not threading.main_thread(),
     reason="signals go to the main thread",
 )
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("delay", [0.02, 0.4])
 def test_ctrl_c_stops_a_solve(generic, delay, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
