@@ -1,0 +1,1 @@
+"""Yang et al. 2014: window-based locality-aware scheduling."""

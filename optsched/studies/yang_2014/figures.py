@@ -1,0 +1,98 @@
+"""The pictures of the study: the six tables as curves, and windows and solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from optsched.report import style
+from optsched.studies.yang_2014.claims import EXACT, MAIN
+from optsched.studies.yang_2014.evaluation import METRICS, cells, compared, gain
+from optsched.studies.yang_2014.plan import BLUE, MIDDLE, VARIANTS
+from optsched.studies.yang_2014.plan import MAIN as VARIANT
+from optsched.studies.yang_2014.published import SHARES, TABLES, Published
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
+    """Draw all pictures, by name."""
+    drawn = {f"table-{table.number.lower()}": _table(frame, table) for table in TABLES}
+    return drawn | {"windows": _windows(frame)}
+
+
+def _table(frame: pd.DataFrame, table: Published) -> Figure:
+    """Draw a table: the published improvements, and ours under the variants that backfill."""
+    title = f"Table {table.number}. {table.log}: improvement of {METRICS[table.metric]} over Default"
+    with style.applied():
+        figure = style.new_figure(3.4, title)
+        panels = figure.subplots(1, 1 + len(VARIANTS), sharex=True)
+        _curves(
+            panels[0],
+            {
+                (beta, alpha): value
+                for beta, row in zip(SHARES, table.branch_and_bound)
+                for alpha, value in zip(SHARES, row)
+            },
+        )
+        panels[0].set_title("published")
+        for panel, variant in zip(panels[1:], VARIANTS):
+            found = cells(
+                frame, table.metric, log=table.log, solver=EXACT, variant=variant, **MAIN
+            )
+            _curves(panel, {key: 100 * cell.mean for key, cell in found.items()})
+            panel.set_title(f"measured: {variant}")
+        panels[0].set_ylabel("improvement in %")
+        for panel in panels:
+            panel.set_xlabel("alpha in %")
+            panel.axhline(0, color=style.GREY, linewidth=0.8)
+        panels[-1].legend(title="beta", loc="best")
+    return figure
+
+
+def _curves(panel: Axes, values: Mapping[tuple[float, float], float]) -> None:
+    for colour, beta in zip(style.LINES, sorted({beta for beta, _ in values})):
+        points = sorted((alpha, value) for (b, alpha), value in values.items() if b == beta)
+        panel.plot(
+            [100 * alpha for alpha, _ in points],
+            [value for _, value in points],
+            color=colour,
+            marker="o",
+            markersize=3,
+            label=f"{100 * beta:.0f}%",
+        )
+
+
+def _windows(frame: pd.DataFrame) -> Figure:
+    """Draw the improvement of the wait by window, for each solver, with and without charges."""
+    title = f"{BLUE.name}: window and solver, at alpha = beta = {100 * MIDDLE:.0f}%"
+    with style.applied():
+        figure = style.new_figure(3.4, title)
+        panel = figure.subplots()
+        middle = compared(frame, log=BLUE.name, variant=VARIANT, alpha=MIDDLE, beta=MIDDLE)
+        for (solver, charged), own in middle.groupby(["solver", "charged"]):
+            points = [(window, gain(runs, "mean_wait")) for window, runs in own.groupby("window")]
+            windows = [window for window, _ in points]
+            stroke = style.SOLVERS[solver]
+            panel.errorbar(
+                windows,
+                [100 * found.mean for _, found in points],
+                yerr=[
+                    [max(0.0, 100 * (found.mean - found.low)) for _, found in points],
+                    [max(0.0, 100 * (found.high - found.mean)) for _, found in points],
+                ],
+                color=stroke.colour,
+                linestyle="--" if charged else "-",
+                marker="s" if charged else "o",
+                markersize=3,
+                capsize=2,
+                label=f"{solver}{', time charged' if charged else ''}",
+            )
+        panel.axhline(0, color=style.GREY, linewidth=0.8)
+        panel.set_xlabel("window, in jobs")
+        panel.set_ylabel("improvement of the mean wait in %")
+        panel.legend(loc="best")
+    return figure

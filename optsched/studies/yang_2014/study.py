@@ -1,0 +1,52 @@
+"""The study of Yang et al. 2014."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from optsched.registry import studies
+from optsched.report.page import Page
+from optsched.studies.study import Study
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+@studies.register("yang-2014")
+class Yang2014(Study):
+    """Window-based locality-aware scheduling: Tables I to VI, windows, solvers, three variants."""
+
+    paper: ClassVar[str] = (
+        'X. Yang, Z. Zhou, W. Tang, X. Zheng, J. Wang, Z. Lan, "Balancing job performance with '
+        "system performance via locality-aware scheduling on torus-connected systems\", IEEE Cluster "
+        "2014"
+    )
+
+    def plan(self, traces: Path, *, quick: bool) -> dict[str, Any]:
+        """Return what is run: parts of logs, policies, shares, draws."""
+        from optsched.studies.yang_2014.plan import plan
+
+        return plan(traces, quick=quick)
+
+    def figures(self, results: pd.DataFrame) -> Mapping[str, Figure]:
+        """Draw the six tables as curves, and window and solver."""
+        from optsched.studies.yang_2014.evaluation import prepare
+        from optsched.studies.yang_2014.figures import figures
+
+        return figures(prepare(results))
+
+    def tables(self, results: pd.DataFrame) -> Mapping[str, pd.DataFrame]:
+        """Return every cell of the tables, of all variants and solvers."""
+        from optsched.studies.yang_2014.evaluation import all_cells, prepare
+
+        return {"improvements": all_cells(prepare(results))}
+
+    def page(self, results: pd.DataFrame, pictures: Mapping[str, str]) -> Page:
+        """Return the page, with the verdicts on the claims."""
+        from optsched.studies.yang_2014.evaluation import prepare
+        from optsched.studies.yang_2014.page import page
+
+        return page(prepare(results), pictures)
