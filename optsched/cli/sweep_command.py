@@ -62,8 +62,7 @@ def command(
                     done += 1
                     table.add(outcome)
     except KeyboardInterrupt:
-        left = len(sweep.pending) - done
-        say(f"optsched: interrupted; {left:,} runs are left, the same command goes on with them")
+        say(f"optsched: interrupted; {sweep.left:,} runs are left, the same command does them")
         return INTERRUPTED
     merged = sweep.finish()
     failures = sweep.failures()

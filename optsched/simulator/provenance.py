@@ -6,6 +6,7 @@ import hashlib
 import platform
 import shlex
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -25,7 +26,10 @@ PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "matplotlib")
 def versions() -> dict[str, str]:
     """Return the versions that a run depends on."""
     own = {"optsched": __version__, "python": platform.python_version()}
-    return own | {package: version(package) for package in PACKAGES}
+    return own | {package: _version(package) for package in PACKAGES}
+
+
+_version = cache(version)  # looking it up takes longer than simulating a small trace
 
 
 def workload_sha256(trace: Trace) -> str:

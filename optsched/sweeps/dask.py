@@ -74,13 +74,13 @@ class DaskCluster:
         from distributed import CancelledError, as_completed
         from distributed.comm.core import CommClosedError
 
-        self._say_of_workers()
+        self._say_of_workers(max(task.run.threads for task in tasks))
         futures: dict[Any, Task] = {}
         try:
             for task in tasks:
                 future = self._client.submit(execute, task, pure=False, retries=RETRIES)
                 futures[future] = task
-            for future in as_completed(list(futures)):
+            for future in as_completed(list(futures), loop=self._client.loop):
                 task = futures.pop(future)
                 yield self._outcome(future, task)
         except (CancelledError, CommClosedError):
@@ -108,15 +108,15 @@ class DaskCluster:
         workers = self._client.scheduler_info()["workers"]
         return [worker["nthreads"] for worker in workers.values()]
 
-    def _say_of_workers(self) -> None:
+    def _say_of_workers(self, solver_threads: int) -> None:
         threads = self._threads()
         if not threads:
             log.info("the Dask scheduler has no workers yet; runs begin when there are some")
         elif max(threads) > 1:
-            log.info(
-                "Dask workers with several threads run one simulation at a time; better many "
-                "with one: dask worker --nthreads 1 --nworkers N"
-            )
+            better = "better several with one each: dask worker --nthreads 1 --nworkers N"
+            log.info("a Dask worker with several threads does one run at a time; %s", better)
+        if solver_threads > 1:
+            log.info("solvers keep %d threads busy on each Dask worker", solver_threads)
 
 
 def _await_folder(task: Task) -> None:

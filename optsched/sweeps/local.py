@@ -55,8 +55,9 @@ class LocalProcesses:
         """
         left = deque(tasks)
         while left:
-            for suspect in (yield from _in_pool(left, self.slots)):
-                for task in (yield from _in_pool(deque([suspect]), 1)):
+            suspects = deque((yield from _in_pool(left, self.slots)))
+            while suspects:
+                for task in (yield from _in_pool(suspects, 1)):
                     died = "the process that ran it died, twice; was there enough memory?"
                     yield Outcome(task.run.name, None, died)
 

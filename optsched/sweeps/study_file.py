@@ -188,7 +188,7 @@ class _Block:
                 key, _, setting = name.partition(".")
                 if key != "settings" or policy not in registry.policies:
                     continue
-                for value in values:
+                for value in (value for value in values if _fits(value, SETTING[0])):
                     try:
                         check_settings(policy, {setting: value})
                     except InputError as error:
@@ -241,15 +241,20 @@ def _flat(place: str, table: Mapping[str, Any], mistakes: list[str]) -> dict[str
 
 def _check_value(name: str, value: Any, planner: Planner) -> None:
     types, expected = KEYS.get(name, SETTING)
-    wrong_type = type(value) not in types
-    if wrong_type or (isinstance(value, float) and not math.isfinite(value)):
+    if not _fits(value, types):
         raise InputError(f"{value!r}; expected {expected}")
     if name in planner.look_up:
         planner.look_up[name](value)
     elif name == "event_order" and value not in tuple(EventOrder):
         raise InputError(f"{value!r}; expected {expected}")
-    elif name in ("time_limit", "work_limit"):
-        Budget(value)
+    elif name == "time_limit":
+        Budget(seconds=value)
+    elif name == "work_limit":
+        Budget(work=value)
+
+
+def _fits(value: Any, types: tuple[type[Any], ...]) -> bool:
+    return type(value) in types and (type(value) is not float or math.isfinite(value))
 
 
 def _plain(value: Any) -> Any:

@@ -84,8 +84,13 @@ class Sweep:
             raise InputError(f"cannot be written: {reason}", file=folder) from None
         number, of = shard
         self.own = study.runs[number - 1 :: of]
-        self.pending = tuple(run for run in self.own if not self._is_finished(run))
+        self.pending = self._unfinished()
         self._by_name = {run.name: run for run in study.runs}
+
+    @property
+    def left(self) -> int:
+        """How many runs of this part are not finished at present."""
+        return len(self._unfinished())
 
     def work(self, engine: Engine) -> Generator[Outcome, None, None]:
         """Execute what is pending, and yield the outcomes in the order in which the runs end.
@@ -139,6 +144,9 @@ class Sweep:
             told = " and ".join(versions)
             log.warning("the runs were made with several versions of %s: %s", package, told)
         return True
+
+    def _unfinished(self) -> tuple[PlannedRun, ...]:
+        return tuple(run for run in self.own if not self._is_finished(run))
 
     def _is_finished(self, run: PlannedRun) -> bool:
         return is_finished(self.runs / run.name, self.study.keep)
