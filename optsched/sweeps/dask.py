@@ -76,6 +76,9 @@ class DaskCluster:
 
         self._say_of_workers(max(task.run.threads for task in tasks))
         futures: dict[Any, Task] = {}
+        client_log = logging.getLogger("distributed.client")
+        level = client_log.level
+        client_log.setLevel(logging.CRITICAL)  # a lost scheduler is told below, in one line
         try:
             for task in tasks:
                 future = self._client.submit(execute, task, pure=False, retries=RETRIES)
@@ -90,6 +93,7 @@ class DaskCluster:
             if futures and self._client.status == "running":
                 self._client.cancel(list(futures))
             self._client.close()
+            client_log.setLevel(level)
 
     def _outcome(self, future: Any, task: Task) -> Outcome:
         from distributed import CancelledError
