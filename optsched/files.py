@@ -166,12 +166,12 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
     name : str, optional
         Of the file or folder that they were writing; any if left out.
     """
-    for entry in folder.iterdir():
-        found = TEMPORARY.fullmatch(entry.name)
+    for entry in os.listdir(folder):
+        found = TEMPORARY.fullmatch(entry)
         if found is None or name not in (None, found["name"]) or found["host"] != _host():
             continue
         if not _is_running(int(found["process"])):
-            remove(entry)
+            remove(folder / entry)
 
 
 def remove(path: Path) -> None:

@@ -61,10 +61,10 @@ def command(
                 for outcome in outcomes:
                     done += 1
                     table.add(outcome)
+        merged = sweep.finish()
     except KeyboardInterrupt:
         say(f"optsched: interrupted; {sweep.left:,} runs are left, the same command does them")
         return INTERRUPTED
-    merged = sweep.finish()
     failures = sweep.failures()
     if not merged:  # those of the other shards may still be tried again
         own = {run.name for run in sweep.own}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ RETRIES = 3
 VISIBLE_SECONDS = 10.0
 """How long a finished folder may take to be seen here, through a network file system."""
 
+LOGS = ("distributed", "distributed.client")
+"""Silenced meanwhile: they tell of a lost scheduler in tracebacks, we do in one line."""
+
 log = logging.getLogger("optsched")
 
 
@@ -34,6 +38,11 @@ class DaskCluster:
     ----------
     address : str
         Of the scheduler, ``tcp://host:8786`` for instance.
+
+    Attributes
+    ----------
+    slots : int
+        How many workers there were when a run ended last: each does one run at a time.
 
     Raises
     ------
@@ -52,16 +61,12 @@ class DaskCluster:
                 "pip install 'optsched[dask]'"
             ) from None
         self._address = address
+        self.slots = 0
         try:
             self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
             reason = " ".join(str(error).split())
             raise InputError(f"no Dask scheduler answers: {reason}", field=address) from None
-
-    @property
-    def slots(self) -> int:
-        """How many runs the workers have under way at once, at present."""
-        return sum(self._threads())
 
     def work_off(self, tasks: Sequence[Task]) -> Generator[Outcome, None, None]:
         """Yield the outcome of each task, in the order in which they end.
@@ -72,48 +77,32 @@ class DaskCluster:
             If the scheduler is lost, or folders that workers write are not seen here.
         """
         from distributed import CancelledError, as_completed
-        from distributed.comm.core import CommClosedError
 
-        self._say_of_workers(max(task.run.threads for task in tasks))
+        self._look_at_workers(max(task.run.threads for task in tasks))
         futures: dict[Any, Task] = {}
-        client_log = logging.getLogger("distributed.client")
-        level = client_log.level
-        client_log.setLevel(logging.CRITICAL)  # a lost scheduler is told below, in one line
-        try:
-            for task in tasks:
-                future = self._client.submit(execute, task, pure=False, retries=RETRIES)
-                futures[future] = task
-            for future in as_completed(list(futures), loop=self._client.loop):
-                task = futures.pop(future)
-                yield self._outcome(future, task)
-        except (CancelledError, CommClosedError):
-            lost = "the Dask scheduler was lost; the same command goes on from here"
-            raise InputError(lost, field=self._address) from None
-        finally:
-            if futures and self._client.status == "running":
-                self._client.cancel(list(futures))
-            self._client.close()
-            client_log.setLevel(level)
+        with _quiet():
+            try:
+                for task in tasks:
+                    future = self._client.submit(execute, task, pure=False, retries=RETRIES)
+                    futures[future] = task
+                for future in as_completed(list(futures), loop=self._client.loop):
+                    task = futures.pop(future)
+                    if self._client.status == "running":
+                        self.slots = len(self._client.nthreads())
+                    yield _outcome(future, task)
+            except (CancelledError, OSError):  # no connection is an OSError too
+                lost = "the Dask scheduler was lost; the same command goes on from here"
+                raise InputError(lost, field=self._address) from None
+            finally:
+                if futures and self._client.status == "running":
+                    with suppress(OSError):
+                        self._client.cancel(list(futures))
+                self._client.close()
 
-    def _outcome(self, future: Any, task: Task) -> Outcome:
-        from distributed import CancelledError
-
-        if future.status == "cancelled":
-            raise CancelledError(future.key)
-        error = future.exception()
-        if error is not None:
-            return Outcome(task.run.name, None, f"{type(error).__name__}: {error}")
-        outcome: Outcome = future.result()
-        if outcome.error is None:
-            _await_folder(task)
-        return outcome
-
-    def _threads(self) -> list[int]:
-        workers = self._client.scheduler_info()["workers"]
-        return [worker["nthreads"] for worker in workers.values()]
-
-    def _say_of_workers(self, solver_threads: int) -> None:
-        threads = self._threads()
+    def _look_at_workers(self, solver_threads: int) -> None:
+        """Count the workers, and say what the user may not expect of them."""
+        threads = self._client.nthreads().values()
+        self.slots = len(threads)
         if not threads:
             log.info("the Dask scheduler has no workers yet; runs begin when there are some")
         elif max(threads) > 1:
@@ -121,6 +110,43 @@ class DaskCluster:
             log.info("a Dask worker with several threads does one run at a time; %s", better)
         if solver_threads > 1:
             log.info("solvers keep %d threads busy on each Dask worker", solver_threads)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence Dask's own messages for a while."""
+    logs = [logging.getLogger(name) for name in LOGS]
+    levels = [one.level for one in logs]
+    try:
+        for one in logs:
+            one.setLevel(logging.CRITICAL)
+        yield
+    finally:
+        for one, level in zip(logs, levels):
+            one.setLevel(level)
+
+
+def _outcome(future: Any, task: Task) -> Outcome:
+    """Return what became of a task, once its folder is here.
+
+    Raises
+    ------
+    CancelledError
+        If the scheduler knows the task no more.
+    """
+    from distributed import CancelledError
+
+    if future.status == "cancelled":
+        raise CancelledError(future.key)
+    error = future.exception()
+    if isinstance(error, CancelledError):
+        raise error
+    if error is not None:
+        return Outcome(task.run.name, None, f"{type(error).__name__}: {error}")
+    outcome: Outcome = future.result()
+    if outcome.error is None:
+        _await_folder(task)
+    return outcome
 
 
 def _await_folder(task: Task) -> None:

@@ -10,9 +10,10 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event
 
@@ -74,7 +75,8 @@ def _in_pool(left: deque[Task], workers: int) -> Generator[Outcome, None, list[T
         while left or under_way:
             while left and len(under_way) < workers:
                 task = left.popleft()
-                under_way[pool.submit(execute, task)] = task
+                with _without_interrupts():
+                    under_way[pool.submit(execute, task)] = task
                 task = None
             done, _ = wait(under_way, return_when=FIRST_COMPLETED)
             for future in done:
@@ -96,10 +98,19 @@ def _in_pool(left: deque[Task], workers: int) -> Generator[Outcome, None, list[T
     return []
 
 
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Hold Ctrl-C back; processes that begin meanwhile leave it to their parent for good."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin(watched: Connection, begun: Event) -> None:
-    """Prepare a worker: Ctrl-C is the parent's business, and no worker outlives it."""
+    """Prepare a worker, which is not to outlive its parent."""
     begun.set()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     for variable in THREADS:
         os.environ.setdefault(variable, "1")
     threading.Thread(target=_end_with_parent, args=(watched,), daemon=True).start()

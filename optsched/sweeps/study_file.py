@@ -105,7 +105,14 @@ def read_study(source: str | Path | Mapping[str, Any]) -> Study:
         mistakes.append(f"asks for {total:,} runs; expected at most {MOST_RUNS:,}")
     if mistakes:
         raise InputError(*dict.fromkeys(mistakes), file=file)
-    planned = [planner.plan(values) for block in blocks for values in block.expanded()]
+    planned = []
+    for values in (values for block in blocks for values in block.expanded()):
+        try:
+            planned.append(planner.plan(values))
+        except InputError as error:  # settings that do not go together
+            mistakes += error.lines()
+    if mistakes:
+        raise InputError(*dict.fromkeys(mistakes), file=file)
     runs = {run.name: run for run in reversed(planned)}  # of equal ones the first counts
     return Study(
         table=table,

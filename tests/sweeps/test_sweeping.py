@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import signal
+import subprocess
 from contextlib import closing
 from dataclasses import replace
 
@@ -209,6 +210,28 @@ def test_a_sweep_that_is_given_up_leaves_finished_folders_alone(study, tiny):
     assert done.name in names
     assert names <= {run.name for run in sweep.study.runs}
     assert not sweep.finish()
+
+
+def test_what_dead_processes_have_left_is_removed(study, tiny, work, contents):
+    work(study, tiny / "smooth")
+    names = [run.name for run in read_study(study).runs]
+    host = os.uname().nodename.partition(".")[0]
+    child = subprocess.Popen(["true"])
+    child.wait()
+    runs = tiny / "out" / "runs"
+    runs.mkdir(parents=True)
+    (tiny / "out" / "sweep.json").write_text("{}")
+    dead = runs / f".{names[0]}.{host}-{child.pid}.partial"
+    living = runs / f".{names[1]}.{host}-{os.getppid()}.partial"
+    elsewhere = runs / f".{names[2]}.elsewhere-{child.pid}.partial"
+    (tiny / "out" / f".results.csv.{host}-{child.pid}.partial").write_text("run,tra")
+    for folder in (dead, living, elsewhere):
+        folder.mkdir()
+        (folder / "run.json").write_text("{")
+    Sweep(read_study(study), tiny / "out")
+    assert set(runs.iterdir()) == {living, elsewhere}  # they may be at work
+    work(study, tiny / "out")
+    assert contents(tiny / "out") == contents(tiny / "smooth")  # all is finished: they are not
 
 
 def test_a_trace_that_changes_on_the_way_is_noticed(study, tiny):
