@@ -76,6 +76,7 @@ class Sweep:
             folder.mkdir(parents=True, exist_ok=True)
             remove_leftovers(folder)
             if not _says(folder / FOLDER.marker, described):
+                self._forget_results()
                 write_json(folder / FOLDER.marker, described)
             self.runs.mkdir(exist_ok=True)  # after the marker: other shards may look by now
             remove_leftovers(self.runs)
@@ -98,8 +99,7 @@ class Sweep:
         A run that fails is noted in the folder, and ends no other. Whenever this ends or is
         interrupted, what is finished is on disk as a whole, and nothing else is.
         """
-        for stale in (self.folder / name for name in RESULTS if self.pending):
-            remove(stale)
+        self._forget_results()
         for run in self.pending:
             remove(self._note_of(run.name))
         folder = self.runs.absolute()
@@ -115,11 +115,10 @@ class Sweep:
 
     def failures(self) -> dict[str, str]:
         """Return why runs of the study have failed, by name."""
-        notes = {run.name: self._note_of(run.name) for run in self.study.runs}
         return {
-            name: json.loads(note.read_bytes())["error"]
-            for name, note in notes.items()
-            if note.exists()
+            run.name: json.loads(self._note_of(run.name).read_bytes())["error"]
+            for run in self.study.runs
+            if self._note_of(run.name).exists() and not self._is_finished(run)
         }
 
     def finish(self) -> bool:
@@ -133,6 +132,8 @@ class Sweep:
             found = TEMPORARY.fullmatch(entry.name)
             if found and found["name"] in names:
                 remove(entry)
+        for name in names - set(failures):
+            remove(self._note_of(name))  # a copy of another shard's folder may have brought it
         with suppress(OSError):
             self.failed.rmdir()  # if it is empty
         write_results(merge(self.study, self.runs, failures), self.folder)
@@ -144,6 +145,10 @@ class Sweep:
             told = " and ".join(versions)
             log.warning("the runs were made with several versions of %s: %s", package, told)
         return True
+
+    def _forget_results(self) -> None:
+        for name in RESULTS:
+            remove(self.folder / name)
 
     def _unfinished(self) -> tuple[PlannedRun, ...]:
         return tuple(run for run in self.own if not self._is_finished(run))

@@ -140,3 +140,19 @@ def test_without_dask_its_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"pip install 'optsched\[dask\]'"):
         engine.DaskCluster("tcp://127.0.0.1:9")
+
+
+def test_ctrl_c_gives_back_what_dask_has_not_begun(start, scheduler, sweep, tmp_path):
+    _, address = scheduler
+    start("worker", address, "--nthreads", "1", "--no-nanny", "--local-directory", tmp_path)
+    process = sweep("out", "--engine", "dask", "--address", address)
+    runs = tmp_path / "out" / "runs"
+    await_runs(process, runs, 3)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "runs are left, the same command does them" in stderr
+    assert "Traceback" not in stderr, stderr
+    done = len(list(runs.glob("*/run.json")))
+    time.sleep(2)
+    assert len(list(runs.glob("*/run.json"))) <= done + 1 < 24  # one had begun

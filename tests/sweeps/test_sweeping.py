@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 from contextlib import closing
@@ -180,6 +181,29 @@ def test_a_run_that_succeeds_at_last_leaves_no_trace_of_its_failure(study, tiny,
     assert {p.name for p in (tiny / "out").iterdir()} == {
         p.name for p in (tiny / "smooth").iterdir()
     }
+
+
+def test_copies_of_shards_are_merged(study, tiny, work, contents):
+    """Nodes without a common file system; on one of them a run has failed that was done again."""
+    work(study, tiny / "smooth")
+    for number in (1, 2):
+        sweep, _, merged = work(study, tiny / f"node-{number}", (number, 2))
+        assert not merged
+    note = tiny / "node-1" / "failed" / f"{sweep.own[0].name}.json"
+    note.parent.mkdir()
+    note.write_text('{"error": "out of memory"}')
+    for number in (1, 2):
+        shutil.copytree(tiny / f"node-{number}", tiny / "out", dirs_exist_ok=True)
+    _, outcomes, merged = work(study, tiny / "out")
+    assert (outcomes, merged) == ([], True)
+    assert contents(tiny / "out") == contents(tiny / "smooth")
+
+
+def test_results_of_a_former_study_do_not_stay(study, tiny, work):
+    work(study, tiny / "out")
+    sweep, outcomes, merged = work(study | {"jobs": ["1:20", "1:25"]}, tiny / "out", (1, 8))
+    assert (len(sweep.own), outcomes, merged) == (1, [], False)
+    assert not (tiny / "out" / "results.csv").exists()
 
 
 def test_a_worker_process_that_dies_loses_no_run(study, tiny, contents, work):
