@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from optsched.solvers.result import Budget as Budget
     from optsched.solvers.result import Result as Result
     from optsched.solvers.solving import solve as solve
+    from optsched.sweeps.sweeping import sweep as sweep
     from optsched.traces.reading import read_trace as read_trace
     from optsched.traces.trace import Trace as Trace
 
@@ -40,6 +41,7 @@ _HOME = {
     "save_snapshot": "optsched.models.snapshot_file",
     "simulate": "optsched.simulator.simulate",
     "solve": "optsched.solvers.solving",
+    "sweep": "optsched.sweeps.sweeping",
 }
 
 __all__ = ["__version__", *_HOME]

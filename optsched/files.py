@@ -14,6 +14,11 @@ from typing import Any, NamedTuple
 
 from optsched.errors import InputError
 
+TEMPORARY = re.compile(
+    r"\.(?P<name>.+)\.(?P<host>[^.]*)-(?P<process>\d+)\.(?:partial|old)", re.DOTALL
+)
+"""The names of what is being written: which file or folder, by whom."""
+
 
 class FolderKind(NamedTuple):
     """A kind of output folder: how one is told, and what belongs into it.
@@ -71,7 +76,7 @@ def written(path: Path) -> Iterator[Path]:
     check_name(path)
     if not path.name or path.is_dir():
         raise InputError("is a folder; expected a file to write to", file=path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    temporary = _beside(path, "partial")
     try:
         yield temporary
         temporary.replace(path)
@@ -104,11 +109,11 @@ def written_folder(folder: Path, kind: FolderKind) -> Iterator[Path]:
     """
     check_name(folder)
     target = folder.resolve()
-    _check_replaceable(folder, target, kind)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    old = target.with_name(f".{target.name}.{os.getpid()}.old")
+    check_replaceable(folder, kind)
+    temporary, old = _beside(target, "partial"), _beside(target, "old")
     try:
-        _remove_leftovers(target)
+        if target.parent.is_dir():
+            remove_leftovers(target.parent, target.name)
         temporary.mkdir(parents=True)
     except OSError as error:
         raise _unwritable(folder, error) from None
@@ -125,12 +130,22 @@ def written_folder(folder: Path, kind: FolderKind) -> Iterator[Path]:
             shutil.rmtree(leftover, ignore_errors=True)
 
 
-def _check_replaceable(folder: Path, target: Path, kind: FolderKind) -> None:
+def check_replaceable(folder: Path, kind: FolderKind) -> None:
+    """Refuse a folder that holds something else than what a folder of this kind holds.
+
+    Temporary files are not looked at: another process may be writing one.
+
+    Raises
+    ------
+    InputError
+        If it does, or is a file.
+    """
+    target = folder.resolve()
     if not target.exists():
         return
     if not target.is_dir():
         raise InputError("is a file; expected a folder to write to", file=folder)
-    names = [entry.name for entry in target.iterdir()]
+    names = [entry.name for entry in target.iterdir() if not TEMPORARY.fullmatch(entry.name)]
     if names and kind.marker not in names:
         reason = f"is a folder with other things in it (no {kind.marker}); give another name"
         raise InputError(reason, file=folder)
@@ -141,13 +156,40 @@ def _check_replaceable(folder: Path, target: Path, kind: FolderKind) -> None:
             raise InputError(reason, file=folder)
 
 
-def _remove_leftovers(target: Path) -> None:
-    """Remove what processes that are no more have left beside `target`."""
-    leftover = re.compile(rf"\.{re.escape(target.name)}\.(\d+)\.partial")
-    for entry in target.parent.iterdir() if target.parent.is_dir() else ():
-        found = leftover.fullmatch(entry.name)
-        if found and not _is_running(int(found[1])):
-            shutil.rmtree(entry, ignore_errors=True)
+def remove_leftovers(folder: Path, name: str | None = None) -> None:
+    """Remove what processes of this host that are no more have left in `folder`.
+
+    Parameters
+    ----------
+    folder : path
+        A folder that is there.
+    name : str, optional
+        Of the file or folder that they were writing; any if left out.
+    """
+    for entry in os.listdir(folder):
+        found = TEMPORARY.fullmatch(entry)
+        if found is None or name not in (None, found["name"]) or found["host"] != _host():
+            continue
+        if not _is_running(int(found["process"])):
+            remove(folder / entry)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there and can be removed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    """Return a temporary name; it says who writes, for folders that several hosts share."""
+    return path.with_name(f".{path.name}.{_host()}-{os.getpid()}.{suffix}")
+
+
+def _host() -> str:
+    return os.uname().nodename.partition(".")[0]
 
 
 def _is_running(process: int) -> bool:

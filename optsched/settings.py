@@ -109,7 +109,7 @@ def _read(value: Any, wanted: Any, place: str) -> Any:
     if wanted in (int, float) and not isinstance(value, bool):
         try:
             return wanted(value) if isinstance(value, str) or wanted is float else _whole(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             pass
     if wanted is str and isinstance(value, str):
         return value

@@ -15,13 +15,18 @@ from optsched.cli import run as optsched
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(sh|python|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 IGNORED = (ROOT / ".gitignore").read_text().splitlines()
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
 
+NAMED = re.compile(r"# ([\w-]+\.toml)$", re.MULTILINE)
+"""The first line of a file that the reader is to save."""
+
+
 def blocks(page: Path) -> list[tuple[str, str]]:
-    return BLOCK.findall(page.read_text())
+    found = BLOCK.findall(page.read_text())
+    return [(kind, text) for kind, text in found if kind != "toml" or NAMED.match(text)]
 
 
 @pytest.mark.parametrize(
@@ -39,6 +44,9 @@ def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys):
         for language, text in blocks(page):
             if language == "python":
                 exec(compile(text, str(page), "exec"), module.__dict__)
+                continue
+            if language == "toml":
+                Path(NAMED.match(text)[1]).write_text(text)
                 continue
             for line in text.replace("\\\n", " ").splitlines():
                 words = shlex.split(line, comments=True)

@@ -33,5 +33,6 @@ def test_settings_are_read_as_the_type_of_their_field():
     ):
         with pytest.raises(InputError, match=message):
             configure(Thing, read_settings(wrong), "thing")
-    with pytest.raises(InputError, match="expected a whole number"):
-        configure(Thing, {"count": 2.5}, "thing")
+    for wrong_value in (2.5, float("inf"), float("nan")):
+        with pytest.raises(InputError, match="expected a whole number"):
+            configure(Thing, {"count": wrong_value}, "thing")

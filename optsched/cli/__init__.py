@@ -19,13 +19,15 @@ COMMANDS = {
     "solve": "Answer one snapshot of a decision.",
     "compare": "Compare solvers on the same snapshots: quality against time.",
     "simulate": "Run a trace under a policy, with a solver behind it.",
+    "sweep": "Run a study: many simulations from one file, none of them twice.",
+    "study": "Run the evaluation of a paper again, and judge its claims.",
     "report": "Write the HTML pages of run and comparison folders anew.",
     "trace": "Look at traces, clean them, convert them, find them.",
     "snapshot": "Look at snapshots, check them, export them.",
     "list": "List policies, solvers, profiles, models, machines or trace formats.",
     "doctor": "Say what is installed and whether it works.",
 }
-TO_FOLDERS = ("compare", "simulate")
+TO_FOLDERS = ("compare", "simulate", "sweep", "study")
 """Commands whose ``-o`` is a folder; that of all others is a file."""
 
 INCOMPLETE: tuple[list[str], ...] = ([], ["trace"], ["snapshot"])

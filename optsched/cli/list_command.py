@@ -9,7 +9,9 @@ from optsched.cli.terminal import print_json, print_table
 from optsched.settings import settings_of
 from optsched.solvers.profiles import load_profile, profile_names
 
-What = Literal["policies", "solvers", "profiles", "models", "machines", "executions", "formats"]
+What = Literal[
+    "policies", "solvers", "profiles", "models", "machines", "executions", "studies", "formats"
+]
 
 
 def command(what: What = "solvers", /, *, json: bool = False) -> None:
@@ -18,7 +20,8 @@ def command(what: What = "solvers", /, *, json: bool = False) -> None:
     Parameters
     ----------
     what
-        Policies, solvers, profiles of solvers, models, machines, execution models or trace formats.
+        Policies, solvers, profiles of solvers, models, machines, execution models, studies or
+        trace formats.
     json
         Print one JSON object.
     """
@@ -85,6 +88,11 @@ def _executions() -> tuple[list[str], list[list[Any]]]:
     return ["execution model", "settings", "what it does"], rows
 
 
+def _studies() -> tuple[list[str], list[list[Any]]]:
+    classes = [registry.studies[name] for name in registry.studies]
+    return ["study", "paper"], [[cls.name, cls.paper] for cls in classes]
+
+
 def _formats() -> tuple[list[str], list[list[Any]]]:
     rows = []
     for name in registry.readers:
@@ -100,5 +108,6 @@ _LISTS = {
     "models": _models,
     "machines": _machines,
     "executions": _executions,
+    "studies": _studies,
     "formats": _formats,
 }

@@ -9,12 +9,13 @@ from types import ModuleType
 from optsched.errors import InputError
 from optsched.files import check_name
 from optsched.report import comparison_folder, run_folder
+from optsched.studies import study_folder
 
-KINDS = (run_folder, comparison_folder)
+KINDS = (run_folder, comparison_folder, study_folder)
 
 
 def report(folders: Iterable[Path]) -> list[Path]:
-    """Write the page of each run or comparison folder anew, from the files in it.
+    """Write the page of each run, comparison or study folder anew, from the files in it.
 
     Returns
     -------

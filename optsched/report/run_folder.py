@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from optsched.files import FolderKind, write_json
 from optsched.report import run_page
@@ -20,33 +20,34 @@ FOLDER = FolderKind(
     ("summary.json", "timing.json", "jobs.csv", "*.parquet", "*.svg", "*.png", REPORT),
 )
 
+Keep = Literal["summary", "jobs", "all"]
+"""How much of a run is written: no table, the tables as Parquet, the jobs as CSV too."""
 
-def fill(run: Run, folder: Path, *, plots: bool = True) -> None:
+
+def fill(run: Run, folder: Path, *, plots: bool = True, keep: Keep = "all") -> None:
     """Write the files of a run into an existing folder.
 
     ``run.json``, ``summary.json``, ``jobs.csv``, ``jobs.parquet``, ``decisions.parquet``, the
     pictures and the page made of all that, ``journal.parquet`` if there is a journal, and
     ``timing.json``, which alone holds wall-clock figures: all other files are the same to the byte
     when the run is repeated.
-    """
-    import pyarrow as pa
-    import pyarrow.csv as pacsv
-    import pyarrow.parquet as pq
 
+    Parameters
+    ----------
+    run : Run
+        What is written.
+    folder : path
+        Where to.
+    plots : bool
+        Draw the pictures.
+    keep : {"summary", "jobs", "all"}
+        Leave out all tables, ``jobs.csv`` alone, or nothing.
+    """
     began = time.perf_counter()
     write_json(folder / FOLDER.marker, dict(run.config))
     write_json(folder / "summary.json", run.summary)
-    jobs = pa.Table.from_pandas(run.jobs, preserve_index=False)
-    plain = pacsv.WriteOptions(quoting_style="needed", quoting_header="none")
-    pacsv.write_csv(jobs, folder / "jobs.csv", plain)
-    pq.write_table(jobs, folder / "jobs.parquet")
-    tables = {"decisions": run.decisions}
-    if run.journal is not None:
-        tables["journal"] = run.journal.frame
-    for name, frame in tables.items():
-        pq.write_table(
-            pa.Table.from_pandas(frame, preserve_index=False), folder / f"{name}.parquet"
-        )
+    if keep != "summary":
+        _write_tables(run, folder, csv=keep == "all")
     timing = dict(run.timing) | {"write_seconds": time.perf_counter() - began}
     if plots:
         began = time.perf_counter()
@@ -54,6 +55,22 @@ def fill(run: Run, folder: Path, *, plots: bool = True) -> None:
         report(folder)
         timing["plot_seconds"] = time.perf_counter() - began
     write_json(folder / "timing.json", timing)
+
+
+def _write_tables(run: Run, folder: Path, *, csv: bool) -> None:
+    import pyarrow as pa
+    import pyarrow.csv as pacsv
+    import pyarrow.parquet as pq
+
+    frames = {"jobs": run.jobs, "decisions": run.decisions}
+    if run.journal is not None:
+        frames["journal"] = run.journal.frame
+    for name, frame in frames.items():
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        pq.write_table(table, folder / f"{name}.parquet")
+        if csv and name == "jobs":
+            plain = pacsv.WriteOptions(quoting_style="needed", quoting_header="none")
+            pacsv.write_csv(table, folder / "jobs.csv", plain)
 
 
 def report(folder: Path) -> Path:

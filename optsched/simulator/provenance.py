@@ -7,6 +7,7 @@ import platform
 import shlex
 from collections.abc import Mapping
 from dataclasses import is_dataclass
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -26,7 +27,10 @@ PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "matplotlib", "jinja2")
 def versions() -> dict[str, str]:
     """Return the versions that a run depends on."""
     own = {"optsched": __version__, "python": platform.python_version()}
-    return own | {package: version(package) for package in PACKAGES}
+    return own | {package: _version(package) for package in PACKAGES}
+
+
+_version = cache(version)  # looking it up takes longer than simulating a small trace
 
 
 def workload_sha256(trace: Trace) -> str:

@@ -47,6 +47,11 @@ class CpSat(GenericSolver):
         if self.workers < 1:
             raise InputError(f"workers: {self.workers}; expected at least 1")
 
+    @property
+    def threads(self) -> int:
+        """The workers: under a work budget they take turns, on a thread each."""
+        return self.workers
+
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Import OR-Tools."""
         _recorder()

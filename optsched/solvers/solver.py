@@ -71,6 +71,11 @@ class Solver(ABC):
             What will be answered, for solvers that need more for some problems than for others.
         """
 
+    @property
+    def threads(self) -> int:
+        """How many threads a solve keeps busy; whoever runs several at once has to know."""
+        return 1
+
     @classmethod
     def supports(cls, problem: Problem[Any]) -> bool:
         """Return whether the solver answers problems of this kind."""

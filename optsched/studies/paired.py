@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
@@ -42,7 +42,9 @@ class Improvement(NamedTuple):
         return text
 
 
-def improvement(before: ArrayLike, after: ArrayLike, *, more_is_better: bool = False) -> Improvement:
+def improvement(
+    before: ArrayLike, after: ArrayLike, *, more_is_better: bool = False
+) -> Improvement:
     """Compare paired values by a paired bootstrap of the ratio of their means.
 
     Parameters
@@ -55,7 +57,7 @@ def improvement(before: ArrayLike, after: ArrayLike, *, more_is_better: bool = F
     before, after = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
     sign = 1.0 if more_is_better else -1.0
 
-    def gain(a: np.ndarray, b: np.ndarray, axis: int = -1) -> np.ndarray:
+    def gain(a: NDArray[np.float64], b: NDArray[np.float64], axis: int = -1) -> Any:
         return sign * (np.mean(b, axis=axis) / np.mean(a, axis=axis) - 1.0)
 
     single = sign * (after / before - 1.0)

@@ -42,9 +42,42 @@ def read_trace(
         If there is no such file or log, it is in no known format, it holds a mistake, no job is
         left after cleaning, or a log of the catalogue differs from what was published.
     """
-    path, published = _found(path_or_name, folder)
+    path, published = find_trace(path_or_name, folder)
     trace = replace(format_of(path).read(path), published=published)
     return cleaning.clean(trace) if clean else trace
+
+
+def find_trace(
+    path_or_name: str | Path, folder: str | Path | None = None, *, base: Path | None = None
+) -> tuple[Path, str | None]:
+    """Return the file that is meant, and its name in the catalogue if it was found by that.
+
+    Parameters
+    ----------
+    path_or_name : str or path
+        A file, or the name of a log in the catalogue.
+    folder : path, optional
+        Where to look first for a log of the catalogue.
+    base : path, optional
+        The folder that a relative path starts from; the current one if left out.
+
+    Raises
+    ------
+    InputError
+        If there is no such file or log, or a log of the catalogue differs from what was published.
+    """
+    name = Path(path_or_name)
+    path = name if base is None else base / name
+    if os.path.exists(path):
+        return path, None
+    if name.parent != Path():
+        raise _no_such_file(path, "no such file", [])
+    try:
+        entry = catalogue.find(name.name)
+    except UnknownNameError as error:
+        what = "no such file, and no such trace in the catalogue"
+        raise _no_such_file(path, what, error.known) from None
+    return catalogue.locate(entry, folder), entry.name
 
 
 def write_trace(trace: Trace, path: str | Path) -> None:
@@ -95,21 +128,6 @@ def _has_suffix(path: Path, trace_format: type[TraceFormat]) -> bool:
 
 def _suffixes(formats: list[type[TraceFormat]]) -> str:
     return ", ".join(suffix for kind in formats for suffix in kind.suffixes)
-
-
-def _found(path_or_name: str | Path, folder: str | Path | None) -> tuple[Path, str | None]:
-    """Return the file that is meant, and its name in the catalogue if it was found by that."""
-    path = Path(path_or_name)
-    if os.path.exists(path):
-        return path, None
-    if path.parent != Path():
-        raise _no_such_file(path, "no such file", [])
-    try:
-        entry = catalogue.find(path.name)
-    except UnknownNameError as error:
-        what = "no such file, and no such trace in the catalogue"
-        raise _no_such_file(path, what, error.known) from None
-    return catalogue.locate(entry, folder), entry.name
 
 
 def _no_such_file(path: Path, what: str, names: Sequence[str]) -> InputError:

@@ -41,6 +41,7 @@ def test_a_snapshot_is_not_overwritten_either(command, optsched, example, tmp_pa
     [
         ("simulate X", "simulate needs -o DIR"),
         ("compare X", "compare needs -o DIR"),
+        ("sweep X", "sweep needs -o DIR"),
         ("trace clean X", "trace clean needs -o FILE"),
         ("snapshot export X", "snapshot export needs -o FILE"),
     ],

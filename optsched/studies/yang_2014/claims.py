@@ -86,7 +86,9 @@ def claims(frame: pd.DataFrame, variants: Sequence[str]) -> list[Claim]:
         found.append(Claim(f"{log}: {name} improves", values, better))
         found.append(Claim(f"{log}: its improvement grows with alpha and beta", "grows", grows))
     less = {
-        variant: _less(tables["ANL-Intrepid", "mean_wait", variant], tables["SDSC-BLUE", "mean_wait", variant])
+        variant: _less(
+            tables["ANL-Intrepid", "mean_wait", variant], tables["SDSC-BLUE", "mean_wait", variant]
+        )
         for variant in variants
     }
     found.append(Claim("The wait improves less on Intrepid than on SDSC-BLUE", "yes", less))

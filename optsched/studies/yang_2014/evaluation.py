@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
 from optsched.studies.paired import Improvement, improvement
-from optsched.studies.yang_2014.plan import LOGS, VARIANTS
+from optsched.studies.yang_2014.plan import BLUE, LOGS, MAIN, VARIANTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,8 +29,8 @@ PAIRED_BY = ["jobs_run", "alpha", "beta", "draw"]
 def prepare(results: pd.DataFrame) -> pd.DataFrame:
     """Return the results of the sweep with the columns that the evaluation goes by.
 
-    ``log``, ``jobs_run``, ``variant`` (``default``, or a key of `VARIANTS`), ``solver``, ``window``,
-    ``alpha``, ``beta``, ``draw``, ``charged``, and the metrics.
+    ``log``, ``jobs_run``, ``variant`` (``default``, or a key of `VARIANTS`), ``solver``,
+    ``window``, ``alpha``, ``beta``, ``draw``, ``charged``, and the metrics.
 
     Raises
     ------
@@ -52,7 +52,9 @@ def prepare(results: pd.DataFrame) -> pd.DataFrame:
         variant_of.get((backfill, scatter), "default")
         for backfill, scatter in zip(frame["backfill"], frame["scatter"])
     ]
-    frame["window"] = frame["window"].where(frame["variant"] == "default", frame["window"].fillna(5))
+    frame["window"] = frame["window"].where(
+        frame["variant"] == "default", frame["window"].fillna(5)
+    )
     frame["charged"] = frame["charged"].fillna(False).astype(bool)
     return frame
 
@@ -79,6 +81,18 @@ def compared(frame: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
     return mine.merge(default, on=["log", *PAIRED_BY], suffixes=("", "_default"), validate="m:1")
 
 
+def varied(frame: pd.DataFrame) -> tuple[float, pd.DataFrame]:
+    """Return alpha and beta where window and solver are varied, and those runs by Default's."""
+    middle = float(frame.loc[frame["charged"], "alpha"].iloc[0])
+    return middle, compared(frame, log=BLUE.name, variant=MAIN, alpha=middle, beta=middle)
+
+
+def grouped(frame: pd.DataFrame, by: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """Yield the rows that agree in all of these columns, with their values, in order."""
+    for key, own in frame.groupby(by, sort=True):
+        yield tuple(key), own
+
+
 def gain(pairs: pd.DataFrame, metric: str) -> Improvement:
     """Return the improvement of a metric over the Default, of all runs together."""
     return improvement(
@@ -86,12 +100,13 @@ def gain(pairs: pd.DataFrame, metric: str) -> Improvement:
     )
 
 
-def cells(frame: pd.DataFrame, metric: str, **wanted: Any) -> Mapping[tuple[float, float], Improvement]:
+def cells(
+    frame: pd.DataFrame, metric: str, **wanted: Any
+) -> Mapping[tuple[float, float], Improvement]:
     """Return the improvements of a metric by (beta, alpha)."""
     pairs = compared(frame, **wanted)
     return {
-        (beta, alpha): gain(own, metric)
-        for (beta, alpha), own in pairs.groupby(["beta", "alpha"], sort=True)
+        (beta, alpha): gain(own, metric) for (beta, alpha), own in grouped(pairs, ["beta", "alpha"])
     }
 
 
@@ -103,7 +118,7 @@ def all_cells(frame: pd.DataFrame) -> pd.DataFrame:
     pairs = compared(frame)
     rows = [
         dict(zip(by, key)) | {"metric": metric} | gain(own, metric)._asdict()
-        for key, own in pairs.groupby(by, sort=True)
+        for key, own in grouped(pairs, by)
         for metric in METRICS
     ]
     return pd.DataFrame(rows)

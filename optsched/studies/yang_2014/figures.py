@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from optsched.report import style
 from optsched.studies.yang_2014.claims import EXACT, MAIN
-from optsched.studies.yang_2014.evaluation import METRICS, cells, compared, gain
-from optsched.studies.yang_2014.plan import BLUE, MIDDLE, VARIANTS
-from optsched.studies.yang_2014.plan import MAIN as VARIANT
+from optsched.studies.yang_2014.evaluation import METRICS, cells, gain, grouped, varied
+from optsched.studies.yang_2014.plan import BLUE, VARIANTS
 from optsched.studies.yang_2014.published import SHARES, TABLES, Published
 
 if TYPE_CHECKING:
@@ -26,7 +25,9 @@ def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
 
 def _table(frame: pd.DataFrame, table: Published) -> Figure:
     """Draw a table: the published improvements, and ours under the variants that backfill."""
-    title = f"Table {table.number}. {table.log}: improvement of {METRICS[table.metric]} over Default"
+    title = (
+        f"Table {table.number}. {table.log}: improvement of {METRICS[table.metric]} over Default"
+    )
     with style.applied():
         figure = style.new_figure(3.4, title)
         panels = figure.subplots(1, 1 + len(VARIANTS), sharex=True)
@@ -40,9 +41,7 @@ def _table(frame: pd.DataFrame, table: Published) -> Figure:
         )
         panels[0].set_title("published")
         for panel, variant in zip(panels[1:], VARIANTS):
-            found = cells(
-                frame, table.metric, log=table.log, solver=EXACT, variant=variant, **MAIN
-            )
+            found = cells(frame, table.metric, log=table.log, solver=EXACT, variant=variant, **MAIN)
             _curves(panel, {key: 100 * cell.mean for key, cell in found.items()})
             panel.set_title(f"measured: {variant}")
         panels[0].set_ylabel("improvement in %")
@@ -68,13 +67,15 @@ def _curves(panel: Axes, values: Mapping[tuple[float, float], float]) -> None:
 
 def _windows(frame: pd.DataFrame) -> Figure:
     """Draw the improvement of the wait by window, for each solver, with and without charges."""
-    title = f"{BLUE.name}: window and solver, at alpha = beta = {100 * MIDDLE:.0f}%"
+    share, middle = varied(frame)
+    title = f"{BLUE.name}: window and solver, at alpha = beta = {100 * share:.0f}%"
     with style.applied():
         figure = style.new_figure(3.4, title)
         panel = figure.subplots()
-        middle = compared(frame, log=BLUE.name, variant=VARIANT, alpha=MIDDLE, beta=MIDDLE)
-        for (solver, charged), own in middle.groupby(["solver", "charged"]):
-            points = [(window, gain(runs, "mean_wait")) for window, runs in own.groupby("window")]
+        for (solver, charged), own in grouped(middle, ["solver", "charged"]):
+            points = [
+                (window, gain(runs, "mean_wait")) for (window,), runs in grouped(own, ["window"])
+            ]
             windows = [window for window, _ in points]
             stroke = style.SOLVERS[solver]
             panel.errorbar(

@@ -11,8 +11,8 @@ from optsched.report.page import Cell, Figure, Page, Section, Table, Value, dura
 from optsched.simulator.provenance import versions
 from optsched.studies.paired import Improvement, improvement
 from optsched.studies.yang_2014.claims import EXACT, GREEDY, MAIN, claims
-from optsched.studies.yang_2014.evaluation import METRICS, cells, compared, gain
-from optsched.studies.yang_2014.plan import BLUE, LOGS, MIDDLE, VARIANTS
+from optsched.studies.yang_2014.evaluation import METRICS, cells, compared, gain, grouped, varied
+from optsched.studies.yang_2014.plan import BLUE, LOGS, VARIANTS
 from optsched.studies.yang_2014.plan import MAIN as VARIANT
 from optsched.studies.yang_2014.published import SHARES, TABLES
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 OPEN_ENDS = (
-    "The paper does not identify its 4,830 jobs of SDSC-BLUE: parts of as many jobs are run, evenly "
+    "The paper does not identify its 4,830 jobs of SDSC-BLUE: parts of as many are run, evenly "
     "spaced over the log. Of Intrepid, 1,200 jobs are public (the paper has 2,612); Mira, of the "
     "same site, stands beside it. Each cell is the mean over all parts and draws of the sensitive "
     "jobs; in brackets the 95% confidence interval of a paired bootstrap over them. Parts of one "
@@ -42,7 +42,9 @@ def page(frame: pd.DataFrame, pictures: Mapping[str, str]) -> Page:
         Section("What becomes of the claims", [_claims(frame)]),
         Section("Is the exact solver worth it?", [_exact(frame)]),
         *[
-            Section(f"{log.name}", [*_tables(frame, log.name), *_figures(frame, pictures, log.name)])
+            Section(
+                f"{log.name}", [*_tables(frame, log.name), *_figures(frame, pictures, log.name)]
+            )
             for log in LOGS
             if log.name in set(frame["log"])
         ],
@@ -117,7 +119,9 @@ def _exact(frame: pd.DataFrame) -> Table:
             own = compared(frame, log=log, variant=variant, solver=EXACT, **MAIN)
             problems = own["problems"].sum()
             matched = (own["heuristic_matched"] * own["problems"]).sum() / problems
-            change = {m: _exact_gain(frame, m, log=log, variant=variant) for m in METRICS if "mean" in m}
+            change = {
+                m: _exact_gain(frame, m, log=log, variant=variant) for m in METRICS if "mean" in m
+            }
             rows.append(
                 [
                     log,
@@ -133,7 +137,16 @@ def _exact(frame: pd.DataFrame) -> Table:
         "Decisions of branch and bound, and what Greedy finds in the same: the share where it is "
         "optimal, how much less it places where it is not. Then the change of the mean wait and "
         "response when branch and bound replaces Greedy in the whole run (positive is better).",
-        ["log", "variant", "decisions", "Greedy optimal", "its gap else", "unproven", "wait", "response"],
+        [
+            "log",
+            "variant",
+            "decisions",
+            "Greedy optimal",
+            "its gap else",
+            "unproven",
+            "wait",
+            "response",
+        ],
         rows,
     )
 
@@ -194,9 +207,9 @@ def _figures(frame: pd.DataFrame, pictures: Mapping[str, str], log: str) -> list
 
 
 def _windows(frame: pd.DataFrame) -> Table:
-    middle = compared(frame, log=BLUE.name, variant=VARIANT, alpha=MIDDLE, beta=MIDDLE)
+    middle, runs = varied(frame)
     rows: list[list[Value]] = []
-    for (window, solver, charged), own in middle.groupby(["window", "solver", "charged"]):
+    for (window, solver, charged), own in grouped(runs, ["window", "solver", "charged"]):
         problems = own["problems"].sum()
         matched = (own["heuristic_matched"] * own["problems"]).sum() / problems
         rows.append(
@@ -213,10 +226,20 @@ def _windows(frame: pd.DataFrame) -> Table:
             ]
         )
     return Table(
-        f"{BLUE.name}, variant {VARIANT}, alpha = beta = {100 * MIDDLE:.0f}%: improvement over "
+        f"{BLUE.name}, variant {VARIANT}, alpha = beta = {100 * middle:.0f}%: improvement over "
         "Default by window and solver. Charged: what is decided waits as long as the solver's work "
         "nominally takes. CP-SAT ran one part only.",
-        ["window", "solver", "time", "runs", "wait", "response", "Greedy as good", "unproven", "fallbacks"],
+        [
+            "window",
+            "solver",
+            "time",
+            "runs",
+            "wait",
+            "response",
+            "Greedy as good",
+            "unproven",
+            "fallbacks",
+        ],
         rows,
     )
 
@@ -239,8 +262,13 @@ def _places(frame: pd.DataFrame) -> Table:
             for name in ("large_mean_wait", "large_max_wait"):
                 row += [duration(own[f"{name}_default"].mean()), duration(own[name].mean())]
             rows.append(row)
-    groups = ("contiguous jobs", "loss of capacity", "external fragmentation")
-    groups += ("mean wait of large jobs", "longest wait of large jobs")
+    groups = (
+        "contiguous jobs",
+        "loss of capacity",
+        "external fragmentation",
+        "mean wait of large jobs",
+        "longest wait of large jobs",
+    )
     return Table(
         "Means over all cells, Default beside the window with branch and bound. Large jobs are the "
         "tenth with most processors: do they starve? Loss of capacity: free node-time while a job "

@@ -70,9 +70,6 @@ MAIN = "backfill"
 """The variant that the tables show: contiguous always, and backfilled as the Default is."""
 
 WINDOWS = (1, 5, 10, 20, 50)
-MIDDLE = 0.3
-"""Alpha and beta where window and solver are varied."""
-
 CP_SAT_WORK = 0.02
 """Deterministic time of CP-SAT for one decision: some ten milliseconds."""
 
@@ -98,18 +95,18 @@ def plan(traces: Path, *, quick: bool) -> dict[str, Any]:
         window = where | {"policy": "window", "solver": list(SOLVERS)}
         runs += [window | {"settings": sensitive | variant} for variant in VARIANTS.values()]
         if log.name == BLUE.name:
-            runs += _windows_and_solvers(where, draws, quick=quick)
+            runs += _windows_and_solvers(where, shares[len(shares) // 2], draws, quick=quick)
     return {"keep": "summary", "runs": runs}
 
 
 def _windows_and_solvers(
-    where: dict[str, Any], draws: list[int], *, quick: bool
+    where: dict[str, Any], middle: float, draws: list[int], *, quick: bool
 ) -> list[dict[str, Any]]:
     """Return the runs in which the window and the solver are varied, with and without charges."""
-    middle = {"alpha": MIDDLE, "beta": MIDDLE}
+    sensitive = {"alpha": middle, "beta": middle}
     windows = [5, 20] if quick else list(WINDOWS)
     varied = where | {"policy": "window", "charge_decisions": [False, True]}
-    settings = middle | {"window": windows, "draw": draws} | VARIANTS[MAIN]
+    settings = sensitive | {"window": windows, "draw": draws} | VARIANTS[MAIN]
     own = varied | {"solver": list(SOLVERS), "settings": settings}
     generic = varied | {
         "solver": "cp-sat",
@@ -117,5 +114,4 @@ def _windows_and_solvers(
         "jobs": where["jobs"][0],
         "settings": settings | {"window": windows[:2] if quick else [5, 10, 20], "draw": draws[0]},
     }
-    default = where | {"policy": "easy", "settings": middle | {"draw": draws}}
-    return [default, own, generic]
+    return [own, generic]

@@ -21,8 +21,8 @@ class Yang2014(Study):
 
     paper: ClassVar[str] = (
         'X. Yang, Z. Zhou, W. Tang, X. Zheng, J. Wang, Z. Lan, "Balancing job performance with '
-        "system performance via locality-aware scheduling on torus-connected systems\", IEEE Cluster "
-        "2014"
+        'system performance via locality-aware scheduling on torus-connected systems", '
+        "IEEE Cluster 2014"
     )
 
     def plan(self, traces: Path, *, quick: bool) -> dict[str, Any]:

@@ -1,0 +1,67 @@
+"""``optsched study``."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from optsched import registry
+from optsched.cli.sweep_table import SweepTable
+from optsched.cli.terminal import print_lines, say
+from optsched.errors import InputError
+from optsched.studies.study import Study
+from optsched.studies.study_folder import SWEEP, begin, evaluate
+from optsched.sweeps.engines import start_engine
+from optsched.sweeps.study_file import read_study
+from optsched.sweeps.sweeping import Sweep
+
+INTERRUPTED = 130
+
+
+def command(
+    name: str,
+    /,
+    *,
+    output: Annotated[Path, Parameter(alias="-o")],
+    traces: Path | None = None,
+    quick: bool = False,
+    workers: int | None = None,
+) -> int:
+    """Run the evaluation of a paper again, and judge its claims.
+
+    Parameters
+    ----------
+    name
+        The study; `optsched list studies`.
+    output
+        The folder of the study. Runs that are finished there are not done again.
+    traces
+        Folder of the public logs.
+    quick
+        Run a small part only, within a minute.
+    workers
+        How many processes; as many as there are cores for the solvers' threads if left out.
+    """
+    study: Study = registry.studies[name]()
+    if traces is None:
+        raise InputError("missing; expected the folder of the public logs", field="--traces")
+    planned = read_study(study.plan(traces, quick=quick))
+    begin(name, output, quick=quick)
+    sweep = Sweep(planned, output / SWEEP)
+    say(f"{len(planned.runs):,} runs, {len(sweep.pending):,} to do")
+    try:
+        if sweep.pending:
+            engine = start_engine(sweep.pending, "local", workers, None)
+            with SweepTable(sweep, engine) as table, closing(sweep.work(engine)) as outcomes:
+                for outcome in outcomes:
+                    table.add(outcome)
+        sweep.finish()
+    except KeyboardInterrupt:
+        say(f"optsched: interrupted; {sweep.left:,} runs are left, the same command does them")
+        return INTERRUPTED
+    page = evaluate(output)
+    print_lines([("runs", len(planned.runs)), ("report", page)])
+    return 0

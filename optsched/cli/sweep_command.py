@@ -1,0 +1,113 @@
+"""``optsched sweep``."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from optsched.cli.sweep_table import SweepTable
+from optsched.cli.terminal import print_json, print_lines, say
+from optsched.errors import InputError
+from optsched.sweeps.engines import check_engine, start_engine
+from optsched.sweeps.study_file import read_study
+from optsched.sweeps.sweeping import Sweep
+
+INTERRUPTED = 130
+
+
+def command(
+    study: Path,
+    /,
+    *,
+    output: Annotated[Path, Parameter(alias="-o")],
+    engine: Literal["local", "dask"] = "local",
+    workers: int | None = None,
+    address: str | None = None,
+    shard: str | None = None,
+    json: bool = False,
+) -> int:
+    """Run a study: many simulations from one file, none of them twice.
+
+    Parameters
+    ----------
+    study
+        A TOML file; any of its values may be a list.
+    output
+        The folder of the sweep. What is finished there is not done again: to resume a sweep,
+        start it again.
+    engine
+        Processes of this machine, or a Dask cluster.
+    workers
+        How many processes; as many as there are cores for the solvers' threads if left out.
+    address
+        Of the Dask scheduler, tcp://HOST:PORT.
+    shard
+        I/N: only the I-th of N parts of the runs, for job arrays.
+    json
+        Print what was done as one JSON object.
+    """
+    check_engine(engine, workers, address)
+    sweep = Sweep(read_study(study), output, _part(shard))
+    done_before = len(sweep.own) - len(sweep.pending)
+    say(_plan(sweep, done_before, shard))
+    done = 0
+    try:
+        if sweep.pending:
+            started = start_engine(sweep.pending, engine, workers, address)
+            with SweepTable(sweep, started) as table, closing(sweep.work(started)) as outcomes:
+                for outcome in outcomes:
+                    done += 1
+                    table.add(outcome)
+        merged = sweep.finish()
+    except KeyboardInterrupt:
+        say(f"optsched: interrupted; {sweep.left:,} runs are left, the same command does them")
+        return INTERRUPTED
+    failures = sweep.failures()
+    if not merged:  # those of the other shards may still be tried again
+        own = {run.name for run in sweep.own}
+        failures = {name: error for name, error in failures.items() if name in own}
+    for name, error in list(failures.items())[:FAILURES_TOLD]:
+        say(f"optsched: run {name} failed: {error}")
+    if failures:
+        say(f"optsched: {len(failures):,} runs failed; {sweep.failed} says why")
+    results = str(output / "results.parquet") if merged else None
+    facts = {
+        "runs": len(sweep.study.runs),
+        "duplicates": sweep.study.duplicates,
+        "own": len(sweep.own),
+        "done_before": done_before,
+        "done": done,
+        "failed": sorted(failures),
+        "results": results,
+    }
+    if json:
+        print_json(facts)
+    else:
+        told = facts | {"failed": len(failures), "results": results or "when all shards are done"}
+        print_lines([(name.replace("_", " "), value) for name, value in told.items()])
+    return 1 if failures else 0
+
+
+FAILURES_TOLD = 5
+"""How many failed runs are told one by one."""
+
+
+def _plan(sweep: Sweep, done_before: int, shard: str | None) -> str:
+    plan = f"{len(sweep.study.runs):,} runs"
+    if sweep.study.duplicates:
+        plan += f", {sweep.study.duplicates:,} duplicates left out"
+    if shard is not None:
+        plan += f"; {len(sweep.own):,} in shard {shard}"
+    return f"{plan}; {done_before:,} done before, {len(sweep.pending):,} to do"
+
+
+def _part(shard: str | None) -> tuple[int, int]:
+    if shard is None:
+        return 1, 1
+    number, _, of = shard.partition("/")
+    if number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of):
+        return int(number), int(of)
+    raise InputError(f"{shard!r}; expected I/N, from 1/N to N/N", field="--shard")

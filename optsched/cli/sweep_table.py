@@ -1,0 +1,112 @@
+"""What ``optsched sweep`` shows while it works: how far it is, and the runs that ended last."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from optsched.cli.terminal import figure
+
+if TYPE_CHECKING:
+    from optsched.sweeps.engines import Engine
+    from optsched.sweeps.executing import Outcome
+    from optsched.sweeps.sweeping import Sweep
+
+SHOWN = 8
+"""How many runs are shown."""
+
+HEADLINES = ("utilization", "mean_wait", "mean_bounded_slowdown")
+"""The metrics that are shown of each."""
+
+WIDEST = 4
+"""Of the values of the study, at most so many are shown."""
+
+
+class SweepTable:
+    """A live table on stderr, if that is a terminal; entered while the sweep works.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        What is worked at.
+    engine : Engine
+        By whom.
+    """
+
+    def __init__(self, sweep: Sweep, engine: Engine) -> None:
+        self._columns = {run.name: run.columns for run in sweep.pending}
+        self._varying = sweep.study.varying[:WIDEST]
+        self._engine = engine
+        self._total = len(sweep.pending)
+        self._done = self._failed = 0
+        self._last: deque[Outcome] = deque(maxlen=SHOWN)
+        self._began = time.perf_counter()
+        self._live: Live | None = None
+
+    def __enter__(self) -> SweepTable:
+        if sys.stderr.isatty():
+            console = Console(stderr=True)
+            self._live = Live(
+                get_renderable=self._picture, console=console, refresh_per_second=4, transient=True
+            )
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def add(self, outcome: Outcome) -> None:
+        """Note that a run has ended."""
+        self._done += 1
+        self._failed += outcome.error is not None
+        self._last.append(outcome)
+
+    def _picture(self) -> Group:
+        left = self._total - self._done
+        bar = Table.grid(padding=(0, 2))
+        bar.add_row(
+            ProgressBar(self._total, self._done, width=30),
+            f"{self._done:,}/{self._total:,} runs",
+            f"{min(left, self._engine.slots):,} running",
+            f"{self._failed:,} failed" if self._failed else "",
+            self._pace(left),
+        )
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for name in ("run", *self._varying):
+            table.add_column(name, overflow="ellipsis", no_wrap=True)
+        for name in ("seconds", *HEADLINES):
+            table.add_column(name.replace("_", " "), justify="right")
+        for outcome in reversed(self._last):
+            values = self._columns[outcome.name]
+            cells = [outcome.name, *(figure(values.get(name)) for name in self._varying)]
+            if outcome.summary is None:
+                cells += [figure(outcome.seconds), "failed"]
+            else:
+                metrics = (outcome.summary.get(name) for name in HEADLINES)
+                cells += [figure(outcome.seconds), *map(figure, metrics)]
+            table.add_row(*cells)
+        return Group(bar, table)
+
+    def _pace(self, left: int) -> str:
+        """Return rate and time left, once there is something to tell them from."""
+        if not self._done:
+            return ""
+        rate = self._done / (time.perf_counter() - self._began)
+        minutes, seconds = divmod(round(left / rate), 60)
+        hours, minutes = divmod(minutes, 60)
+        pace = f"{rate:,.1f} runs/s" if rate >= 1 else f"{60 * rate:,.1f} runs/min"
+        return f"{pace}  {hours}:{minutes:02}:{seconds:02} left"

@@ -1,0 +1,1 @@
+"""Sweeps: many simulations from one file, each of them run once."""

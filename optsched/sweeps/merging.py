@@ -1,0 +1,97 @@
+"""The results of a sweep in one table: a row per run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from optsched.files import written
+from optsched.sweeps.study_file import Study
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def merge(study: Study, runs: Path, failures: Mapping[str, str]) -> pa.Table:
+    """Return the table of a study whose runs are all finished or have failed.
+
+    Parameters
+    ----------
+    study : Study
+        The study; its order is that of the rows.
+    runs : path
+        The folder that holds the folders of the runs.
+    failures : mapping of str to str
+        Why runs failed, by name.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``run``, the values that the study states, the metrics, ``error``. A value with the name of
+        a metric has ``config.`` before its own, a metric that is a table of its own is left out.
+    """
+    import pyarrow as pa
+
+    summaries = [
+        {} if run.name in failures else _figures(runs / run.name / "summary.json")
+        for run in study.runs
+    ]
+    metrics = list(dict.fromkeys(name for summary in summaries for name in summary))
+    columns: dict[str, pa.Array] = {"run": pa.array([run.name for run in study.runs])}
+    rows = [run.columns for run in study.runs]
+    for name in study.columns:
+        label = f"config.{name}" if name in metrics else name
+        columns[label] = _column([row.get(name) for row in rows])
+    for name in metrics:
+        columns[name] = _column([summary.get(name) for summary in summaries])
+    errors = [failures.get(run.name) for run in study.runs]
+    columns["error"] = pa.array(errors, type=pa.string())
+    return pa.table(columns)
+
+
+def write_results(table: pa.Table, folder: Path) -> None:
+    """Write ``results.parquet`` and ``results.csv``."""
+    import pyarrow.csv as pacsv
+    import pyarrow.parquet as pq
+
+    with written(folder / "results.csv") as temporary:
+        plain = pacsv.WriteOptions(quoting_style="needed", quoting_header="none")
+        pacsv.write_csv(table, temporary, plain)
+    with written(folder / "results.parquet") as temporary:
+        pq.write_table(table, temporary)
+
+
+def different_versions(names: Sequence[str], runs: Path) -> dict[str, list[str]]:
+    """Return the packages and solvers of which runs have used several versions, and which."""
+    seen: dict[str, set[str]] = {}
+    for name in names:
+        config = json.loads((runs / name / "run.json").read_bytes())
+        used = dict(config["versions"])
+        if "solver" in config:
+            used[config["solver"]] = config["solver_version"]
+        for package, version in used.items():
+            seen.setdefault(package, set()).add(str(version))
+    return {package: sorted(found) for package, found in seen.items() if len(found) > 1}
+
+
+def _figures(path: Path) -> dict[str, Any]:
+    summary = json.loads(path.read_bytes())
+    return {k: v for k, v in summary.items() if not isinstance(v, dict | list)}
+
+
+def _column(values: Sequence[Any]) -> pa.Array:
+    """Return values as a column of one type: text if they are of several."""
+    import pyarrow as pa
+
+    types = {type(value) for value in values if value is not None}
+    if types <= {int, float} and types != {int}:
+        return pa.array(values, type=pa.float64())
+    if len(types) > 1:
+        return pa.array([None if value is None else _text(value) for value in values])
+    return pa.array(values)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,277 @@
+"""The file that says what a sweep runs. File format: ``docs/formats/sweep-file.md``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, get_args
+
+from optsched import registry
+from optsched.errors import InputError, UnknownNameError
+from optsched.report.run_folder import Keep
+from optsched.simulator.engine import EventOrder
+from optsched.solvers.result import Budget
+from optsched.sweeps.planned_run import DEFAULTS, PlannedRun, Planner, check_settings
+from optsched.text_files import read_toml
+
+KEYS: Mapping[str, tuple[tuple[type[Any], ...], str]] = {
+    "trace": ((str,), "a trace file or a name from the catalogue"),
+    "machine": ((str,), "nodes:NUMBER or a TOML file"),
+    "policy": ((str,), "the name of a policy"),
+    "execution": ((str,), "the name of an execution model"),
+    "solver": ((str,), "a solver, a profile or a TOML file"),
+    "jobs": ((str,), "FROM:TO, 1:5000 for instance"),
+    "event_order": ((str,), " or ".join(EventOrder)),
+    "work_limit": ((int, float), "a number above 0"),
+    "time_limit": ((int, float), "seconds above 0"),
+    "seed": ((int,), "an integer"),
+    "charge_decisions": ((bool,), "true or false"),
+}
+"""What a run may say, and what it is called in messages; each may be a list of such values."""
+
+SETTING = ((str, int, float, bool), "a number, a text, true or false")
+COMBINE = ("product", "zip")
+KEEP: tuple[str, ...] = get_args(Keep)
+MOST_RUNS = 1_000_000
+"""More are taken for a mistake."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a sweep runs.
+
+    Parameters
+    ----------
+    table : mapping
+        The file as it was read.
+    runs : tuple of PlannedRun
+        Each run once, in the order of the file; the last list of the file varies fastest.
+    duplicates : int
+        How many more runs the file states that are the same as one of them.
+    keep : {"summary", "jobs", "all"}
+        How much of each run is kept.
+    """
+
+    table: Mapping[str, Any]
+    runs: tuple[PlannedRun, ...]
+    duplicates: int
+    keep: Keep
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of all values that any run states, in the order of their appearance."""
+        return list(dict.fromkeys(name for run in self.runs for name in run.columns))
+
+    @property
+    def varying(self) -> list[str]:
+        """Those of the columns that are not the same in all runs."""
+        rows = [run.columns for run in self.runs]
+        return [
+            name
+            for name in self.columns
+            if any(row.get(name) != rows[0].get(name, row) for row in rows)
+        ]
+
+
+def read_study(source: str | Path | Mapping[str, Any]) -> Study:
+    """Read a study from a TOML file, or from a mapping of the same form.
+
+    Parameters
+    ----------
+    source : path or mapping
+        Relative paths in a file start from its folder, in a mapping from the current one.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or has mistakes; with all mistakes at once.
+    """
+    if isinstance(source, Mapping):
+        table, file, base = _plain(source), None, Path()
+    elif isinstance(source, str | Path):
+        file = Path(source)
+        table, base = read_toml(file), file.parent
+    else:
+        raise InputError(f"{source!r}; expected a TOML file or a mapping", field="study")
+    planner = Planner(base)
+    mistakes: list[str] = []
+    blocks = _blocks(table, mistakes)
+    for block in blocks:
+        mistakes += block.mistakes(planner)
+    total = sum(block.runs for block in blocks)
+    if not mistakes and total > MOST_RUNS:
+        mistakes.append(f"asks for {total:,} runs; expected at most {MOST_RUNS:,}")
+    if mistakes:
+        raise InputError(*dict.fromkeys(mistakes), file=file)
+    planned = []
+    for values in (values for block in blocks for values in block.expanded()):
+        try:
+            planned.append(planner.plan(values))
+        except InputError as error:  # settings that do not go together
+            mistakes += error.lines()
+    if mistakes:
+        raise InputError(*dict.fromkeys(mistakes), file=file)
+    runs = {run.name: run for run in reversed(planned)}  # of equal ones the first counts
+    return Study(
+        table=table,
+        runs=tuple(reversed(runs.values())),
+        duplicates=len(planned) - len(runs),
+        keep=table.get("keep", "jobs"),
+    )
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Runs that are combined from the same lists.
+
+    Parameters
+    ----------
+    number : int
+        Of the ``[[runs]]`` block, from 1; 0 for a study without any.
+    own : frozenset of str
+        The keys that stand in the block itself; it inherits the others.
+    combine : str
+        How the lists are combined.
+    axes : mapping of str to list
+        The values of each key, ``settings.window`` for a setting.
+    """
+
+    number: int
+    own: frozenset[str]
+    combine: str
+    axes: Mapping[str, list[Any]]
+
+    @property
+    def runs(self) -> int:
+        """How many runs the lists combine to."""
+        lengths = [len(values) for values in self.axes.values()]
+        return max(lengths) if self.combine == "zip" else math.prod(lengths)
+
+    def expanded(self) -> Iterator[dict[str, Any]]:
+        """Yield the values of each run."""
+        if self.combine == "zip":
+            columns = [v if len(v) > 1 else v * self.runs for v in self.axes.values()]
+            rows: Iterator[tuple[Any, ...]] = zip(*columns)
+        else:
+            rows = product(*self.axes.values())
+        for row in rows:
+            values: dict[str, Any] = {}
+            for name, value in zip(self.axes, row):
+                key, _, setting = name.partition(".")
+                if setting:
+                    values.setdefault(key, {})[setting] = value
+                else:
+                    values[key] = value
+            yield values
+
+    def mistakes(self, planner: Planner) -> list[str]:
+        """Return what is wrong with the values."""
+        found = [] if "trace" in self.axes else [f"trace: missing; expected {KEYS['trace'][1]}"]
+        for name, values in self.axes.items():
+            place = self.place(name)
+            if not values:
+                found.append(f"{place}: an empty list; expected at least one value")
+            for value in values:
+                try:
+                    _check_value(name, value, planner)
+                except InputError as error:
+                    found += [f"{place}: {line}" for line in error.lines()]
+        lengths = {self.place(name): len(v) for name, v in self.axes.items() if len(v) != 1}
+        if self.combine == "zip" and len(set(lengths.values())) > 1:
+            told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+            found.append(f"zip takes lists of one length; {told}")
+        return found + self._wrong_settings()
+
+    def place(self, name: str) -> str:
+        """Return where in the file a value stands."""
+        return f"runs[{self.number}].{name}" if name in self.own else name
+
+    def _wrong_settings(self) -> list[str]:
+        found = []
+        models = self.axes.get("execution", [None])
+        for policy, model in product(self.axes.get("policy", [DEFAULTS["policy"]]), models):
+            if policy not in registry.policies or not (
+                model is None or model in registry.executions
+            ):
+                continue
+            for name, values in self.axes.items():
+                key, _, setting = name.partition(".")
+                for value in (v for v in values if key == "settings" and _fits(v, SETTING[0])):
+                    try:
+                        check_settings(policy, model, {setting: value})
+                    except InputError as error:
+                        found += [f"{self.place(name)}: {line}" for line in error.lines()]
+        return found
+
+
+def _blocks(table: Mapping[str, Any], mistakes: list[str]) -> list[_Block]:
+    """Return the blocks of a study, and add what is wrong with its structure to `mistakes`."""
+    top = {key: value for key, value in table.items() if key not in ("keep", "runs")}
+    keep = table.get("keep", "jobs")
+    if keep not in KEEP:
+        mistakes.append(f"keep: {keep!r}; expected one of {', '.join(KEEP)}")
+    if "runs" not in table:
+        return [_block(0, top, {}, mistakes)]
+    runs = table["runs"]
+    if not (isinstance(runs, list) and runs and all(isinstance(run, dict) for run in runs)):
+        mistakes.append("runs: expected tables, each under the heading [[runs]]")
+        return []
+    return [_block(number, top, own, mistakes) for number, own in enumerate(runs, 1)]
+
+
+def _block(
+    number: int, top: Mapping[str, Any], own: Mapping[str, Any], mistakes: list[str]
+) -> _Block:
+    inherited, flat = _flat("", top, mistakes), _flat(f"runs[{number}].", own, mistakes)
+    merged = inherited | flat
+    combine = merged.pop("combine", COMBINE[0])
+    if combine not in COMBINE:
+        mistakes.append(f"combine: {combine!r}; expected one of {', '.join(COMBINE)}")
+    axes = {name: value if isinstance(value, list) else [value] for name, value in merged.items()}
+    return _Block(number, frozenset(flat), combine, axes)
+
+
+def _flat(place: str, table: Mapping[str, Any], mistakes: list[str]) -> dict[str, Any]:
+    """Return the known keys of a table, those of its settings as ``settings.window``."""
+    flat: dict[str, Any] = {}
+    known = (*KEYS, "settings", "combine", *(() if place else ("keep", "runs")))
+    for key, value in table.items():
+        if key not in known:
+            mistakes.append(f"{place}{key}: {UnknownNameError('key', key, known)}")
+        elif key != "settings":
+            flat[key] = value
+        elif isinstance(value, dict):
+            flat |= {f"settings.{name}": one for name, one in value.items()}
+        else:
+            mistakes.append(f"{place}settings: {value!r}; expected a table")
+    return flat
+
+
+def _check_value(name: str, value: Any, planner: Planner) -> None:
+    types, expected = KEYS.get(name, SETTING)
+    if not _fits(value, types):
+        raise InputError(f"{value!r}; expected {expected}")
+    if name in planner.look_up:
+        planner.look_up[name](value)
+    elif name == "event_order" and value not in tuple(EventOrder):
+        raise InputError(f"{value!r}; expected {expected}")
+    elif name == "time_limit":
+        Budget(seconds=value)
+    elif name == "work_limit":
+        Budget(work=value)
+
+
+def _fits(value: Any, types: tuple[type[Any], ...]) -> bool:
+    return type(value) in types and (type(value) is not float or math.isfinite(value))
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as TOML would give it."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(one) for one in value]
+    return str(value) if isinstance(value, Path) else value

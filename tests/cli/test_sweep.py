@@ -1,0 +1,187 @@
+"""``optsched sweep`` as a user runs it, interrupts it and kills it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+RUNS = 200
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return a folder with a study of 200 runs of some milliseconds each."""
+    rows = [
+        f"{k} {20 * k} 0 {60 + 11 * k % 90} {1 + (7 * k) % 9} -1 -1 -1 200 -1 1 1 1 1 1 1 -1 -1"
+        for k in range(1, 13)
+    ]
+    (tmp_path / "tiny.swf").write_text("; MaxProcs: 10\n" + "\n".join(rows) + "\n")
+    (tmp_path / "study.toml").write_text(
+        f"""
+        trace = "tiny.swf"
+        policy = "window"
+        solver = ["branch-and-bound", "greedy"]
+        seed = {list(range(5))}
+        [settings]
+        window = {list(range(1, 11))}
+        interval = [0, 30]
+        """
+    )
+    return tmp_path
+
+
+def contents(folder):
+    files = [file for file in sorted(folder.rglob("*")) if file.name != "timing.json"]
+    return {str(file.relative_to(folder)): file.is_file() and file.read_bytes() for file in files}
+
+
+def start(folder, output, *options, **streams):
+    """Start a sweep in a process group of its own."""
+    command = [sys.executable, "-m", "optsched", "sweep", "study.toml", "-o", output, *options]
+    return subprocess.Popen(command, cwd=folder, start_new_session=True, text=True, **streams)
+
+
+def await_runs(process, runs, number):
+    """Wait until so many runs are finished."""
+    deadline = time.monotonic() + 120
+    while not runs.exists() or len([p for p in runs.iterdir() if p.name[0] != "."]) < number:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def await_end_of_group(group):
+    deadline = time.monotonic() + 30
+    with contextlib.suppress(ProcessLookupError):
+        while time.monotonic() < deadline:
+            os.killpg(group, 0)
+            time.sleep(0.05)
+        pytest.fail("worker processes have outlived the sweep")
+
+
+def test_a_sweep_that_is_killed_goes_on_and_gives_the_same_bytes(folder, optsched):
+    undisturbed = start(folder, "smooth", "--workers", "2")
+    assert undisturbed.wait(timeout=200) == 0
+    moment = random.Random().randrange(1, RUNS - 20)
+    process = start(folder, "out", "--workers", "2")
+    runs = folder / "out" / "runs"
+    await_runs(process, runs, moment)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    await_end_of_group(process.pid)
+    before = {run: run.stat().st_mtime_ns for run in runs.iterdir() if run.name[0] != "."}
+    assert moment <= len(before) < RUNS
+    done = optsched("sweep", "study.toml", "-o", "out", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["runs"], told["done_before"], told["done"]) == (
+        RUNS,
+        len(before),
+        RUNS - len(before),
+    )
+    assert {run: run.stat().st_mtime_ns for run in before} == before
+    assert contents(folder / "out") == contents(folder / "smooth"), f"killed after {moment} runs"
+
+
+@pytest.mark.parametrize(
+    ("number", "finished"), [(signal.SIGINT, 0), (signal.SIGINT, 5), (signal.SIGTERM, 5)]
+)
+def test_an_interrupted_sweep_says_that_it_can_go_on(number, finished, folder):
+    process = start(folder, "out", "--workers", "2", stderr=subprocess.PIPE)
+    await_runs(process, folder / "out" / "runs", finished)
+    if finished == 0:
+        time.sleep(0.5)  # in the middle of the workers' imports
+    os.killpg(process.pid, number)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    names = [path.name for path in (folder / "out" / "runs").iterdir()]
+    assert finished <= len(names) < RUNS
+    assert [name for name in names if name.startswith(".")] == []
+    assert stderr.splitlines()[1:] == [
+        f"optsched: interrupted; {RUNS - len(names)} runs are left, the same command does them"
+    ]
+    assert not (folder / "out" / "results.parquet").exists()
+    await_end_of_group(process.pid)
+
+
+def small(folder, **keys):
+    """Write a study of a few runs."""
+    lines = {"trace": "tiny.swf", "policy": ["fcfs", "easy", "sjf"]} | keys
+    text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in lines.items())
+    (folder / "study.toml").write_text(text)
+
+
+def test_shards_are_merged_by_the_last_one(folder, optsched):
+    small(folder)
+    told = []
+    for part in ("1/2", "2/2"):
+        options = ("--shard", part, "--workers", 1, "-o", "out", "--json")
+        done = optsched("sweep", "study.toml", *options, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        told.append(json.loads(done.stdout))
+    assert [(one["own"], one["done"], one["results"]) for one in told] == [
+        (2, 2, None),
+        (1, 1, "out/results.parquet"),
+    ]
+
+
+def test_a_failed_run_is_named_and_the_others_are_there(folder, optsched):
+    small(folder, jobs=["1:10", "1:99"], policy="easy")
+    done = optsched("sweep", "study.toml", "--workers", 1, "-o", "out", cwd=folder)
+    assert done.returncode == 1
+    [note] = (folder / "out" / "failed").iterdir()
+    plan, told, count = done.stderr.splitlines()
+    assert plan == "2 runs; 0 done before, 2 to do"
+    assert told.startswith(f"optsched: run {note.stem} failed: ")
+    assert count == "optsched: 1 runs failed; out/failed says why"
+    assert json.loads(note.read_text())["config"]["jobs"] == "1:99"
+    assert len(list((folder / "out" / "runs").iterdir())) == 1
+    assert "99" in (folder / "out" / "results.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["study.toml", "--shard", "3/2"], "--shard: '3/2'; expected I/N, from 1/N to N/N"),
+        (["study.toml", "--shard", "0/2"], "--shard: '0/2'; expected I/N"),
+        (["study.toml", "--engine", "dask"], "address: missing; expected that of a Dask scheduler"),
+        (["study.toml", "--workers", "0"], "workers: 0; expected a whole number from 1"),
+        (["absent.toml"], "absent.toml: No such file or directory"),
+        (["wrong.toml"], "wrong.toml: polcy: unknown key 'polcy'; did you mean policy?"),
+    ],
+)
+def test_wrong_input_gets_one_clear_line_and_no_folder(options, words, folder, optsched):
+    (folder / "wrong.toml").write_text('trace = "tiny.swf"\npolcy = "easy"\n')
+    done = optsched("sweep", *options, "-o", "out", cwd=folder)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"optsched: {words}")
+    assert len(done.stderr.splitlines()) == 1
+    assert not (folder / "out").exists()
+
+
+def test_a_live_table_is_shown_on_a_terminal(folder):
+    import pty
+
+    small(folder, jobs=["1:10", "1:11", "1:12"])
+    controller, terminal = pty.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "150"}
+    streams = {"stdout": subprocess.PIPE, "stderr": terminal, "env": environment}
+    process = start(folder, "out", "--workers", "1", **streams)
+    os.close(terminal)
+    shown = b""
+    with contextlib.suppress(OSError):  # the other end was closed
+        while read := os.read(controller, 4096):
+            shown += read
+    stdout, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, shown.decode()
+    assert "results      out/results.parquet" in stdout
+    for word in ("0/9 runs", "1 running", "left", "mean wait", "policy", "sjf"):
+        assert word in shown.decode()

@@ -1,0 +1,32 @@
+"""A trace of a few jobs, studies of it, and what a folder holds to the byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from optsched.traces.reading import write_trace
+
+
+@pytest.fixture
+def tiny(make_trace, tmp_path) -> Path:
+    """Return the folder of ``tiny.swf``, a trace of 30 jobs."""
+    rows = [(20 * k, 60 + 11 * k % 90, 200, 1 + (7 * k) % 9) for k in range(30)]
+    write_trace(make_trace(*rows), tmp_path / "tiny.swf")
+    return tmp_path
+
+
+@pytest.fixture
+def contents() -> Callable[[Path], dict[str, bytes]]:
+    """Return the function that gives all files below a folder but those that hold times."""
+
+    def read(folder: Path) -> dict[str, bytes]:
+        return {
+            str(file.relative_to(folder)): file.read_bytes()
+            for file in sorted(folder.rglob("*"))
+            if file.is_file() and file.name != "timing.json"
+        }
+
+    return read

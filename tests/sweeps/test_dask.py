@@ -1,0 +1,158 @@
+"""The Dask engine, with a scheduler and workers as users start them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from optsched.content import bundled
+from optsched.errors import InputError
+from optsched.sweeps import dask as engine
+from optsched.sweeps.executing import Task
+from optsched.sweeps.study_file import read_study
+
+pytest.importorskip("distributed", reason="distributed is not installed")
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Return the function that starts a part of a cluster; all are ended after the test."""
+    processes = []
+
+    def run(*arguments):
+        log = (tmp_path / f"{len(processes)}.log").open("w")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dask", *arguments, "--no-dashboard"],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=tmp_path,
+            start_new_session=True,
+        )
+        log.close()
+        processes.append(process)
+        return process
+
+    yield run
+    for process in processes:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.fixture
+def scheduler(start, tmp_path):
+    """Start a scheduler, and return its process and its address."""
+    file = tmp_path / "scheduler.json"
+    process = start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", file)
+    deadline = time.monotonic() + 60
+    while not (file.exists() and file.read_text()):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return process, json.loads(file.read_text())["address"]
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    """Return the function that starts a sweep of 24 runs of a fraction of a second each."""
+    study = tmp_path / "study.toml"
+    sample = bundled("traces") / "samples" / "sample-256.swf"
+    study.write_text(
+        f"""
+        trace = {json.dumps(str(sample))}
+        policy = "window"
+        jobs = ["1:600", "601:1200"]
+        [settings]
+        window = {list(range(1, 13))}
+        """
+    )
+
+    def run(output, *options):
+        command = [sys.executable, "-m", "optsched", "sweep", study, "-o", tmp_path / output]
+        return subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
+
+    return run
+
+
+def await_runs(process, runs, number):
+    deadline = time.monotonic() + 120
+    while not runs.exists() or len([p for p in runs.iterdir() if p.name[0] != "."]) < number:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_dask_worker_that_is_killed_loses_nothing(start, scheduler, sweep, tmp_path, contents):
+    _, address = scheduler
+    worker = ("worker", address, "--nthreads", "1", "--no-nanny", "--local-directory", tmp_path)
+    workers = [start(*worker) for _ in range(3)]
+    process = sweep("dask", "--engine", "dask", "--address", address)
+    await_runs(process, tmp_path / "dask" / "runs", 5)
+    workers[0].kill()
+    _, stderr = process.communicate(timeout=200)
+    assert process.returncode == 0, stderr
+    assert stderr == "24 runs; 0 done before, 24 to do\n"
+    undisturbed = sweep("local", "--workers", "1")
+    _, stderr = undisturbed.communicate(timeout=200)
+    assert undisturbed.returncode == 0, stderr
+    assert contents(tmp_path / "dask") == contents(tmp_path / "local")
+    assert len(contents(tmp_path / "dask")) > 24
+
+
+def test_a_scheduler_that_is_lost_is_told_and_the_sweep_goes_on_later(
+    start, scheduler, sweep, tmp_path
+):
+    process, address = scheduler
+    start("worker", address, "--nthreads", "2", "--no-nanny", "--local-directory", tmp_path)
+    lost = sweep("out", "--engine", "dask", "--address", address)
+    await_runs(lost, tmp_path / "out" / "runs", 3)
+    process.kill()
+    _, stderr = lost.communicate(timeout=200)
+    assert lost.returncode == 1, stderr
+    assert "dask worker --nthreads 1" in stderr
+    assert f"optsched: {address}: the Dask scheduler was lost; the same command" in stderr
+    assert "Traceback" not in stderr, stderr
+    assert len(list((tmp_path / "out" / "runs").iterdir())) < 24
+
+
+def test_where_no_scheduler_answers_that_is_told(monkeypatch):
+    monkeypatch.setattr(engine, "CONNECT_SECONDS", 1)
+    with pytest.raises(InputError, match="no Dask scheduler answers"):
+        engine.DaskCluster("tcp://127.0.0.1:9")
+    with pytest.raises(InputError, match="no Dask scheduler answers"):
+        engine.DaskCluster("localhost:what")
+
+
+def test_a_folder_that_is_not_shared_is_told(tiny, monkeypatch):
+    monkeypatch.setattr(engine, "VISIBLE_SECONDS", 0.1)
+    [run] = read_study({"trace": tiny / "tiny.swf", "machine": "nodes:10"}).runs
+    with pytest.raises(InputError, match="expected an output folder that this machine and all"):
+        engine._await_folder(Task(run, str(tiny / "elsewhere"), "jobs"))
+
+
+def test_without_dask_its_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InputError, match=r"pip install 'optsched\[dask\]'"):
+        engine.DaskCluster("tcp://127.0.0.1:9")
+
+
+def test_ctrl_c_gives_back_what_dask_has_not_begun(start, scheduler, sweep, tmp_path):
+    _, address = scheduler
+    start("worker", address, "--nthreads", "1", "--no-nanny", "--local-directory", tmp_path)
+    process = sweep("out", "--engine", "dask", "--address", address)
+    runs = tmp_path / "out" / "runs"
+    await_runs(process, runs, 3)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "runs are left, the same command does them" in stderr
+    assert "Traceback" not in stderr, stderr
+    done = len(list(runs.glob("*/run.json")))
+    time.sleep(2)
+    assert len(list(runs.glob("*/run.json"))) <= done + 1 < 24  # one had begun

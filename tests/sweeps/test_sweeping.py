@@ -1,0 +1,325 @@
+"""Sweeps: what their folder holds, whoever did the work, and however often it was begun."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+from contextlib import closing
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+import optsched
+from optsched.errors import InputError
+from optsched.sweeps import local
+from optsched.sweeps.engines import check_engine, start_engine
+from optsched.sweeps.executing import Task, execute
+from optsched.sweeps.local import LocalProcesses
+from optsched.sweeps.merging import merge
+from optsched.sweeps.study_file import read_study
+from optsched.sweeps.sweeping import Sweep
+
+KEPT = {
+    "summary": {"run.json", "summary.json", "timing.json"},
+    "jobs": {"run.json", "summary.json", "timing.json", "jobs.parquet", "decisions.parquet"},
+}
+KEPT["all"] = KEPT["jobs"] | {"jobs.csv"}
+
+
+class InThisProcess:
+    """An engine without processes, for what does not depend on them."""
+
+    slots = 1
+
+    def work_off(self, tasks):
+        for task in tasks:
+            yield execute(task)
+
+
+@pytest.fixture
+def study(tiny):
+    """Return a study of eight runs."""
+    return {
+        "trace": tiny / "tiny.swf",
+        "machine": "nodes:10",
+        "jobs": ["1:20", "1:30"],
+        "runs": [
+            {"policy": ["fcfs", "easy"]},
+            {"policy": "window", "settings": {"window": [2, 4]}},
+        ],
+    }
+
+
+@pytest.fixture
+def work():
+    """Return the function that does a part of a study, and gives its outcomes and the sweep."""
+
+    def do(study, folder, shard=(1, 1)):
+        sweep = Sweep(read_study(study), folder, shard)
+        outcomes = list(sweep.work(InThisProcess()))
+        return sweep, outcomes, sweep.finish()
+
+    return do
+
+
+def test_a_sweep_is_the_simulations_that_the_study_names(study, tiny, work, contents):
+    sweep, outcomes, merged = work(study, tiny / "out")
+    assert (len(outcomes), merged) == (8, True)
+    table = pd.read_parquet(tiny / "out" / "results.parquet")
+    assert list(table.run) == [run.name for run in sweep.study.runs]
+    assert list(table["config.jobs"]) == ["1:20", "1:20", "1:30", "1:30"] * 2
+    assert table["settings.window"].tolist()[4:] == [2, 4, 2, 4]
+    assert table.error.isna().all()
+    alone = optsched.simulate(
+        tiny / "tiny.swf", "nodes:10", "window", settings={"window": 4}, jobs=(1, 20)
+    )
+    row = table.iloc[5]
+    assert {name: row[name] for name in ("jobs", "mean_wait", "problems")} == {
+        name: alone.summary[name] for name in ("jobs", "mean_wait", "problems")
+    }
+    assert row.mean_wait > 0
+    folder = tiny / "out" / "runs" / row.run
+    assert {file.name for file in folder.iterdir()} == KEPT["jobs"]
+    assert json.loads((folder / "summary.json").read_text()) == alone.summary
+    config = json.loads((folder / "run.json").read_text())
+    assert config == json.loads(json.dumps(alone.config))
+    csv = pd.read_csv(tiny / "out" / "results.csv")
+    assert csv.mean_wait.tolist() == table.mean_wait.tolist()
+
+
+def test_the_bytes_do_not_depend_on_how_the_work_is_shared(study, tiny, work, contents):
+    work(study, tiny / "one")
+    results = optsched.sweep(study, tiny / "two", workers=2)
+    assert len(results) == 8
+    assert contents(tiny / "one") == contents(tiny / "two")
+    for number in (3, 1, 2):
+        _, outcomes, merged = work(study, tiny / "shards", (number, 3))
+        assert len(outcomes) == (2 if number == 3 else 3)
+        assert merged == (number == 2)
+        assert (tiny / "shards" / "results.csv").exists() == merged
+    assert contents(tiny / "one") == contents(tiny / "shards")
+
+
+def test_the_bytes_do_not_depend_on_where_the_study_lies(tiny, work, contents, monkeypatch):
+    text = 'trace = "tiny.swf"\nmachine = "ten.toml"\npolicy = "window"\n'
+    text += 'solver = "mine.toml"\n'
+    (tiny / "mine.toml").write_text('solver = "highs"\nseed = 4\n[budget]\nwork = 7\n')
+    (tiny / "ten.toml").write_text('kind = "nodes"\nsize = 10\n')
+    (tiny / "study.toml").write_text(text)
+    moved = tiny / "moved"
+    moved.mkdir()
+    for name in ("study.toml", "tiny.swf", "mine.toml", "ten.toml"):
+        (moved / name).write_bytes((tiny / name).read_bytes())
+    work(tiny / "study.toml", tiny / "here")
+    monkeypatch.chdir(moved)
+    work("study.toml", tiny / "there")
+    assert contents(tiny / "here") == contents(tiny / "there")
+    [config] = [json.loads(f.read_text()) for f in (tiny / "here" / "runs").glob("*/run.json")]
+    assert (config["trace"], config["machine"]) == ("tiny.swf", "nodes:10")
+    assert (config["solver"], config["seed"]) == ("highs", 4)
+    assert config["budget"] == {"seconds": None, "work": 7}
+
+
+def test_what_is_finished_is_not_done_again(study, tiny, work, contents):
+    smaller = study | {"jobs": "1:20"}
+    work(smaller, tiny / "out")
+    before = {path: path.stat().st_mtime_ns for path in (tiny / "out" / "runs").rglob("*")}
+    _, outcomes, _ = work(smaller, tiny / "out")
+    assert outcomes == []
+    _, outcomes, _ = work(study, tiny / "out")
+    assert len(outcomes) == 4
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    work(study, tiny / "at-once")
+    assert contents(tiny / "out") == contents(tiny / "at-once")
+
+
+def test_more_is_kept_when_more_is_asked_for(study, tiny, work, contents):
+    for keep, outcomes_due in (("summary", 8), ("all", 8), ("jobs", 0)):
+        _, outcomes, _ = work(study | {"keep": keep}, tiny / "out")
+        assert len(outcomes) == outcomes_due
+        for folder in (tiny / "out" / "runs").iterdir():
+            assert {file.name for file in folder.iterdir()} == KEPT[
+                "all" if keep == "jobs" else keep
+            ]
+
+
+def test_a_failed_run_ends_no_other_and_is_tried_again(study, tiny, work, contents):
+    study["jobs"] = ["1:20", "1:99"]
+    sweep, outcomes, merged = work(study, tiny / "out")
+    assert merged
+    failed = {outcome.name for outcome in outcomes if outcome.error is not None}
+    assert failed == {run.name for run in sweep.study.runs if run.values["jobs"] == "1:99"}
+    assert failed == set(sweep.failures())
+    assert {path.stem for path in (tiny / "out" / "failed").iterdir()} == failed
+    assert {path.name for path in (tiny / "out" / "runs").iterdir()}.isdisjoint(failed)
+    table = pd.read_parquet(tiny / "out" / "results.parquet").set_index("run")
+    assert set(table.index[table.error.notna()]) == failed
+    assert table.error.dropna().str.contains("99").all()
+    assert table.mean_wait.notna().sum() == 4
+    _, again, _ = work(study, tiny / "out")
+    assert {outcome.name for outcome in again} == failed
+
+
+def test_a_run_that_succeeds_at_last_leaves_no_trace_of_its_failure(study, tiny, work, contents):
+    work(study, tiny / "smooth")
+    blocked = tiny / "out" / "runs" / read_study(study).runs[3].name
+    blocked.mkdir(parents=True)
+    (tiny / "out" / "sweep.json").write_text("{}")
+    (blocked / "thesis.tex").write_text("years of work")
+    sweep, _, merged = work(study, tiny / "out")
+    assert merged
+    assert list(sweep.failures()) == [blocked.name]
+    (blocked / "thesis.tex").unlink()
+    _, outcomes, _ = work(study, tiny / "out")
+    assert [outcome.name for outcome in outcomes] == [blocked.name]
+    assert contents(tiny / "out") == contents(tiny / "smooth")
+    assert {p.name for p in (tiny / "out").iterdir()} == {
+        p.name for p in (tiny / "smooth").iterdir()
+    }
+
+
+def test_copies_of_shards_are_merged(study, tiny, work, contents):
+    """Nodes without a common file system; on one of them a run has failed that was done again."""
+    work(study, tiny / "smooth")
+    for number in (1, 2):
+        sweep, _, merged = work(study, tiny / f"node-{number}", (number, 2))
+        assert not merged
+    note = tiny / "node-1" / "failed" / f"{sweep.own[0].name}.json"
+    note.parent.mkdir()
+    note.write_text('{"error": "out of memory"}')
+    for number in (1, 2):
+        shutil.copytree(tiny / f"node-{number}", tiny / "out", dirs_exist_ok=True)
+    _, outcomes, merged = work(study, tiny / "out")
+    assert (outcomes, merged) == ([], True)
+    assert contents(tiny / "out") == contents(tiny / "smooth")
+
+
+def test_results_of_a_former_study_do_not_stay(study, tiny, work):
+    work(study, tiny / "out")
+    sweep, outcomes, merged = work(study | {"jobs": ["1:20", "1:25"]}, tiny / "out", (1, 8))
+    assert (len(sweep.own), outcomes, merged) == (1, [], False)
+    assert not (tiny / "out" / "results.csv").exists()
+
+
+def test_a_worker_process_that_dies_loses_no_run(study, tiny, contents, work):
+    study |= {"seed": list(range(6)), "runs": study["runs"][1:]}  # 24 runs
+    sweep = Sweep(read_study(study), tiny / "out")
+    names = []
+    before = set(multiprocessing.active_children())
+    with closing(sweep.work(LocalProcesses(2))) as outcomes:
+        for outcome in outcomes:
+            assert outcome.error is None
+            names.append(outcome.name)
+            if len(names) == 3:
+                for child in set(multiprocessing.active_children()) - before:
+                    os.kill(child.pid, signal.SIGKILL)
+    assert sorted(names) == sorted(run.name for run in sweep.study.runs)
+    assert sweep.finish()
+    work(study, tiny / "undisturbed")
+    assert contents(tiny / "out") == contents(tiny / "undisturbed")
+
+
+def test_a_sweep_that_is_given_up_leaves_finished_folders_alone(study, tiny):
+    sweep = Sweep(read_study(study), tiny / "out")
+    before = set(multiprocessing.active_children())
+    with closing(sweep.work(LocalProcesses(2))) as outcomes:
+        done = next(outcomes)
+    assert set(multiprocessing.active_children()) == before
+    names = {path.name for path in (tiny / "out" / "runs").iterdir()}
+    assert done.name in names
+    assert names <= {run.name for run in sweep.study.runs}
+    assert not sweep.finish()
+
+
+def test_what_dead_processes_have_left_is_removed(study, tiny, work, contents):
+    work(study, tiny / "smooth")
+    names = [run.name for run in read_study(study).runs]
+    host = os.uname().nodename.partition(".")[0]
+    child = subprocess.Popen(["true"])
+    child.wait()
+    runs = tiny / "out" / "runs"
+    runs.mkdir(parents=True)
+    (tiny / "out" / "sweep.json").write_text("{}")
+    dead = runs / f".{names[0]}.{host}-{child.pid}.partial"
+    living = runs / f".{names[1]}.{host}-{os.getppid()}.partial"
+    elsewhere = runs / f".{names[2]}.elsewhere-{child.pid}.partial"
+    (tiny / "out" / f".results.csv.{host}-{child.pid}.partial").write_text("run,tra")
+    for folder in (dead, living, elsewhere):
+        folder.mkdir()
+        (folder / "run.json").write_text("{")
+    Sweep(read_study(study), tiny / "out")
+    assert set(runs.iterdir()) == {living, elsewhere}  # they may be at work
+    work(study, tiny / "out")
+    assert contents(tiny / "out") == contents(tiny / "smooth")  # all is finished: they are not
+
+
+def test_a_trace_that_changes_on_the_way_is_noticed(study, tiny):
+    run = read_study(study).runs[0]
+    with (tiny / "tiny.swf").open("a") as file:
+        file.write("; Note: touched\n")
+    outcome = execute(Task(run, str(tiny / "run"), "jobs"))
+    assert outcome.error == f"{tiny / 'tiny.swf'}: was changed after the sweep began"
+    assert not (tiny / "run").exists()
+
+
+def test_a_folder_with_other_things_is_refused(study, tiny):
+    (tiny / "out").mkdir()
+    (tiny / "out" / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match=r"other things in it \(no sweep.json\)"):
+        optsched.sweep(study, tiny / "out")
+    with pytest.raises(InputError, match="is a file"):
+        optsched.sweep(study, tiny / "tiny.swf")
+
+
+def test_runs_of_other_studies_and_of_several_versions_are_told(study, tiny, work, caplog):
+    caplog.set_level("INFO", "optsched")
+    sweep, _, _ = work(study, tiny / "out")
+    assert caplog.text == ""
+    run = sweep.runs / sweep.study.runs[0].name / "run.json"
+    run.write_text(run.read_text().replace('"optsched": "', '"optsched": "9.'))
+    work(study | {"jobs": "1:30"}, tiny / "out")
+    assert "4 runs in" in caplog.text
+    assert "several versions" not in caplog.text
+    work(study, tiny / "out")
+    assert "several versions of optsched: 0." in caplog.text
+
+
+def test_solver_threads_and_workers_do_not_exceed_the_cores(study, monkeypatch, caplog):
+    runs = [replace(run, threads=k) for run, k in zip(read_study(study).runs, (1, 3, 2, 1))]
+    for available, workers in ((1, 1), (6, 2), (8, 2), (64, 4)):
+        monkeypatch.setattr(local, "cores", lambda available=available: available)
+        assert start_engine(runs, "local", None, None).slots == workers
+    assert [record.getMessage() for record in caplog.records] == [
+        "more threads than cores: 1 x 3 solver threads on 1"
+    ]
+    monkeypatch.setattr(local, "cores", lambda: 4)
+    assert start_engine(runs, "local", 2, None).slots == 2
+    assert "more threads than cores: 2 x 3 solver threads on 4" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("dask", None, None), "address: missing; expected that of a Dask scheduler"),
+        (("dask", 2, "tcp://127.0.0.1:1"), "workers: is of the engine local"),
+        (("local", None, "tcp://127.0.0.1:1"), "address: is of the engine dask"),
+        (("local", 0, None), "workers: 0; expected a whole number from 1"),
+        (("slurm", None, None), "engine: 'slurm'; expected local or dask"),
+    ],
+)
+def test_what_does_not_belong_to_an_engine_is_refused(options, words):
+    with pytest.raises(InputError, match=words):
+        check_engine(*options)
+
+
+def test_values_of_several_types_make_a_column_of_text(study, tiny, work):
+    study["runs"] = [{"policy": "window", "settings": {"window": [2, "3"]}}]
+    sweep, _, _ = work(study, tiny / "out")
+    table = merge(sweep.study, sweep.runs, {}).to_pydict()
+    assert table["settings.window"] == ["2", "3", "2", "3"]
+    assert table["jobs"] == [20, 20, 30, 30]
