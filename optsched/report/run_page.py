@@ -268,6 +268,10 @@ def _figures(
             "How long jobs waited, by their size: the share that waited no longer than a time.",
             _waits_in_words(jobs),
         ),
+        "slots": (
+            "Free nodes over time, by the size of the slot (maximal free run) that they are in.",
+            _slots_in_words(summary),
+        ),
     }
     return [
         Figure(svg, caption=caption, alt=alt)
@@ -303,6 +307,16 @@ def _load_in_words(summary: Mapping[str, Any], jobs: pd.DataFrame) -> str:
         f"Load over time: at most {in_use.values.max():,.0f} processors in use{words};"
         f" at most {counted(int(waiting.values.max()), 'job')} waiting."
     )
+
+
+def _slots_in_words(summary: Mapping[str, Any]) -> str:
+    told = {
+        "mean_slots": "{:.1f} slots on average",
+        "loss_of_capacity": "loss of capacity {:.1%}",
+        "external_fragmentation": "external fragmentation {:.1%}",
+    }
+    words = [text.format(summary[name]) for name, text in told.items() if name in summary]
+    return f"Free slots over time: {', '.join(words)}." if words else "Free slots over time."
 
 
 def _waits_in_words(jobs: pd.DataFrame) -> str:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optsched.report import gantt, style, utilization, waits
+from optsched.report import gantt, slots, style, utilization, waits
 
 if TYPE_CHECKING:
     from optsched.simulator.run import Run
 
-PICTURES = {"gantt": gantt.figure, "utilization": utilization.figure, "waits": waits.figure}
+PICTURES = {
+    "gantt": gantt.figure,
+    "utilization": utilization.figure,
+    "waits": waits.figure,
+    "slots": slots.figure,
+}
 
 
 def draw(run: Run, folder: Path) -> list[Path]:
@@ -18,7 +23,8 @@ def draw(run: Run, folder: Path) -> list[Path]:
 
     ``gantt``: who held which processors when; of a long run the busiest part. ``utilization``:
     processors in use, waiting jobs and waiting work over time. ``waits``: distribution of the
-    waiting times. The same run gives the same bytes.
+    waiting times. ``slots``: free nodes by the size of their slot over time, on a line of nodes.
+    The same run gives the same bytes.
 
     Returns
     -------
@@ -30,8 +36,10 @@ def draw(run: Run, folder: Path) -> list[Path]:
     InputError
         If the folder cannot be written to.
     """
+    drawn = {name: picture(run) for name, picture in PICTURES.items()}
     return [
         path
-        for name, picture in PICTURES.items()
-        for path in style.save(picture(run), folder, name)
+        for name, figure in drawn.items()
+        if figure is not None
+        for path in style.save(figure, folder, name)
     ]

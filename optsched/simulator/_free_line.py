@@ -106,8 +106,9 @@ def free_line(
     table : int64 array, shape (instants, 5)
         Overwritten by what holds from each instant on: free nodes, slots, the largest slot, the
         smallest waiting job (0 if none waits), free nodes in slots too small for it.
-    in_class : float64 array, shape (classes,)
-        Overwritten by the node-seconds spent free in slots of 2^k to 2^(k+1) - 1 nodes.
+    in_class : float64 array, shape (stretches, classes)
+        Overwritten, for stretches of equal length from the first to the last instant, by the
+        node-seconds spent free in slots of 2^k to 2^(k+1) - 1 nodes.
     """
     starts = np.zeros(len(runs) + 2, np.int64)
     stops = np.zeros(len(runs) + 2, np.int64)
@@ -116,6 +117,10 @@ def free_line(
     waiting = np.zeros(len(sizes), np.int64)
     smallest = 0
     in_class[:] = 0.0
+    by_class = np.zeros(in_class.shape[1], np.int64)
+    stretches = len(in_class)
+    begin = instants[0]
+    width = (instants[-1] - begin) / stretches
     for instant in range(len(instants)):
         for event in range(events[instant], events[instant + 1]):
             job = jobs[event]
@@ -133,7 +138,7 @@ def free_line(
             smallest += 1
         wanted = sizes[smallest] if smallest < len(sizes) else 0
         free, largest, useless = 0, 0, 0
-        span = instants[instant + 1] - instants[instant] if instant + 1 < len(instants) else 0.0
+        by_class[:] = 0
         for slot in range(count):
             length = stops[slot] - starts[slot]
             free += length
@@ -143,6 +148,17 @@ def free_line(
             kind = 0
             while length >> (kind + 1) > 0:
                 kind += 1
-            in_class[kind] += span * length
+            by_class[kind] += length
+        if instant + 1 < len(instants):
+            now, until = instants[instant], instants[instant + 1]
+            stretch = min(stretches - 1, int((now - begin) / width))
+            while stretch < stretches:
+                end = until if stretch == stretches - 1 else begin + (stretch + 1) * width
+                if end > now:
+                    in_class[stretch] += (min(end, until) - now) * by_class
+                    now = end
+                if now >= until:
+                    break
+                stretch += 1
         table[instant, 0], table[instant, 1], table[instant, 2] = free, count, largest
         table[instant, 3], table[instant, 4] = wanted, useless

@@ -15,6 +15,10 @@ END, SUBMISSION, START = 0, 1, 2
 """Events of one instant, in the order in which they count."""
 
 
+STRETCHES = 200
+"""Parts of the whole time, for the sizes of slots."""
+
+
 class Fragmentation(NamedTuple):
     """The free slots of a line of nodes over time; what holds from each instant to the next.
 
@@ -28,8 +32,9 @@ class Fragmentation(NamedTuple):
         Nodes of the smallest waiting job; 0 if none waits.
     useless : int64 array, shape (instants,)
         Free nodes in slots that are too small for every waiting job: external fragmentation.
-    classes : float64 array, shape (classes,)
-        Node-seconds spent free in slots of 2^k to 2^(k+1) - 1 nodes.
+    classes : float64 array, shape (stretches, classes)
+        Node-seconds spent free in slots of 2^k to 2^(k+1) - 1 nodes, in stretches of equal length
+        from the first to the last instant.
     nodes : int
         Nodes of the line.
     """
@@ -68,7 +73,7 @@ class Fragmentation(NamedTuple):
         wanted = self.smallest_waiting
         idle = np.where((wanted > 0) & (wanted <= self.free), self.free, 0)
         free = self.classes.sum()
-        shares = self.classes / free if free else self.classes
+        shares = self.classes.sum(axis=0) / free if free else self.classes[0]
         return {
             "loss_of_capacity": over_time(idle) / self.nodes,
             "external_fragmentation": over_time(self.useless) / self.nodes,
@@ -109,7 +114,7 @@ def fragmentation(trace: Trace, nodes: int, schedule: Schedule) -> Fragmentation
     text = np.frombuffer(("\n".join(schedule.resources) + "\n").encode("ascii"), np.uint8)
     first, last, runs = interval_runs(text, jobs)
     table = np.zeros((len(instants), 5), np.int64)
-    classes = np.zeros(int(nodes).bit_length())
+    classes = np.zeros((STRETCHES, int(nodes).bit_length()))
     free_line(
         nodes, instants, np.append(begins, len(time)), kinds, job, rank.astype(np.int64),
         sizes.astype(np.int64), first, last, runs, table, classes,

@@ -70,12 +70,13 @@ def test_the_worst_jobs_are_the_worst(window_run, tmp_path):
 
 def test_pictures_tell_their_numbers(small_run, tmp_path):
     page = run_page.page(save(small_run, tmp_path / "run"))
-    gantt, load, waits = section(page, "Pictures")
-    assert all(isinstance(picture, Figure) for picture in (gantt, load, waits))
+    gantt, load, waits, slots = section(page, "Pictures")
+    assert all(isinstance(picture, Figure) for picture in (gantt, load, waits, slots))
     assert "3 of 3 jobs started on nodes:10" in gantt.alt
     assert "at most 8 processors in use" in load.alt
     assert "at most 1 job waiting" in load.alt
     assert "66.7% of the jobs started at once" in waits.alt
+    assert "slots on average, loss of capacity" in slots.alt
     assert waits.svg == (tmp_path / "run" / "waits.svg").read_text()
 
 

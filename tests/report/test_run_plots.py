@@ -11,7 +11,7 @@ from matplotlib.image import imread
 
 from optsched.report import load, run_plots, utilization
 
-NAMES = ("gantt", "utilization", "waits")
+NAMES = ("gantt", "utilization", "waits", "slots")
 
 
 def test_each_picture_is_written_as_svg_and_png(small_run, tmp_path):
@@ -56,7 +56,9 @@ def test_a_run_in_which_nothing_starts_is_drawn(small_run, tmp_path, state):
     schedule = small_run.schedule._replace(
         start=never, end=never, state=np.array([state] * 3), resources=["", "", ""]
     )
-    assert len(run_plots.draw(replace(small_run, schedule=schedule), tmp_path)) == 6
+    # where no job ever waits there are no two instants, and no slots to follow
+    pictures = 3 if state == "REJECTED" else 4
+    assert len(run_plots.draw(replace(small_run, schedule=schedule), tmp_path)) == 2 * pictures
 
 
 def test_interrupted_runs_and_single_jobs_are_drawn(interrupted_run, make_trace, tmp_path):
@@ -64,7 +66,7 @@ def test_interrupted_runs_and_single_jobs_are_drawn(interrupted_run, make_trace,
 
     single = simulate(make_trace((0, 1, 1, 1)), "nodes:1", "fcfs")
     for run in (interrupted_run, single):
-        assert len(run_plots.draw(run, tmp_path)) == 6
+        assert len(run_plots.draw(run, tmp_path)) == 8
 
 
 def test_drawing_leaves_the_global_state_of_pyplot_alone():

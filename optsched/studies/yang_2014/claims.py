@@ -84,7 +84,8 @@ def claims(frame: pd.DataFrame, variants: Sequence[str]) -> list[Claim]:
         grows = {variant: _grows(table) for variant, table in own.items()}
         name = METRICS[metric]
         found.append(Claim(f"{log}: {name} improves", values, better))
-        found.append(Claim(f"{log}: its improvement grows with alpha and beta", "grows", grows))
+        text = f"{log}: what {name} gains grows with alpha and beta"
+        found.append(Claim(text, "grows", grows))
     less = {
         variant: _less(
             tables["ANL-Intrepid", "mean_wait", variant], tables["SDSC-BLUE", "mean_wait", variant]

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from optsched.cli import run as optsched
+from optsched.errors import InputError
+from optsched.report.page import Verdict
+from optsched.studies.yang_2014.claims import claims
+from optsched.studies.yang_2014.evaluation import cells, compared, prepare
+from optsched.studies.yang_2014.plan import BLUE, INTREPID, VARIANTS, plan
+from optsched.studies.yang_2014.published import SHARES, TABLES
+from optsched.sweeps.study_file import read_study
+
+
+def test_the_published_tables_are_those_that_the_paper_speaks_of():
+    tops = {}
+    for table in TABLES:
+        for rows in (table.branch_and_bound, table.greedy):
+            assert [len(row) for row in rows] == [5] * 5
+        tops[table.number] = max(max(row) for row in table.branch_and_bound)
+    # "as much as 27%" (II), 28.83 (III), "as much as 4.8%" (IV), "about 10%" (V, VI)
+    assert tops == {"I": 3.83, "II": 27.33, "III": 28.83, "IV": 4.84, "V": 11.68, "VI": 10.85}
+
+
+def test_every_run_has_its_default(shared):
+    study = read_study(plan(shared("traces"), quick=False))
+    rows = pd.DataFrame([run.columns for run in study.runs])
+    key = ["trace", "jobs", "settings.alpha", "settings.beta", "settings.draw"]
+    default = rows[rows["policy"] == "easy"]
+    assert not default[key].duplicated().any()
+    assert set(map(tuple, rows[key].to_numpy())) == set(map(tuple, default[key].to_numpy()))
+    parts = len(BLUE.parts) + len(INTREPID.parts) + 3
+    assert len(default) == parts * 25 * 3
+
+
+def synthetic(gain, *, greedy=0.0, share=1.0):
+    """Results in which the window improves everything by gain(alpha, beta)."""
+    rows = []
+    for log, alpha, beta, draw in itertools.product((BLUE, INTREPID), SHARES, SHARES, (0, 1)):
+        base = {
+            "trace": log.file,
+            "config.jobs": "1:10",
+            "settings.alpha": alpha,
+            "settings.beta": beta,
+            "settings.draw": draw,
+            "settings.window": np.nan,
+            "charge_decisions": None,
+            "error": None,
+        }
+        metrics = {"mean_wait": 100.0 + draw, "mean_response": 200.0 + draw}
+        nobody = {"settings.backfill": None, "settings.scatter": None, "solver": None}
+        rows.append(base | metrics | nobody | {"utilization": 0.5, "contiguous_share": 0.5})
+        for solver, variant in itertools.product(("branch-and-bound", "greedy"), VARIANTS.values()):
+            better = gain(alpha, beta) - (greedy if solver == "greedy" else 0.0)
+            better *= 0.5 if log is INTREPID else 1.0
+            own = {f"settings.{name}": value for name, value in variant.items()}
+            own |= {name: value * (1 - better) for name, value in metrics.items()}
+            own |= {"utilization": 0.5 * (1 + better), "contiguous_share": share}
+            rows.append(base | own | {"solver": solver})
+    return prepare(pd.DataFrame(rows))
+
+
+def verdicts(frame):
+    judged = claims(frame, ["backfill"])
+    return {claim.text: claim.judgements["backfill"].verdict for claim in judged}
+
+
+def test_what_the_paper_found_holds_in_results_that_look_like_it():
+    found = verdicts(synthetic(lambda alpha, beta: 0.1 * (alpha + beta)))
+    assert set(found.values()) == {Verdict.HELD}
+    assert len(found) == 15
+
+
+def test_what_is_not_so_is_not_held():
+    found = verdicts(synthetic(lambda alpha, beta: -0.1 * (alpha + beta), greedy=0.05, share=0.5))
+    less = "The wait improves less on Intrepid than on SDSC-BLUE"
+    assert {name: verdict for name, verdict in found.items() if verdict != Verdict.NOT_HELD} == {}
+    assert less in found
+
+
+def test_in_part_is_between():
+    found = verdicts(synthetic(lambda alpha, beta: 0.1 if beta > 0.2 else -0.1))
+    assert found["SDSC-BLUE: mean wait improves"] == Verdict.IN_PART
+
+
+def test_cells_are_those_of_the_table():
+    frame = synthetic(lambda alpha, beta: alpha * beta)
+    wanted = {"log": "SDSC-BLUE", "variant": "strict", "solver": "greedy"}
+    found = cells(frame, "mean_wait", **wanted)
+    assert found[0.5, 0.4].mean == pytest.approx(0.2)
+    assert found[0.5, 0.4].pairs == 2
+    assert len(compared(frame, **wanted)) == 50
+
+
+def test_a_failed_run_ends_the_evaluation():
+    with pytest.raises(InputError, match=r"1 runs of the study failed; the first: no memory"):
+        prepare(pd.DataFrame({"error": [None, "no memory"]}))
+
+
+def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys):
+    traces = str(shared("traces"))
+    one, two = tmp_path / "one", tmp_path / "two"
+    quick = ["study", "yang-2014", "--traces", traces, "--quick"]
+    assert optsched([*quick, "--workers", "1", "-o", str(one)]) == 0
+    assert optsched([*quick, "--workers", "2", "-o", str(two)]) == 0
+    files = [path.relative_to(one) for path in sorted(one.rglob("*")) if path.is_file()]
+    assert len(files) > 200
+    for file in files:
+        if file.name != "timing.json":
+            assert (one / file).read_bytes() == (two / file).read_bytes(), file
+    page = (one / "report.html").read_text()
+    assert "Is the exact solver worth it? Greedy was optimal in" in page
+    assert json.loads((one / "study.json").read_text()) == {"study": "yang-2014", "quick": True}
+
+    (one / "report.html").unlink()
+    assert optsched(["report", str(one)]) == 0
+    assert (one / "report.html").read_text() == page
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["yang-2015", "--traces", "."], "unknown study 'yang-2015'; did you mean yang-2014?"),
+        (["yang-2014"], "--traces: missing; expected the folder of the public logs"),
+        (["yang-2014", "--traces", "."], "no such log; expected the public logs in this folder"),
+    ],
+)
+def test_wrong_input(arguments, told, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert optsched(["study", *arguments, "-o", "out"]) == 1
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
