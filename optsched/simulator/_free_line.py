@@ -12,22 +12,9 @@ Floats = NDArray[np.float64]
 
 
 @kernel
-def place_of(starts: Ints, count: int, position: int) -> int:
-    """Return how many of the first `count` values are at most `position`."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) // 2
-        if starts[middle] <= position:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@kernel
 def give(starts: Ints, stops: Ints, count: int, start: int, stop: int) -> int:
     """Free a run of nodes, merged with those it touches; return the new number of slots."""
-    after = place_of(starts, count, start)
+    after = int(np.searchsorted(starts[:count], start, side="right"))
     joins_before = after > 0 and stops[after - 1] == start
     joins_after = after < count and starts[after] == stop
     if joins_before and joins_after:
@@ -50,7 +37,7 @@ def give(starts: Ints, stops: Ints, count: int, start: int, stop: int) -> int:
 @kernel
 def take(starts: Ints, stops: Ints, count: int, start: int, stop: int) -> int:
     """Take a run of nodes out of the slot that holds it; return the new number of slots."""
-    slot = place_of(starts, count, start) - 1
+    slot = int(np.searchsorted(starts[:count], start, side="right")) - 1
     left, right = starts[slot] < start, stop < stops[slot]
     if left and right:
         for k in range(count, slot, -1):
