@@ -36,10 +36,19 @@ class Improvement(NamedTuple):
     pairs: int
 
     def __str__(self) -> str:
-        text = f"{100 * self.mean:.1f}%"
-        if np.isfinite(self.low):
-            text += f" [{100 * self.low:.1f}, {100 * self.high:.1f}]"
-        return text
+        return f"{percent(self.mean)}% {self.interval}".rstrip()
+
+    @property
+    def interval(self) -> str:
+        """The confidence interval in percent, in brackets; empty if there is none."""
+        if not np.isfinite(self.low):
+            return ""
+        return f"[{percent(self.low)}, {percent(self.high)}]"
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, with one digit behind the point and no minus before zero."""
+    return f"{round(100 * share, 1) + 0.0:.1f}"
 
 
 def improvement(

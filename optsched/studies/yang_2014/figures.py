@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from optsched.report import style
 from optsched.studies.yang_2014.claims import EXACT, MAIN
 from optsched.studies.yang_2014.evaluation import METRICS, cells, gain, grouped, varied
-from optsched.studies.yang_2014.plan import BLUE, VARIANTS
+from optsched.studies.yang_2014.plan import BLUE, GENERIC, VARIANTS
 from optsched.studies.yang_2014.published import SHARES, TABLES, Published
 
 if TYPE_CHECKING:
@@ -67,14 +67,15 @@ def _curves(panel: Axes, values: Mapping[tuple[float, float], float]) -> None:
 
 def _windows(frame: pd.DataFrame) -> Figure:
     """Draw the improvement of the wait by window, for each solver, with and without charges."""
-    share, middle = varied(frame)
+    share, runs = varied(frame)
+    runs = runs[runs["solver"] != GENERIC]
     title = f"{BLUE.name}: window and solver, at alpha = beta = {100 * share:.0f}%"
     with style.applied():
         figure = style.new_figure(3.4, title)
         panel = figure.subplots()
-        for (solver, charged), own in grouped(middle, ["solver", "charged"]):
+        for (solver, charged), own in grouped(runs, ["solver", "charged"]):
             points = [
-                (window, gain(runs, "mean_wait")) for (window,), runs in grouped(own, ["window"])
+                (window, gain(part, "mean_wait")) for (window,), part in grouped(own, ["window"])
             ]
             windows = [window for window, _ in points]
             stroke = style.SOLVERS[solver]

@@ -70,6 +70,9 @@ MAIN = "backfill"
 """The variant that the tables show: contiguous always, and backfilled as the Default is."""
 
 WINDOWS = (1, 5, 10, 20, 50)
+GENERIC = "cp-sat"
+"""The generic solver that stands beside them, on one part."""
+
 CP_SAT_WORK = 0.02
 """Deterministic time of CP-SAT for one decision: some ten milliseconds."""
 
@@ -109,7 +112,7 @@ def _windows_and_solvers(
     settings = sensitive | {"window": windows, "draw": draws} | VARIANTS[MAIN]
     own = varied | {"solver": list(SOLVERS), "settings": settings}
     generic = varied | {
-        "solver": "cp-sat",
+        "solver": GENERIC,
         "work_limit": CP_SAT_WORK,
         "jobs": where["jobs"][0],
         "settings": settings | {"window": windows[:2] if quick else [5, 10, 20], "draw": draws[0]},
