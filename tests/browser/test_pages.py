@@ -49,7 +49,7 @@ def test_a_page_is_whole_offline_and_its_pictures_are_drawn(open_page, name):
     page = open_page(name)
     pictures = page.locator("img")
     drawn = pictures.evaluate_all("all => all.map((i) => [i.naturalWidth > 0, i.alt.length > 0])")
-    assert len(drawn) == {"run": 3, "comparison": 2, "everything": 2}[name]
+    assert len(drawn) == {"run": 4, "comparison": 2, "everything": 2}[name]
     assert all(width and alt for width, alt in drawn)
     assert page.locator("h1").count() == 1
     assert page.title() == page.locator("h1").text_content()  # no script of a picture has run

@@ -114,7 +114,8 @@ def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys):
         if file.name != "timing.json":
             assert (one / file).read_bytes() == (two / file).read_bytes(), file
     page = (one / "report.html").read_text()
-    assert "Is the exact solver worth it? Greedy was optimal in" in page
+    assert "Is the exact solver worth it? " in page
+    assert "Greedy was optimal in" in page
     assert json.loads((one / "study.json").read_text()) == {"study": "yang-2014", "quick": True}
 
     (one / "report.html").unlink()

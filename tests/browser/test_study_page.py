@@ -1,0 +1,30 @@
+"""The page of a study, in a browser."""
+
+from __future__ import annotations
+
+from optsched.cli import run as optsched
+
+
+def test_the_page_of_a_study_is_whole(browser, shared, tmp_path, capsys):
+    traces = str(shared("traces"))
+    folder = tmp_path / "study"
+    assert optsched(["study", "yang-2014", "--traces", traces, "--quick", "-o", str(folder)]) == 0
+    capsys.readouterr()
+    context = browser.new_context()
+    context.set_offline(True)
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("console", lambda message: errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto((folder / "report.html").as_uri())
+    pictures = page.locator("img")
+    drawn = pictures.evaluate_all("all => all.map((i) => [i.naturalWidth > 0, i.alt.length > 0])")
+    assert len(drawn) == 7
+    assert all(width and alt for width, alt in drawn)
+    verdicts = page.locator("table").first.locator(".verdict").all_text_contents()
+    assert len(verdicts) == 3 * 15
+    assert set(verdicts) <= {"held", "held in part", "not held"}
+    page.set_viewport_size({"width": 400, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert errors == []
+    context.close()
