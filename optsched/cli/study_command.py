@@ -11,12 +11,12 @@ from cyclopts import Parameter
 from optsched import registry
 from optsched.cli.sweep_table import SweepTable
 from optsched.cli.terminal import print_lines, say
-from optsched.errors import InputError
 from optsched.studies.study import Study
 from optsched.studies.study_folder import SWEEP, begin, evaluate
 from optsched.sweeps.engines import start_engine
 from optsched.sweeps.study_file import read_study
 from optsched.sweeps.sweeping import Sweep
+from optsched.traces.catalogue import folders
 
 INTERRUPTED = 130
 
@@ -39,16 +39,14 @@ def command(
     output
         The folder of the study. Runs that are finished there are not done again.
     traces
-        Folder of the public logs.
+        Folder of the public logs; those of OPTSCHED_TRACES if left out.
     quick
         Run a small part only, within a minute.
     workers
         How many processes; as many as there are cores for the solvers' threads if left out.
     """
     study: Study = registry.studies[name]()
-    if traces is None:
-        raise InputError("missing; expected the folder of the public logs", field="--traces")
-    planned = read_study(study.plan(traces, quick=quick))
+    planned = read_study(study.plan(folders() if traces is None else [traces], quick=quick))
     begin(name, output, quick=quick)
     sweep = Sweep(planned, output / SWEEP)
     say(f"{len(planned.runs):,} runs, {len(sweep.pending):,} to do")

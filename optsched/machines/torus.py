@@ -54,7 +54,7 @@ class Torus(Nodes):
     [[0, 0, 0], [0, 0, 1], [0, 1, 1], [0, 1, 0]]
     """
 
-    usage = "torus:XxYxZ or torus:XxYxZxNODES:ORDERING"
+    usage = "torus:XxYxZ[xNODES][:ORDERING]"
 
     def __init__(
         self, shape: Sequence[int], nodes_per_router: int = 1, ordering: str = "hilbert"

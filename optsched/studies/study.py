@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from optsched.errors import InputError
 from optsched.report.page import Page
+from optsched.traces.catalogue import VARIABLE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,13 +33,13 @@ class Study(ABC):
     paper: ClassVar[str]
 
     @abstractmethod
-    def plan(self, traces: Path, *, quick: bool) -> dict[str, Any]:
+    def plan(self, folders: Sequence[Path], *, quick: bool) -> dict[str, Any]:
         """Return what is run, as a table of the form that `optsched.sweep` reads.
 
         Parameters
         ----------
-        traces : path
-            Folder of the logs.
+        folders : sequence of path
+            Where the logs are looked for.
         quick : bool
             Whether to run a small part that ends within a minute.
 
@@ -66,3 +68,19 @@ class Study(ABC):
         pictures : mapping of str to str
             The SVG of each picture.
         """
+
+
+def find_log(file: str, folders: Sequence[Path]) -> Path:
+    """Return the path of a log in the first folder that has it.
+
+    Raises
+    ------
+    InputError
+        If none has.
+    """
+    for folder in folders:
+        if (folder / file).is_file():
+            return (folder / file).resolve()
+    looked = f"not in {', '.join(map(str, folders))}" if folders else "no folder is named"
+    expected = f"expected --traces, or {VARIABLE}, to name the folder of the public logs"
+    raise InputError(f"{looked}; {expected}", file=file)

@@ -28,7 +28,7 @@ def test_the_published_tables_are_those_that_the_paper_speaks_of():
 
 
 def test_every_run_has_its_default(shared):
-    study = read_study(plan(shared("traces"), quick=False))
+    study = read_study(plan([shared("traces")], quick=False))
     rows = pd.DataFrame([run.columns for run in study.runs])
     key = ["trace", "jobs", "settings.alpha", "settings.beta", "settings.draw"]
     default = rows[rows["policy"] == "easy"]
@@ -128,12 +128,19 @@ def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys):
     ("arguments", "told"),
     [
         (["yang-2015", "--traces", "."], "unknown study 'yang-2015'; did you mean yang-2014?"),
-        (["yang-2014"], "--traces: missing; expected the folder of the public logs"),
-        (["yang-2014", "--traces", "."], "no such log; expected the public logs in this folder"),
+        (
+            ["yang-2014"],
+            "no folder is named; expected --traces, or OPTSCHED_TRACES",
+        ),
+        (
+            ["yang-2014", "--traces", "."],
+            "SDSC-BLUE-2000-4.2-cln.swf.gz: not in .; expected --traces",
+        ),
     ],
 )
 def test_wrong_input(arguments, told, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPTSCHED_TRACES", raising=False)
     assert optsched(["study", *arguments, "-o", "out"]) == 1
     assert told in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

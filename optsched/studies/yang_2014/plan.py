@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from optsched.errors import InputError
+from optsched.studies.study import find_log
 from optsched.studies.yang_2014.published import SHARES
 
 
@@ -77,18 +78,15 @@ CP_SAT_WORK = 0.02
 """Deterministic time of CP-SAT for one decision: some ten milliseconds."""
 
 
-def plan(traces: Path, *, quick: bool) -> dict[str, Any]:
+def plan(folders: Sequence[Path], *, quick: bool) -> dict[str, Any]:
     """Return what is run, as a sweep reads it."""
     logs = QUICK_LOGS if quick else LOGS
     shares = [SHARES[0], SHARES[-1]] if quick else list(SHARES)
     draws = list(DRAWS[:1] if quick else DRAWS)
     runs: list[dict[str, Any]] = []
     for log in logs:
-        path = traces / log.file
-        if not path.is_file():
-            raise InputError("no such log; expected the public logs in this folder", file=path)
         where = {
-            "trace": str(path.resolve()),
+            "trace": str(find_log(log.file, folders)),
             "machine": log.machine,
             "jobs": [f"{first}:{last}" for first, last in log.parts],
             "execution": "contiguity",

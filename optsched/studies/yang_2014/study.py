@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,11 +25,11 @@ class Yang2014(Study):
         "IEEE Cluster 2014"
     )
 
-    def plan(self, traces: Path, *, quick: bool) -> dict[str, Any]:
+    def plan(self, folders: Sequence[Path], *, quick: bool) -> dict[str, Any]:
         """Return what is run: parts of logs, policies, shares, draws."""
         from optsched.studies.yang_2014.plan import plan
 
-        return plan(traces, quick=quick)
+        return plan(folders, quick=quick)
 
     def figures(self, results: pd.DataFrame) -> Mapping[str, Figure]:
         """Draw the six tables as curves, and window and solver."""
