@@ -191,12 +191,11 @@ class _Block:
 
     def _wrong_settings(self) -> list[str]:
         found = []
+        policies = self.axes.get("policy", [DEFAULTS["policy"]])
+        known = [name for name in policies if _is_name(name, registry.policies)]
         models = self.axes.get("execution", [None])
-        for policy, model in product(self.axes.get("policy", [DEFAULTS["policy"]]), models):
-            if policy not in registry.policies or not (
-                model is None or model in registry.executions
-            ):
-                continue
+        at_hand = [name for name in models if name is None or _is_name(name, registry.executions)]
+        for policy, model in product(known, at_hand):
             for name, values in self.axes.items():
                 key, _, setting = name.partition(".")
                 for value in (v for v in values if key == "settings" and _fits(v, SETTING[0])):
@@ -262,6 +261,10 @@ def _check_value(name: str, value: Any, planner: Planner) -> None:
         Budget(seconds=value)
     elif name == "work_limit":
         Budget(work=value)
+
+
+def _is_name(value: Any, kind: registry.Registry[Any]) -> bool:
+    return isinstance(value, str) and value in kind
 
 
 def _fits(value: Any, types: tuple[type[Any], ...]) -> bool:

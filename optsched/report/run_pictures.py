@@ -1,0 +1,105 @@
+"""The pictures of a run's page, with what they show in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optsched.report import waits
+from optsched.report.page import Figure, counted
+from optsched.report.steps import Steps
+from optsched.simulator.schedule import State
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def run_pictures(
+    pictures: Mapping[str, str],
+    config: Mapping[str, Any],
+    summary: Mapping[str, Any],
+    jobs: pd.DataFrame,
+) -> list[str | Figure]:
+    """Return the pictures with captions, and with texts that tell their numbers.
+
+    Parameters
+    ----------
+    pictures : mapping of str to str
+        The SVG of each, by name.
+    config, summary : mapping
+        ``run.json`` and ``summary.json``.
+    jobs : pandas.DataFrame
+        The table of jobs.
+    """
+    started = jobs["starting_time"].notna()
+    about = {
+        "gantt": (
+            "The jobs on the processors; of a long run a busy part.",
+            f"Gantt chart, processors against time: {started.sum():,} of {len(jobs):,} jobs started"
+            f" on {config['machine']}.",
+        ),
+        "utilization": (
+            "Processors in use, waiting jobs and waiting work over time.",
+            _load_in_words(summary, jobs),
+        ),
+        "waits": (
+            "How long jobs waited, by their size: the share that waited no longer than a time.",
+            _waits_in_words(jobs),
+        ),
+        "slots": (
+            "Free nodes over time, by the size of the slot (maximal free run) that they are in.",
+            _slots_in_words(summary),
+        ),
+    }
+    return [
+        Figure(svg, caption=caption, alt=alt)
+        for name, svg in pictures.items()
+        for caption, alt in [about.get(name, (f"{name}.", f"Picture of the run: {name}."))]
+    ]
+
+
+def _load_in_words(summary: Mapping[str, Any], jobs: pd.DataFrame) -> str:
+    """Return the mean and the peaks that the picture of the load shows."""
+    queued = jobs[jobs["final_state"] != State.REJECTED]
+    started = queued[queued["starting_time"].notna()]
+    begin = float(jobs["submission_time"].min())
+    times = queued[["submission_time", "starting_time", "finish_time"]].to_numpy()
+    end = max(begin + 1.0, float(np.nanmax(times, initial=begin)))
+    ends = started["finish_time"].fillna(end)
+    processors = started["requested_number_of_resources"]
+    in_use = Steps.from_changes(
+        np.concatenate((started["starting_time"], ends)),
+        np.concatenate((processors, -processors)),
+        begin,
+        end,
+    )
+    waiting = Steps.from_changes(
+        np.concatenate((queued["submission_time"], started["starting_time"])),
+        np.repeat([1.0, -1.0], [len(queued), len(started)]),
+        begin,
+        end,
+    )
+    mean = summary["utilization"]
+    words = "" if mean is None else f"; {mean:.1%} on average"
+    return (
+        f"Load over time: at most {in_use.values.max():,.0f} processors in use{words};"
+        f" at most {counted(int(waiting.values.max()), 'job')} waiting."
+    )
+
+
+def _slots_in_words(summary: Mapping[str, Any]) -> str:
+    told = {
+        "mean_slots": "{:.1f} slots on average",
+        "loss_of_capacity": "loss of capacity {:.1%}",
+        "external_fragmentation": "external fragmentation {:.1%}",
+    }
+    words = [text.format(summary[name]) for name, text in told.items() if name in summary]
+    return f"Free slots over time: {', '.join(words)}." if words else "Free slots over time."
+
+
+def _waits_in_words(jobs: pd.DataFrame) -> str:
+    queued = jobs[~jobs["final_state"].isin([State.REJECTED, State.UNSUBMITTED])]
+    waited = queued["waiting_time"].fillna(np.inf).to_numpy(np.float64)
+    return f"Distribution of waiting times: {waits.in_words(waited)}."
