@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from optsched.machines.free_runs import FreeRuns, Run
 from optsched.machines.nodes import Nodes
+from optsched.policies.reservation import reserve
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.system import System
 
@@ -22,11 +23,14 @@ class SlotReservation(NamedTuple):
         Shadow time in seconds: the earliest time at which the running jobs will have released a
         slot that is long enough.
     place : (int, int)
-        The nodes that are kept for it, from the first up to the second.
+        The nodes that are kept for it, from the first up to the second; none are if both are equal.
+    extra : int
+        Nodes that jobs may hold beyond the shadow time.
     """
 
     shadow: float
     place: Run
+    extra: int
 
 
 def reserve_slot(system: System, job: int) -> SlotReservation:
@@ -48,8 +52,14 @@ def reserve_slot(system: System, job: int) -> SlotReservation:
             start, stop = line.around(place)
             low, high = (start, start + size), (stop - size, stop)
             kept = high if _free(machine.slots, high) < _free(machine.slots, low) else low
-            return SlotReservation(max(estimated_end, system.now), kept)
+            return SlotReservation(max(estimated_end, system.now), kept, machine.size)
     raise ValueError(f"job of {size} nodes on a machine of {machine.size}")
+
+
+def reserve_anywhere(system: System, job: int) -> SlotReservation:
+    """Return the reservation of a job that may be scattered: EASY's, on no nodes of its own."""
+    shadow, extra = reserve(system, job)
+    return SlotReservation(shadow, (0, 0), extra)
 
 
 def backfill_slots(
@@ -58,7 +68,7 @@ def backfill_slots(
     """Start the candidates that a slot holds and that leave the reservation alone, in their order.
 
     A job starts in the smallest slot that holds it. It must end by the shadow time, by its
-    estimate, or keep off the nodes that are reserved.
+    estimate, or keep off the nodes that are reserved, and take no more than the extra ones.
 
     Parameters
     ----------
@@ -72,14 +82,17 @@ def backfill_slots(
     processors, requested_time = system.processors, system.requested_time
     machine = system.machine
     assert isinstance(machine, Nodes)
-    longest = reservation.shadow - system.now
+    longest, extra = reservation.shadow - system.now, reservation.extra
     slots = list(zip(machine.slots.starts, machine.slots.stops))
     apart = _without(slots, reservation.place)
     for job in candidates:
         size = processors[job]
-        found = _smallest(slots if requested_time[job] <= longest else apart, size)
-        if found is None:
+        ends_in_time = requested_time[job] <= longest
+        found = _smallest(slots if ends_in_time else apart, size)
+        if found is None or not (ends_in_time or size <= extra):
             continue
+        if not ends_in_time:
+            extra -= size
         place = (found, found + size)
         yield Start(job, (place,))
         slots = _without(slots, place)

@@ -10,7 +10,7 @@ from optsched.errors import InputError
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
 from optsched.models.window_mkp import NOT_PLACED, WindowMKP
-from optsched.policies.slot_reservation import backfill_slots, reserve_slot
+from optsched.policies.slot_reservation import backfill_slots, reserve_anywhere, reserve_slot
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.policy import Policy
@@ -41,7 +41,7 @@ class Window(Policy):
         backfilled, not against the window.
     scatter : {"never", "head"}
         Whether a head of the queue that no slot can hold starts on scattered nodes, of the largest
-        slots first, if enough are free.
+        slots first, if enough are free. Its reservation is then that of EASY, by number.
 
     Raises
     ------
@@ -71,13 +71,30 @@ class Window(Policy):
 
     def decide(self, system: System) -> Iterable[Action]:
         """Start what the solver places of the window, and of the next ones if no tick follows."""
-        if self.scatter == "head":
-            yield from scatter_heads(system)
+        yield from self._scatter(system)
         placed = yield from self._decide_window(system)
         while placed and not self.interval:
             placed = yield from self._decide_window(system)
+        yield from self._scatter(system)
         if self.backfill == "easy":
             yield from self._backfill(system)
+
+    def _scatter(self, system: System) -> Iterator[Action]:
+        """Start heads of the queue that no slot can hold on nodes of the largest slots."""
+        if self.scatter == "never":
+            return
+        machine, processors, queue = system.machine, system.processors, system.queue
+        assert isinstance(machine, Nodes)
+        while queue and _largest_slot(machine) < processors[queue[0]] <= machine.free:
+            missing = processors[queue[0]]
+            place = []
+            slots = zip(machine.slots.starts, machine.slots.stops)
+            for start, stop in sorted(slots, key=lambda run: run[0] - run[1]):
+                place.append((start, min(stop, start + missing)))
+                missing -= stop - start
+                if missing <= 0:
+                    break
+            yield Start(queue[0], tuple(place))
 
     def _backfill(self, system: System) -> Iterator[Action]:
         """Start jobs behind the blocked head of the queue in slots."""
@@ -87,7 +104,8 @@ class Window(Policy):
             return  # a head that fits is for the next window: it shall find the slots as they are
         small = [job for job in queue[1:] if processors[job] <= largest]
         if small:
-            yield from backfill_slots(system, small, reserve_slot(system, queue[0]))
+            reserved = reserve_anywhere if self.scatter == "head" else reserve_slot
+            yield from backfill_slots(system, small, reserved(system, queue[0]))
 
     def _decide_window(self, system: System) -> Generator[Action, None, int]:
         """Pose the window and the slots as a knapsack problem; return how many jobs it placed."""
@@ -122,22 +140,6 @@ class Window(Policy):
                 placed += 1
                 yield Start(job, ((start, start + weight),))
         return placed
-
-
-def scatter_heads(system: System) -> Iterator[Action]:
-    """Start heads of the queue that no slot can hold on nodes of the largest slots."""
-    machine, processors, queue = system.machine, system.processors, system.queue
-    assert isinstance(machine, Nodes)
-    while queue and _largest_slot(machine) < processors[queue[0]] <= machine.free:
-        missing = processors[queue[0]]
-        place = []
-        slots = zip(machine.slots.starts, machine.slots.stops)
-        for start, stop in sorted(slots, key=lambda run: run[0] - run[1]):
-            place.append((start, min(stop, start + missing)))
-            missing -= stop - start
-            if missing <= 0:
-                break
-        yield Start(queue[0], tuple(place))
 
 
 def _largest_slot(machine: Machine) -> int:

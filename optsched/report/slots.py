@@ -49,8 +49,8 @@ def figure(run: Run) -> Figure | None:
             )
             low = low + height
         axes.set_title(
-            f"loss of capacity {figures['loss_of_capacity']:.1%}; in slots too small for every "
-            f"waiting job {figures['external_fragmentation']:.1%}; "
+            f"loss of capacity {figures['loss_of_capacity']:.1%}; of it in slots too small for "
+            f"every waiting job {figures['external_fragmentation']:.1%}; "
             f"{figures['mean_slots']:.1f} slots on average"
         )
         axes.set_ylabel("free nodes, by the size\nof their slot")

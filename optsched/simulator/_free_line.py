@@ -92,7 +92,8 @@ def free_line(
         Start and stop of each run.
     table : int64 array, shape (instants, 5)
         Overwritten by what holds from each instant on: free nodes, slots, the largest slot, the
-        smallest waiting job (0 if none waits), free nodes in slots too small for it.
+        smallest waiting job (0 if none waits), free nodes in slots too small for it though there
+        are as many as it needs.
     in_class : float64 array, shape (stretches, classes)
         Overwritten, for stretches of equal length from the first to the last instant, by the
         node-seconds spent free in slots of 2^k to 2^(k+1) - 1 nodes.
@@ -148,4 +149,4 @@ def free_line(
                     break
                 stretch += 1
         table[instant, 0], table[instant, 1], table[instant, 2] = free, count, largest
-        table[instant, 3], table[instant, 4] = wanted, useless
+        table[instant, 3], table[instant, 4] = wanted, useless if wanted <= free else 0

@@ -31,7 +31,8 @@ class Fragmentation(NamedTuple):
     smallest_waiting : int64 array, shape (instants,)
         Nodes of the smallest waiting job; 0 if none waits.
     useless : int64 array, shape (instants,)
-        Free nodes in slots that are too small for every waiting job: external fragmentation.
+        Free nodes in slots that are too small for every waiting job, while enough are free in all
+        slots together: external fragmentation.
     classes : float64 array, shape (stretches, classes)
         Node-seconds spent free in slots of 2^k to 2^(k+1) - 1 nodes, in stretches of equal length
         from the first to the last instant.
@@ -52,8 +53,8 @@ class Fragmentation(NamedTuple):
         """Return the figures over the whole time, JSON-able.
 
         ``loss_of_capacity`` is the share of node-time that was free while a job waited that needed
-        no more nodes than were free, ``external_fragmentation`` that in slots too small for every
-        waiting job, ``mean_slots`` and ``mean_largest_slot`` are means over time, and
+        no more nodes than were free, ``external_fragmentation`` the part of it in slots too small
+        for every waiting job, ``mean_slots`` and ``mean_largest_slot`` are means over time, and
         ``free_by_slot_size`` tells how the free node-time was spread over slots of 1, 2 to 3, 4 to
         7 and so on nodes.
 

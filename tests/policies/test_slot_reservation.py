@@ -123,3 +123,20 @@ def test_a_head_that_no_slot_holds_may_be_scattered(make_trace, backfill):
     run = simulate(trace, "nodes:6", "window", settings=settings, check=True)
     assert run.start[3] == 60
     assert run.resources[3] == "0-1 4-5"
+
+
+def test_a_head_that_may_be_scattered_waits_for_nodes_anywhere(make_trace):
+    # 4 of 8 nodes are free at 100, not side by side; a slot of 4 comes about at 300 only
+    trace = make_trace(
+        (0, 100, 100, 2),
+        (0, 300, 300, 2),
+        (0, 100, 100, 2),
+        (10, 50, 50, 5),  # the head: five nodes are free at 100, scattered
+        (10, 290, 290, 2),  # would end by 300, the contiguous shadow time, but delay the head
+        (10, 90, 90, 1),  # ends by 100
+    )
+    settings = {"backfill": "easy", "scatter": "head", "interval": 0, "window": 1}
+    run = simulate(trace, "nodes:8", "window", settings=settings, check=True)
+    assert run.start.tolist() == [0, 0, 0, 100, 150, 10]
+    easy = simulate(trace, "nodes:8", "easy")
+    assert run.start[3] == easy.start[3]
