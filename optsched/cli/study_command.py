@@ -13,7 +13,7 @@ from optsched.cli.sweep_table import SweepTable
 from optsched.cli.terminal import print_lines, say
 from optsched.studies.study import Study
 from optsched.studies.study_folder import SWEEP, begin, evaluate
-from optsched.sweeps.engines import start_engine
+from optsched.sweeps.engines import check_engine, start_engine
 from optsched.sweeps.study_file import read_study
 from optsched.sweeps.sweeping import Sweep
 from optsched.traces.catalogue import folders
@@ -45,6 +45,7 @@ def command(
     workers
         How many processes; as many as there are cores for the solvers' threads if left out.
     """
+    check_engine("local", workers, None)
     study: Study = registry.studies[name]()
     planned = read_study(study.plan(folders() if traces is None else [traces], quick=quick))
     begin(name, output, quick=quick)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
 SEED = 0
 """Of the resampling."""
+
+FEWEST = 3
+"""Parts that an interval needs; with fewer there is none."""
 
 
 class Improvement(NamedTuple):
@@ -19,13 +22,15 @@ class Improvement(NamedTuple):
     Parameters
     ----------
     mean : float
-        Relative improvement of the mean: 0.1 is ten percent better.
+        Mean over the parts of the relative improvement in each: 0.1 is ten percent better.
     low, high : float
-        Ends of the confidence interval; nan with fewer than two pairs.
+        Ends of the confidence interval; nan with fewer than three parts.
     worst, best : float
-        The smallest and the largest improvement of a single pair.
+        The smallest and the largest improvement of a part.
+    parts : int
+        How many parts.
     pairs : int
-        How many pairs.
+        How many pairs of runs, all parts together.
     """
 
     mean: float
@@ -33,6 +38,7 @@ class Improvement(NamedTuple):
     high: float
     worst: float
     best: float
+    parts: int
     pairs: int
 
     def __str__(self) -> str:
@@ -52,32 +58,34 @@ def percent(share: float) -> str:
 
 
 def improvement(
-    before: ArrayLike, after: ArrayLike, *, more_is_better: bool = False
+    before: ArrayLike, after: ArrayLike, parts: ArrayLike, *, more_is_better: bool = False
 ) -> Improvement:
-    """Compare paired values by a paired bootstrap of the ratio of their means.
+    """Compare paired values, part by part, by a paired bootstrap over the parts.
+
+    What is drawn at random on the same part of a log (which jobs are sensitive, say) says little
+    of other workloads. So each part gives one number, the ratio of the means of its pairs, and the
+    parts are what is resampled.
 
     Parameters
     ----------
     before, after : array_like, shape (pairs,)
         Values of the same jobs without and with what is judged, all above 0.
+    parts : array_like, shape (pairs,)
+        The part of a log that each pair was run on.
     more_is_better : bool
         Whether an increase is an improvement; otherwise a decrease is.
     """
     before, after = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
+    _, part = np.unique(np.asarray(parts), return_inverse=True)
     sign = 1.0 if more_is_better else -1.0
-
-    def gain(a: NDArray[np.float64], b: NDArray[np.float64], axis: int = -1) -> Any:
-        return sign * (np.mean(b, axis=axis) / np.mean(a, axis=axis) - 1.0)
-
-    single = sign * (after / before - 1.0)
+    gains = sign * (np.bincount(part, after) / np.bincount(part, before) - 1.0)
     low = high = float("nan")
-    if len(before) > 1 and np.ptp(single) > 0:
+    if len(gains) >= FEWEST and np.ptp(gains) > 0:
         from scipy.stats import bootstrap
 
         interval = bootstrap(
-            (before, after),
-            gain,
-            paired=True,
+            (gains,),
+            np.mean,
             vectorized=True,
             n_resamples=RESAMPLES,
             confidence_level=CONFIDENCE,
@@ -85,8 +93,14 @@ def improvement(
             rng=np.random.default_rng(SEED),
         ).confidence_interval
         low, high = float(interval.low), float(interval.high)
-    elif len(before) > 1:
-        low = high = float(gain(before, after))
+    elif len(gains) >= FEWEST:
+        low = high = float(gains[0])
     return Improvement(
-        float(gain(before, after)), low, high, float(single.min()), float(single.max()), len(before)
+        float(gains.mean()),
+        low,
+        high,
+        float(gains.min()),
+        float(gains.max()),
+        len(gains),
+        len(before),
     )

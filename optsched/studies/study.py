@@ -50,23 +50,44 @@ class Study(ABC):
         """
 
     @abstractmethod
-    def figures(self, results: pd.DataFrame) -> Mapping[str, Figure]:
+    def prepare(self, results: pd.DataFrame) -> pd.DataFrame:
+        """Return the results of the sweep in the form that the rest goes by.
+
+        Raises
+        ------
+        InputError
+            If runs have failed, or they are not those of this study.
+        """
+
+    @abstractmethod
+    def figures(self, frame: pd.DataFrame) -> Mapping[str, Figure]:
         """Draw the pictures, by name."""
 
     @abstractmethod
-    def tables(self, results: pd.DataFrame) -> Mapping[str, pd.DataFrame]:
+    def tables(self, frame: pd.DataFrame) -> Mapping[str, pd.DataFrame]:
         """Return the tables that are kept as CSV, by name."""
 
     @abstractmethod
-    def page(self, results: pd.DataFrame, pictures: Mapping[str, str]) -> Page:
+    def page(
+        self,
+        frame: pd.DataFrame,
+        pictures: Mapping[str, str],
+        versions: Mapping[str, str],
+        *,
+        quick: bool,
+    ) -> Page:
         """Return the page.
 
         Parameters
         ----------
-        results : pandas.DataFrame
-            One row per run, as a sweep leaves it.
+        frame : pandas.DataFrame
+            What `prepare` returns.
         pictures : mapping of str to str
             The SVG of each picture.
+        versions : mapping of str to str
+            What the runs were made with.
+        quick : bool
+            Whether it is the small part, of which nothing can be concluded.
         """
 
 

@@ -5,7 +5,6 @@ Folder format: ``docs/formats/study-folder.md``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,20 +24,29 @@ SWEEP = "sweep"
 """The folder of the runs, inside."""
 
 
+MADE = ("report.html", "*.csv", "*.svg", "*.png")
+"""What is made of the results, and made anew when there are new ones."""
+
+
 def begin(name: str, folder: Path, *, quick: bool) -> None:
-    """Mark a folder as that of a study, before its runs.
+    """Mark a folder as that of a study, before its runs; what was made of earlier ones goes.
 
     Raises
     ------
     InputError
-        If it holds something else, or cannot be written.
+        If it holds something else, another study for instance, or cannot be written.
     """
     check_replaceable(folder, FOLDER)
+    about = {"study": name, "quick": quick}
+    if (folder / FOLDER.marker).is_file() and _about(folder) != about:
+        raise InputError("holds another study; expected a folder of its own", file=folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        for stale in (path for pattern in MADE for path in folder.glob(pattern)):
+            stale.unlink()
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", file=folder) from None
-    write_json(folder / FOLDER.marker, {"study": name, "quick": quick})
+    write_json(folder / FOLDER.marker, about)
 
 
 def evaluate(folder: Path) -> Path:
@@ -49,11 +57,11 @@ def evaluate(folder: Path) -> Path:
     InputError
         If a run has failed or a file is missing.
     """
-    study, results = _read(folder)
-    for name, table in study.tables(results).items():
+    study, frame = _read(folder)
+    for name, table in study.tables(frame).items():
         with written(folder / f"{name}.csv") as temporary:
             table.to_csv(temporary, index=False, lineterminator="\n")
-    for name, figure in study.figures(results).items():
+    for name, figure in study.figures(frame).items():
         style.save(figure, folder, name)
     return report(folder)
 
@@ -66,20 +74,41 @@ def report(folder: Path) -> Path:
     InputError
         If a file is missing or damaged, or the page cannot be written.
     """
-    study, results = _read(folder)
-    names = sorted(path.stem for path in folder.glob("*.svg"))
-    return write_page(study.page(results, _pictures(folder, names)), folder)
+    study, frame = _read(folder)
+    pictures = read_pictures(folder, [])
+    page = study.page(frame, pictures, _versions(folder, frame), quick=_about(folder)["quick"])
+    return write_page(page, folder)
 
 
-def _pictures(folder: Path, names: list[str]) -> Mapping[str, str]:
-    return {name: svg for name, svg in read_pictures(folder, names).items() if svg}
+def _about(folder: Path) -> dict[str, Any]:
+    return read_object(folder / FOLDER.marker, {"study": str, "quick": bool})
+
+
+def _versions(folder: Path, frame: pd.DataFrame) -> dict[str, str]:
+    """Return the versions that the runs were made with; several of one package side by side."""
+    found: dict[str, dict[str, None]] = {}
+    for run in frame["run"]:
+        config = read_object(folder / SWEEP / "runs" / run / "run.json", {"versions": dict})
+        used = dict(config["versions"])
+        if "solver" in config:
+            used[config["solver"]] = config["solver_version"]
+        for package, version in used.items():
+            found.setdefault(package, {})[str(version)] = None
+    return {package: " and ".join(versions) for package, versions in found.items()}
 
 
 def _read(folder: Path) -> tuple[Study, pd.DataFrame]:
     import pandas as pd
 
-    about: dict[str, Any] = read_object(folder / FOLDER.marker, {"study": str, "quick": bool})
+    study: Study = registry.studies[_about(folder)["study"]]()
     path = folder / SWEEP / "results.parquet"
     if not path.is_file():
         raise InputError("missing; expected the results of the study's runs", file=path)
-    return registry.studies[about["study"]](), pd.read_parquet(path)
+    try:
+        results = pd.read_parquet(path)
+    except (OSError, ValueError):
+        raise InputError("damaged; expected the Parquet file of a sweep", file=path) from None
+    try:
+        return study, study.prepare(results)
+    except InputError as error:
+        raise error.within(path) from None

@@ -7,19 +7,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optsched.errors import InputError
 from optsched.files import written
-from optsched.sweeps.study_file import Study
+from optsched.sweeps.study_file import SweepPlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def merge(study: Study, runs: Path, failures: Mapping[str, str]) -> pa.Table:
+def merge(study: SweepPlan, runs: Path, failures: Mapping[str, str]) -> pa.Table:
     """Return the table of a study whose runs are all finished or have failed.
 
     Parameters
     ----------
-    study : Study
+    study : SweepPlan
         The study; its order is that of the rows.
     runs : path
         The folder that holds the folders of the runs.
@@ -77,7 +78,11 @@ def different_versions(names: Sequence[str], runs: Path) -> dict[str, list[str]]
 
 
 def _figures(path: Path) -> dict[str, Any]:
-    summary = json.loads(path.read_bytes())
+    try:
+        summary = json.loads(path.read_bytes())
+    except ValueError:
+        reason = "damaged; expected the summary of a run: remove its folder, and it is done again"
+        raise InputError(reason, file=path) from None
     return {k: v for k, v in summary.items() if not isinstance(v, dict | list)}
 
 

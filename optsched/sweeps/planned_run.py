@@ -225,9 +225,12 @@ def _described(chosen: ChosenSolver | None) -> dict[str, Any] | None:
 def _span(text: str) -> tuple[int, int]:
     first, _, last = text.partition(":")
     try:
-        return int(first), int(last)
+        span = int(first), int(last)
     except ValueError:
-        raise InputError(f"{text!r}; expected FROM:TO, 1:5000 for instance") from None
+        span = 0, 0
+    if not 1 <= span[0] <= span[1]:
+        raise InputError(f"{text!r}; expected FROM:TO, 1:5000 for instance")
+    return span
 
 
 def _hash(identity: Mapping[str, Any]) -> str:

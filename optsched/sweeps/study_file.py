@@ -19,7 +19,7 @@ from optsched.text_files import read_toml
 
 KEYS: Mapping[str, tuple[tuple[type[Any], ...], str]] = {
     "trace": ((str,), "a trace file or a name from the catalogue"),
-    "machine": ((str,), "nodes:NUMBER or a TOML file"),
+    "machine": ((str,), "a machine, nodes:1152 for instance, or a TOML file"),
     "policy": ((str,), "the name of a policy"),
     "execution": ((str,), "the name of an execution model"),
     "solver": ((str,), "a solver, a profile or a TOML file"),
@@ -40,7 +40,7 @@ MOST_RUNS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Study:
+class SweepPlan:
     """What a sweep runs.
 
     Parameters
@@ -76,7 +76,7 @@ class Study:
         ]
 
 
-def read_study(source: str | Path | Mapping[str, Any]) -> Study:
+def read_study(source: str | Path | Mapping[str, Any]) -> SweepPlan:
     """Read a study from a TOML file, or from a mapping of the same form.
 
     Parameters
@@ -115,7 +115,7 @@ def read_study(source: str | Path | Mapping[str, Any]) -> Study:
     if mistakes:
         raise InputError(*dict.fromkeys(mistakes), file=file)
     runs = {run.name: run for run in reversed(planned)}  # of equal ones the first counts
-    return Study(
+    return SweepPlan(
         table=table,
         runs=tuple(reversed(runs.values())),
         duplicates=len(planned) - len(runs),

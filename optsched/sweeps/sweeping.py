@@ -26,7 +26,7 @@ from optsched.sweeps.engines import Engine, EngineName, check_engine, start_engi
 from optsched.sweeps.executing import Outcome, Task, is_finished
 from optsched.sweeps.merging import different_versions, merge, write_results
 from optsched.sweeps.planned_run import PlannedRun
-from optsched.sweeps.study_file import Study, read_study
+from optsched.sweeps.study_file import SweepPlan, read_study
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +42,7 @@ class Sweep:
 
     Parameters
     ----------
-    study : Study
+    study : SweepPlan
         What is run.
     folder : path
         Where to. Runs of the study that are finished there are not done again.
@@ -64,7 +64,7 @@ class Sweep:
         If the folder holds something else or cannot be written.
     """
 
-    def __init__(self, study: Study, folder: Path, shard: tuple[int, int] = (1, 1)) -> None:
+    def __init__(self, study: SweepPlan, folder: Path, shard: tuple[int, int] = (1, 1)) -> None:
         self.study = study
         self.folder = folder
         self.runs = folder / "runs"
@@ -212,7 +212,7 @@ def sweep(
     return pd.read_parquet(planned.folder / "results.parquet")
 
 
-def _describe(study: Study) -> dict[str, Any]:
+def _describe(study: SweepPlan) -> dict[str, Any]:
     runs = [
         {"run": run.name, "trace_sha256": run.trace.sha256, "config": dict(run.values)}
         for run in study.runs

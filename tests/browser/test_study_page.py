@@ -21,9 +21,8 @@ def test_the_page_of_a_study_is_whole(browser, shared, tmp_path, capsys):
     drawn = pictures.evaluate_all("all => all.map((i) => [i.naturalWidth > 0, i.alt.length > 0])")
     assert len(drawn) == 7
     assert all(width and alt for width, alt in drawn)
-    verdicts = page.locator("table").first.locator(".verdict").all_text_contents()
-    assert len(verdicts) == 3 * 15
-    assert set(verdicts) <= {"held", "held in part", "not held"}
+    assert page.locator(".verdict").count() == 0  # nothing is judged by a quick look
+    assert page.locator("table").count() >= 10
     page.set_viewport_size({"width": 400, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     assert errors == []

@@ -11,8 +11,8 @@ from optsched.cli import run as optsched
 from optsched.errors import InputError
 from optsched.report.page import Verdict
 from optsched.studies.yang_2014.claims import claims
-from optsched.studies.yang_2014.evaluation import cells, compared, prepare
-from optsched.studies.yang_2014.plan import BLUE, INTREPID, VARIANTS, plan
+from optsched.studies.yang_2014.evaluation import cells, compared, grid, prepare
+from optsched.studies.yang_2014.plan import BLUE, INTREPID, LOGS, VARIANTS, plan
 from optsched.studies.yang_2014.published import SHARES, TABLES
 from optsched.sweeps.study_file import read_study
 
@@ -34,25 +34,28 @@ def test_every_run_has_its_default(shared):
     default = rows[rows["policy"] == "easy"]
     assert not default[key].duplicated().any()
     assert set(map(tuple, rows[key].to_numpy())) == set(map(tuple, default[key].to_numpy()))
-    parts = len(BLUE.parts) + len(INTREPID.parts) + 3
-    assert len(default) == parts * 25 * 3
+    parts = sum(len(log.parts) for log in LOGS)
+    assert len(default) == parts * (25 * 2 + 1)  # and the control
 
 
 def synthetic(gain, *, greedy=0.0, share=1.0):
     """Results in which the window improves everything by gain(alpha, beta)."""
     rows = []
-    for log, alpha, beta, draw in itertools.product((BLUE, INTREPID), SHARES, SHARES, (0, 1)):
+    logs, parts = (BLUE, INTREPID), ("1:10", "11:20", "21:30")
+    for log, alpha, beta, part in itertools.product(logs, SHARES, SHARES, parts):
         base = {
             "trace": log.file,
-            "config.jobs": "1:10",
+            "config.jobs": part,
+            "jobs": 10,
             "settings.alpha": alpha,
             "settings.beta": beta,
-            "settings.draw": draw,
+            "settings.draw": 0,
             "settings.window": np.nan,
+            "settings.interval": np.nan,
             "charge_decisions": None,
             "error": None,
         }
-        metrics = {"mean_wait": 100.0 + draw, "mean_response": 200.0 + draw}
+        metrics = {"mean_wait": 100.0 + len(part), "mean_response": 200.0 + len(part)}
         nobody = {"settings.backfill": None, "settings.scatter": None, "solver": None}
         rows.append(base | metrics | nobody | {"utilization": 0.5, "contiguous_share": 0.5})
         for solver, variant in itertools.product(("branch-and-bound", "greedy"), VARIANTS.values()):
@@ -62,7 +65,7 @@ def synthetic(gain, *, greedy=0.0, share=1.0):
             own |= {name: value * (1 - better) for name, value in metrics.items()}
             own |= {"utilization": 0.5 * (1 + better), "contiguous_share": share}
             rows.append(base | own | {"solver": solver})
-    return prepare(pd.DataFrame(rows))
+    return grid(prepare(pd.DataFrame(rows)))
 
 
 def verdicts(frame):
@@ -73,12 +76,12 @@ def verdicts(frame):
 def test_what_the_paper_found_holds_in_results_that_look_like_it():
     found = verdicts(synthetic(lambda alpha, beta: 0.1 * (alpha + beta)))
     assert set(found.values()) == {Verdict.HELD}
-    assert len(found) == 15
+    assert len(found) == 6 * 3 + 3
 
 
 def test_what_is_not_so_is_not_held():
     found = verdicts(synthetic(lambda alpha, beta: -0.1 * (alpha + beta), greedy=0.05, share=0.5))
-    less = "The wait improves less on Intrepid than on SDSC-BLUE"
+    less = "The wait improves less on ANL-Intrepid than on SDSC-BLUE"
     assert {name: verdict for name, verdict in found.items() if verdict != Verdict.NOT_HELD} == {}
     assert less in found
 
@@ -93,8 +96,8 @@ def test_cells_are_those_of_the_table():
     wanted = {"log": "SDSC-BLUE", "variant": "strict", "solver": "greedy"}
     found = cells(frame, "mean_wait", **wanted)
     assert found[0.5, 0.4].mean == pytest.approx(0.2)
-    assert found[0.5, 0.4].pairs == 2
-    assert len(compared(frame, **wanted)) == 50
+    assert found[0.5, 0.4].pairs == 3
+    assert len(compared(frame, **wanted)) == 75
 
 
 def test_a_failed_run_ends_the_evaluation():
@@ -114,7 +117,9 @@ def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys):
         if file.name != "timing.json":
             assert (one / file).read_bytes() == (two / file).read_bytes(), file
     page = (one / "report.html").read_text()
+    assert "A quick look at a small part" in page
     assert "Is the exact solver worth it? " in page
+    assert "not held" not in page
     assert "Greedy was optimal in" in page
     assert json.loads((one / "study.json").read_text()) == {"study": "yang-2014", "quick": True}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
 from optsched.studies.paired import Improvement, improvement
-from optsched.studies.yang_2014.plan import BLUE, LOGS, MAIN, VARIANTS
+from optsched.studies.yang_2014.plan import BLUE, INTERVAL, LOGS, SHOWN, VARIANTS, WINDOW
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,29 +22,36 @@ METRICS = {
 
 MORE_IS_BETTER = frozenset({"utilization"})
 
-PAIRED_BY = ["jobs_run", "alpha", "beta", "draw"]
-"""What a run and the Default run that it is compared with have in common, besides the log."""
+PAIRED_BY = ["log", "part", "alpha", "beta", "draw"]
+"""What a run and the Default run that it is compared with have in common."""
+
+NEEDED = (
+    *("trace", "config.jobs", "solver", "charge_decisions", "error", "jobs"),
+    *(f"settings.{name}" for name in ("alpha", "beta", "draw", "window", "interval")),
+    *("settings.backfill", "settings.scatter", *METRICS),
+)
+"""Columns of the results that the evaluation reads."""
 
 
 def prepare(results: pd.DataFrame) -> pd.DataFrame:
     """Return the results of the sweep with the columns that the evaluation goes by.
 
-    ``log``, ``jobs_run``, ``variant`` (``default``, or a key of `VARIANTS`), ``solver``,
-    ``window``, ``alpha``, ``beta``, ``draw``, ``charged``, and the metrics.
+    ``log``, ``part``, ``variant`` (``default``, or a key of `VARIANTS`), ``solver``, ``window``,
+    ``interval``, ``alpha``, ``beta``, ``draw``, ``charged``, and the metrics.
 
     Raises
     ------
     InputError
-        If runs have failed: nothing can be said then.
+        If a column is missing, or runs have failed: nothing can be said then.
     """
-    failed = results["error"].dropna()
-    if len(failed):
+    if "error" in results and len(failed := results["error"].dropna()):
         raise InputError(f"{len(failed)} runs of the study failed; the first: {failed.iloc[0]}")
-    frame = results.rename(
-        columns={"config.jobs": "jobs_run", "charge_decisions": "charged"}
-        | {name: name.removeprefix("settings.") for name in results.columns if "." in name}
-        | {"config.jobs": "jobs_run"}
-    )
+    missing = [name for name in NEEDED if name not in results]
+    if missing:
+        raise InputError(f"results without {missing[0]}; expected those of this study")
+    names = {name: name.removeprefix("settings.") for name in results.columns}
+    names |= {"config.jobs": "part", "charge_decisions": "charged"}
+    frame = results.rename(columns=names)
     log_of = {log.file: log.name for log in LOGS}
     frame["log"] = [log_of[PurePath(trace).name] for trace in frame["trace"]]
     variant_of = {tuple(setting.values()): name for name, setting in VARIANTS.items()}
@@ -52,11 +59,17 @@ def prepare(results: pd.DataFrame) -> pd.DataFrame:
         variant_of.get((backfill, scatter), "default")
         for backfill, scatter in zip(frame["backfill"], frame["scatter"])
     ]
-    frame["window"] = frame["window"].where(
-        frame["variant"] == "default", frame["window"].fillna(5)
-    )
+    mine = frame["variant"] != "default"
+    for name, usual in (("window", WINDOW), ("interval", INTERVAL)):
+        frame.loc[mine, name] = frame.loc[mine, name].fillna(usual)
     frame["charged"] = frame["charged"].fillna(False).astype(bool)
     return frame
+
+
+def grid(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs behind the tables: sensitive jobs, the paper's window, free decisions."""
+    usual = (frame["window"] == WINDOW) & (frame["interval"] == INTERVAL) & ~frame["charged"]
+    return frame[(frame["alpha"] > 0) & (usual | (frame["variant"] == "default"))]
 
 
 def compared(frame: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
@@ -65,7 +78,7 @@ def compared(frame: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
     Parameters
     ----------
     frame : pandas.DataFrame
-        What `prepare` returns.
+        What `prepare` or `grid` returns.
     wanted
         Values of its columns.
 
@@ -77,26 +90,17 @@ def compared(frame: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
     mine = frame[frame["variant"] != "default"]
     for name, value in wanted.items():
         mine = mine[mine[name] == value]
-    default = frame[frame["variant"] == "default"].drop_duplicates(["log", *PAIRED_BY])
-    return mine.merge(default, on=["log", *PAIRED_BY], suffixes=("", "_default"), validate="m:1")
-
-
-def varied(frame: pd.DataFrame) -> tuple[float, pd.DataFrame]:
-    """Return alpha and beta where window and solver are varied, and those runs by Default's."""
-    middle = float(frame.loc[frame["charged"], "alpha"].iloc[0])
-    return middle, compared(frame, log=BLUE.name, variant=MAIN, alpha=middle, beta=middle)
-
-
-def grouped(frame: pd.DataFrame, by: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
-    """Yield the rows that agree in all of these columns, with their values, in order."""
-    for key, own in frame.groupby(by, sort=True):
-        yield tuple(key), own
+    default = frame[frame["variant"] == "default"].drop_duplicates(PAIRED_BY)
+    return mine.merge(default, on=PAIRED_BY, suffixes=("", "_default"), validate="m:1")
 
 
 def gain(pairs: pd.DataFrame, metric: str) -> Improvement:
     """Return the improvement of a metric over the Default, of all runs together."""
     return improvement(
-        pairs[f"{metric}_default"], pairs[metric], more_is_better=metric in MORE_IS_BETTER
+        pairs[f"{metric}_default"],
+        pairs[metric],
+        pairs["log"] + " " + pairs["part"],
+        more_is_better=metric in MORE_IS_BETTER,
     )
 
 
@@ -110,11 +114,43 @@ def cells(
     }
 
 
+def replaced(frame: pd.DataFrame, metric: str, old: str, new: str, **wanted: Any) -> Improvement:
+    """Return the improvement of a metric when one solver takes the place of another."""
+    pairs = _beside(frame, old, new, **wanted)
+    parts = pairs["log"] + " " + pairs["part"]
+    return improvement(pairs[f"{metric}_old"], pairs[f"{metric}_new"], parts)
+
+
+def scattering(frame: pd.DataFrame, metric: str, old: str, new: str, **wanted: Any) -> float:
+    """Return by how much a metric differs between two solvers in a run: the mean, up or down."""
+    pairs = _beside(frame, old, new, **wanted)
+    return float((pairs[f"{metric}_new"] / pairs[f"{metric}_old"] - 1).abs().mean())
+
+
+def _beside(frame: pd.DataFrame, old: str, new: str, **wanted: Any) -> pd.DataFrame:
+    by = [*PAIRED_BY, "variant", "window", "interval", "charged"]
+    one, other = (compared(frame, solver=solver, **wanted) for solver in (old, new))
+    return one.merge(other, on=by, suffixes=("_old", "_new"), validate="1:1")
+
+
+def varied(frame: pd.DataFrame) -> tuple[float, pd.DataFrame]:
+    """Return alpha and beta where window and solver are varied, and all runs there."""
+    middle = float(frame.loc[frame["charged"], "alpha"].iloc[0])
+    at = (frame["log"] == BLUE.name) & (frame["alpha"] == middle) & (frame["beta"] == middle)
+    return middle, frame[at & frame["variant"].isin([SHOWN, "default"])]
+
+
+def grouped(frame: pd.DataFrame, by: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """Yield the rows that agree in all of these columns, with their values, in order."""
+    for key, own in frame.groupby(by, sort=True):
+        yield tuple(key), own
+
+
 def all_cells(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the improvement of every metric in every cell, one row each."""
     import pandas as pd
 
-    by = ["log", "variant", "solver", "window", "charged", "beta", "alpha"]
+    by = ["log", "variant", "solver", "window", "interval", "charged", "beta", "alpha"]
     pairs = compared(frame)
     rows = [
         dict(zip(by, key)) | {"metric": metric} | gain(own, metric)._asdict()

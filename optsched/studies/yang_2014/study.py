@@ -31,22 +31,34 @@ class Yang2014(Study):
 
         return plan(folders, quick=quick)
 
-    def figures(self, results: pd.DataFrame) -> Mapping[str, Figure]:
-        """Draw the six tables as curves, and window and solver."""
+    def prepare(self, results: pd.DataFrame) -> pd.DataFrame:
+        """Return the results with the columns that the evaluation goes by."""
         from optsched.studies.yang_2014.evaluation import prepare
+
+        return prepare(results)
+
+    def figures(self, frame: pd.DataFrame) -> Mapping[str, Figure]:
+        """Draw the six tables as curves, and window and solver."""
+        from optsched.studies.yang_2014.evaluation import grid
         from optsched.studies.yang_2014.figures import figures
 
-        return figures(prepare(results))
+        return figures(frame, grid(frame))
 
-    def tables(self, results: pd.DataFrame) -> Mapping[str, pd.DataFrame]:
+    def tables(self, frame: pd.DataFrame) -> Mapping[str, pd.DataFrame]:
         """Return every cell of the tables, of all variants and solvers."""
-        from optsched.studies.yang_2014.evaluation import all_cells, prepare
+        from optsched.studies.yang_2014.evaluation import all_cells
 
-        return {"improvements": all_cells(prepare(results))}
+        return {"improvements": all_cells(frame)}
 
-    def page(self, results: pd.DataFrame, pictures: Mapping[str, str]) -> Page:
+    def page(
+        self,
+        frame: pd.DataFrame,
+        pictures: Mapping[str, str],
+        versions: Mapping[str, str],
+        *,
+        quick: bool,
+    ) -> Page:
         """Return the page, with the verdicts on the claims."""
-        from optsched.studies.yang_2014.evaluation import prepare
         from optsched.studies.yang_2014.page import page
 
-        return page(prepare(results), pictures)
+        return page(frame, pictures, versions, quick=quick)
