@@ -323,3 +323,15 @@ def test_values_of_several_types_make_a_column_of_text(study, tiny, work):
     table = merge(sweep.study, sweep.runs, {}).to_pydict()
     assert table["settings.window"] == ["2", "3", "2", "3"]
     assert table["jobs"] == [20, 20, 30, 30]
+
+
+def test_a_damaged_summary_is_named(study, tiny, work):
+    work(study, tiny / "sweep")
+    summary = next((tiny / "sweep" / "runs").glob("*/summary.json"))
+    summary.write_text("{")
+    with pytest.raises(InputError, match=r"summary\.json: damaged; .* it is done again"):
+        work(study, tiny / "sweep")
+    shutil.rmtree(summary.parent)
+    _, outcomes, finished = work(study, tiny / "sweep")
+    assert len(outcomes) == 1
+    assert finished
