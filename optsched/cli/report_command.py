@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from optsched.report.reporting import report
+from optsched.cli.folder_pages import report
 
 
 def command(*folders: Annotated[Path, Parameter(required=True)]) -> None:
