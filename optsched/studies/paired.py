@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
@@ -22,7 +22,7 @@ class Improvement(NamedTuple):
     Parameters
     ----------
     mean : float
-        Mean over the parts of the relative improvement in each: 0.1 is ten percent better.
+        Relative improvement of the mean over the parts: 0.1 is ten percent better.
     low, high : float
         Ends of the confidence interval; nan with fewer than three parts.
     worst, best : float
@@ -60,11 +60,10 @@ def percent(share: float) -> str:
 def improvement(
     before: ArrayLike, after: ArrayLike, parts: ArrayLike, *, more_is_better: bool = False
 ) -> Improvement:
-    """Compare paired values, part by part, by a paired bootstrap over the parts.
+    """Compare paired values by a paired bootstrap over the parts they come from.
 
     What is drawn at random on the same part of a log (which jobs are sensitive, say) says little
-    of other workloads. So each part gives one number, the ratio of the means of its pairs, and the
-    parts are what is resampled.
+    of other workloads. So each part gives one pair of means, and the parts are what is resampled.
 
     Parameters
     ----------
@@ -75,17 +74,23 @@ def improvement(
     more_is_better : bool
         Whether an increase is an improvement; otherwise a decrease is.
     """
-    before, after = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
-    _, part = np.unique(np.asarray(parts), return_inverse=True)
+    _, part, pairs = np.unique(np.asarray(parts), return_inverse=True, return_counts=True)
+    sums = [np.bincount(part, np.asarray(values, dtype=float)) for values in (before, after)]
+    old, new = (total / pairs for total in sums)
     sign = 1.0 if more_is_better else -1.0
-    gains = sign * (np.bincount(part, after) / np.bincount(part, before) - 1.0)
+
+    def gain(old: NDArray[np.float64], new: NDArray[np.float64], axis: int = -1) -> Any:
+        return sign * (np.mean(new, axis=axis) / np.mean(old, axis=axis) - 1.0)
+
+    single = sign * (new / old - 1.0)
     low = high = float("nan")
-    if len(gains) >= FEWEST and np.ptp(gains) > 0:
+    if len(old) >= FEWEST and np.ptp(single) > 0:
         from scipy.stats import bootstrap
 
         interval = bootstrap(
-            (gains,),
-            np.mean,
+            (old, new),
+            gain,
+            paired=True,
             vectorized=True,
             n_resamples=RESAMPLES,
             confidence_level=CONFIDENCE,
@@ -93,14 +98,14 @@ def improvement(
             rng=np.random.default_rng(SEED),
         ).confidence_interval
         low, high = float(interval.low), float(interval.high)
-    elif len(gains) >= FEWEST:
-        low = high = float(gains[0])
+    elif len(old) >= FEWEST:
+        low = high = float(single[0])
     return Improvement(
-        float(gains.mean()),
+        float(gain(old, new)),
         low,
         high,
-        float(gains.min()),
-        float(gains.max()),
-        len(gains),
-        len(before),
+        float(single.min()),
+        float(single.max()),
+        len(old),
+        int(pairs.sum()),
     )
