@@ -55,10 +55,10 @@ OPEN_ENDS = (
     "The paper does not identify its jobs of SDSC-BLUE: parts of as many are run, evenly spaced. "
     "Of Intrepid, 1,200 jobs are public, in three parts (the paper has 2,612); Mira, of the same "
     "site, stands beside it. Every part starts on an empty machine and ends when its last job has.",
-    "An improvement is that of the mean over all parts, so parts in which jobs wait long weigh more; "
-    "one table shows every part. Parts differ far more than draws of the sensitive jobs do, so the "
-    "interval is that of a paired bootstrap over the parts, each with the means of its draws. Where "
-    "there are only three it is hardly more than their range.",
+    "An improvement is that of the mean over all parts, so parts in which jobs wait long weigh "
+    "more; one table shows every part. Parts differ far more than draws of the sensitive jobs do, "
+    "so the interval is that of a paired bootstrap over the parts, each with the means of its "
+    "draws. Where there are only three it is hardly more than their range.",
     f"Default is FCFS with EASY backfilling that takes the first free nodes in the order of the "
     f"line; it decides at every event. The window decides every {INTERVAL:.0f} s, as the paper "
     "says of its scheduler; the table of windows has a row without ticks. A control at alpha = 0 "
