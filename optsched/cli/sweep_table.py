@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 SHOWN = 8
 """How many runs are shown."""
 
-HEADLINES = ("utilization", "mean_wait", "mean_bounded_slowdown")
-"""The metrics that are shown of each."""
+HEADLINES = {"utilization": "util.", "mean_wait": "wait", "mean_bounded_slowdown": "bsld"}
+"""The metrics that are shown of each, and their headings."""
 
-WIDEST = 4
-"""Of the values of the study, at most so many are shown."""
+
+DIGITS = 8
+"""Of the name of a run."""
 
 
 class SweepTable:
@@ -43,7 +44,7 @@ class SweepTable:
 
     def __init__(self, sweep: Sweep, engine: Engine) -> None:
         self._columns = {run.name: run.columns for run in sweep.pending}
-        self._varying = sweep.study.varying[:WIDEST]
+        self._varying = sweep.study.varying
         self._engine = engine
         self._total = len(sweep.pending)
         self._done = self._failed = 0
@@ -86,18 +87,19 @@ class SweepTable:
             self._pace(left),
         )
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for name in ("run", *self._varying):
-            table.add_column(name, overflow="ellipsis", no_wrap=True)
-        for name in ("seconds", *HEADLINES):
-            table.add_column(name.replace("_", " "), justify="right")
+        table.add_column("run")
+        table.add_column("what varies", overflow="ellipsis", no_wrap=True, ratio=1)
+        for name in ("s", *HEADLINES.values()):
+            table.add_column(name, justify="right", min_width=5)
         for outcome in reversed(self._last):
             values = self._columns[outcome.name]
-            cells = [outcome.name, *(figure(values.get(name)) for name in self._varying)]
+            told = (figure(values[name]) for name in self._varying if name in values)
+            cells = [outcome.name[:DIGITS], " ".join(told), f"{outcome.seconds:.2f}"]
             if outcome.summary is None:
-                cells += [figure(outcome.seconds), "failed"]
+                cells.append("failed")
             else:
                 metrics = (outcome.summary.get(name) for name in HEADLINES)
-                cells += [figure(outcome.seconds), *map(figure, metrics)]
+                cells += map(figure, metrics)
             table.add_row(*cells)
         return Group(bar, table)
 

@@ -183,5 +183,5 @@ def test_a_live_table_is_shown_on_a_terminal(folder):
     stdout, _ = process.communicate(timeout=60)
     assert process.returncode == 0, shown.decode()
     assert "results      out/results.parquet" in stdout
-    for word in ("0/9 runs", "1 running", "left", "mean wait", "policy", "sjf"):
+    for word in ("0/9 runs", "1 running", "left", "wait", "what varies", "sjf"):
         assert word in shown.decode()
