@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from optsched import registry
-from optsched.cli.sweep_table import SweepTable
+from optsched.cli import INTERRUPTED
+from optsched.cli.sweep_table import work_off
 from optsched.cli.terminal import print_lines, say
 from optsched.studies.study import Study
 from optsched.studies.study_folder import SWEEP, begin, evaluate
-from optsched.sweeps.engines import check_engine, start_engine
+from optsched.sweeps.engines import check_engine
 from optsched.sweeps.study_file import read_study
 from optsched.sweeps.sweeping import Sweep
 from optsched.traces.catalogue import folders
-
-INTERRUPTED = 130
 
 
 def command(
@@ -51,15 +49,7 @@ def command(
     begin(name, output, quick=quick)
     sweep = Sweep(planned, output / SWEEP)
     say(f"{len(planned.runs):,} runs, {len(sweep.pending):,} to do")
-    try:
-        if sweep.pending:
-            engine = start_engine(sweep.pending, "local", workers, None)
-            with SweepTable(sweep, engine) as table, closing(sweep.work(engine)) as outcomes:
-                for outcome in outcomes:
-                    table.add(outcome)
-        sweep.finish()
-    except KeyboardInterrupt:
-        say(f"optsched: interrupted; {sweep.left:,} runs are left, the same command does them")
+    if work_off(sweep, "local", workers, None) is None:
         return INTERRUPTED
     page = evaluate(output)
     print_lines([("runs", len(planned.runs)), ("report", page)])

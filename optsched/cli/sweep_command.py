@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from optsched.cli.sweep_table import SweepTable
+from optsched.cli import INTERRUPTED
+from optsched.cli.sweep_table import work_off
 from optsched.cli.terminal import print_json, print_lines, say
 from optsched.errors import InputError
-from optsched.sweeps.engines import check_engine, start_engine
+from optsched.sweeps.engines import check_engine
 from optsched.sweeps.study_file import read_study
 from optsched.sweeps.sweeping import Sweep
-
-INTERRUPTED = 130
 
 
 def command(
@@ -53,18 +51,10 @@ def command(
     sweep = Sweep(read_study(study), output, _part(shard))
     done_before = len(sweep.own) - len(sweep.pending)
     say(_plan(sweep, done_before, shard))
-    done = 0
-    try:
-        if sweep.pending:
-            started = start_engine(sweep.pending, engine, workers, address)
-            with SweepTable(sweep, started) as table, closing(sweep.work(started)) as outcomes:
-                for outcome in outcomes:
-                    done += 1
-                    table.add(outcome)
-        merged = sweep.finish()
-    except KeyboardInterrupt:
-        say(f"optsched: interrupted; {sweep.left:,} runs are left, the same command does them")
+    ended = work_off(sweep, engine, workers, address)
+    if ended is None:
         return INTERRUPTED
+    done, merged = ended
     failures = sweep.failures()
     if not merged:  # those of the other shards may still be tried again
         own = {run.name for run in sweep.own}

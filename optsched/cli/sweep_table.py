@@ -1,10 +1,11 @@
-"""What ``optsched sweep`` shows while it works: how far it is, and the runs that ended last."""
+"""A sweep at work, and what is shown of it: how far it is, and the runs that ended last."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections import deque
+from contextlib import closing
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,11 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from optsched.cli.terminal import figure
+from optsched.cli.terminal import figure, say
+from optsched.sweeps.engines import start_engine
 
 if TYPE_CHECKING:
-    from optsched.sweeps.engines import Engine
+    from optsched.sweeps.engines import Engine, EngineName
     from optsched.sweeps.executing import Outcome
     from optsched.sweeps.sweeping import Sweep
 
@@ -112,3 +114,28 @@ class SweepTable:
         hours, minutes = divmod(minutes, 60)
         pace = f"{rate:,.1f} runs/s" if rate >= 1 else f"{60 * rate:,.1f} runs/min"
         return f"{pace}  {hours}:{minutes:02}:{seconds:02} left"
+
+
+def work_off(
+    sweep: Sweep, engine: EngineName, workers: int | None, address: str | None
+) -> tuple[int, bool] | None:
+    """Do what is left of a sweep under a live table, and merge the results.
+
+    Returns
+    -------
+    tuple or None
+        How many runs have ended, and whether the results are merged; none, with a message, if the
+        user has interrupted it.
+    """
+    done = 0
+    try:
+        if sweep.pending:
+            started = start_engine(sweep.pending, engine, workers, address)
+            with SweepTable(sweep, started) as table, closing(sweep.work(started)) as outcomes:
+                for outcome in outcomes:
+                    done += 1
+                    table.add(outcome)
+        return done, sweep.finish()
+    except KeyboardInterrupt:
+        say(f"optsched: interrupted; {sweep.left:,} runs are left, the same command does them")
+        return None

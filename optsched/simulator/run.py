@@ -53,7 +53,7 @@ class Run:
         Wall-clock figures; they alone differ between two runs of one config.
     journal : Journal or None
         Every event and action, if it was asked for.
-    report : ExecutionReport or None
+    execution_report : ExecutionReport or None
         What the execution model has to say, if there is one.
     """
 
@@ -66,7 +66,7 @@ class Run:
     failures: tuple[str, ...]
     timing: Mapping[str, float]
     journal: Journal | None = None
-    report: ExecutionReport | None = None
+    execution_report: ExecutionReport | None = None
 
     def __repr__(self) -> str:
         jobs = f"{len(self.trace):,} jobs"
@@ -99,7 +99,7 @@ class Run:
         problems = {"problems": len(self.decisions)} | summarise_problems(self.decisions)
         problems["fallbacks"] = self.fallbacks
         line = {} if self.fragmentation is None else self.fragmentation.summary()
-        model = {} if self.report is None else dict(self.report.figures)
+        model = {} if self.execution_report is None else dict(self.execution_report.figures)
         return metrics | summarise_placement(self._measures) | line | problems | model
 
     @cached_property
@@ -145,8 +145,8 @@ class Run:
             "user": trace.user,
         }
         columns |= {name: _spread(of, self._held) for name, of in self._measures.items()}
-        if self.report is not None:
-            columns |= self.report.columns
+        if self.execution_report is not None:
+            columns |= self.execution_report.columns
         return pd.DataFrame(columns)
 
     @cached_property

@@ -168,7 +168,7 @@ def simulate(
         decisions=posing.frame,
         fallbacks=posing.fallbacks,
         failures=tuple(posing.failures),
-        report=None if execution is None else execution.report(trace, schedule),
+        execution_report=None if execution is None else execution.report(trace, schedule),
         timing={
             "read_seconds": read_seconds,
             "prepare_seconds": prepare_seconds,

@@ -15,17 +15,18 @@ from optsched.report import style
 from optsched.report.folder_files import read_object, read_pictures
 from optsched.report.page import write_page
 from optsched.studies.study import Study
+from optsched.sweeps.merging import versions_used
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FOLDER = FolderKind("a study", "study.json", ("sweep", "report.html", "*.csv", "*.svg", "*.png"))
 SWEEP = "sweep"
 """The folder of the runs, inside."""
 
-
 MADE = ("report.html", "*.csv", "*.svg", "*.png")
 """What is made of the results, and made anew when there are new ones."""
+
+FOLDER = FolderKind("a study", "study.json", (SWEEP, *MADE))
 
 
 def begin(name: str, folder: Path, *, quick: bool) -> None:
@@ -63,7 +64,7 @@ def evaluate(folder: Path) -> Path:
             table.to_csv(temporary, index=False, lineterminator="\n")
     for name, figure in study.figures(frame).items():
         style.save(figure, folder, name)
-    return report(folder)
+    return _write_page(folder, study, frame)
 
 
 def report(folder: Path) -> Path:
@@ -74,27 +75,18 @@ def report(folder: Path) -> Path:
     InputError
         If a file is missing or damaged, or the page cannot be written.
     """
-    study, frame = _read(folder)
-    pictures = read_pictures(folder, [])
-    page = study.page(frame, pictures, _versions(folder, frame), quick=_about(folder)["quick"])
-    return write_page(page, folder)
+    return _write_page(folder, *_read(folder))
 
 
 def _about(folder: Path) -> dict[str, Any]:
     return read_object(folder / FOLDER.marker, {"study": str, "quick": bool})
 
 
-def _versions(folder: Path, frame: pd.DataFrame) -> dict[str, str]:
-    """Return the versions that the runs were made with; several of one package side by side."""
-    found: dict[str, dict[str, None]] = {}
-    for run in frame["run"]:
-        config = read_object(folder / SWEEP / "runs" / run / "run.json", {"versions": dict})
-        used = dict(config["versions"])
-        if "solver" in config:
-            used[config["solver"]] = config["solver_version"]
-        for package, version in used.items():
-            found.setdefault(package, {})[str(version)] = None
-    return {package: " and ".join(versions) for package, versions in found.items()}
+def _write_page(folder: Path, study: Study, frame: pd.DataFrame) -> Path:
+    used = versions_used(frame["run"].tolist(), folder / SWEEP / "runs")
+    versions = {package: " and ".join(found) for package, found in used.items()}
+    pictures = read_pictures(folder, [])
+    return write_page(study.page(frame, pictures, versions, quick=_about(folder)["quick"]), folder)
 
 
 def _read(folder: Path) -> tuple[Study, pd.DataFrame]:

@@ -64,8 +64,16 @@ def write_results(table: pa.Table, folder: Path) -> None:
         pq.write_table(table, temporary)
 
 
-def different_versions(names: Sequence[str], runs: Path) -> dict[str, list[str]]:
-    """Return the packages and solvers of which runs have used several versions, and which."""
+def versions_used(names: Sequence[str], runs: Path) -> dict[str, list[str]]:
+    """Return the versions of each package and solver that runs were made with.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The runs.
+    runs : path
+        The folder that holds their folders.
+    """
     seen: dict[str, set[str]] = {}
     for name in names:
         config = json.loads((runs / name / "run.json").read_bytes())
@@ -74,7 +82,7 @@ def different_versions(names: Sequence[str], runs: Path) -> dict[str, list[str]]
             used[config["solver"]] = config["solver_version"]
         for package, version in used.items():
             seen.setdefault(package, set()).add(str(version))
-    return {package: sorted(found) for package, found in seen.items() if len(found) > 1}
+    return {package: sorted(found) for package, found in seen.items()}
 
 
 def _figures(path: Path) -> dict[str, Any]:

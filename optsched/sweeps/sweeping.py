@@ -24,7 +24,7 @@ from optsched.files import (
 )
 from optsched.sweeps.engines import Engine, EngineName, check_engine, start_engine
 from optsched.sweeps.executing import Outcome, Task, is_finished
-from optsched.sweeps.merging import different_versions, merge, write_results
+from optsched.sweeps.merging import merge, versions_used, write_results
 from optsched.sweeps.planned_run import PlannedRun
 from optsched.sweeps.study_file import SweepPlan, read_study
 
@@ -141,9 +141,10 @@ class Sweep:
         if others:
             log.info("%d runs in %s are not of this study; left alone", len(others), self.runs)
         finished = sorted(names - set(failures))
-        for package, versions in different_versions(finished, self.runs).items():
-            told = " and ".join(versions)
-            log.warning("the runs were made with several versions of %s: %s", package, told)
+        for package, versions in versions_used(finished, self.runs).items():
+            if len(versions) > 1:
+                told = " and ".join(versions)
+                log.warning("the runs were made with several versions of %s: %s", package, told)
         return True
 
     def _forget_results(self) -> None:
