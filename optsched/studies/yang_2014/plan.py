@@ -121,7 +121,7 @@ def _varied(
     windows = [WINDOW, 20] if quick else list(WINDOWS)
     sensitive = {"alpha": middle, "beta": middle, "draw": draws} | VARIANTS[SHOWN]
     of_window = where | {"policy": "window"}
-    generic = sensitive | {"window": windows[:2] if quick else [5, 10, 20], "draw": draws[0]}
+    generic = sensitive | {"window": windows if quick else list(WINDOWS[1:]), "draw": draws[0]}
     return [
         of_window
         | {
