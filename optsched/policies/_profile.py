@@ -130,18 +130,28 @@ def replace(
     processors: Levels,
     durations: Times,
     starts: Times,
-) -> int:
-    """Take each of `jobs` in order out of the profile and place it again; return the new count.
+) -> tuple[int, bool]:
+    """Take each of `jobs` in order out of the profile and place it again.
 
     A job finds at least its old place, so no reservation is ever delayed.
+
+    Returns
+    -------
+    count : int
+        The new count.
+    moved : bool
+        Whether any job found another place. If not, to do it again changes nothing, until
+        something else frees processors.
     """
+    moved = False
     for job in jobs:
         held_until = starts[job] + durations[job]
         count = change(times, free, count, starts[job], held_until, processors[job])
         start = earliest(times, free, count, now, processors[job], durations[job])
         count = change(times, free, count, start, start + durations[job], -processors[job])
+        moved |= start != starts[job]
         starts[job] = start
-    return count
+    return count, moved
 
 
 def new_profile(now: float, free: int, capacity: int) -> tuple[Times, Levels, int]:
