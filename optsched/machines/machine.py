@@ -30,10 +30,13 @@ class Machine(ABC):
         Number of processors.
     free : int
         Number of processors that no job holds.
+    time_shared : bool
+        Whether several jobs may hold a processor, for a share of the time each.
     """
 
     name: ClassVar[str]
     usage: ClassVar[str]
+    time_shared: ClassVar[bool] = False
     size: int
     free: int
 
@@ -95,6 +98,10 @@ class Machine(ABC):
     @abstractmethod
     def resources(self, allocation: Allocation) -> str:
         """Return the processors of an allocation as an interval set, ``1-3 5 7`` for instance."""
+
+    def place_text(self, allocation: Allocation) -> str:
+        """Return an allocation as the journal tells it; its processors, unless that is not all."""
+        return self.resources(allocation)
 
     def job_measures(self, resources: Sequence[str]) -> dict[str, NDArray[Any]]:
         """Measure allocations; the columns that the machine adds to the table of jobs.
