@@ -38,6 +38,7 @@ def command(
     capture: Path | None = None,
     capture_every: int = 1,
     charge_decisions: bool = False,
+    large_from: int | None = None,
     check: bool = False,
     journal: bool = False,
     plots: bool = True,
@@ -52,7 +53,8 @@ def command(
     output
         The run folder. A run that is there already is replaced.
     machine
-        nodes:NUMBER or a TOML file; as many nodes as the trace states processors if left out.
+        nodes:NUMBER, another of `optsched list machines`, or a TOML file; of the size that the
+        trace states if left out.
     policy
         A policy; `optsched list policies`.
     solver
@@ -77,6 +79,8 @@ def command(
         Write every so-manieth problem.
     charge_decisions
         Let what is decided wait as long as the solver's work nominally takes.
+    large_from
+        Jobs of so many processors count as large; the tenth that needs most if left out.
     check
         Check the invariants of the simulation after every event (slow).
     journal
@@ -117,6 +121,7 @@ def command(
             capture=captured,
             capture_every=capture_every,
             charge_decisions=charge_decisions,
+            large_from=large_from,
             check=check,
             journal=journal,
             progress=lambda done, now: advance(done),

@@ -60,9 +60,9 @@ class Contiguity(ExecutionModel):
         if self.draw < 0:
             raise InputError(f"draw {self.draw}; expected a seed from 0")
 
-    def begin(self, system: System) -> None:
+    def begin(self, system: System, trace: Trace) -> None:
         """Draw the sensitive jobs."""
-        jobs = len(system.submit)
+        jobs = len(trace)
         order = np.random.default_rng(self.draw).permutation(jobs)
         sensitive = np.zeros(jobs, np.bool_)
         sensitive[order[: round(self.beta * jobs)]] = True

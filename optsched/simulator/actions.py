@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 
@@ -20,6 +21,33 @@ class Start(NamedTuple):
     place: Any = None
 
 
+class Move(NamedTuple):
+    """Give running jobs other places, all at once; they go on working.
+
+    Parameters
+    ----------
+    places : mapping of int to object
+        The new place of each job that moves, in the machine's own terms.
+    """
+
+    places: Mapping[int, Any]
+
+
+class Share(NamedTuple):
+    """Let a running job have its processors for a part of the time, from now on.
+
+    Parameters
+    ----------
+    job : int
+        Row of the job in the trace.
+    share : float
+        Of the time, above 0 and up to 1.
+    """
+
+    job: int
+    share: float
+
+
 class Wake(NamedTuple):
     """Decide again at a time at which nothing else may happen.
 
@@ -32,4 +60,4 @@ class Wake(NamedTuple):
     at: float
 
 
-Action = Start | Wake
+Action = Start | Move | Share | Wake

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.machines.machine import Machine
-from optsched.simulator.actions import Action, Start, Wake
+from optsched.simulator.actions import Action, Move, Share, Start, Wake
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.schedule import Schedule, State
 from optsched.simulator.system import System
@@ -48,9 +48,10 @@ KILL_TOLERANCE = 1e-6
 class Engine:
     """Runs a trace on a machine under a policy.
 
-    Every running job has work left (seconds at speed 1) and a speed. An end is predicted when a
-    job starts and again whenever its speed changes; a prediction that was overtaken is recognised
-    by its time and skipped.
+    Every running job has work left (seconds at speed 1). It works at the speed that the execution
+    model gives it, for the share of the time that the policy gives it. An end is predicted when a
+    job starts and again whenever one of the two changes; a prediction that was overtaken is
+    recognised by its time and skipped.
 
     Parameters
     ----------
@@ -82,6 +83,8 @@ class Engine:
         What became of each job.
     resources : list of str
         The processors that each job held, as interval sets.
+    paused : list of float
+        Seconds for which each job had its processors and did not run, as others did.
     decisions : int
         How often the policy was asked.
     """
@@ -98,6 +101,7 @@ class Engine:
         observe: Callable[[Engine], None] | None = None,
         progress: Callable[[int, float], None] | None = None,
     ) -> None:
+        self.trace = trace
         self.policy = policy
         self.posing = posing
         self.execution = execution
@@ -123,6 +127,8 @@ class Engine:
         self.held = self.system.held
         self.work_left = self.runtime.copy()
         self.speed = [1.0] * jobs
+        self.share = [1.0] * jobs
+        self.paused = [0.0] * jobs
         self._works_since = [0.0] * jobs
         self._ends_at = [NEVER] * jobs
         self._killed_at = [NEVER] * jobs
@@ -143,7 +149,7 @@ class Engine:
         jobs = len(submit)
         self.policy.begin(system)
         if self.execution is not None:
-            self.execution.begin(system)
+            self.execution.begin(system, self.trace)
         while True:
             submission = submit[self._next] if self._next < jobs else NEVER
             end = ends[0][0] if ends else NEVER
@@ -172,6 +178,7 @@ class Engine:
             state=np.array(self.state, dtype=np.str_),
             resources=self.resources,
             decisions=self.decisions,
+            paused=np.array(self.paused, dtype=np.float64),
         )
 
     def set_speed(self, job: int, speed: float) -> None:
@@ -180,6 +187,16 @@ class Engine:
         self.speed[job] = speed
         if self.journal is not None:
             self.journal.record(self.system.now, "speed", job, speed)
+        self._predict_end(job)
+
+    def set_share(self, job: int, share: float) -> None:
+        """Let a running job go on for another share of the time; what it did so far counts."""
+        if not 0 < share <= 1:
+            raise ValueError(f"share {share} of job row {job}; expected above 0 and up to 1")
+        self._settle(job)
+        self.share[job] = share
+        if self.journal is not None:
+            self.journal.record(self.system.now, "share", job, share)
         self._predict_end(job)
 
     def _batched(self, now: float) -> Iterable[None]:
@@ -251,6 +268,10 @@ class Engine:
     def _carry_out(self, action: Action) -> None:
         if isinstance(action, Start):
             self._start(*action)
+        elif isinstance(action, Share):
+            self.set_share(*action)
+        elif isinstance(action, Move):
+            self._move(action.places)
         elif isinstance(action, Wake):
             if not action.at > self.system.now:
                 raise ValueError(f"wake at {action.at} asked for at {self.system.now}")
@@ -282,26 +303,42 @@ class Engine:
         self.start[job] = begins
         self.state[job] = State.RUNNING
         self._works_since[job] = begins
-        self._killed_at[job] = begins + system.requested_time[job]
-        system.running.add(job, self._killed_at[job])
+        estimated_end = begins + system.requested_time[job]
+        if self.policy.enforces_limits:
+            self._killed_at[job] = estimated_end
+        system.running.add(job, estimated_end)
         if self.journal is not None:
-            self.journal.record(begins, "start", job, system.machine.resources(allocation))
+            self.journal.record(begins, "start", job, system.machine.place_text(allocation))
         if self.execution is not None:
             self._works_since[job] += self.execution.delay(job, allocation, system)
             for changed, speed in self.execution.started(job, allocation, system):
                 self.set_speed(changed, speed)
         self._predict_end(job)
 
+    def _move(self, places: Mapping[int, object]) -> None:
+        """Give running jobs other places; all leave theirs before the first takes another."""
+        system = self.system
+        for job in places:
+            system.machine.release(self.held[job])
+        for job, place in places.items():
+            self.held[job] = system.machine.claim(place, system.processors[job])
+            if self.journal is not None:
+                where = system.machine.place_text(self.held[job])
+                self.journal.record(system.now, "move", job, where)
+
     def _settle(self, job: int) -> None:
         """Count the work that a job has done up to now; none if it still loads."""
         now, since = self.system.now, self._works_since[job]
         if now > since:
-            self.work_left[job] -= (now - since) * self.speed[job]
+            share = self.share[job]
+            self.work_left[job] -= (now - since) * share * self.speed[job]
+            if share != 1.0:
+                self.paused[job] += (now - since) * (1.0 - share)
             self._works_since[job] = now
 
     def _predict_end(self, job: int) -> None:
         # work may be left below 0 by rounding: such a job is done now, not before now
-        left, speed = max(0.0, self.work_left[job]), self.speed[job]
+        left, speed = max(0.0, self.work_left[job]), self.share[job] * self.speed[job]
         ends_at = self._works_since[job] + left / speed if speed else NEVER
         killed_at = self._killed_at[job]
         if ends_at > killed_at + KILL_TOLERANCE:

@@ -49,8 +49,8 @@ class ExecutionModel:
         super().__init_subclass__()
         cls.name = cls.__name__
 
-    def begin(self, system: System) -> None:
-        """Make ready for a run; whatever is remembered of an earlier one is forgotten."""
+    def begin(self, system: System, trace: Trace) -> None:
+        """Make ready to run a trace; whatever is remembered of an earlier run is forgotten."""
 
     def delay(self, job: int, allocation: Allocation, system: System) -> float:
         """Return the seconds from the start of `job` to the beginning of its work."""

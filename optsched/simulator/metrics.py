@@ -32,7 +32,7 @@ def bounded_slowdown(
     Parameters
     ----------
     wait, runtime : float64 array, shape (jobs,)
-        Seconds.
+        Seconds of the response time in which the job did not run, and in which it did.
     threshold : float
         Seconds.
 
@@ -44,13 +44,15 @@ def bounded_slowdown(
     return np.maximum(1.0, (wait + runtime) / np.maximum(runtime, threshold))
 
 
-def summarise(trace: Trace, processors: int, schedule: Schedule) -> dict[str, Any]:
+def summarise(
+    trace: Trace, processors: int, schedule: Schedule, large_from: int | None = None
+) -> dict[str, Any]:
     """Return the metrics of a schedule as JSON-able values; times in seconds.
 
-    Means and percentiles are over finished jobs. Utilisation is the time that jobs held
+    Means and percentiles are over finished jobs. Utilisation is the time that jobs ran on
     processors, over the machine's processors times the makespan; the makespan is from the first
-    submission to the last end. Large jobs are the tenth that needs most processors, from
-    ``large_from`` on.
+    submission to the last end. Waiting ends at the start; slowdowns are those of the response time
+    against the time that the job ran, without the pauses in which others had its processors.
 
     Parameters
     ----------
@@ -60,19 +62,23 @@ def summarise(trace: Trace, processors: int, schedule: Schedule) -> dict[str, An
         Processors of the machine.
     schedule : Schedule
         When and where its jobs ran.
+    large_from : int, optional
+        Jobs of so many processors are large; the tenth that needs most if left out.
     """
     start, end, state = schedule.start, schedule.end, schedule.state
     counts = {name: int(np.count_nonzero(state == name)) for name in State}
     finished = state == State.FINISHED
     held = np.isfinite(end)
-    runtime = end - start
+    runtime = schedule.run_time
     wait = start - trace.submit
+    response = end - trace.submit
     makespan = float(end[held].max() - trace.submit.min()) if held.any() else 0.0
     busy = float((runtime[held] * trace.processors[held]).sum())
-    slowdown = (wait + runtime)[finished] / runtime[finished]
-    large_from = int(np.quantile(trace.processors, LARGE, method="higher"))
-    large = wait[finished & (trace.processors >= large_from)]
-    bounded = bounded_slowdown(wait[finished], runtime[finished])
+    slowdown = response[finished] / runtime[finished]
+    if large_from is None:
+        large_from = int(np.quantile(trace.processors, LARGE, method="higher"))
+    large = finished & (trace.processors >= large_from)
+    bounded = bounded_slowdown((response - runtime)[finished], runtime[finished])
     return {
         "jobs": len(trace),
         "finished": counts[State.FINISHED],
@@ -86,11 +92,13 @@ def summarise(trace: Trace, processors: int, schedule: Schedule) -> dict[str, An
         "median_wait": _quantile(wait[finished], 0.5),
         "p95_wait": _quantile(wait[finished], 0.95),
         "max_wait": _quantile(wait[finished], 1.0),
-        "mean_response": _mean((wait + runtime)[finished]),
+        "mean_response": _mean(response[finished]),
         "mean_slowdown": _mean(slowdown),
         "large_from": large_from,
-        "large_mean_wait": _mean(large),
-        "large_max_wait": _quantile(large, 1.0),
+        "large_jobs": int(large.sum()),
+        "large_mean_wait": _mean(wait[large]),
+        "large_max_wait": _quantile(wait[large], 1.0),
+        "large_mean_response": _mean(response[large]),
         "mean_bounded_slowdown": _mean(bounded),
         "p95_bounded_slowdown": _quantile(bounded, 0.95),
         "decisions": schedule.decisions,

@@ -32,6 +32,8 @@ class Policy(ABC):
         compiled. Not inherited: a subclass decides differently.
     fallback : str
         The heuristic that decides when the solver fails, or has nothing better when it ends.
+    enforces_limits : bool
+        Whether a job is killed when its requested time is over.
     interval : float
         Seconds between two decisions; with 0 every event is followed by one. A policy with an
         interval wakes on a tick only if something has changed since the last; what it started
@@ -44,6 +46,7 @@ class Policy(ABC):
     solver: ClassVar[str] = ""
     fallback: ClassVar[str] = ""
     replay: ClassVar[str | None] = None
+    enforces_limits: ClassVar[bool] = True
     interval: float = 0.0
 
     def __init_subclass__(cls) -> None:

@@ -67,7 +67,7 @@ def describe(
     posing : mapping
         Solver, budget, seed and the like, for a policy that poses problems.
     options : mapping
-        ``jobs``, ``event_order``, ``capture_every`` and ``journal``.
+        ``jobs``, ``event_order``, ``capture_every``, ``large_from`` and ``journal``.
     """
     config = {
         "trace": source.published or (source.name if source.path is None else str(source.path)),
@@ -128,5 +128,7 @@ def _command(config: Mapping[str, Any]) -> str:
         words += ["--charge-decisions"] if config["charge_decisions"] else []
     if config["capture_every"] is not None:
         words += ["--capture", "SNAPSHOTS", "--capture-every", str(config["capture_every"])]
+    if config["large_from"] is not None:
+        words += ["--large-from", str(config["large_from"])]
     words += ["--journal"] if config["journal"] else []
     return shlex.join([*words, "-o", "DIR"])

@@ -95,7 +95,8 @@ class Run:
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The metrics of the run: of the schedule, the places, the problems, the execution."""
-        metrics = summarise(self.trace, self.machine.size, self.schedule)
+        large_from = self.config["large_from"]
+        metrics = summarise(self.trace, self.machine.size, self.schedule, large_from)
         problems = {"problems": len(self.decisions)} | summarise_problems(self.decisions)
         problems["fallbacks"] = self.fallbacks
         line = {} if self.fragmentation is None else self.fragmentation.summary()
@@ -114,14 +115,16 @@ class Run:
         """One row per job, in order of submission: Batsim's columns, then ours.
 
         Ours are ``run_time`` (the trace's run time in seconds), ``bounded_slowdown``, ``user``, the
-        measures of the machine (`Machine.job_measures`) and those of the execution model. Times are
-        whole numbers where the trace and the run have no others.
+        measures of the machine (`Machine.job_measures`) and those of the execution model; where
+        jobs share processors ``paused_time``, the seconds in which a job had some and others ran.
+        Times are whole numbers where the trace and the run have no others.
         """
         import pandas as pd
 
         trace = self.trace
-        ran = self.end - self.start
+        ran = self.schedule.run_time
         wait = self.start - trace.submit
+        response = self.end - trace.submit
         columns = {
             "job_id": trace.job_id,
             "workload_name": _constant(trace.name, len(trace)),
@@ -132,18 +135,20 @@ class Run:
             "success": (self.state == "COMPLETED_SUCCESSFULLY").astype(np.int64),
             "final_state": pd.Categorical(self.state),
             "starting_time": _whole(self.start),
-            "execution_time": _whole(ran),
+            "execution_time": _whole(self.end - self.start),
             "finish_time": _whole(self.end),
             "waiting_time": _whole(wait),
-            "turnaround_time": _whole(self.end - trace.submit),
-            "stretch": (self.end - trace.submit) / ran,
+            "turnaround_time": _whole(response),
+            "stretch": response / ran,
             "allocated_resources": self.resources,
             "consumed_energy": np.full(len(trace), np.nan),
             "metadata": _constant("", len(trace)),
             "run_time": _whole(trace.runtime),
-            "bounded_slowdown": bounded_slowdown(wait, ran),
+            "bounded_slowdown": bounded_slowdown(response - ran, ran),
             "user": trace.user,
         }
+        if self.machine.time_shared and self.schedule.paused is not None:
+            columns["paused_time"] = self.schedule.paused
         columns |= {name: _spread(of, self._held) for name, of in self._measures.items()}
         if self.execution_report is not None:
             columns |= self.execution_report.columns

@@ -34,6 +34,9 @@ class Schedule(NamedTuple):
         The processors each job held, as interval sets.
     decisions : int
         How often the policy was asked.
+    paused : float64 array, shape (jobs,), optional
+        Seconds for which each job had its processors and did not run, as others did; all 0 if
+        left out.
     """
 
     def __repr__(self) -> str:
@@ -44,3 +47,10 @@ class Schedule(NamedTuple):
     state: NDArray[np.str_]
     resources: Sequence[str]
     decisions: int
+    paused: NDArray[np.float64] | None = None
+
+    @property
+    def run_time(self) -> NDArray[np.float64]:
+        """Seconds for which each job ran, shape (jobs,): from start to end, less its pauses."""
+        held = self.end - self.start
+        return held if self.paused is None else held - self.paused

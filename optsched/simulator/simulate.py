@@ -50,6 +50,7 @@ def simulate(
     charge_decisions: bool = False,
     capture: str | Path | None = None,
     capture_every: int = 1,
+    large_from: int | None = None,
     check: bool = False,
     journal: bool = False,
     compiled_from: int = REPLAY_FROM,
@@ -63,7 +64,7 @@ def simulate(
         A trace, a file, or a name from the catalogue. A raw trace is cleaned first.
     machine : Machine, path or str, optional
         A machine, a specification such as ``nodes:1152``, or a TOML file. If left out, as many
-        nodes as the header of the trace states processors.
+        nodes (or whatever the policy runs on) as the header of the trace states processors.
     policy : Policy or str
         A policy or the name of one.
     settings : mapping, optional
@@ -88,6 +89,9 @@ def simulate(
         Folder that the posed problems are written to, as snapshots; one that is there and empty.
     capture_every : int
         Write every so-manieth problem.
+    large_from : int, optional
+        Jobs of so many processors count as large in the summary; the tenth that needs most if left
+        out.
     check : bool
         Check the invariants after every event (slow).
     journal : bool
@@ -115,11 +119,13 @@ def simulate(
     check_budget(budget)
     seed = checked_seed(seed)
     span = _checked_span(jobs)
+    if large_from is not None and not _is_count(large_from):
+        raise InputError(f"{large_from!r}; expected a whole number from 1", field="large from")
     began = time.perf_counter()
     source = prepare_trace(trace)
     trace = source if span is None else source.jobs(*span)
     read_seconds = time.perf_counter() - began
-    machine = read_machine(machine if machine is not None else _stated_machine(trace))
+    machine = read_machine(machine if machine is not None else _stated_machine(trace, policy))
     if policy.machines.isdisjoint(machine.kinds()):
         kinds = ", ".join(sorted(policy.machines))
         raise InputError(f"policy {policy.name!r} runs on {kinds}, not on {machine.spec}")
@@ -142,6 +148,7 @@ def simulate(
         "jobs": None if span is None else list(span),
         "event_order": order.value,
         "capture_every": None if capture is None else capture_every,
+        "large_from": large_from,
         "journal": journal,
     }
     config = describe(source, trace, machine, policy, execution, posing.config, options)
@@ -253,7 +260,7 @@ def _checked_span(jobs: Any) -> tuple[int, int] | None:
 
 
 def _check_capture(folder: str | Path | None, every: int) -> None:
-    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+    if not _is_count(every):
         raise InputError(f"{every!r}; expected a whole number from 1", field="capture every")
     if folder is None:
         if every != 1:
@@ -264,15 +271,20 @@ def _check_capture(folder: str | Path | None, every: int) -> None:
         raise InputError("is not empty; expected an empty folder to capture to", file=folder)
 
 
-def _stated_machine(trace: Trace) -> str:
+def _is_count(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number >= 1
+
+
+def _stated_machine(trace: Trace, policy: Policy) -> str:
+    kind = "nodes" if "nodes" in policy.machines else min(policy.machines)
     if trace.header.max_procs is None:
         nodes = trace.header.max_nodes or 0
-        example = f"nodes:{nodes} (it states {nodes:,} nodes)" if nodes >= 1 else "nodes:NUMBER"
+        example = f"{kind}:{nodes} (it states {nodes:,} nodes)" if nodes >= 1 else f"{kind}:NUMBER"
         raise InputError(
             f"the header of trace {trace.name!r} does not say how many processors the machine has "
             f"(MaxProcs); say so, --machine {example} for instance"
         )
-    return f"nodes:{trace.header.max_procs}"
+    return f"{kind}:{trace.header.max_procs}"
 
 
 def _posing(policy: Policy, solver: str | Solver | None, **options: Any) -> Posing | NothingPosed:

@@ -29,6 +29,7 @@ KEYS: Mapping[str, tuple[tuple[type[Any], ...], str]] = {
     "time_limit": ((int, float), "seconds above 0"),
     "seed": ((int,), "an integer"),
     "charge_decisions": ((bool,), "true or false"),
+    "large_from": ((int,), "a number of processors"),
 }
 """What a run may say, and what it is called in messages; each may be a list of such values."""
 
