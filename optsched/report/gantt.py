@@ -32,6 +32,9 @@ PARTS = 5000
 NEARBY = 100
 """Rectangles no farther apart than one such part of the picture count as neighbours."""
 
+SHARED = 0.5
+"""Opacity of rectangles where jobs share processors, and so lie over each other."""
+
 MOST_LABELS = 60
 """With more jobs than these, none is labelled with its number."""
 
@@ -203,7 +206,8 @@ def figure(run: Run, most: int = MOST_RECTANGLES) -> Figure:
         axes.set_xlim((part.begin - zero) / unit, (part.end - zero) / unit)
         time_ticks(axes.xaxis, part.end - part.begin, unit)
         if len(boxes):
-            _draw(axes, boxes, part, zero, unit)
+            opacity = SHARED if run.machine.time_shared else 1.0
+            _draw(axes, boxes, part, zero, unit, opacity)
             if len(np.unique(boxes.job)) <= MOST_LABELS:
                 _label(axes, run, boxes, part, zero, unit)
     return drawing
@@ -217,8 +221,11 @@ def _shown(run: Run, part: Window, boxes: Rectangles) -> str:
     words = f"all {jobs:,} jobs that started"
     if (part.begin, part.end, part.processors) != (*load.span(run), run.machine.size):
         in_use = load.processors_in_use(run).integral([part.begin, part.end])
-        share = np.diff(in_use)[0] / (part.end - part.begin) / run.machine.size
-        words = f"a busy time of {spoken(part.end - part.begin)}, {share:.0%} of processors in use"
+        load_of_one = np.diff(in_use)[0] / (part.end - part.begin) / run.machine.size
+        held = f"{load_of_one:.0%} of processors in use"
+        if run.machine.time_shared:
+            held = f"{load_of_one:.1f} jobs on a processor, which they share in time"
+        words = f"a busy time of {spoken(part.end - part.begin)}, {held}"
         words += f": {jobs:,} of {np.count_nonzero(started):,} jobs"
         if part.processors < run.machine.size:
             words += f" on the first {part.processors:,} of {run.machine.size:,} processors"
@@ -227,7 +234,9 @@ def _shown(run: Run, part: Window, boxes: Rectangles) -> str:
     return words + (f"; {never:,} never started" if never else "")
 
 
-def _draw(axes: Axes, boxes: Rectangles, part: Window, zero: float, unit: float) -> None:
+def _draw(
+    axes: Axes, boxes: Rectangles, part: Window, zero: float, unit: float, opacity: float
+) -> None:
     """Draw all rectangles of a colour as one path: small in SVG, and sharp at every size."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
@@ -253,7 +262,9 @@ def _draw(axes: Axes, boxes: Rectangles, part: Window, zero: float, unit: float)
             if (rows & (colour == number)).any():
                 path = Path.make_compound_path_from_polys(corners[rows & (colour == number)])
                 axes.add_patch(
-                    PathPatch(path, facecolor=fill, edgecolor="white", linewidth=outline)
+                    PathPatch(
+                        path, facecolor=fill, edgecolor="white", linewidth=outline, alpha=opacity
+                    )
                 )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optsched import registry
 from optsched.report import waits
 from optsched.report.page import Figure, counted
 from optsched.report.steps import Steps
@@ -34,15 +35,18 @@ def run_pictures(
         The table of jobs.
     """
     started = jobs["starting_time"].notna()
+    shared = _is_time_shared(config["machine"])
     about = {
         "gantt": (
-            "The jobs on the processors; of a long run a busy part.",
+            "The jobs on the processors; of a long run a busy part."
+            + (" Where they lie over each other they share processors in time." if shared else ""),
             f"Gantt chart, processors against time: {started.sum():,} of {len(jobs):,} jobs started"
             f" on {config['machine']}.",
         ),
         "utilization": (
-            "Processors in use, waiting jobs and waiting work over time.",
-            _load_in_words(summary, jobs),
+            ("Processors of jobs that share them" if shared else "Processors in use")
+            + ", waiting jobs and waiting work over time.",
+            _load_in_words(summary, jobs, shared=shared),
         ),
         "waits": (
             "How long jobs waited, by their size: the share that waited no longer than a time.",
@@ -60,7 +64,12 @@ def run_pictures(
     ]
 
 
-def _load_in_words(summary: Mapping[str, Any], jobs: pd.DataFrame) -> str:
+def _is_time_shared(machine: str) -> bool:
+    kind = machine.partition(":")[0]
+    return kind in registry.machines and registry.machines[kind].time_shared
+
+
+def _load_in_words(summary: Mapping[str, Any], jobs: pd.DataFrame, *, shared: bool) -> str:
     """Return the mean and the peaks that the picture of the load shows."""
     queued = jobs[jobs["final_state"] != State.REJECTED]
     started = queued[queued["starting_time"].notna()]
@@ -82,9 +91,10 @@ def _load_in_words(summary: Mapping[str, Any], jobs: pd.DataFrame) -> str:
         end,
     )
     mean = summary["utilization"]
-    words = "" if mean is None else f"; {mean:.1%} on average"
+    held = "of running jobs, which share them" if shared else "in use"
+    words = "" if mean is None else f"; a utilization of {mean:.1%}"
     return (
-        f"Load over time: at most {in_use.values.max():,.0f} processors in use{words};"
+        f"Load over time: at most {in_use.values.max():,.0f} processors {held}{words};"
         f" at most {counted(int(waiting.values.max()), 'job')} waiting."
     )
 

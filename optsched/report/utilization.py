@@ -25,8 +25,9 @@ def figure(run: Run) -> Figure:
     size = run.machine.size
     work = load.waiting_work(run)
     work_unit, work_name = unit_for(work.values.max() / size)
+    held = "processors of jobs\nthat share them" if run.machine.time_shared else "processors in use"
     series = (
-        (load.processors_in_use(run), "processors in use", 1.0, style.LINES[0]),
+        (load.processors_in_use(run), held, 1.0, style.LINES[0]),
         (load.waiting_jobs(run), "waiting jobs", 1.0, style.LINES[1]),
         (work, f"waiting work\n(machine-{work_name})", size * work_unit, style.LINES[2]),
     )
@@ -46,7 +47,7 @@ def figure(run: Run) -> Figure:
         drawing.align_ylabels(panels)
         top, bottom = panels[0], panels[-1]
         top.axhline(size, color=style.GREY, linewidth=0.8, linestyle=(0, (4, 2)))
-        top.set_ylim(0, 1.06 * size)
+        top.set_ylim(0, 1.06 * max(size, binned[0].high.max(), binned[0].mean.max()))
         top.set_title(_caption(run, max(bins.width for bins in binned)))
         bottom.set_xlabel(f"{unit_name} since the first submission")
         bottom.set_xlim(0, (end - begin) / unit)
