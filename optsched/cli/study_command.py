@@ -12,7 +12,7 @@ from optsched.cli import INTERRUPTED
 from optsched.cli.sweep_table import work_off
 from optsched.cli.terminal import print_lines, say
 from optsched.studies.study import Study
-from optsched.studies.study_folder import SWEEP, begin, evaluate
+from optsched.studies.study_folder import INPUTS, SWEEP, begin, evaluate, write_inputs
 from optsched.sweeps.engines import check_engine
 from optsched.sweeps.study_file import read_study
 from optsched.sweeps.sweeping import Sweep
@@ -45,8 +45,12 @@ def command(
     """
     check_engine("local", workers, None)
     study: Study = registry.studies[name]()
-    planned = read_study(study.plan(folders() if traces is None else [traces], quick=quick))
+    logs = folders() if traces is None else [traces]
+    inputs = study.inputs(logs, quick=quick)
+    table = study.plan(logs, output / INPUTS, quick=quick)
     begin(name, output, quick=quick)
+    write_inputs(inputs, output)
+    planned = read_study(table)
     sweep = Sweep(planned, output / SWEEP)
     say(f"{len(planned.runs):,} runs, {len(sweep.pending):,} to do")
     if work_off(sweep, "local", workers, None) is None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from optsched.traces.trace import Trace
+
 
 class Study(ABC):
     """The evaluation of a paper, run again.
@@ -32,14 +34,33 @@ class Study(ABC):
     name: ClassVar[str]
     paper: ClassVar[str]
 
+    def inputs(self, folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
+        """Return the traces that the study makes for itself, by the name of their file.
+
+        Parameters
+        ----------
+        folders : sequence of path
+            Where the logs are looked for.
+        quick : bool
+            Whether only those of a small part are needed.
+
+        Raises
+        ------
+        InputError
+            If a log is not there.
+        """
+        return {}
+
     @abstractmethod
-    def plan(self, folders: Sequence[Path], *, quick: bool) -> dict[str, Any]:
+    def plan(self, folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any]:
         """Return what is run, as a table of the form that `optsched.sweep` reads.
 
         Parameters
         ----------
         folders : sequence of path
             Where the logs are looked for.
+        inputs : path
+            The folder that has the traces which the study makes for itself.
         quick : bool
             Whether to run a small part that ends within a minute.
 
@@ -50,8 +71,15 @@ class Study(ABC):
         """
 
     @abstractmethod
-    def prepare(self, results: pd.DataFrame) -> pd.DataFrame:
+    def prepare(self, results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
         """Return the results of the sweep in the form that the rest goes by.
+
+        Parameters
+        ----------
+        results : pandas.DataFrame
+            One row per run.
+        inputs : path
+            The folder of the traces that the study has made for itself.
 
         Raises
         ------

@@ -5,6 +5,7 @@ Folder format: ``docs/formats/study-folder.md``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +17,12 @@ from optsched.report.folder_files import read_object, read_pictures
 from optsched.report.page import write_page
 from optsched.studies.study import Study
 from optsched.sweeps.merging import versions_used
+from optsched.traces.reading import write_trace
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from optsched.traces.trace import Trace
 
 SWEEP = "sweep"
 """The folder of the runs, inside."""
@@ -26,7 +30,10 @@ SWEEP = "sweep"
 MADE = ("report.html", "*.csv", "*.svg", "*.png")
 """What is made of the results, and made anew when there are new ones."""
 
-FOLDER = FolderKind("a study", "study.json", (SWEEP, *MADE))
+INPUTS = "inputs"
+"""The folder of the traces that a study makes for itself, inside."""
+
+FOLDER = FolderKind("a study", "study.json", (SWEEP, INPUTS, *MADE))
 
 
 def begin(name: str, folder: Path, *, quick: bool) -> None:
@@ -48,6 +55,24 @@ def begin(name: str, folder: Path, *, quick: bool) -> None:
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", file=folder) from None
     write_json(folder / FOLDER.marker, about)
+
+
+def write_inputs(traces: Mapping[str, Trace], folder: Path) -> None:
+    """Write the traces that a study makes for itself; those of another make of it go.
+
+    Raises
+    ------
+    InputError
+        If they cannot be written.
+    """
+    inputs = folder / INPUTS
+    if traces:
+        inputs.mkdir(exist_ok=True)
+    for stale in inputs.glob("*"):
+        if stale.name not in traces:
+            stale.unlink()
+    for name, trace in traces.items():
+        write_trace(trace, inputs / name)
 
 
 def evaluate(folder: Path) -> Path:
@@ -101,6 +126,6 @@ def _read(folder: Path) -> tuple[Study, pd.DataFrame]:
     except (OSError, ValueError):
         raise InputError("damaged; expected the Parquet file of a sweep", file=path) from None
     try:
-        return study, study.prepare(results)
+        return study, study.prepare(results, folder / INPUTS)
     except InputError as error:
         raise error.within(path) from None

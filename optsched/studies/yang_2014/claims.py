@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from optsched.report.page import Verdict
+from optsched.studies.judging import MOST, Claim, Judgement, verdict
 from optsched.studies.yang_2014.evaluation import METRICS, cells, compared, gain
 from optsched.studies.yang_2014.plan import BLUE, EXACT, GREEDY, INTREPID
 from optsched.studies.yang_2014.published import SHARES, TABLES, Published
@@ -14,39 +15,11 @@ from optsched.studies.yang_2014.published import SHARES, TABLES, Published
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST, SOME = 0.9, 0.5
-"""Shares of cells or steps from which on a claim is held, and held in part."""
-
 KEPT = 0.01
 """Utilisation stays high if it falls by no more than this."""
 
 Values = Mapping[tuple[float, float], float]
 """Improvements by (beta, alpha)."""
-
-
-class Judgement(NamedTuple):
-    """A verdict, and the numbers that it comes from."""
-
-    verdict: Verdict
-    why: str
-
-
-class Claim(NamedTuple):
-    """A claim of the paper.
-
-    Parameters
-    ----------
-    text : str
-        What is claimed.
-    published : str
-        What the paper's tables give for it.
-    judgements : mapping of str to Judgement
-        By variant.
-    """
-
-    text: str
-    published: str
-    judgements: Mapping[str, Judgement]
 
 
 def claims(frame: pd.DataFrame, variants: Sequence[str]) -> list[Claim]:
@@ -112,18 +85,12 @@ def _means(frame: pd.DataFrame, table: Published, variant: str, solver: str = EX
     return {key: 100 * cell.mean for key, cell in found.items()}
 
 
-def _verdict(share: float) -> Verdict:
-    if share >= MOST:
-        return Verdict.HELD
-    return Verdict.IN_PART if share >= SOME else Verdict.NOT_HELD
-
-
 def _improves(frame: pd.DataFrame, table: Published, variant: str) -> Judgement:
     found = cells(frame, table.metric, log=table.log, solver=EXACT, variant=variant)
     sure = sum(cell.low > 0 for cell in found.values())
     means = [100 * cell.mean for cell in found.values()]
     why = f"{min(means):.1f} to {max(means):.1f}%; surely above 0 in {sure} of {len(means)} cells"
-    return Judgement(_verdict(sure / len(means)), why)
+    return Judgement(verdict(sure / len(means)), why)
 
 
 def _grows(values: Values) -> Judgement:
@@ -131,7 +98,7 @@ def _grows(values: Values) -> Judgement:
     steps = [values[b, y] - values[b, x] for b in betas for x, y in pairwise(alphas)]
     steps += [values[y, a] - values[x, a] for a in alphas for x, y in pairwise(betas)]
     up = sum(step > 0 for step in steps)
-    return Judgement(_verdict(up / len(steps)), f"{up} of {len(steps)} steps go up")
+    return Judgement(verdict(up / len(steps)), f"{up} of {len(steps)} steps go up")
 
 
 def _comparable(frame: pd.DataFrame, table: Published, variant: str, most: float) -> Judgement:
@@ -140,12 +107,12 @@ def _comparable(frame: pd.DataFrame, table: Published, variant: str, most: float
     apart = [abs(exact[key] - greedy[key]) for key in exact]
     alike = sum(points <= most for points in apart)
     why = f"no further in {alike} of {len(apart)} cells; at most {max(apart):.1f} points"
-    return Judgement(_verdict(alike / len(apart)), why)
+    return Judgement(verdict(alike / len(apart)), why)
 
 
 def _less(one: Values, other: Values) -> Judgement:
     fewer = sum(one[key] < other[key] for key in one)
-    return Judgement(_verdict(fewer / len(one)), f"in {fewer} of {len(one)} cells")
+    return Judgement(verdict(fewer / len(one)), f"in {fewer} of {len(one)} cells")
 
 
 def _compact(frame: pd.DataFrame, log: str, variant: str) -> Judgement:

@@ -25,13 +25,13 @@ class Yang2014(Study):
         "IEEE Cluster 2014"
     )
 
-    def plan(self, folders: Sequence[Path], *, quick: bool) -> dict[str, Any]:
+    def plan(self, folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any]:
         """Return what is run: parts of logs, policies, shares, draws."""
         from optsched.studies.yang_2014.plan import plan
 
         return plan(folders, quick=quick)
 
-    def prepare(self, results: pd.DataFrame) -> pd.DataFrame:
+    def prepare(self, results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
         """Return the results with the columns that the evaluation goes by."""
         from optsched.studies.yang_2014.evaluation import prepare
 
