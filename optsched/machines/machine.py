@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from optsched import registry
@@ -106,6 +107,8 @@ class Machine(ABC):
     def job_measures(self, resources: Sequence[str]) -> dict[str, NDArray[Any]]:
         """Measure allocations; the columns that the machine adds to the table of jobs.
 
+        ``runs`` is the number of runs of neighbouring processors; one run is contiguous.
+
         Parameters
         ----------
         resources : sequence of str
@@ -114,9 +117,10 @@ class Machine(ABC):
         Returns
         -------
         dict of str to int64 or float64 array, shape (allocations,)
-            By name of the measure; none here.
+            By name of the measure.
         """
-        return {}
+        blanks = (processors.count(" ") for processors in resources)
+        return {"runs": 1 + np.fromiter(blanks, dtype=np.int64, count=len(resources))}
 
     @abstractmethod
     def violations(self, held: Mapping[int, Allocation]) -> list[str]:

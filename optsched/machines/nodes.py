@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.machines.free_runs import FreeRuns, Run
@@ -110,11 +107,6 @@ class Nodes(Machine):
             str(start) if stop == start + 1 else f"{start}-{stop - 1}"
             for start, stop in sorted(allocation)
         )
-
-    def job_measures(self, resources: Sequence[str]) -> dict[str, NDArray[Any]]:
-        """Return ``runs``, the number of runs of each allocation; one run is contiguous."""
-        blanks = (nodes.count(" ") for nodes in resources)
-        return {"runs": 1 + np.fromiter(blanks, dtype=np.int64, count=len(resources))}
 
     def violations(self, held: Mapping[int, tuple[Run, ...]]) -> list[str]:
         """Compare the free runs with what the running jobs hold."""
