@@ -1,0 +1,93 @@
+"""Sets of processors as whole numbers: bit c of the number stands for processor c.
+
+Union, intersection and size of such sets are single operations, however many processors there are;
+a time-slice matrix of some hundred columns lives by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+ColumnSet = int
+"""Bit c is 1 when column c is in the set."""
+
+
+def column_set(runs: Iterable[tuple[int, int]]) -> ColumnSet:
+    """Return the set of the columns in runs, each from its start up to before its stop.
+
+    Examples
+    --------
+    >>> bin(column_set([(0, 2), (5, 6)]))
+    '0b100011'
+    """
+    columns = 0
+    for start, stop in runs:
+        columns |= (1 << stop) - (1 << start)
+    return columns
+
+
+def runs_of(columns: ColumnSet) -> Iterator[tuple[int, int]]:
+    """Yield the maximal runs of a set in order, each as its start and its stop.
+
+    Examples
+    --------
+    >>> list(runs_of(0b100011))
+    [(0, 2), (5, 6)]
+    """
+    at = 0
+    while columns:
+        skipped = (columns & -columns).bit_length() - 1
+        columns >>= skipped
+        length = (columns ^ (columns + 1)).bit_length() - 1
+        columns >>= length
+        at += skipped + length
+        yield at - length, at
+
+
+def lowest(columns: ColumnSet, count: int) -> ColumnSet:
+    """Return the `count` lowest columns of a set that has as many.
+
+    Examples
+    --------
+    >>> bin(lowest(0b110110, 3))
+    '0b10110'
+    """
+    taken = 0
+    for start, stop in runs_of(columns):
+        if count <= stop - start:
+            return taken | ((1 << start + count) - (1 << start))
+        taken |= (1 << stop) - (1 << start)
+        count -= stop - start
+    return taken
+
+
+def interval_text(columns: ColumnSet) -> str:
+    """Return a set as intervals, ``0-1 5`` for instance.
+
+    Examples
+    --------
+    >>> interval_text(0b100011)
+    '0-1 5'
+    """
+    return " ".join(
+        str(start) if stop == start + 1 else f"{start}-{stop - 1}"
+        for start, stop in runs_of(columns)
+    )
+
+
+def loads(sets: Iterable[ColumnSet]) -> list[ColumnSet]:
+    """Return the columns that are in at least one of the sets, in at least two, and so on.
+
+    Examples
+    --------
+    >>> [bin(columns) for columns in loads([0b011, 0b110, 0b010])]
+    ['0b111', '0b10', '0b10']
+    """
+    levels: list[ColumnSet] = []
+    for columns in sets:
+        for level, at_least in enumerate(levels):
+            levels[level] = at_least | columns
+            columns &= at_least
+        if columns:
+            levels.append(columns)
+    return levels
