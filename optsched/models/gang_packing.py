@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from optsched.errors import InputError
-from optsched.models.column_sets import columns_for, interval_text, mask_of
+from optsched.column_sets import interval_text
+from optsched.models.column_choice import columns_for
 from optsched.models.fields import FieldChecks
 from optsched.models.gang_packing_fields import (
     WIDEST,
     Fields,
     check_fields,
+    columns_on_file,
     is_fine,
     masks_on_file,
 )
@@ -301,7 +302,7 @@ class GangPacking(Problem[Packing]):
         of_waiting = _rows(check, "rows_of_waiting", given, optional=True)
         texts, masks = given.get("columns_of_waiting"), []
         for text in texts if isinstance(texts, list) else [0]:
-            mask = mask_of(text, self.columns) if isinstance(text, str) else 0
+            mask = columns_on_file(text, self.columns) if isinstance(text, str) else 0
             if mask is None or (text is not None and not isinstance(text, str)):
                 check.mistakes.append(
                     "columns_of_waiting: expected a list of column sets such as '0-3 7' "

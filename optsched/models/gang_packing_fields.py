@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from optsched.models.column_sets import interval_text, mask_of
+from optsched.column_sets import ColumnSet, column_set, interval_text
 from optsched.models.fields import SHOWN, FieldChecks
 
 WIDEST = 10**6
 """Most columns of a matrix, and most rows: a mask is as long as the matrix is wide."""
+
+INTERVAL = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?")
+"""A column, or the first and the last of an interval."""
 
 ADMISSIONS = ("fcfs", "skip")
 
@@ -113,13 +117,37 @@ def check_fields(
     )
 
 
+def columns_on_file(text: str, columns: int) -> ColumnSet | None:
+    """Return the set of a text such as ``0-3 7``; none if it is not such a text.
+
+    Parameters
+    ----------
+    text : str
+        Columns and intervals, ascending and apart, with one blank between them.
+    columns : int
+        How many columns there are.
+    """
+    runs: list[tuple[int, int]] = []
+    end = 0
+    for part in text.split(" "):
+        interval = INTERVAL.fullmatch(part)
+        if interval is None:
+            return None
+        start, stop = int(interval[1]), int(interval[2] or interval[1]) + 1
+        if not end <= start < stop <= columns:
+            return None
+        runs.append((start, stop))
+        end = stop
+    return column_set(runs)
+
+
 def masks_on_file(check: FieldChecks, texts: Any, columns: Any) -> Any:
     """Return the masks of a list of column sets; note what is not such a set."""
     if not isinstance(texts, list):
         check.mistakes.append("running: expected a list of column sets such as '0-3 7'")
         return ()
     width = columns if type(columns) is int and 0 < columns <= WIDEST else WIDEST
-    masks = [mask_of(text, width) if isinstance(text, str) else None for text in texts]
+    masks = [columns_on_file(text, width) if isinstance(text, str) else None for text in texts]
     expected = f"expected a column set such as '0-3 7' within 0-{width - 1}"
     wrong = [
         f"running[{place}]: {text!r}; {expected}"

@@ -7,6 +7,7 @@ them y[r], row r in use.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -86,7 +87,7 @@ def formulate(problem: GangPacking) -> Program:
             terms = {x(job + 1, row): 1 for row in rows} | {x(job, row): -1 for row in rows}
             state.add(f"order_{name(job + 1)}", terms, 0)
     alike = _alike(problem)
-    for row, following in zip(alike, alike[1:]):
+    for row, following in pairwise(alike):
         state.add(f"first_row{row + 1}", {y(row): -1, y(following): 1}, 0)
     gain = np.zeros(len(lower), dtype=np.int64)
     for job in range(n, jobs):

@@ -74,6 +74,7 @@ def fitted(
     *,
     tightest: bool,
     order: Iterable[int] | None = None,
+    placed: Sequence[int] | None = None,
 ) -> list[int]:
     """Return a row for each waiting job, -1 for none.
 
@@ -90,13 +91,20 @@ def fitted(
         Whether the row with the fewest free columns is taken, or that with the lowest number.
     order : iterable of int, optional
         The waiting jobs in turn; as they queue if left out.
+    placed : sequence of int, optional
+        Rows that waiting jobs have already, -1 for none; they keep them.
     """
     free = [problem.columns - mask.bit_count() for mask in problem.occupied(rows_of_running)]
+    rows = list(placed or (NOT_PLACED,) * len(problem.waiting))
+    for size, row in zip(problem.waiting, placed or ()):
+        if row != NOT_PLACED:
+            free[row] -= size
     used = [room < problem.columns for room in free]
-    placed = [NOT_PLACED] * len(problem.waiting)
     widest = max(free)
-    for job in range(len(placed)) if order is None else order:
+    for job in range(len(rows)) if order is None else order:
         size = problem.waiting[job]
+        if rows[job] != NOT_PLACED:
+            continue
         if size > widest:
             if problem.admission == "fcfs":
                 break
@@ -110,7 +118,7 @@ def fitted(
         if chosen < 0:
             chosen = used.index(False)
             used[chosen] = True
-        placed[job] = chosen
+        rows[job] = chosen
         free[chosen] -= size
         widest = max(free)
-    return placed
+    return rows
