@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
+    from optsched.models.gang_packing import GangPacking
     from optsched.models.window_mkp import WindowMKP
 
 
@@ -36,6 +37,50 @@ def window_mkps(max_jobs: int = 6, max_slots: int = 4) -> SearchStrategy[WindowM
             profits=draw(st.one_of(st.none(), listed(st.integers(0, 400), jobs))),
             jobs=draw(st.one_of(st.none(), listed(labels, jobs))),
             slots=draw(st.one_of(st.none(), listed(labels, slots))),
+        )
+
+    return problems()
+
+
+def gang_packings(
+    max_running: int = 5, max_waiting: int = 4, max_rows: int = 3
+) -> SearchStrategy[GangPacking]:
+    """Return a hypothesis strategy for gang packings, the odd ones too.
+
+    No running or no waiting jobs, one column, one row, empty rows between used ones, columns in
+    many pieces, jobs as wide as the matrix, with and without labels.
+    """
+    from hypothesis import strategies as st
+
+    from optsched.models.gang_packing import GangPacking
+
+    labels = st.one_of(st.integers(0, 10**6), st.text(max_size=5))
+
+    @st.composite
+    def problems(draw: Callable[[SearchStrategy[Any]], Any]) -> GangPacking:
+        def labelled(count: int) -> Any:
+            return draw(st.one_of(st.none(), st.lists(labels, min_size=count, max_size=count)))
+
+        columns, rows = draw(st.integers(1, 8)), draw(st.integers(1, max_rows))
+        running, in_rows, held = [], [], [0] * rows
+        for _ in range(draw(st.integers(0, max_running))):
+            row = draw(st.integers(0, rows - 1))
+            mask = draw(st.integers(0, (1 << columns) - 1)) & ~held[row]
+            if mask:
+                running.append(mask)
+                in_rows.append(row)
+                held[row] |= mask
+        waiting = draw(st.lists(st.integers(1, columns), max_size=max_waiting))
+        return GangPacking(
+            columns,
+            rows,
+            running,
+            in_rows,
+            waiting,
+            admission=draw(st.sampled_from(["fcfs", "skip"])),
+            rerow=draw(st.booleans()),
+            running_jobs=labelled(len(running)),
+            waiting_jobs=labelled(len(waiting)),
         )
 
     return problems()

@@ -9,9 +9,9 @@ import numpy as np
 
 from optsched.models.problem import Problem
 from optsched.registry import solvers
+from optsched.solvers.progress import Progress
 from optsched.solvers.result import Budget, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
-from optsched.solvers.window_mkp.progress import Progress
 
 if TYPE_CHECKING:
     from optsched.models.window_mkp import WindowMKP

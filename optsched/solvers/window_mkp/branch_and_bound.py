@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from optsched.models.problem import Problem
 from optsched.models.window_mkp import WindowMKP
 from optsched.registry import solvers
+from optsched.solvers.progress import Progress
 from optsched.solvers.result import Budget, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
-from optsched.solvers.window_mkp.progress import Progress
 
 QUICK = 200_000
 """Nodes times jobs of the plain search before the search with stronger bounds takes over."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from optsched.registry import solvers
-from optsched.solvers.window_mkp.heuristic import Heuristic
+from optsched.solvers.window_mkp.heuristic import WindowHeuristic
 
 if TYPE_CHECKING:
     from optsched.models.window_mkp import Assignment, WindowMKP
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @solvers.register("greedy")
 @dataclass(frozen=True)
-class Greedy(Heuristic):
+class Greedy(WindowHeuristic):
     """Fill the slots one after the other with the jobs that still fit.
 
     Yang et al. call Algorithm 3 once for each slot and let it run over the jobs ``j = 1, ..., n``,

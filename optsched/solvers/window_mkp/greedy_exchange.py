@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from optsched.registry import solvers
-from optsched.solvers.window_mkp.heuristic import Heuristic
+from optsched.solvers.window_mkp.heuristic import WindowHeuristic
 
 if TYPE_CHECKING:
     from optsched.models.window_mkp import Assignment, WindowMKP
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @solvers.register("greedy-exchange")
 @dataclass(frozen=True)
-class GreedyExchange(Heuristic):
+class GreedyExchange(WindowHeuristic):
     """GREEDY, then two kinds of exchange, once over all jobs each.
 
     First all pairs of jobs in different slots are considered: they change places if a waiting job

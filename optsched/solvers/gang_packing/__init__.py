@@ -1,0 +1,1 @@
+"""Solvers of gang packing (`optsched.models.gang_packing`)."""

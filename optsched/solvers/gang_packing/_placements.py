@@ -1,0 +1,94 @@
+"""Rows for running and waiting jobs, where running jobs may move and where they stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from optsched.column_sets import ColumnSet
+from optsched.solvers.gang_packing._row_tree import RowTree
+
+if TYPE_CHECKING:
+    from optsched.models.gang_packing import GangPacking
+
+Placement = tuple[list[int], list[int]]
+"""The row of each running and of each waiting job, -1 for none."""
+
+NOT_PLACED = -1
+
+
+def moved(
+    problem: GangPacking,
+    jobs: Iterable[int],
+    rows: int,
+    crowded: ColumnSet,
+    step: Callable[[], None],
+) -> Placement | None:
+    """Put all running jobs and some waiting ones into rows, if they fit.
+
+    Parameters
+    ----------
+    problem : GangPacking
+        The problem.
+    jobs : iterable of int
+        The waiting jobs, by number.
+    rows : int
+        How many rows there are for them.
+    crowded : column set
+        The columns that running jobs take in every row, wherever they go. They are room for no
+        one, and running jobs take no more than them there: so each row is known to be that full
+        from the start.
+    step : callable
+        Told of each node; raises what ends the search.
+    """
+    items = [((mask & ~crowded).bit_count(), mask, job) for job, mask in enumerate(problem.running)]
+    items += [(problem.waiting[job], 0, job) for job in jobs]
+    items.sort(key=lambda item: -item[0])
+    conflicts = [0] * len(items)
+    for place, (_, mask, _) in enumerate(items):
+        for other in range(place if mask else 0):
+            if items[other][1] & mask:
+                conflicts[place] |= 1 << other
+                conflicts[other] |= 1 << place
+    room = [problem.columns - crowded.bit_count()] * rows
+    found = RowTree([size for size, _, _ in items], conflicts, 0, 0, room).search(step)
+    if found is None:
+        return None
+    of_running, of_waiting = [0] * len(problem.running), [NOT_PLACED] * len(problem.waiting)
+    for (_, mask, job), row in zip(items, found, strict=True):
+        (of_running if mask else of_waiting)[job] = row
+    return of_running, of_waiting
+
+
+def stayed(
+    problem: GangPacking, jobs: Iterable[int], rows: int, spare: int, step: Callable[[], None]
+) -> Placement | None:
+    """Put waiting jobs into rows beside running ones that keep theirs, if they fit.
+
+    Parameters
+    ----------
+    problem : GangPacking
+        The problem.
+    jobs : iterable of int
+        The waiting jobs, by number.
+    rows : int
+        How many rows may be in use.
+    spare : int
+        How much the waiting jobs that are left out may measure together.
+    step : callable
+        Told of each node; raises what ends the search.
+    """
+    held = problem.occupied(problem.rows_of_running)
+    names = sorted(range(problem.rows), key=lambda row: (not held[row], row))[:rows]
+    room = [problem.columns - held[row].bit_count() for row in names]
+    items = sorted(jobs, key=lambda job: -problem.waiting[job])
+    optional = (1 << len(items)) - 1 if spare else 0
+    sizes = [problem.waiting[job] for job in items]
+    found = RowTree(sizes, [0] * len(items), optional, spare, room).search(step)
+    if found is None:
+        return None
+    of_waiting = [NOT_PLACED] * len(problem.waiting)
+    for job, row in zip(items, found, strict=True):
+        if row != NOT_PLACED:
+            of_waiting[job] = names[row]
+    return list(problem.rows_of_running), of_waiting

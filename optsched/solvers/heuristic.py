@@ -1,0 +1,60 @@
+"""What heuristics without a bound share."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from typing import Any
+
+from optsched.models.problem import Problem
+from optsched.solvers.result import Budget, Incumbent, Result, Status
+from optsched.solvers.solver import OnIncumbent, Solver
+
+
+class Heuristic(Solver):
+    """Answers without a bound, in microseconds; no budget applies.
+
+    A hint is the answer if it is better. A subclass says how to place, and what that costs in its
+    ``work_unit``.
+    """
+
+    exact = False
+
+    @abstractmethod
+    def place(self, problem: Any) -> Any:
+        """Return a feasible solution."""
+
+    @abstractmethod
+    def effort(self, problem: Any) -> int:
+        """Return the work that `place` is counted as."""
+
+    def solve(
+        self,
+        problem: Problem[Any],
+        *,
+        budget: Budget,
+        hint: Any = None,
+        seed: int = 0,
+        on_incumbent: OnIncumbent | None = None,
+    ) -> Result:
+        """Answer a problem; nothing is drawn by `seed`."""
+        began = time.perf_counter()
+        solution = self.place(problem)
+        objective = problem.objective(solution)
+        if hint is not None:
+            given = problem.objective(hint)
+            if given > objective if problem.sense == "max" else given < objective:
+                solution, objective = hint, given
+        incumbent = Incumbent(time.perf_counter() - began, objective, None)
+        if on_incumbent is not None:
+            on_incumbent(incumbent)
+        return Result(
+            solver=self.name,
+            status=Status.FEASIBLE,
+            solution=solution,
+            objective=objective,
+            seconds=time.perf_counter() - began,
+            work=self.effort(problem),
+            incumbents=(incumbent,),
+            seed=seed,
+        )
