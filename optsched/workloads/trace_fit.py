@@ -162,7 +162,7 @@ def fit_workload(
     fitted, classes = [], []
     for smallest, largest in ranges:
         rows = (trace.processors >= smallest) & (trace.processors <= largest)
-        place = f"{smallest} to {largest} processors"
+        place = _named(smallest, largest)
         gaps = np.diff(np.sort(trace.submit[rows])).astype(np.float64)
         interarrival = _fit(gaps, f"{place}, times between arrivals", notes)
         service = _fit(trace.runtime[rows].astype(np.float64), f"{place}, run times", notes)
@@ -233,12 +233,17 @@ def _classes(
         if classes[number][2] < fewest and len(classes) > 1:
             low = max(number - 1, 0)
             (smallest, _, few), (_, largest, more) = classes[low : low + 2]
-            told = [f"{n} jobs of {a} to {b} processors" for a, b, n in classes[low : low + 2]]
+            told = [f"{n} jobs of {_named(a, b)}" for a, b, n in classes[low : low + 2]]
             joined, other = told if number == low else reversed(told)
             notes.append(f"{joined} are fewer than {fewest}; joined with {other}")
             classes[low : low + 2] = [(smallest, largest, few + more)]
         number -= 1
     return [(smallest, largest) for smallest, largest, _ in classes]
+
+
+def _named(smallest: int, largest: int) -> str:
+    sizes = str(largest) if smallest == largest else f"{smallest} to {largest}"
+    return f"{sizes} processor{'s' if largest > 1 else ''}"
 
 
 def _fit(times: NDArray[np.float64], place: str, notes: list[str]) -> FittedTimes:
