@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from optsched.sweeps.sweeping import sweep as sweep
     from optsched.traces.reading import read_trace as read_trace
     from optsched.traces.trace import Trace as Trace
+    from optsched.workloads.generating import generate_workload as generate_workload
+    from optsched.workloads.trace_fit import fit_workload as fit_workload
 
 _HOME = {
     "Budget": "optsched.solvers.result",
@@ -34,6 +36,8 @@ _HOME = {
     "Run": "optsched.simulator.run",
     "Trace": "optsched.traces.trace",
     "compare": "optsched.solvers.comparison",
+    "fit_workload": "optsched.workloads.trace_fit",
+    "generate_workload": "optsched.workloads.generating",
     "load_snapshot": "optsched.models.snapshot_file",
     "models": "optsched.models",
     "read_trace": "optsched.traces.reading",

@@ -1,7 +1,8 @@
 """Names that users type, and the classes behind them.
 
-A policy, a solver, a model, a machine, an execution model or a trace reader is one new module in
-the package of its kind, with its class decorated by the registry below; nothing else is edited.
+A policy, a solver, a model, a machine, an execution model, a workload model or a trace reader is
+one new module in the package of its kind, with its class decorated by the registry below; nothing
+else is edited.
 Packages of third parties add theirs through an entry point of the group ``optsched.<kind>``
 (``optsched.solvers`` for instance) that names a module to import or the class itself. One that
 cannot be loaded is named in a warning and left out.
@@ -141,3 +142,4 @@ machines: Registry[Any] = Registry("machine", "optsched.machines")
 executions: Registry[Any] = Registry("execution model", "optsched.executions")
 readers: Registry[Any] = Registry("trace format", "optsched.traces")
 studies: Registry[Any] = Registry("study", "optsched.studies")
+workloads: Registry[Any] = Registry("workload model", "optsched.workloads")

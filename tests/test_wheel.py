@@ -32,6 +32,7 @@ def test_the_wheel_carries_the_content(wheel):
         "optsched/_data/models/window-mkp/yang-2014-example.json",
         "optsched/_data/traces/catalogue.toml",
         "optsched/_data/traces/samples/sample-256.swf",
+        "optsched/_data/workloads/franke-1999.toml",
     ):
         assert file in names
     assert any(name.startswith("optsched/_data/solvers/") for name in names)

@@ -10,7 +10,15 @@ from optsched.settings import settings_of
 from optsched.solvers.profiles import load_profile, profile_names
 
 What = Literal[
-    "policies", "solvers", "profiles", "models", "machines", "executions", "studies", "formats"
+    "policies",
+    "solvers",
+    "profiles",
+    "models",
+    "machines",
+    "executions",
+    "workloads",
+    "studies",
+    "formats",
 ]
 
 
@@ -20,8 +28,8 @@ def command(what: What = "solvers", /, *, json: bool = False) -> None:
     Parameters
     ----------
     what
-        Policies, solvers, profiles of solvers, models, machines, execution models, studies or
-        trace formats.
+        Policies, solvers, profiles of solvers, models, machines, execution models, workloads,
+        studies or trace formats.
     json
         Print one JSON object.
     """
@@ -88,6 +96,16 @@ def _executions() -> tuple[list[str], list[list[Any]]]:
     return ["execution model", "settings", "what it does"], rows
 
 
+def _workloads() -> tuple[list[str], list[list[Any]]]:
+    from optsched.workloads.spec_file import read_workload, workload_names
+
+    specs = [read_workload(name) for name in workload_names()]
+    rows = [[spec.title, spec.name, spec.processors, spec.description] for spec in specs]
+    without = set(registry.workloads) - {spec.name for spec in specs}
+    rows += [[None, name, None, _summary(registry.workloads[name])] for name in sorted(without)]
+    return ["workload", "model", "processors", "what it is"], rows
+
+
 def _studies() -> tuple[list[str], list[list[Any]]]:
     classes = [registry.studies[name] for name in registry.studies]
     return ["study", "paper"], [[cls.name, cls.paper] for cls in classes]
@@ -108,6 +126,7 @@ _LISTS = {
     "models": _models,
     "machines": _machines,
     "executions": _executions,
+    "workloads": _workloads,
     "studies": _studies,
     "formats": _formats,
 }

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
 from optsched.cli.terminal import print_json, print_lines, print_table, say, say_file
+from optsched.errors import InputError
 from optsched.files import check_not_read
 
 if TYPE_CHECKING:
     from optsched.traces.trace import Trace
+    from optsched.workloads.trace_fit import FittedTimes, WorkloadFit
 
-command = App(name="trace", help="Look at traces, clean them, convert them, find them.")
+command = App(name="trace", help="Look at traces, clean, convert, find, fit and generate them.")
 
 Output = Annotated[Path, Parameter(alias="-o")]
 
@@ -120,6 +122,147 @@ def download(name: str, /, *, output: Output = Path()) -> None:
     entry = find(name)
     path = fetch(entry, output)
     print_lines([("written", path), ("cite as", entry.citation)])
+
+
+@command.command
+def fit(
+    trace: str,
+    /,
+    *,
+    boundaries: str | None = None,
+    fewest: int = 30,
+    sizes: Literal["observed", "uniform"] = "observed",
+    processors: int | None = None,
+    json: bool = False,
+    output: Output | None = None,
+) -> None:
+    """Fit a workload model: classes of jobs by size, with Hyper-Erlang times.
+
+    Parameters
+    ----------
+    trace
+        A trace file or a name from the catalogue.
+    boundaries
+        Processors of the largest job of each class, 8,16,32,64,128,256 for instance; all powers
+        of two if left out.
+    fewest
+        A class of fewer jobs is joined with the next smaller one.
+    sizes
+        Whether the sizes of a class are drawn as they occur in the trace, or all equally often.
+    processors
+        Processors of the machine, if the trace does not state them.
+    json
+        Print one JSON object.
+    output
+        The workload spec to write, a TOML file.
+    """
+    from optsched.traces.reading import read_trace
+    from optsched.workloads.spec_file import write_workload
+    from optsched.workloads.trace_fit import fit_workload
+
+    read = read_trace(trace)
+    say_file(read)
+    fitted = fit_workload(
+        read,
+        boundaries=None if boundaries is None else _whole_numbers(boundaries),
+        fewest=fewest,
+        sizes=sizes,
+        processors=processors,
+    )
+    if output is not None:
+        check_not_read(output, read.path)
+        write_workload(fitted.model, output)
+    if json:
+        print_json(fitted.to_json())
+    else:
+        _print_fit(fitted)
+        if output is not None:
+            print()
+            print_lines([("written", output)])
+    for note in fitted.notes:
+        say(note)
+
+
+@command.command
+def generate(
+    workload: str,
+    /,
+    *,
+    jobs: int,
+    seed: int = 0,
+    interarrival_factor: float = 1.0,
+    service_factor: float = 1.0,
+    output: Output,
+) -> None:
+    """Generate a trace from a workload model.
+
+    Parameters
+    ----------
+    workload
+        A workload spec, a TOML file, or the name of a bundled one; `optsched list workloads`.
+    jobs
+        How many jobs.
+    seed
+        Seed of all random choices.
+    interarrival_factor
+        What the times between arrivals are multiplied by; the random numbers stay the same.
+    service_factor
+        What the run times are multiplied by; the random numbers stay the same.
+    output
+        The file to write; its suffix says the format, .gz compresses.
+    """
+    from optsched.traces.facts import facts
+    from optsched.traces.reading import write_trace
+    from optsched.workloads.generating import generate_workload
+
+    trace = generate_workload(
+        workload,
+        jobs=jobs,
+        seed=seed,
+        interarrival_factor=interarrival_factor,
+        service_factor=service_factor,
+    )
+    write_trace(trace, output)
+    known = facts(trace)
+    load = known["offered_load"]
+    print_lines(
+        [
+            ("jobs", f"{len(trace):,}"),
+            ("span", f"{known['span_days']:.1f} days"),
+            ("machine", f"{known['machine_size']:,} processors"),
+            ("offered load", "-" if load is None else f"{load:.3f}"),
+            ("written", output),
+        ]
+    )
+    for what, count in trace.oddities.items():
+        say(f"{count:,} {what}")
+
+
+def _whole_numbers(text: str) -> list[int]:
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        expected = "whole numbers with commas between them"
+        raise InputError(f"boundaries: {text!r}; expected {expected}") from None
+
+
+def _print_fit(fitted: WorkloadFit) -> None:
+    """Print both tables in the form of those of Franke et al. 1999."""
+    columns = ["N_min", "N_max", "lambda1", "lambda2", "n", "p1", "E4 %", "jobs %", "family"]
+    for title, part in (
+        ("times between arrivals (s)", "interarrival"),
+        ("run times (s)", "service"),
+    ):
+        rows = []
+        for one in fitted.classes:
+            times: FittedTimes = getattr(one, part)
+            lambda1, lambda2 = times.distribution.rates
+            row: list[Any] = [one.smallest, one.largest, f"{lambda1:.2e}", f"{lambda2:.2e}"]
+            row += [times.distribution.order, f"{times.distribution.p1:.2e}"]
+            row += [f"{times.e4:.0f}", f"{one.share:.2f}", times.distribution.family]
+            rows.append(row)
+        print(title if part == "interarrival" else f"\n{title}")
+        print_table(columns, rows)
 
 
 def _write(trace: Trace, output: Path) -> None:

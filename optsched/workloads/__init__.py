@@ -1,0 +1,1 @@
+"""Workload models: statistical descriptions of traces, fitted to them and generating them."""

@@ -1,0 +1,51 @@
+"""Generate a trace from whatever names a workload model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from optsched.errors import InputError
+from optsched.traces.trace import Trace
+from optsched.workloads.spec_file import read_workload
+from optsched.workloads.trace_fit import WorkloadFit
+from optsched.workloads.workload_model import WorkloadModel
+
+
+def generate_workload(
+    workload: WorkloadModel | WorkloadFit | str | Path,
+    *,
+    jobs: int,
+    seed: int = 0,
+    interarrival_factor: float = 1.0,
+    service_factor: float = 1.0,
+) -> Trace:
+    """Generate a trace.
+
+    Parameters
+    ----------
+    workload : WorkloadModel, WorkloadFit, path or str
+        A workload model, a fit of one, the TOML file of one, or the name of a bundled one.
+    jobs, seed, interarrival_factor, service_factor
+        See `WorkloadModel.generate`.
+
+    Raises
+    ------
+    InputError
+        If there is no such workload, its file has mistakes, or a number is out of its range.
+    """
+    if isinstance(workload, WorkloadFit):
+        model: WorkloadModel = workload.model
+    elif isinstance(workload, WorkloadModel):
+        model = workload
+    elif isinstance(workload, str | Path):
+        model = read_workload(workload)
+    else:
+        raise InputError(
+            f"workload: {workload!r}; expected a workload model, a file or the name of one"
+        )
+    return model.generate(
+        jobs,
+        seed,
+        interarrival_factor=interarrival_factor,
+        service_factor=service_factor,
+    )

@@ -1,0 +1,145 @@
+"""The Hyper-Erlang distribution of common order, with two phases.
+
+References
+----------
+M. A. Johnson, M. R. Taaffe, "Matching moments to phase distributions: mixtures of Erlang
+distributions of common order", Communications in Statistics: Stochastic Models 5(4), 1989.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optsched.errors import InputError
+
+SLOWEST, FASTEST = 1e-50, 1e50
+"""Rates beyond them are of no use, and their moments might not fit into a float."""
+
+LARGEST_ORDER = 1_000_000
+"""More stages are taken for a mistake."""
+
+
+@dataclass(frozen=True)
+class HyperErlang:
+    """A mixture of two Erlang distributions of one order.
+
+    Its Laplace transform is the sum over both phases of ``p_i (rate_i / (s + rate_i))^order``.
+
+    Parameters
+    ----------
+    order : int
+        Number of exponential stages of each phase, from 1.
+    rates : (float, float)
+        Rate of the stages in each phase, in 1/s, above 0.
+    p1 : float
+        Probability of the first phase, from 0 to 1.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of its range; all mistakes at once.
+
+    Examples
+    --------
+    >>> times = HyperErlang(order=2, rates=(0.01, 0.5), p1=0.25)
+    >>> times.family, times.mean
+    ('hyper-Erlang', 53.0)
+    """
+
+    order: int
+    rates: tuple[float, float]
+    p1: float = 1.0
+
+    def __post_init__(self) -> None:
+        mistakes = []
+        if type(self.order) is not int or not 1 <= self.order <= LARGEST_ORDER:
+            wanted = f"a whole number from 1 to {LARGEST_ORDER}"
+            mistakes.append(f"order: {self.order!r}; expected {wanted}")
+        for name, rate in zip(("lambda1", "lambda2"), self.rates):
+            if not (_is_number(rate) and SLOWEST <= rate <= FASTEST):
+                wanted = f"a rate per second, from {SLOWEST:g} to {FASTEST:g}"
+                mistakes.append(f"{name}: {rate!r}; expected {wanted}")
+        if not (_is_number(self.p1) and 0 <= self.p1 <= 1):
+            mistakes.append(f"p1: {self.p1!r}; expected a probability from 0 to 1")
+        if mistakes:
+            raise InputError(*mistakes)
+
+    @classmethod
+    def erlang(cls, order: int, rate: float) -> HyperErlang:
+        """Return an Erlang distribution; of order 1 it is the exponential one."""
+        return cls(order, (rate, rate))
+
+    @property
+    def probabilities(self) -> tuple[float, float]:
+        """The probability of each phase."""
+        return self.p1, 1.0 - self.p1
+
+    @property
+    def family(self) -> str:
+        """Which it is: exponential, Erlang, hyper-exponential or hyper-Erlang."""
+        single = self.p1 in (0, 1) or self.rates[0] == self.rates[1]
+        if self.order == 1:
+            return "exponential" if single else "hyper-exponential"
+        return "Erlang" if single else "hyper-Erlang"
+
+    @property
+    def mean(self) -> float:
+        """The expectation, in seconds."""
+        return self.moment(1)
+
+    def moment(self, k: int) -> float:
+        """Return the noncentral moment ``E[t^k]``, in seconds to the power of `k` (from 1)."""
+        rising = math.prod(range(self.order, self.order + k))
+        return rising * sum(p / rate**k for p, rate in zip(self.probabilities, self.rates))
+
+    def density(self, t: ArrayLike) -> NDArray[np.float64]:
+        """Return the probability density at the times `t`, in 1/s; an array of their shape."""
+        from scipy.special import gammaln, xlogy
+
+        times = np.asarray(t, dtype=np.float64)
+        known = np.maximum(times, 0)
+        total = np.zeros(times.shape)
+        for p, rate in zip(self.probabilities, self.rates):
+            # through logs: powers and factorials of a high order do not fit into a float
+            log_density = (
+                math.log(rate)
+                + xlogy(self.order - 1, rate * known)
+                - rate * known
+                - gammaln(self.order)
+            )
+            total += p * np.exp(log_density)
+        return np.where(times < 0, 0.0, total)
+
+    def distribution(self, t: ArrayLike) -> NDArray[np.float64]:
+        """Return the probability of at most `t`, an array of the same shape."""
+        from scipy.special import gammainc
+
+        known = np.maximum(np.asarray(t, dtype=np.float64), 0)
+        phases = [gammainc(self.order, rate * known) for rate in self.rates]
+        total: NDArray[np.float64] = np.average(phases, axis=0, weights=self.probabilities)
+        return total
+
+    def sample(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+        """Draw `size` independent times, in seconds."""
+        rates = np.where(rng.random(size) < self.p1, *self.rates)
+        times: NDArray[np.float64] = rng.standard_gamma(self.order, size) / rates
+        return times
+
+    def scaled(self, factor: float) -> HyperErlang:
+        """Return the distribution of the times multiplied by `factor`, which is above 0."""
+        rate1, rate2 = self.rates
+        return HyperErlang(self.order, (rate1 / factor, rate2 / factor), self.p1)
+
+    def to_table(self) -> dict[str, Any]:
+        """Return the parameters under the names of a workload spec."""
+        lambda1, lambda2 = self.rates
+        return {"lambda1": lambda1, "lambda2": lambda2, "order": self.order, "p1": self.p1}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

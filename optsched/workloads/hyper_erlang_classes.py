@@ -1,0 +1,238 @@
+"""Classes of jobs by size, each with Hyper-Erlang times between arrivals and run times.
+
+References
+----------
+J. Jann, P. Pattnaik, H. Franke, F. Wang, J. Skovira, J. Riordan, "Modeling of workload in MPPs",
+JSSPP 1997.
+
+H. Franke, J. Jann, J. E. Moreira, P. Pattnaik, M. A. Jette, "An evaluation of parallel job
+scheduling for ASCI Blue-Pacific", SC 1999.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError
+from optsched.registry import workloads
+from optsched.workloads.hyper_erlang import HyperErlang
+from optsched.workloads.spec_table import SpecTable
+from optsched.workloads.streams import Stream
+from optsched.workloads.workload_model import Jobs, WorkloadModel
+
+TIMES = "a table of lambda1, lambda2, order and p1"
+MODEL_KEYS = ("model", "description", "source", "processors", "classes")
+CLASS_KEYS = ("smallest", "largest", "share", "interarrival", "service", "sizes", "weights")
+TIMES_KEYS = ("lambda1", "lambda2", "order", "p1")
+
+
+@dataclass(frozen=True)
+class JobClass:
+    """The jobs of some sizes.
+
+    Parameters
+    ----------
+    smallest, largest : int
+        Fewest and most processors of a job.
+    interarrival, service : HyperErlang
+        Times between arrivals of jobs of the class, and their run times; in seconds.
+    share : float, optional
+        Percentage of jobs of this class in the data behind the model; the times between arrivals
+        decide, not this.
+    sizes : tuple of int
+        The sizes that occur; all from the smallest to the largest, equally often, if empty.
+    weights : tuple of float
+        How often each of the `sizes` occurs, in any unit.
+    """
+
+    smallest: int
+    largest: int
+    interarrival: HyperErlang
+    service: HyperErlang
+    share: float | None = None
+    sizes: tuple[int, ...] = ()
+    weights: tuple[float, ...] = ()
+
+    def sizes_of(self, uniform: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return a size for each random number from 0 and below 1."""
+        if not self.sizes:
+            span = self.largest - self.smallest + 1
+            return self.smallest + (uniform * span).astype(np.int64)
+        cumulated = np.cumsum(self.weights)
+        chosen = np.searchsorted(cumulated, uniform * cumulated[-1], "right")
+        sizes: NDArray[np.int64] = np.array(self.sizes)[chosen]
+        return sizes
+
+    def to_table(self) -> dict[str, Any]:
+        """Return the table of a spec."""
+        table: dict[str, Any] = {"smallest": self.smallest, "largest": self.largest}
+        if self.share is not None:
+            table["share"] = self.share
+        table["interarrival"] = self.interarrival.to_table()
+        table["service"] = self.service.to_table()
+        if self.sizes:
+            table["sizes"] = list(self.sizes)
+            table["weights"] = list(self.weights)
+        return table
+
+
+@workloads.register("hyper-erlang")
+@dataclass(frozen=True)
+class HyperErlangClasses(WorkloadModel):
+    """Classes of jobs by size; arrivals and run times are Hyper-Erlang, independent of each other.
+
+    Each class is a renewal process from time 0. The processes are superposed.
+
+    Parameters
+    ----------
+    processors : int
+        Processors of the machine.
+    classes : tuple of JobClass
+        At least one.
+    description, source, title : str
+        See `WorkloadModel`.
+    """
+
+    processors: int
+    classes: tuple[JobClass, ...]
+    description: str = ""
+    source: str = ""
+    title: str = ""
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any], title: str = "") -> HyperErlangClasses:
+        """Build a model from the table of a spec.
+
+        Raises
+        ------
+        InputError
+            If the table has mistakes; with all mistakes at once.
+        """
+        spec = SpecTable(table)
+        spec.known(MODEL_KEYS)
+        description, source = spec.text("description"), spec.text("source")
+        processors = spec.whole("processors", expected="processors of the machine")
+        classes = [_read_class(part, processors) for part in spec.parts("classes")]
+        spec.done()
+        return cls(processors, tuple(one for one in classes if one), description, source, title)
+
+    def to_table(self) -> dict[str, Any]:
+        """Return the table of a spec that `from_table` reads back as the same model."""
+        return {
+            "model": self.name,
+            "description": self.description,
+            "source": self.source,
+            "processors": self.processors,
+            "classes": [one.to_table() for one in self.classes],
+        }
+
+    def draw(self, jobs: int, seed: int, interarrival_factor: float, service_factor: float) -> Jobs:
+        """Draw the first `jobs` of the superposed arrivals; see `WorkloadModel.draw`."""
+        # one stream for each class and quantity: what is changed in one leaves the others alone
+        seeds = [child.spawn(3) for child in np.random.SeedSequence(seed).spawn(len(self.classes))]
+        streams = [
+            (
+                Stream(arrivals, one.interarrival.sample),
+                Stream(services, one.service.sample),
+                Stream(sizes, lambda rng, n: rng.random(n)),
+            )
+            for one, (arrivals, services, sizes) in zip(self.classes, seeds)
+        ]
+        rates = [1 / one.interarrival.mean for one in self.classes]
+        times, classes = _superposed([arrivals for arrivals, _, _ in streams], rates, jobs)
+        runtime, processors = np.empty(jobs), np.empty(jobs, dtype=np.int64)
+        for number, (_, services, sizes) in enumerate(streams):
+            rows = np.flatnonzero(classes == number)
+            runtime[rows] = services.first(len(rows))
+            processors[rows] = self.classes[number].sizes_of(sizes.first(len(rows)))
+        return Jobs(times * interarrival_factor, runtime * service_factor, processors)
+
+
+def _superposed(
+    gaps: list[Stream], rates: list[float], jobs: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the first arrival times of renewal processes together, and the process of each."""
+    horizon = jobs / sum(rates)
+    while True:
+        arrivals = [_arrivals(*process, horizon, jobs) for process in zip(gaps, rates)]
+        if sum(map(len, arrivals)) >= jobs:
+            break
+        horizon *= 1.5
+    times = np.concatenate(arrivals)
+    first = np.argsort(times, kind="stable")[:jobs]
+    classes = np.repeat(np.arange(len(arrivals)), list(map(len, arrivals)))
+    return times[first], classes[first]
+
+
+def _arrivals(gaps: Stream, rate: float, horizon: float, most: int) -> NDArray[np.float64]:
+    """Return the arrival times of a process up to the horizon, the first `most` of them."""
+    count = min(int(1.1 * rate * horizon) + 1, most)
+    times = np.cumsum(gaps.first(count))
+    while times[-1] <= horizon and count < most:
+        count = min(2 * count, most)
+        times = np.cumsum(gaps.first(count))
+    return times[: np.searchsorted(times, horizon, "right")]
+
+
+def _read_class(spec: SpecTable, processors: int) -> JobClass | None:
+    """Return the class of a table; None, and mistakes noted, if it is none."""
+    before = len(spec.mistakes)
+    spec.known(CLASS_KEYS)
+    smallest = spec.whole("smallest")
+    largest = spec.whole("largest")
+    if len(spec.mistakes) == before and not smallest <= largest <= processors:
+        wanted = f"a whole number from {smallest} to {processors}, the processors of the machine"
+        spec.note("largest", f"{largest}; expected {wanted}")
+    share = None
+    if "share" in spec.table:
+        share = spec.number("share", 0, 100, "a percentage of the jobs")
+    interarrival, service = _read_times(spec, "interarrival"), _read_times(spec, "service")
+    sizes, weights = _read_sizes(spec, smallest, largest)
+    if interarrival is None or service is None or len(spec.mistakes) > before:
+        return None
+    return JobClass(smallest, largest, interarrival, service, share, sizes, weights)
+
+
+def _read_times(spec: SpecTable, key: str) -> HyperErlang | None:
+    times = spec.part(key, TIMES)
+    if times is None:
+        return None
+    times.known(TIMES_KEYS)
+    missing = [name for name in TIMES_KEYS if name not in times.table]
+    for name in missing:
+        times.note(name, "missing")
+    if missing:
+        return None
+    lambda1, lambda2, order, p1 = (times.table[name] for name in TIMES_KEYS)
+    try:
+        return HyperErlang(order, (lambda1, lambda2), p1)
+    except InputError as error:
+        times.mistakes += [f"{times.place}{mistake}" for mistake in error.mistakes]
+        return None
+
+
+def _read_sizes(
+    spec: SpecTable, smallest: int, largest: int
+) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    sizes, weights = spec.table.get("sizes", []), spec.table.get("weights")
+    wanted = f"a list of whole numbers from {smallest} to {largest}"
+    if not isinstance(sizes, list) or not all(
+        type(size) is int and smallest <= size <= largest for size in sizes
+    ):
+        spec.note("sizes", f"{sizes!r}; expected {wanted}")
+        return (), ()
+    if weights is None:
+        weights = [1] * len(sizes)
+    if (
+        not isinstance(weights, list)
+        or len(weights) != len(sizes)
+        or not all(type(weight) in (int, float) and 0 < weight < np.inf for weight in weights)
+    ):
+        spec.note("weights", f"{weights!r}; expected {len(sizes)} numbers above 0, one per size")
+        return (), ()
+    return tuple(sizes), tuple(weights)

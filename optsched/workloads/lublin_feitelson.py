@@ -1,0 +1,259 @@
+"""The workload model of Lublin and Feitelson: rigid jobs with a daily cycle.
+
+References
+----------
+U. Lublin, D. G. Feitelson, "The workload on parallel supercomputers: modeling the characteristics
+of rigid jobs", Journal of Parallel and Distributed Computing 63(11), 2003,
+doi:10.1016/S0743-7315(03)00108-4. The values are those of the authors' program ``m_lublin99.c``
+(Parallel Workloads Archive) for jobs that are not told apart into interactive and batch ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.registry import workloads
+from optsched.traces.trace import SECONDS_PER_DAY
+from optsched.workloads.spec_table import SpecTable
+from optsched.workloads.streams import Stream
+from optsched.workloads.workload_model import Jobs, WorkloadModel
+
+LONGEST_LOG = 12.0
+"""Natural logarithm of the longest run time: 45 hours."""
+
+LONGEST_GAP_LOG = 13.0
+"""That of the longest time between arrivals at an average time of the day: 5 days."""
+
+LEAST_SHARE = 1e-3
+"""Where less of a gamma distribution is below its limit, its parameters are taken for a mistake."""
+
+BUCKETS = 48
+"""Half hours of a day."""
+
+CYCLE_START = 10
+"""The half hour (from 0) where the day begins that the gamma distribution describes."""
+
+PROBABILITY, ABOVE_0 = "a probability from 0 to 1", "a number above 0"
+RANGES: Mapping[str, tuple[float, float, str]] = {
+    "serial_prob": (0, 1, PROBABILITY),
+    "pow2_prob": (0, 1, PROBABILITY),
+    "uprob": (0, 1, PROBABILITY),
+    "pa": (-1, 1, "a number from -1 to 1"),
+    "pb": (-10, 10, "a number from -10 to 10"),
+    **dict.fromkeys(("a1", "b1", "a2", "b2"), (1e-9, 1e9, ABOVE_0)),
+    **dict.fromkeys(("aarr", "barr", "arar", "anum", "bnum"), (1e-9, 1e9, ABOVE_0)),
+}
+"""Least and greatest value of each parameter, and what it is called in messages."""
+
+
+@workloads.register("lublin-feitelson")
+@dataclass(frozen=True)
+class LublinFeitelson(WorkloadModel):
+    """Sizes near powers of two, hyper-gamma run times that grow with them, a daily cycle.
+
+    The parameters have the names of the authors' program. The logarithm of a size is two-stage
+    uniform, the natural logarithm of a run time hyper-gamma, that of the time between arrivals
+    gamma; the rate of arrivals follows a daily cycle from midnight, which is submit time 0.
+
+    Parameters
+    ----------
+    processors : int
+        Processors of the machine, at least 2.
+    serial_prob, pow2_prob : float
+        Probability of a job on one processor, and of one on a power of two (from 2).
+    ulow, umed : float
+        log2 of the size: ``ulow`` to ``umed``, or ``umed`` to that of the machine. ``umed`` is 2.5
+        below the latter if left out.
+    uprob : float
+        Probability that it is below ``umed``.
+    a1, b1, a2, b2 : float
+        Shape and scale of the two gamma distributions of the logarithm of the run time.
+    pa, pb : float
+        Probability of the first of them: ``pa * size + pb``, kept within 0 and 1.
+    aarr, barr : float
+        Shape and scale of the logarithm of the time between arrivals, at rush hours.
+    arar : float
+        What ``aarr`` is multiplied by, for all hours of the day.
+    anum, bnum : float
+        Shape and scale of the daily cycle, in half hours.
+    description, source, title : str
+        See `WorkloadModel`.
+    """
+
+    processors: int = 128
+    serial_prob: float = 0.244
+    pow2_prob: float = 0.576
+    ulow: float = 0.8
+    umed: float | None = None
+    uprob: float = 0.86
+    a1: float = 4.2
+    b1: float = 0.94
+    a2: float = 312.0
+    b2: float = 0.03
+    pa: float = -0.0054
+    pb: float = 0.78
+    aarr: float = 10.2303
+    barr: float = 0.4871
+    arar: float = 1.0225
+    anum: float = 8.1737
+    bnum: float = 3.9631
+    description: str = ""
+    source: str = ""
+    title: str = ""
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any], title: str = "") -> LublinFeitelson:
+        """Build a model from the table of a spec.
+
+        Raises
+        ------
+        InputError
+            If the table has mistakes; with all mistakes at once.
+        """
+        spec = SpecTable(table)
+        spec.known(["model", *(field.name for field in fields(cls) if field.name != "title")])
+        description, source = spec.text("description"), spec.text("source")
+        processors = spec.whole("processors", lowest=2, expected="processors of the machine")
+        values: dict[str, float] = {
+            key: spec.number(key, *limits, default=getattr(cls, key))
+            for key, limits in RANGES.items()
+        }
+        top = math.log2(processors)
+        ulow = spec.number("ulow", 0, top, f"log2 of a size, from 0 to {top:.4g}", default=cls.ulow)
+        umed = None
+        if "umed" in table:
+            wanted = f"log2 of a size, from ulow to {top:.4g}"
+            umed = spec.number("umed", ulow, top, wanted)
+        spec.done()
+        model = cls(
+            processors,
+            ulow=ulow,
+            umed=umed,
+            **values,
+            description=description,
+            source=source,
+            title=title,
+        )
+        for key, mistake in model._mistakes():
+            spec.note(key, mistake)
+        spec.done()
+        return model
+
+    def to_table(self) -> dict[str, Any]:
+        """Return the table of a spec that `from_table` reads back as the same model."""
+        names = [field.name for field in fields(self)]
+        keys = ["description", "source", *(n for n in names if n not in ("title", "umed"))]
+        table = {"model": self.name} | {key: getattr(self, key) for key in keys}
+        return table if self.umed is None else table | {"umed": self.umed}
+
+    def draw(self, jobs: int, seed: int, interarrival_factor: float, service_factor: float) -> Jobs:
+        """Draw the first `jobs`; see `WorkloadModel.draw`.
+
+        The factor of the times between arrivals leaves the daily cycle where it is.
+        """
+        seeds = np.random.SeedSequence(seed).spawn(3)
+        of_sizes, of_services, of_arrivals = (
+            Stream(child, lambda rng, n: rng.random((n, 3))).first(jobs).T for child in seeds
+        )
+        processors = self._sizes(*of_sizes)
+        runtime = self._run_times(processors, *of_services[:2]) * service_factor
+        gaps = self._gaps(of_arrivals[0]) * interarrival_factor
+        return Jobs(self._clock(np.cumsum(gaps)), np.floor(runtime), processors)
+
+    def daily_cycle(self) -> NDArray[np.float64]:
+        """Return the rate of arrivals in each half hour from midnight; the mean is 1."""
+        from scipy.special import gammainc
+
+        edges = (np.arange(BUCKETS + 1) + CYCLE_START + 0.5) / self.bnum
+        rates = np.roll(np.diff(gammainc(self.anum, edges)), CYCLE_START)
+        with np.errstate(invalid="ignore"):
+            cycle: NDArray[np.float64] = rates / rates.mean()
+        return cycle
+
+    def _mistakes(self) -> list[tuple[str, str]]:
+        """Return which parameters do not go together, and what was expected."""
+        found = []
+        if self.serial_prob + self.pow2_prob > 1:
+            found.append(("pow2_prob", f"{self.pow2_prob}; expected at most 1 - serial_prob"))
+        for key, shape, scale, limit in (
+            ("a1", self.a1, self.b1, LONGEST_LOG),
+            ("a2", self.a2, self.b2, LONGEST_LOG),
+            ("aarr", self.aarr * self.arar, self.barr, LONGEST_GAP_LOG),
+        ):
+            if _share_below(limit, shape, scale) < LEAST_SHARE:
+                wanted = f"with {key.replace('a', 'b', 1)} a gamma distribution not all above"
+                found.append((key, f"{getattr(self, key)}; expected {wanted} {limit:g}"))
+        cycle = self.daily_cycle()
+        if not (np.isfinite(cycle).all() and cycle.min() > 0):
+            found.append(("anum", f"{self.anum}; expected with bnum some arrivals at all hours"))
+        return found
+
+    def _sizes(
+        self, kind: NDArray[np.float64], stage: NDArray[np.float64], place: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """Return sizes from three independent random numbers each, from 0 and below 1."""
+        top = math.log2(self.processors)
+        middle = max(self.ulow, top - 2.5) if self.umed is None else self.umed
+        low = np.where(stage < self.uprob, self.ulow, middle)
+        high = np.where(stage < self.uprob, middle, top)
+        exponent = low + place * (high - low)
+        # a machine that is no power of two does not hold the next one
+        power = np.minimum(np.floor(exponent + 0.5), math.floor(top))
+        exponent = np.where(kind < self.serial_prob + self.pow2_prob, power, exponent)
+        sizes = np.minimum(np.floor(2**exponent + 0.5).astype(np.int64), self.processors)
+        return np.where(kind < self.serial_prob, 1, sizes)
+
+    def _run_times(
+        self,
+        processors: NDArray[np.int64],
+        choice: NDArray[np.float64],
+        quantile: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Return run times from two independent random numbers each."""
+        p = np.clip(self.pa * processors + self.pb, 0, 1)
+        # a run time that is too long is drawn again, with another choice between the two
+        first = p * _share_below(LONGEST_LOG, self.a1, self.b1)
+        second = (1 - p) * _share_below(LONGEST_LOG, self.a2, self.b2)
+        logs = np.where(
+            choice * (first + second) < first,
+            _gamma_below(LONGEST_LOG, self.a1, self.b1, quantile),
+            _gamma_below(LONGEST_LOG, self.a2, self.b2, quantile),
+        )
+        return np.exp(logs)
+
+    def _gaps(self, quantile: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return times between arrivals as they would be at an average time of the day."""
+        shape = self.aarr * self.arar
+        return np.exp(_gamma_below(LONGEST_GAP_LOG, shape, self.barr, quantile))
+
+    def _clock(self, average: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the times at which as much has passed of a day's cycle as of an average day."""
+        days, rest = np.divmod(average, SECONDS_PER_DAY)
+        passed = np.concatenate([[0.0], np.cumsum(self.daily_cycle())]) / BUCKETS
+        bounds = np.linspace(0, SECONDS_PER_DAY, BUCKETS + 1)
+        return days * SECONDS_PER_DAY + np.interp(rest, passed * SECONDS_PER_DAY, bounds)
+
+
+def _share_below(limit: float, shape: float, scale: float) -> float:
+    """Return the share of a gamma distribution that is below a limit."""
+    from scipy.special import gammainc
+
+    return float(gammainc(shape, limit / scale))
+
+
+def _gamma_below(
+    limit: float, shape: float, scale: float, quantile: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return quantiles of a gamma distribution of which nothing is above a limit."""
+    from scipy.special import gammaincinv
+
+    values: NDArray[np.float64] = scale * gammaincinv(
+        shape, quantile * _share_below(limit, shape, scale)
+    )
+    return values

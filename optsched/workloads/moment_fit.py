@@ -1,0 +1,141 @@
+"""Fit three moments: the simplest of four families that has them.
+
+With the reduced moments ``m_k = mu_k / (n (n+1) ... (n+k-1))`` a Hyper-Erlang distribution of order
+``n`` has the moments ``mu_k`` if and only if the means ``1/lambda_i`` of its stages are a two-point
+distribution with the moments ``m_k``. There is one with positive points exactly if ``m_2 > m_1^2``
+and ``m_1 m_3 > m_2^2``; both hold from some order on, unless the data are degenerate.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from optsched.errors import InputError
+from optsched.workloads.hyper_erlang import FASTEST, SLOWEST, HyperErlang
+
+HIGHEST_ORDER = 1000
+"""Times that take a higher one are nearly constant."""
+
+CLOSE = 1e-9
+"""Moments that differ by less, relatively, are the same but for rounding."""
+
+
+class Fit(NamedTuple):
+    """A distribution, and what it has in common with the data.
+
+    Parameters
+    ----------
+    distribution : HyperErlang
+        The simplest one that was found.
+    matched : int
+        How many of the first three moments it has, from the first on.
+    note : str
+        Why there is none with all three, and what was used instead; empty if there is one.
+    """
+
+    distribution: HyperErlang
+    matched: int
+    note: str
+
+
+def fit_moments(mu1: float, mu2: float, mu3: float) -> Fit:
+    """Fit the first three noncentral moments of times.
+
+    Parameters
+    ----------
+    mu1, mu2, mu3 : float
+        Means of the times, of their squares and of their cubes; in seconds.
+
+    Returns
+    -------
+    Fit
+        The exponential or Erlang distribution with these moments (up to a relative 1e-9 in the
+        second and third), else the Hyper-Erlang distribution of the least order, the
+        hyper-exponential one if that is 1. The first phase is the one with the longer times.
+
+    Raises
+    ------
+    InputError
+        If they are the moments of no distribution of positive times.
+    """
+    moments = (mu1, mu2, mu3)
+    if not all(math.isfinite(mu) and mu > 0 for mu in moments):
+        raise InputError(f"moments {mu1}, {mu2}, {mu3}; expected finite numbers above 0")
+    # moments of the times over their mean; by Cauchy and Schwarz square >= 1, cube >= square^2
+    square, cube = mu2 / mu1 / mu1, mu3 / mu1 / mu1 / mu1
+    if min(square, cube / square / square) < 1 - CLOSE or math.isinf(cube):
+        raise InputError(f"moments {mu1}, {mu2}, {mu3} are those of no positive times")
+    order = max(1, min(round(1 / (square - 1)), HIGHEST_ORDER)) if square > 1 else HIGHEST_ORDER
+    erlang = HyperErlang.erlang(order, order / mu1)
+    if _matched(erlang, moments) == 3:
+        return Fit(erlang, 3, "")
+    least = _least_order(square, cube)
+    if least is not None:
+        fitted = _three_moments(least, mu1, square, cube)
+        return Fit(fitted, _matched(fitted, moments), "")
+    least = _least_order(square, math.inf)
+    if least is not None:
+        fitted = _two_moments(least, mu1, square)
+        note = (
+            f"the third moment takes an order above {HIGHEST_ORDER}; "
+            "matched the first two, each phase with half of the mean"
+        )
+        return Fit(fitted, _matched(fitted, moments), note)
+    note = (
+        f"nearly constant times: the moments take an order above {HIGHEST_ORDER}; "
+        f"took an Erlang distribution of order {order} with the same mean"
+    )
+    return Fit(erlang, _matched(erlang, moments), note)
+
+
+def _least_order(square: float, cube: float) -> int | None:
+    """Return the least order that fulfils both conditions; None if that is above the highest."""
+    for order in range(1, HIGHEST_ORDER + 1):
+        m2, m3 = _reduced(order, square, cube)
+        if m2 > 1 and m3 > m2 * m2:
+            return order
+    return None
+
+
+def _reduced(order: int, square: float, cube: float) -> tuple[float, float]:
+    """Return the second and third reduced moment; the first one is 1."""
+    m2 = square * order / (order + 1)
+    return m2, cube * order * order / ((order + 1) * (order + 2))
+
+
+def _three_moments(order: int, mu1: float, square: float, cube: float) -> HyperErlang:
+    m2, m3 = _reduced(order, square, cube)
+    variance = m2 - 1
+    # around the mean the roots have no digits to lose: their product is minus the variance
+    shift = (m3 - 3 * m2 + 2) / variance
+    farther = (shift + math.copysign(math.hypot(shift, 2 * math.sqrt(variance)), shift)) / 2
+    above, below = sorted((farther, -variance / farther), reverse=True)
+    longer = 1 + above
+    # near 0 the sum could round to 0; the quotient of the conditions stays positive
+    shorter = 1 + below if below > -0.5 else (m3 - m2 * m2) / (variance * longer)
+    p1 = -below / (above - below)
+    return HyperErlang(order, (_rate(order, mu1, longer), _rate(order, mu1, shorter)), p1)
+
+
+def _two_moments(order: int, mu1: float, square: float) -> HyperErlang:
+    m2 = square * order / (order + 1)
+    longer = m2 + math.sqrt(m2 * (m2 - 1))
+    shorter = m2 / longer
+    return HyperErlang(
+        order, (_rate(order, mu1, longer), _rate(order, mu1, shorter)), 1 / (2 * longer)
+    )
+
+
+def _rate(order: int, mu1: float, point: float) -> float:
+    return min(max(order / mu1 / point, SLOWEST), FASTEST)
+
+
+def _matched(distribution: HyperErlang, moments: tuple[float, ...]) -> int:
+    """Return how many moments it has, from the first on."""
+    matched = 0
+    for k, mu in enumerate(moments, 1):
+        if abs(distribution.moment(k) - mu) > CLOSE * mu:
+            break
+        matched = k
+    return matched

@@ -1,0 +1,92 @@
+"""The file of a workload model. File format: ``docs/formats/workload-spec.md``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from optsched.content import bundled
+from optsched.errors import InputError, UnknownNameError
+from optsched.files import written
+from optsched.registry import workloads
+from optsched.text_files import read_toml
+from optsched.workloads.workload_model import WorkloadModel
+
+
+def workload_names() -> list[str]:
+    """Return the names of the bundled specs."""
+    return sorted(path.stem for path in bundled("workloads").glob("*.toml"))
+
+
+def read_workload(name_or_path: str | Path) -> WorkloadModel:
+    """Read a workload model from a TOML file, or the bundled one of that name.
+
+    Raises
+    ------
+    InputError
+        If there is no such file or name, or the file has mistakes; with all mistakes at once.
+    """
+    path = Path(name_or_path)
+    if path.suffix != ".toml":
+        if path.exists():
+            raise InputError("expected a workload spec, whose name ends in .toml", file=path)
+        if str(name_or_path) not in workload_names():
+            raise UnknownNameError("workload", str(name_or_path), workload_names())
+        path = bundled("workloads") / f"{name_or_path}.toml"
+    table = read_toml(path)
+    try:
+        model = table.get("model")
+        if not isinstance(model, str):
+            known = ", ".join(workloads)
+            raise InputError(f"{model!r}; expected one of {known}", field="model")
+        return workloads[model].from_table(table, path.stem)  # type: ignore[no-any-return]
+    except InputError as error:
+        raise error.within(path) from None
+
+
+def write_workload(model: WorkloadModel, path: str | Path) -> None:
+    """Write a workload model to a TOML file that `read_workload` reads back as the same model.
+
+    Raises
+    ------
+    InputError
+        If the name does not end in ``.toml``, or the file cannot be written.
+    """
+    path = Path(path)
+    if path.suffix != ".toml":
+        raise InputError("expected a name that ends in .toml", file=path)
+    with written(path) as temporary:
+        temporary.write_text(to_toml(model.to_table()), encoding="utf-8")
+
+
+def to_toml(table: Mapping[str, Any]) -> str:
+    """Return a table as TOML that reads back as the same table, to the last digit of each number.
+
+    Parameters
+    ----------
+    table : mapping
+        Texts, finite numbers, truths, lists and mappings. A list of mappings becomes tables of
+        their own; it has to be the last value.
+    """
+    lines = []
+    for key, value in table.items():
+        if isinstance(value, list) and value and isinstance(value[0], Mapping):
+            lines += [f"\n[[{key}]]\n{to_toml(part).rstrip()}" for part in value]
+        else:
+            lines.append(f"{key} = {_value(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        # the escapes of JSON are those of TOML, which also wants one for DEL
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {_value(one)}' for key, one in value.items())} }}"
+    return repr(value)

@@ -1,0 +1,205 @@
+"""Generated traces against the model they are from, within the sampling error of its moments."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from optsched.traces.facts import facts
+from optsched.workloads.hyper_erlang import HyperErlang
+from optsched.workloads.hyper_erlang_classes import HyperErlangClasses, JobClass
+from optsched.workloads.spec_file import read_workload
+from optsched.workloads.trace_fit import fit_workload
+from optsched.workloads.workload_model import RAISED
+
+FRANKE = read_workload("franke-1999")
+BOUNDARIES = [8, 16, 32, 64, 128, 256]
+LARGE = 32
+"""Jobs of more nodes are large, in the paper."""
+
+SIGNIFICANCE = 1e-3
+"""How likely it is that sampling alone breaks a test that looks at a new seed."""
+
+
+def limit(comparisons):
+    """Return how many standard errors the greatest of so many deviations may have."""
+    return stats.norm.isf(SIGNIFICANCE / comparisons / 2)
+
+
+def variance(times):
+    return times.moment(2) - times.mean**2
+
+
+def rates():
+    """Return arrivals per second of each class."""
+    return np.array([1 / one.interarrival.mean for one in FRANKE.classes])
+
+
+def arrival_variances():
+    """Return the variance of the number of arrivals of each class, per second."""
+    classes = FRANKE.classes
+    return np.array([variance(one.interarrival) / one.interarrival.mean**3 for one in classes])
+
+
+def work_moments():
+    """Return mean and variance of the work of a job of each class, in node-seconds."""
+    mean, square = [], []
+    for one in FRANKE.classes:
+        nodes = np.arange(one.smallest, one.largest + 1)
+        mean.append(one.service.mean * nodes.mean())
+        square.append(one.service.moment(2) * (nodes**2.0).mean())
+    return np.array(mean), np.array(square) - np.array(mean) ** 2
+
+
+def deviation(share_large, amount, spread, seconds, measured):
+    """Return the deviation of a share of large jobs, in standard errors of a ratio."""
+    large = np.array([one.smallest > LARGE for one in FRANKE.classes])
+    weights = np.where(large, 1 - share_large, -share_large)
+    error = math.sqrt((weights**2 * spread).sum() * seconds) / (amount.sum() * seconds)
+    return (measured - share_large) / error
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_moments_of_each_class_are_those_of_the_tables(seed):
+    trace = FRANKE.generate(10_000, seed)
+    deviations = []
+    for one in FRANKE.classes:
+        rows = (trace.processors >= one.smallest) & (trace.processors <= one.largest)
+        gaps = np.diff(trace.submit[rows], prepend=0).astype(float)
+        for times, data in (
+            (one.interarrival, gaps),
+            (one.service, trace.runtime[rows].astype(float)),
+        ):
+            for k in (1, 2, 3):
+                error = math.sqrt((times.moment(2 * k) - times.moment(k) ** 2) / len(data))
+                deviations.append(((data**k).mean() - times.moment(k)) / error)
+    assert np.abs(deviations).max() < limit(len(deviations))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ten_thousand_jobs_are_the_baseline_of_the_paper(seed):
+    trace = FRANKE.generate(10_000, seed)
+    seconds = 10_000 / rates().sum()
+    assert seconds / 86400 == pytest.approx(61.7, abs=0.05)
+    error = math.sqrt(arrival_variances().sum() * seconds) / rates().sum()
+    assert abs(trace.submit[-1] - seconds) < limit(4) * error
+
+    mean, spread = work_moments()
+    load = (rates() * mean).sum() / FRANKE.processors
+    assert load == pytest.approx(0.53, abs=0.005)
+    work_variances = rates() * spread + arrival_variances() * mean**2
+    error = math.sqrt(work_variances.sum() / seconds) / FRANKE.processors
+    assert abs(facts(trace)["offered_load"] - load) < limit(4) * error
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_large_jobs_are_few_and_do_most_of_the_work(seed):
+    trace = FRANKE.generate(10_000, seed)
+    large = trace.processors > LARGE
+    large_classes = np.array([one.smallest > LARGE for one in FRANKE.classes])
+    seconds = 10_000 / rates().sum()
+
+    of_jobs = rates()[large_classes].sum() / rates().sum()
+    assert of_jobs == pytest.approx(0.306, abs=0.001)
+    found = deviation(of_jobs, rates(), arrival_variances(), seconds, large.mean())
+    assert abs(found) < limit(2)
+
+    mean, spread = work_moments()
+    amount = rates() * mean
+    of_work = amount[large_classes].sum() / amount.sum()
+    assert of_work == pytest.approx(0.830, abs=0.001)
+    work = trace.runtime * trace.processors
+    work_variances = rates() * spread + arrival_variances() * mean**2
+    measured = work[large].sum() / work.sum()
+    assert abs(deviation(of_work, amount, work_variances, seconds, measured)) < limit(2)
+
+
+def test_sizes_are_uniform_within_their_class():
+    trace = FRANKE.generate(20_000, 4)
+    for one in FRANKE.classes:
+        sizes = trace.processors[
+            (trace.processors >= one.smallest) & (trace.processors <= one.largest)
+        ]
+        counts = np.bincount(sizes - one.smallest, minlength=one.largest - one.smallest + 1)
+        assert stats.chisquare(counts).pvalue > SIGNIFICANCE
+
+
+def test_observed_sizes_occur_as_often_as_their_weights_say():
+    hour = HyperErlang.erlang(1, 1 / 3600)
+    one = JobClass(1, 100, hour, hour, sizes=(3, 50, 99), weights=(6, 3, 1))
+    trace = HyperErlangClasses(100, (one,)).generate(5_000, 2)
+    sizes, counts = np.unique(trace.processors, return_counts=True)
+    assert sizes.tolist() == [3, 50, 99]
+    assert stats.chisquare(counts, [3000, 1500, 500]).pvalue > SIGNIFICANCE
+
+
+def test_a_fit_of_what_was_generated_is_near():
+    trace = FRANKE.generate(100_000, 11)
+    fitted = fit_workload(trace, boundaries=BOUNDARIES, sizes="uniform")
+    assert fitted.notes == ()
+    deviations = []
+    for one, again, found in zip(FRANKE.classes, fitted.model.classes, fitted.classes):
+        assert (again.smallest, again.largest) == (one.smallest, one.largest)
+        assert again.share == pytest.approx(100 * found.jobs / 100_000, abs=0.005)
+        for times, refit in (
+            (one.interarrival, again.interarrival),
+            (one.service, again.service),
+        ):
+            for k in (1, 2, 3):
+                error = math.sqrt((times.moment(2 * k) - times.moment(k) ** 2) / found.jobs)
+                deviations.append((refit.moment(k) - times.moment(k)) / error)
+    assert np.abs(deviations).max() < limit(len(deviations))
+
+
+def test_factors_scale_the_very_same_draws():
+    base = FRANKE.generate(3_000, 5)
+    slow = FRANKE.generate(3_000, 5, interarrival_factor=2.5)
+    assert slow.processors.tolist() == base.processors.tolist()
+    assert slow.runtime.tolist() == base.runtime.tolist()
+    assert np.abs(slow.submit - 2.5 * base.submit).max() <= 0.5 + 2.5 * 0.5
+    long = FRANKE.generate(3_000, 5, service_factor=3)
+    assert long.submit.tolist() == base.submit.tolist()
+    assert np.abs(long.runtime - 3.0 * base.runtime).max() <= 0.5 + 3 * 0.5
+
+
+def test_a_longer_trace_begins_like_a_shorter_one():
+    short, long = FRANKE.generate(700, 6), FRANKE.generate(9_000, 6)
+    assert short.frame.equals(long.jobs(1, 700).frame)
+
+
+def test_a_change_of_one_class_leaves_the_others_alone():
+    first, *others = FRANKE.classes
+    changed = replace(FRANKE, classes=(replace(first, service=first.service.scaled(9)), *others))
+    base, trace = FRANKE.generate(2_000, 7), changed.generate(2_000, 7)
+    assert trace.submit.tolist() == base.submit.tolist()
+    assert trace.processors.tolist() == base.processors.tolist()
+    untouched = base.processors > first.largest
+    assert trace.runtime[untouched].tolist() == base.runtime[untouched].tolist()
+    assert trace.runtime[~untouched].tolist() != base.runtime[~untouched].tolist()
+
+
+def test_seeds_differ():
+    assert FRANKE.generate(50, 1).submit.tolist() != FRANKE.generate(50, 2).submit.tolist()
+
+
+def test_run_times_that_round_to_0_are_raised_and_counted():
+    minute = HyperErlang.erlang(1, 1 / 60)
+    instant = HyperErlangClasses(4, (JobClass(1, 4, minute, HyperErlang.erlang(1, 4.0)),))
+    trace = instant.generate(1_000, 3)
+    drawn = instant.draw(1_000, 3, 1.0, 1.0).runtime
+    assert trace.runtime.min() == 1
+    assert trace.oddities == {RAISED: int((drawn < 0.5).sum())}
+    assert trace.oddities[RAISED] > 500
+    assert f"{trace.oddities[RAISED]} {RAISED}" in " ".join(trace.header.values("Note"))
+
+
+def test_a_class_that_hardly_ever_comes_does_not_stop_the_others():
+    rare = JobClass(9, 16, HyperErlang(1, (1e-40, 1.0), 1e-12), HyperErlang.erlang(1, 1.0))
+    often = JobClass(1, 8, HyperErlang.erlang(1, 1.0), HyperErlang.erlang(1, 1.0))
+    trace = HyperErlangClasses(16, (often, rare)).generate(2_000, 1)
+    # as long as the endless gap is not drawn, both classes arrive once a second
+    assert (trace.processors > 8).mean() == pytest.approx(0.5, abs=limit(1) / 2 / math.sqrt(2_000))

@@ -1,0 +1,159 @@
+"""The model of Lublin and Feitelson, against its definition and two published samples of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from optsched.traces.reading import read_trace
+from optsched.workloads.lublin_feitelson import LublinFeitelson
+from optsched.workloads.spec_file import read_workload
+
+PUBLISHED = read_workload("lublin-feitelson")
+SAMPLES = {
+    # the published parameters, umed 2.5 below the machine as the authors advise
+    "lublin_256": LublinFeitelson(256),
+    # umed as for 128 processors, pa ten times the published; aarr and barr by maximum likelihood
+    "lublin-aaroh": LublinFeitelson(256, umed=4.5, pa=-0.054, aarr=12.3, barr=0.66),
+}
+SEEDS = range(12)
+HALF_HOUR = 1800
+
+
+def figures(trace):
+    """Return what a trace is like, in numbers."""
+    sizes, times = trace.processors, trace.runtime
+    gaps = np.diff(trace.submit)
+    return np.array(
+        [
+            (sizes == 1).mean(),
+            ((sizes & (sizes - 1)) == 0).mean(),
+            *((sizes <= bound).mean() for bound in (4, 8, 32, 128)),
+            *np.log(np.quantile(times, [0.1, 0.25, 0.5, 0.75, 0.9])),
+            (times > 3000).mean(),
+            np.corrcoef(sizes, np.log(times))[0, 1],
+            *np.log(np.quantile(gaps, [0.1, 0.25, 0.5, 0.75, 0.9])),
+        ]
+    )
+
+
+@pytest.fixture(scope="module", params=SAMPLES)
+def sample(request):
+    """Return the name of a published sample, the model behind it, and traces of that model."""
+    model = SAMPLES[request.param]
+    return request.param, [model.generate(10_000, seed) for seed in SEEDS]
+
+
+def test_published_samples_have_the_figures_of_the_model(sample, shared):
+    name, generated = sample
+    published = figures(read_trace(shared(f"traces/{name}.swf.gz")))
+    own = np.array([figures(trace) for trace in generated])
+    # a new observation among so many: Student's t, for all figures at once
+    error = own.std(axis=0, ddof=1) * math.sqrt(1 + 1 / len(own))
+    limit = stats.t.isf(1e-3 / len(published) / 2, len(own) - 1)
+    assert np.abs((published - own.mean(axis=0)) / error).max() < limit
+
+
+@pytest.mark.parametrize("quantity", ["processors", "runtime", "gaps", "time of day"])
+def test_published_samples_differ_no_more_than_two_seeds_do(quantity, sample, shared):
+    name, generated = sample
+    published = read_trace(shared(f"traces/{name}.swf.gz"))
+
+    def values(trace, lost=0.0):
+        if quantity == "gaps":
+            return np.diff(trace.submit)
+        if quantity == "time of day":
+            return (trace.submit + lost * np.arange(1, len(trace) + 1)) % 86400
+        return getattr(trace, quantity)
+
+    own = [values(trace) for trace in generated]
+    among = [stats.ks_2samp(a, b).statistic for i, a in enumerate(own) for b in own[:i]]
+    # the program cuts each arrival to whole seconds: half a second is lost with every job
+    to_own = [stats.ks_2samp(values(published, lost=0.5), one).statistic for one in own]
+    assert np.median(to_own) <= max(among)
+
+
+def test_the_published_sample_is_told_from_one_of_other_parameters(shared):
+    published = read_trace(shared("traces/lublin_256.swf.gz"))
+    for change in ({"pa": -0.02}, {"aarr": 10.8}, {"umed": 4.5}, {"pow2_prob": 0.62}):
+        other = [
+            figures(replace(SAMPLES["lublin_256"], **change).generate(10_000, seed))
+            for seed in SEEDS
+        ]
+        deviations = (figures(published) - np.mean(other, axis=0)) / np.std(other, axis=0, ddof=1)
+        assert np.abs(deviations).max() > stats.t.isf(1e-3 / deviations.size / 2, len(SEEDS) - 1)
+
+
+def test_sizes_are_as_often_serial_and_powers_of_two_as_stated():
+    sizes = PUBLISHED.generate(50_000, 1).processors
+    for share, expected in (
+        ((sizes == 1).mean(), PUBLISHED.serial_prob),
+        # 2^0.8 to 2^4.5 is below 2^3 in 2.2 of 3.7; of powers of two below 2^2.5 in 1.7
+        (
+            (sizes < 8).mean(),
+            0.244 + 0.86 * (0.576 * 1.7 / 3.7 + 0.18 * (math.log2(7.5) - 0.8) / 3.7),
+        ),
+    ):
+        error = math.sqrt(expected * (1 - expected) / len(sizes))
+        assert abs(share - expected) < stats.norm.isf(1e-3 / 4) * error
+    assert sizes.max() == 128
+
+
+def test_run_times_of_one_size_are_a_mixture_of_two_gamma_distributions():
+    trace = PUBLISHED.generate(60_000, 2)
+    for size in (1, 32):
+        logs = np.log(trace.runtime[trace.processors == size] + 0.5)
+        p = PUBLISHED.pa * size + PUBLISHED.pb
+
+        def below(x, p=p):
+            short = stats.gamma.cdf(x, 4.2, scale=0.94)
+            return p * short + (1 - p) * stats.gamma.cdf(x, 312, scale=0.03)
+
+        points = np.array([3.0, 5.0, 7.0, 9.0, 9.5, 11.0])
+        shares = (logs[:, None] <= points).mean(axis=0)
+        expected = below(points) / below(12)
+        errors = np.sqrt(expected * (1 - expected) / len(logs))
+        # times are cut to whole seconds: the distribution is exact only to the second above
+        shift = np.abs(below(np.log(np.exp(points) + 0.5)) - below(points))
+        assert (np.abs(shares - expected) < stats.norm.isf(1e-3 / 24) * errors + shift).all()
+    assert trace.runtime.max() <= math.exp(12)
+
+
+def test_arrivals_follow_the_daily_cycle():
+    cycle = PUBLISHED.daily_cycle()
+    assert cycle.mean() == pytest.approx(1)
+    assert cycle.argmin() == 10
+    assert 13 <= cycle.argmax() / 2 <= 14
+    # nearly regular gaps of 10 minutes, so that bursts do not hide the cycle
+    steady = replace(PUBLISHED, aarr=2000.0, barr=np.log(600) / 2000 / 1.0225)
+    submit = steady.generate(60_000, 3).submit
+    days = int(submit[-1] // 86400)
+    whole = submit < days * 86400
+    counts = np.bincount(submit[whole] % 86400 // HALF_HOUR, minlength=48)
+    np.testing.assert_allclose(counts / days, cycle * whole.sum() / days / 48, atol=0.1)
+
+
+def test_the_interarrival_factor_leaves_the_cycle_where_it_is():
+    base, slow = PUBLISHED.generate(20_000, 4), PUBLISHED.generate(20_000, 4, interarrival_factor=5)
+    assert slow.submit[-1] / base.submit[-1] == pytest.approx(5, rel=0.01)
+    assert slow.processors.tolist() == base.processors.tolist()
+    assert slow.runtime.tolist() == base.runtime.tolist()
+    night = (slow.submit % 86400 // HALF_HOUR >= 4) & (slow.submit % 86400 // HALF_HOUR < 12)
+    assert night.mean() == pytest.approx(PUBLISHED.daily_cycle()[4:12].sum() / 48, abs=0.01)
+
+
+def test_a_longer_trace_begins_like_a_shorter_one():
+    short, long = PUBLISHED.generate(700, 6), PUBLISHED.generate(9_000, 6)
+    assert short.frame.equals(long.jobs(1, 700).frame)
+
+
+@pytest.mark.parametrize("processors", [2, 3, 100, 320, 5000])
+def test_any_machine_will_do(processors):
+    sizes = LublinFeitelson(processors).generate(5_000, 1).processors
+    assert sizes.min() == 1
+    assert processors / 2 < sizes.max() <= processors
+    assert (sizes == 2 ** math.floor(math.log2(processors))).any()
