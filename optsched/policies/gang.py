@@ -1,0 +1,158 @@
+"""Gang scheduling on the Ousterhout matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import ClassVar, Literal
+
+from optsched.column_sets import loads
+from optsched.errors import InputError
+from optsched.machines.matrix import Matrix, Slice
+from optsched.models.gang_packing import NOT_PLACED, GangPacking
+from optsched.policies.time_sharing import SHARINGS
+from optsched.registry import policies
+from optsched.simulator.actions import Action, Move, Share, Start
+from optsched.simulator.policy import Policy
+from optsched.simulator.system import System
+
+
+@policies.register("gang")
+@dataclass
+class Gang(Policy):
+    """Jobs share the processors in time slices, all processes of a job in the same slice.
+
+    At each submission and end the matrix is brought up to date: ended jobs leave it (clean),
+    running jobs change rows, columns kept, so that rows become free (compact), waiting jobs get a
+    row and columns (schedule), and jobs may also run in rows of others where their columns are idle
+    (fill). Compacting and scheduling are one problem, which the chosen solver answers. No job is
+    killed: gang scheduling needs no estimate of run times.
+
+    Parameters
+    ----------
+    mpl : int
+        The multiprogramming level: the most rows of the matrix.
+    admission : {"fcfs", "skip"}
+        Whether jobs behind one that does not fit wait for it, or may be placed.
+    sharing : {"rows", "fill", "nodes"}
+        Who runs when. ``rows``: the rows take turns, a job runs in its own. ``fill``: also in other
+        rows in which its columns are idle, the jobs in order of submission. ``nodes``: a
+        processor's time is shared by the jobs on it alone, and a job goes as its slowest processor.
+    compact : bool
+        Whether running jobs may change rows.
+    window : int
+        How many jobs from the head of the queue are looked at in a decision.
+    time_slice : float
+        Seconds of a turn, the context switch included.
+    context_switch : float
+        Seconds that a processor is idle when another job gets it.
+
+    Raises
+    ------
+    InputError
+        If there is no row or no job in the window, or the context switch leaves nothing of a turn.
+
+    References
+    ----------
+    H. Franke, J. Jann, J. Moreira, P. Pattnaik, M. Jette, "An evaluation of parallel job scheduling
+    for ASCI Blue-Pacific", Supercomputing 1999, sections 3 and 4.
+    """
+
+    mpl: int = 3
+    admission: Literal["fcfs", "skip"] = "fcfs"
+    sharing: Literal["rows", "fill", "nodes"] = "rows"
+    compact: bool = True
+    window: int = 100
+    time_slice: float = 60.0
+    context_switch: float = 0.0
+
+    machines: ClassVar[frozenset[str]] = frozenset({"matrix"})
+    model: ClassVar[str] = "gang-packing"
+    solver: ClassVar[str] = "first-fit"
+    fallback: ClassVar[str] = "first-fit"
+    enforces_limits: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        for name in ("mpl", "window"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} {getattr(self, name)}; expected a whole number from 1")
+        if not 0 <= self.context_switch < self.time_slice:
+            expected = f"expected seconds from 0 and below the time slice of {self.time_slice}"
+            raise InputError(f"context switch {self.context_switch}; {expected}")
+
+    def begin(self, system: System) -> None:
+        """Forget the shares of an earlier run."""
+        self._shares: dict[int, float] = {}
+
+    def decide(self, system: System) -> Iterable[Action]:
+        """Compact and schedule, then say how much of the time each job has."""
+        matrix, changed = system.machine, bool(system.ended)
+        assert isinstance(matrix, Matrix)
+        candidates = self._candidates(system)
+        if candidates or (self.compact and system.ended and _has_spare_row(matrix)):
+            for action in self._pack(system, candidates):
+                changed = True
+                yield action
+        if changed:
+            yield from self._share(system, matrix)
+
+    def _candidates(self, system: System) -> list[int]:
+        """Return the waiting jobs that may get a place now, as far as sizes alone can tell."""
+        queue, processors, machine = system.queue, system.processors, system.machine
+        assert isinstance(machine, Matrix)
+        fcfs = self.admission == "fcfs"
+        if not queue or (fcfs and not system.ended and len(queue) > len(system.submitted)):
+            return []  # the head was blocked, and nothing has left since
+        free = self.mpl * machine.size - sum(row.bit_count() for row in machine.rows)
+        window = queue[: self.window]
+        if not fcfs:
+            return [job for job in window if processors[job] <= free]
+        totals = accumulate(processors[job] for job in window)
+        return [job for job, total in zip(window, totals) if total <= free]
+
+    def _pack(self, system: System, candidates: list[int]) -> Iterator[Action]:
+        """Have the solver place running and waiting jobs, and do what it says."""
+        held = system.held
+        running = list(held)
+        packing = system.pose(
+            GangPacking(
+                columns=system.machine.size,
+                rows=self.mpl,
+                running=[held[job].columns for job in running],
+                rows_of_running=[held[job].row for job in running],
+                waiting=[system.processors[job] for job in candidates],
+                admission=self.admission,
+                rerow=self.compact,
+                running_jobs=[system.job_id[job] for job in running],
+                waiting_jobs=[system.job_id[job] for job in candidates],
+            )
+        )
+        moves = {
+            job: Slice(row, held[job].columns)
+            for job, row in zip(running, packing.rows_of_running)
+            if row != held[job].row
+        }
+        if moves:
+            yield Move(moves)
+        for job, row, columns in zip(
+            candidates, packing.rows_of_waiting, packing.columns_of_waiting
+        ):
+            if row != NOT_PLACED:
+                yield Start(job, Slice(row, columns))
+
+    def _share(self, system: System, matrix: Matrix) -> Iterator[Action]:
+        """Tell the engine the shares that are new."""
+        useful = 1.0 - self.context_switch / self.time_slice
+        shares = SHARINGS[self.sharing](system.held, matrix.rows, useful)
+        old, self._shares = self._shares, shares
+        for job, share in shares.items():
+            if old.get(job, 1.0) != share:
+                yield Share(job, share)
+
+
+def _has_spare_row(matrix: Matrix) -> bool:
+    """Return whether fewer rows might do, by the busiest column and by the number of processors."""
+    used = [row for row in matrix.rows if row]
+    total = sum(row.bit_count() for row in used)
+    return len(used) > max(len(loads(used)), -(-total // matrix.size))
