@@ -47,10 +47,10 @@ def command(
     study: Study = registry.studies[name]()
     logs = folders() if traces is None else [traces]
     inputs = study.inputs(logs, quick=quick)
-    table = study.plan(logs, output / INPUTS, quick=quick)
+    table = study.plan(logs, Path(INPUTS), quick=quick)
     begin(name, output, quick=quick)
     write_inputs(inputs, output)
-    planned = read_study(table)
+    planned = read_study(table, base=output)
     sweep = Sweep(planned, output / SWEEP)
     say(f"{len(planned.runs):,} runs, {len(sweep.pending):,} to do")
     if work_off(sweep, "local", workers, None) is None:

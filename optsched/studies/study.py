@@ -60,7 +60,8 @@ class Study(ABC):
         folders : sequence of path
             Where the logs are looked for.
         inputs : path
-            The folder that has the traces which the study makes for itself.
+            The folder that will have the traces which the study makes for itself, as seen from that
+            of the study.
         quick : bool
             Whether to run a small part that ends within a minute.
 

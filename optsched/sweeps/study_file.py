@@ -77,13 +77,16 @@ class SweepPlan:
         ]
 
 
-def read_study(source: str | Path | Mapping[str, Any]) -> SweepPlan:
+def read_study(source: str | Path | Mapping[str, Any], base: Path | None = None) -> SweepPlan:
     """Read a study from a TOML file, or from a mapping of the same form.
 
     Parameters
     ----------
     source : path or mapping
-        Relative paths in a file start from its folder, in a mapping from the current one.
+        What is read.
+    base : path, optional
+        Where relative paths start from; the folder of a file, the current one for a mapping, if
+        left out.
 
     Raises
     ------
@@ -91,13 +94,13 @@ def read_study(source: str | Path | Mapping[str, Any]) -> SweepPlan:
         If it cannot be read or has mistakes; with all mistakes at once.
     """
     if isinstance(source, Mapping):
-        table, file, base = _plain(source), None, Path()
+        table, file = _plain(source), None
     elif isinstance(source, str | Path):
         file = Path(source)
-        table, base = read_toml(file), file.parent
+        table = read_toml(file)
     else:
         raise InputError(f"{source!r}; expected a TOML file or a mapping", field="study")
-    planner = Planner(base)
+    planner = Planner(base or (Path() if file is None else file.parent))
     mistakes: list[str] = []
     blocks = _blocks(table, mistakes)
     for block in blocks:

@@ -1,0 +1,141 @@
+"""The pictures of the study: Figures 3 to 8 of the paper, and how the variants differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optsched.report import style
+from optsched.report.durations import unit_for
+from optsched.studies.franke_1999.evaluation import (
+    BACKFILLING,
+    FCFS,
+    METRICS,
+    STRATEGIES,
+    baseline,
+    compared,
+    stable,
+)
+from optsched.studies.franke_1999.plan import SHOWN, VARIANTS
+from optsched.studies.franke_1999.published import LARGE_FROM
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FIGURES = dict(zip(("figure-5", "figure-6", "figure-7", "figure-8"), METRICS))
+"""The metric that each figure shows."""
+
+MARKS = dict(zip(STRATEGIES, "svo^D"))
+
+
+def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
+    """Draw all pictures, by name."""
+    drawn = {
+        "figure-3": _distribution(frame, "Figure 3. Job sizes of the baseline", work=False),
+        "figure-4": _distribution(frame, "Figure 4. CPU time of the baseline by size", work=True),
+    }
+    table = compared(frame)
+    drawn |= {name: _by_utilisation(table, name, metric) for name, metric in FIGURES.items()}
+    return drawn | {"variants": _variants(frame)}
+
+
+def _distribution(frame: pd.DataFrame, title: str, *, work: bool) -> Figure:
+    """Draw what jobs of each size are, by number or by work: one by one, and up to a size."""
+    trace = baseline(frame)
+    hours = trace.runtime / 3600
+    amount = trace.processors * hours if work else np.ones(len(trace))
+    of_size = np.bincount(trace.processors, amount)
+    sizes = np.arange(len(of_size))[1:]
+    label = "node-hours" if work else "jobs"
+    with style.applied():
+        figure = style.new_figure(3.0, title)
+        left, right = figure.subplots(1, 2, sharex=True)
+        left.bar(sizes, of_size[1:], width=1.0, color=style.LINES[0])
+        left.set_ylabel(f"{label} of the size")
+        right.step(sizes, np.cumsum(of_size)[1:], where="mid", color=style.LINES[0])
+        right.set_ylabel(f"{label} of at most the size")
+        for axes in (left, right):
+            axes.axvline(LARGE_FROM - 0.5, color=style.GREY, linewidth=0.8, linestyle="--")
+            axes.set_xlabel("nodes (dashed: from here on large)")
+            axes.set_ylim(0)
+    return figure
+
+
+def _by_utilisation(table: pd.DataFrame, name: str, metric: str) -> Figure:
+    """Draw a metric against utilisation, a panel for each interarrival factor."""
+    factors = table.index.get_level_values("interarrival").unique()
+    shown = stable(table)
+    unit, unit_name = unit_for(float(shown[metric].to_numpy().max()))
+    number = name.partition("-")[2]
+    with style.applied():
+        figure = style.new_figure(
+            6.4, f"Figure {number}. Mean {METRICS[metric]}, by utilisation; {SHOWN}"
+        )
+        columns = min(3, len(factors))
+        panels = figure.subplots(
+            -(-len(factors) // columns), columns, sharex=True, sharey=True, squeeze=False
+        )
+        for panel, factor in zip(panels.flat, factors):
+            own = table.xs(factor, level="interarrival")
+            for colour, strategy in zip(style.LINES, STRATEGIES):
+                if (metric, strategy) not in own:
+                    continue
+                panel.plot(
+                    own["utilization", strategy],
+                    own[metric, strategy] / unit,
+                    color=colour,
+                    marker=MARKS[strategy],
+                    markersize=3,
+                    linewidth=1.0,
+                    label=strategy,
+                )
+            panel.set_title(f"interarrival factor {factor:g}")
+        panels[0, 0].set_ylim(0, 1.05 * float(shown[metric].to_numpy().max()) / unit)
+        for panel in panels[-1]:
+            panel.set_xlabel("utilisation")
+        for row in panels:
+            row[0].set_ylabel(unit_name)
+        handles, labels = panels[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside right center")
+    return figure
+
+
+def _variants(frame: pd.DataFrame) -> Figure:
+    """Draw what gang scheduling gains over backfilling, by offered load, for each variant."""
+    with style.applied():
+        figure = style.new_figure(
+            5.2, "Mean response time over that of perfect backfilling, by variant"
+        )
+        panels = figure.subplots(2, 3, sharex=True, sharey=True)
+        for panel, variant in zip(panels.flat, VARIANTS):
+            table = stable(compared(frame, variant))
+            for colour, strategy in zip(style.LINES, STRATEGIES):
+                if strategy == BACKFILLING or ("mean_response", strategy) not in table:
+                    continue
+                _points(panel, table, strategy, colour)
+            panel.axhline(1.0, color=style.GREY, linewidth=0.8)
+            panel.set_title(variant)
+            panel.set_yscale("log")
+        for panel in panels[-1]:
+            panel.set_xlabel("offered load")
+        for row in panels:
+            row[0].set_ylabel("times backfilling")
+        handles, labels = panels[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside right center")
+    return figure
+
+
+def _points(panel: Axes, table: pd.DataFrame, strategy: str, colour: str) -> None:
+    panel.plot(
+        table["offered", FCFS],
+        table["mean_response", strategy] / table["mean_response", BACKFILLING],
+        linestyle="none",
+        color=colour,
+        marker=MARKS[strategy],
+        markersize=3,
+        label=strategy,
+    )

@@ -1,0 +1,297 @@
+"""The page of the study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from optsched.report.page import (
+    Cell,
+    Facts,
+    Figure,
+    Page,
+    Section,
+    Table,
+    Value,
+    cell,
+    duration,
+    share,
+)
+from optsched.studies.franke_1999 import standing_in, varied
+from optsched.studies.franke_1999.claims import HIGH, MIDDLE, claims
+from optsched.studies.franke_1999.evaluation import (
+    BACKFILLING,
+    FCFS,
+    GANG,
+    METRICS,
+    STABLE,
+    STRATEGIES,
+    baseline,
+    compared,
+    grouped,
+    offered_by,
+    stable,
+)
+from optsched.studies.franke_1999.figures import FIGURES
+from optsched.studies.franke_1999.plan import FEW_INTERARRIVAL, SEEDS, SHOWN, VARIANTS
+from optsched.studies.franke_1999.published import (
+    DAYS,
+    LARGE_FROM,
+    LARGE_SHARE,
+    LARGE_WORK,
+    NODES,
+    UTILISATION,
+)
+from optsched.studies.franke_1999.standing_in import MODELS
+from optsched.studies.franke_1999.varied import EXACT
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OPEN_ENDS = (
+    "The paper gives the parameters of the workload model (Tables 2 and 3), not how sizes are "
+    "drawn within a class: they are uniform here, which comes near its figures of the baseline. "
+    "Each class is a renewal process of its own; the first 10,000 jobs of all are taken.",
+    "It does not give the factors of its 81 workloads. Here times between arrivals are multiplied "
+    "by 1 to 0.8, run times by 1 to 1.8, which leads from its baseline to loads above 1. Claims on "
+    f"means are judged where the offered load is at most {STABLE:g}: above it a mean tells how "
+    "long was simulated. The random numbers are the same in all of them.",
+    "It does not say whether jobs behind one that does not fit may get a place (admission: fcfs or "
+    "skip), nor whether rows take equal turns, jobs also run in rows where their columns are idle, "
+    "or a node's time is shared by the jobs on it alone (sharing: rows, fill, nodes). It does say "
+    "that the level at a node is the number of jobs on it, which rows alone would not give. All "
+    "six variants are run; figures show one.",
+    "Backfilling is conservative, with estimates that are the run times. Turns are short against "
+    "run times: a job runs at its share of the time. Switching takes no time unless said.",
+    "A job keeps its columns; running jobs change rows when a job comes or ends, so that rows "
+    "become free. Columns that bear the fewest jobs are taken first.",
+)
+
+
+def page(
+    frame: pd.DataFrame, pictures: Mapping[str, str], versions: Mapping[str, str], *, quick: bool
+) -> Page:
+    """Return the page; its first paragraph says whether gang scheduling beats backfilling.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        What `evaluation.prepare` returns.
+    pictures : mapping of str to str
+        The SVG of each picture.
+    versions : mapping of str to str
+        What the runs were made with.
+    quick : bool
+        Whether it is the small part, of which nothing can be concluded.
+    """
+    judged = [] if quick else [Section("What becomes of the claims", _claims(frame))]
+    runs, jobs = len(frame), int(frame["jobs"].sum())
+    told = f"All from {runs:,} simulations of {jobs:,} jobs."
+    lead = f"{_lead(frame)} {told}"
+    if quick:
+        lead = (
+            "A quick look at a small part: nothing can be concluded from it, so no claim is judged "
+            f"here. {told}"
+        )
+    return Page(
+        title="Franke et al. 1999: gang scheduling, run again",
+        lead=lead,
+        sections=[
+            *judged,
+            Section("The baseline workload", [_baseline(frame), *_sizes(pictures)]),
+            Section("Response and wait by utilisation", _figures(frame, pictures)),
+            Section("What the variants make of it", _variants(frame, pictures)),
+            Section("Is exact packing worth it?", [varied.packings(frame)]),
+            Section(
+                "Compaction, context switches, memory, estimates",
+                [
+                    varied.costs(frame),
+                    varied.figure_9(frame),
+                    varied.memory(frame),
+                    varied.estimates(frame),
+                ],
+            ),
+            Section("Does the model stand in for a trace?", _stand_in(frame)),
+            Section("From seed to seed", [varied.seeds(frame)]),
+            Section("What the paper leaves open", list(OPEN_ENDS)),
+        ],
+        repeat=f"optsched study franke-1999{' --quick' if quick else ''} --traces TRACES -o DIR",
+        versions=versions,
+    )
+
+
+def _lead(frame: pd.DataFrame) -> str:
+    """Return what becomes of the paper's main finding."""
+    ratios = {}
+    for variant in VARIANTS:
+        table = stable(compared(frame, variant))
+        ratio = table["mean_response", HIGH] / table["mean_response", BACKFILLING]
+        ratios[variant] = ratio.median()
+    best = min(ratios, key=lambda variant: ratios[variant])
+    table = stable(compared(frame, SHOWN))
+    waits = table["large_mean_wait", MIDDLE] / table["large_mean_wait", BACKFILLING]
+    fcfs = table["mean_response", HIGH] / table["mean_response", FCFS]
+    exact = varied.packing_runs(frame)
+    exact = exact[exact["solver"] == EXACT]
+    gain = (exact["mean_response"] / exact["mean_response_plain"]).median()
+    return (
+        f"Does gang scheduling beat perfect backfilling? Its mean response time with {HIGH} is "
+        f"{ratios[best]:.2f} times that of backfilling in the best variant ({best}), "
+        f"{max(ratios.values()):.2f} times in the worst, in the median of the workloads; the paper "
+        f"has it slightly below 1. Against FCFS it is {fcfs.median():.2f} times ({SHOWN}). Large "
+        f"jobs wait {waits.median():.2f} times as long as with backfilling under {MIDDLE}. Exact "
+        f"packing in the place of first fit changes the mean response time to {gain:.2f} times."
+    )
+
+
+def _claims(frame: pd.DataFrame) -> list[str | Table]:
+    tables: list[str | Table] = []
+    for seed, about in (
+        (SEEDS[0], "On the 81 workloads of the first seed, those with a bearable load."),
+        (None, "On all seeds, workloads of the others included."),
+    ):
+        rows: list[list[Value]] = []
+        for claim in claims(frame, seed):
+            judged = [replace(cell(j.verdict), note=j.why) for j in claim.judgements.values()]
+            rows.append([claim.text, claim.published, *judged])
+        tables.append(
+            Table(
+                f"{about} By variant of gang scheduling: admission, sharing. Held: so in nine "
+                "workloads (or steps) of ten; in part: in half of them.",
+                ["claim", "published", *VARIANTS],
+                rows,
+            )
+        )
+    return tables[:1] if len(set(frame["seed"].dropna())) == 1 else tables
+
+
+def _baseline(frame: pd.DataFrame) -> Table:
+    trace = baseline(frame)
+    offered = offered_by(trace, NODES)
+    large = trace.processors >= LARGE_FROM
+    work = trace.processors * trace.runtime
+    utilisation = compared(frame)["utilization", FCFS].to_dict()[1.0, 1.0, SEEDS[0]]
+    rows: list[list[Value]] = [
+        ["days from the first submission to the last", offered.days, f"about {DAYS:g}"],
+        ["offered load", Cell(f"{offered.load:.3f}", offered.load), f"{UTILISATION:g}"],
+        ["utilisation of the run (FCFS)", utilisation, f"{UTILISATION:g}"],
+        ["share of large jobs (more than 32 nodes)", share(large.mean()), f"{LARGE_SHARE:.0%}"],
+        [
+            "their share of the work",
+            share(work[large].sum() / work.sum()),
+            f"more than {LARGE_WORK:.0%}",
+        ],
+    ]
+    return Table("The workload of the paper's tables.", ["figure", "measured", "published"], rows)
+
+
+def _sizes(pictures: Mapping[str, str]) -> list[Figure]:
+    told = {
+        "figure-3": ("Jobs by size.", "Number of jobs of each size, and of at most that size."),
+        "figure-4": ("CPU time by size.", "CPU time of the jobs of each size, and up to it."),
+    }
+    return [
+        Figure(pictures[name], alt, caption)
+        for name, (caption, alt) in told.items()
+        if name in pictures
+    ]
+
+
+def _figures(frame: pd.DataFrame, pictures: Mapping[str, str]) -> list[str | Figure | Table]:
+    """Return Figures 5 to 8, and their numbers at the ends of the grid."""
+    table = compared(frame)
+    parts: list[str | Figure | Table] = [
+        f"The figures show variant {SHOWN}; a panel for each interarrival factor, a point for each "
+        "service factor. Overloaded workloads leave the panels."
+    ]
+    for name, metric in FIGURES.items():
+        if name not in pictures:
+            continue
+        shown = stable(table)[metric]
+        ends = [
+            f"{strategy} {duration(shown[strategy].min()).text} to "
+            f"{duration(shown[strategy].max()).text}"
+            for strategy in _present(shown.columns)
+        ]
+        parts.append(
+            Figure(
+                pictures[name],
+                f"Mean {METRICS[metric]}, in workloads with a load of at most {STABLE:g}: "
+                f"{'; '.join(ends)}.",
+                f"Figure {name[-1]}: mean {METRICS[metric]} by utilisation.",
+            )
+        )
+    rows: list[list[Value]] = []
+    for (interarrival, service), own in grouped(table, ["interarrival", "service"]):
+        if interarrival in FEW_INTERARRIVAL:
+            load = float(own["offered", FCFS].iloc[0])
+            row: list[Value] = [f"{interarrival:g} and {service:g}", Cell(f"{load:.2f}", load)]
+            for metric in ("mean_response", "large_mean_response"):
+                row += [duration(own[metric, s].iloc[0]) for s in _present(table[metric].columns)]
+            rows.append(row)
+    groups = [
+        (what, strategy)
+        for what in ("all jobs", "large jobs")
+        for strategy in _present(table["mean_response"].columns)
+    ]
+    parts.append(
+        Table(
+            "Mean response times, by interarrival and service factor.",
+            ["factors", "offered load", *groups],
+            rows,
+        )
+    )
+    return parts
+
+
+def _variants(frame: pd.DataFrame, pictures: Mapping[str, str]) -> list[str | Figure | Table]:
+    rows: list[list[Value]] = []
+    for variant in VARIANTS:
+        table = stable(compared(frame, variant))
+        for level in _present(table["mean_response"].columns, GANG):
+            row: list[Value] = [variant, level]
+            for metric in METRICS:
+                for other in (FCFS, BACKFILLING):
+                    ratio = (table[metric, level] / table[metric, other]).median()
+                    row.append(Cell(f"{ratio:.2f}", ratio))
+            rows.append(row)
+    groups = [(what, other) for what in METRICS.values() for other in (FCFS, BACKFILLING)]
+    parts: list[str | Figure | Table] = [
+        Table(
+            "Means of gang scheduling over those of FCFS and of perfect backfilling: median over "
+            "the workloads with a bearable load. Below 1 is better.",
+            ["variant", "level", *groups],
+            rows,
+        )
+    ]
+    if "variants" in pictures:
+        parts.append(
+            Figure(
+                pictures["variants"],
+                "Mean response time over that of backfilling by offered load, a panel for each "
+                "variant; the numbers are in the table above.",
+                "Above the line perfect backfilling is better.",
+            )
+        )
+    return parts
+
+
+def _stand_in(frame: pd.DataFrame) -> list[str | Facts | Table]:
+    items: list[tuple[str, Value]] = []
+    for model in MODELS:
+        near, order = standing_in.judgement(frame, model), standing_in.order_kept(frame, model)
+        for what, found in (("mean response", near), ("ranking", order)):
+            items.append((f"{what}, sizes {model}", replace(cell(found.verdict), note=found.why)))
+    return [
+        "A renewal model has no days, no weeks, no users who submit again what they have just "
+        "submitted: it keeps the moments of the times between arrivals, not their order.",
+        Facts(items),
+        standing_in.by_part(frame),
+    ]
+
+
+def _present(
+    columns: pd.Index, names: Mapping[str, int] | tuple[str, ...] = STRATEGIES
+) -> list[str]:
+    return [name for name in names if name in set(columns)]
