@@ -96,6 +96,11 @@ class HyperErlangClasses(WorkloadModel):
         At least one.
     description, source, title : str
         See `WorkloadModel`.
+
+    Raises
+    ------
+    InputError
+        If there is no class, or one has sizes that are none or are larger than the machine.
     """
 
     processors: int
@@ -103,6 +108,9 @@ class HyperErlangClasses(WorkloadModel):
     description: str = ""
     source: str = ""
     title: str = ""
+
+    def __post_init__(self) -> None:
+        _read_model(SpecTable(self.to_table()))
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], title: str = "") -> HyperErlangClasses:
@@ -115,11 +123,8 @@ class HyperErlangClasses(WorkloadModel):
         """
         spec = SpecTable(table)
         spec.known(MODEL_KEYS)
-        description, source = spec.text("description"), spec.text("source")
-        processors = spec.whole("processors", expected="processors of the machine")
-        classes = [_read_class(part, processors) for part in spec.parts("classes")]
-        spec.done()
-        return cls(processors, tuple(one for one in classes if one), description, source, title)
+        processors, classes = _read_model(spec)
+        return cls(processors, classes, spec.text("description"), spec.text("source"), title)
 
     def to_table(self) -> dict[str, Any]:
         """Return the table of a spec that `from_table` reads back as the same model."""
@@ -177,6 +182,16 @@ def _arrivals(gaps: Stream, rate: float, horizon: float, most: int) -> NDArray[n
         count = min(2 * count, most)
         times = np.cumsum(gaps.first(count))
     return times[: np.searchsorted(times, horizon, "right")]
+
+
+def _read_model(spec: SpecTable) -> tuple[int, tuple[JobClass, ...]]:
+    """Return processors and classes of a table; raise all its mistakes."""
+    for key in ("description", "source"):
+        spec.text(key)
+    processors = spec.whole("processors", expected="processors of the machine")
+    classes = [_read_class(part, processors) for part in spec.parts("classes")]
+    spec.done()
+    return processors, tuple(one for one in classes if one)
 
 
 def _read_class(spec: SpecTable, processors: int) -> JobClass | None:

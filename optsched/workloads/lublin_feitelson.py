@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.errors import InputError
 from optsched.registry import workloads
 from optsched.traces.trace import SECONDS_PER_DAY
 from optsched.workloads.spec_table import SpecTable
@@ -84,6 +85,11 @@ class LublinFeitelson(WorkloadModel):
         Shape and scale of the daily cycle, in half hours.
     description, source, title : str
         See `WorkloadModel`.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of its range; with all mistakes at once.
     """
 
     processors: int = 128
@@ -107,6 +113,21 @@ class LublinFeitelson(WorkloadModel):
     source: str = ""
     title: str = ""
 
+    def __post_init__(self) -> None:
+        spec = SpecTable(self.to_table())
+        for key in ("description", "source"):
+            spec.text(key)
+        top = math.log2(spec.whole("processors", lowest=2, expected="processors of the machine"))
+        for key, limits in RANGES.items():
+            spec.number(key, *limits)
+        ulow = spec.number("ulow", 0, top, f"log2 of a size, from 0 to {top:.4g}")
+        if self.umed is not None:
+            spec.number("umed", ulow, top, f"log2 of a size, from ulow to {top:.4g}")
+        spec.done()
+        for key, mistake in self._mistakes():
+            spec.note(key, mistake)
+        spec.done()
+
     @classmethod
     def from_table(cls, table: Mapping[str, Any], title: str = "") -> LublinFeitelson:
         """Build a model from the table of a spec.
@@ -116,32 +137,15 @@ class LublinFeitelson(WorkloadModel):
         InputError
             If the table has mistakes; with all mistakes at once.
         """
+        keys = [field.name for field in fields(cls) if field.name != "title"]
         spec = SpecTable(table)
-        spec.known(["model", *(field.name for field in fields(cls) if field.name != "title")])
-        description, source = spec.text("description"), spec.text("source")
-        processors = spec.whole("processors", lowest=2, expected="processors of the machine")
-        values: dict[str, float] = {
-            key: spec.number(key, *limits, default=getattr(cls, key))
-            for key, limits in RANGES.items()
-        }
-        top = math.log2(processors)
-        ulow = spec.number("ulow", 0, top, f"log2 of a size, from 0 to {top:.4g}", default=cls.ulow)
-        umed = None
-        if "umed" in table:
-            wanted = f"log2 of a size, from ulow to {top:.4g}"
-            umed = spec.number("umed", ulow, top, wanted)
-        spec.done()
-        model = cls(
-            processors,
-            ulow=ulow,
-            umed=umed,
-            **values,
-            description=description,
-            source=source,
-            title=title,
-        )
-        for key, mistake in model._mistakes():
-            spec.note(key, mistake)
+        spec.known(["model", *keys])
+        if "processors" not in table:
+            spec.note("processors", "missing; expected processors of the machine from 2")
+        try:
+            model = cls(**{key: table[key] for key in keys if key in table}, title=title)
+        except InputError as error:
+            spec.mistakes += error.mistakes
         spec.done()
         return model
 

@@ -89,4 +89,4 @@ def _value(value: Any) -> str:
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, Mapping):
         return f"{{ {', '.join(f'{key} = {_value(one)}' for key, one in value.items())} }}"
-    return repr(value)
+    return repr(float(value) if isinstance(value, float) else value)  # those of numpy, too

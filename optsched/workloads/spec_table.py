@@ -60,7 +60,8 @@ class SpecTable:
         value = self._value(key, default, expected)
         if value is _MISSING:
             return high
-        if type(value) not in (int, float) or not (low <= value <= high and math.isfinite(value)):
+        known = isinstance(value, int | float) and not isinstance(value, bool)
+        if not (known and low <= value <= high and math.isfinite(value)):
             self.note(key, f"{value!r}; expected {expected}")
             return high
         return float(value)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from optsched.errors import InputError
 from optsched.traces.facts import facts
 from optsched.workloads.hyper_erlang import HyperErlang
 from optsched.workloads.hyper_erlang_classes import HyperErlangClasses, JobClass
@@ -195,6 +196,14 @@ def test_run_times_that_round_to_0_are_raised_and_counted():
     assert trace.oddities == {RAISED: int((drawn < 0.5).sum())}
     assert trace.oddities[RAISED] > 500
     assert f"{trace.oddities[RAISED]} {RAISED}" in " ".join(trace.header.values("Note"))
+
+
+def test_a_class_that_does_not_fit_the_machine_is_refused():
+    minute = HyperErlang.erlang(1, 1 / 60)
+    with pytest.raises(InputError, match="largest: 9; expected a whole number from 1 to 8"):
+        HyperErlangClasses(8, (JobClass(1, 9, minute, minute),))
+    with pytest.raises(InputError, match="classes: expected"):
+        HyperErlangClasses(8, ())
 
 
 def test_a_class_that_hardly_ever_comes_does_not_stop_the_others():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from optsched.errors import InputError
 from optsched.traces.reading import read_trace
 from optsched.workloads.lublin_feitelson import LublinFeitelson
 from optsched.workloads.spec_file import read_workload
@@ -157,3 +158,9 @@ def test_any_machine_will_do(processors):
     assert sizes.min() == 1
     assert processors / 2 < sizes.max() <= processors
     assert (sizes == 2 ** math.floor(math.log2(processors))).any()
+
+
+def test_parameters_out_of_range_are_refused_all_at_once():
+    with pytest.raises(InputError) as caught:
+        LublinFeitelson(1, uprob=2, a1="4")
+    assert len(caught.value.mistakes) == 3
