@@ -143,3 +143,8 @@ executions: Registry[Any] = Registry("execution model", "optsched.executions")
 readers: Registry[Any] = Registry("trace format", "optsched.traces")
 studies: Registry[Any] = Registry("study", "optsched.studies")
 workloads: Registry[Any] = Registry("workload model", "optsched.workloads")
+
+
+def all_kinds() -> list[Registry[Any]]:
+    """Return the registry of each kind."""
+    return [kind for kind in globals().values() if isinstance(kind, Registry)]

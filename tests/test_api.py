@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import optsched
+from optsched import registry
 from optsched.models.snapshot import Snapshot
 from optsched.solvers.cp_sat import CpSat
 
@@ -17,8 +18,11 @@ PROBLEM = optsched.models.WindowMKP([6, 4, 3, 1, 2], [3, 6, 6])
 def test_every_public_name_is_there():
     for name in optsched.__all__:
         assert getattr(optsched, name) is not None
-    for name in optsched.models.__all__:
-        assert getattr(optsched.models, name) is not None
+    kinds = [registry.models[name] for name in registry.models]
+    assert {kind.__name__ for kind in kinds} <= set(dir(optsched.models))
+    assert all(getattr(optsched.models, kind.__name__) is kind for kind in kinds)
+    with pytest.raises(AttributeError, match="has no attribute 'NoSuchModel'"):
+        optsched.models.NoSuchModel  # noqa: B018
     assert set(optsched.__all__) <= set(dir(optsched))
 
 

@@ -20,14 +20,6 @@ PACKAGES = ("numpy", "pandas", "pyarrow", "numba", "matplotlib", "networkx")
 WEIGHTS, CAPACITIES, OPTIMUM = (6, 4, 3), (3, 6), 9
 """A problem that even a solver that tries everything can answer."""
 
-REGISTRIES = (
-    registry.models,
-    registry.solvers,
-    registry.policies,
-    registry.machines,
-    registry.readers,
-)
-
 
 def command(*, json: bool = False) -> int:
     """Say what is installed and whether it works: each solver answers a small problem.
@@ -48,7 +40,7 @@ def command(*, json: bool = False) -> int:
     checked = [_check(registry.solvers[name]) for name in registry.solvers]
     broken = [
         {"plug-in": name, "group": kind.group, "reason": reason}
-        for kind in REGISTRIES
+        for kind in registry.all_kinds()
         for name, reason in kind.broken.items()
     ]
     if json:

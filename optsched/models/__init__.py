@@ -1,31 +1,41 @@
-"""Decisions as optimisation problems: one module each, data, formulation and verification."""
+"""Decisions as optimisation problems: one module each, data, formulation and verification.
+
+The problems and their solutions are here by the names of their classes, ``models.WindowMKP`` for
+instance; they are imported when they are first used.
+"""
 
 from __future__ import annotations
 
-import importlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from optsched.models.gang_packing import GangPacking as GangPacking
-    from optsched.models.gang_packing import Packing as Packing
-    from optsched.models.problem import Problem as Problem
-    from optsched.models.problem import Violation as Violation
-    from optsched.models.program import Program as Program
-    from optsched.models.window_mkp import WindowMKP as WindowMKP
-
-_HOME = {
-    "GangPacking": "optsched.models.gang_packing",
-    "Packing": "optsched.models.gang_packing",
-    "Problem": "optsched.models.problem",
-    "Program": "optsched.models.program",
-    "Violation": "optsched.models.problem",
-    "WindowMKP": "optsched.models.window_mkp",
-}
-
-__all__ = list(_HOME)
+    from types import ModuleType
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'optsched.models' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
+    if not name.startswith("_"):
+        for module in _modules():
+            found = vars(module).get(name)
+            if isinstance(found, type) and found.__module__ == module.__name__:
+                return found
+    raise AttributeError(f"module 'optsched.models' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(
+        name
+        for module in _modules()
+        for name, value in vars(module).items()
+        if isinstance(value, type) and value.__module__ == module.__name__
+    )
+
+
+def _modules() -> Iterator[ModuleType]:
+    """Yield the modules of the registered models, and that of what they have in common."""
+    import sys
+
+    from optsched import registry
+
+    names = [registry.models[model].__module__ for model in registry.models]
+    return (sys.modules[name] for name in [*names, "optsched.models.problem"])

@@ -122,14 +122,14 @@ def blue_parts(*, quick: bool) -> Sequence[int]:
 
 def plan(inputs: Path, *, quick: bool) -> dict[str, Any]:
     """Return what is run, as a sweep reads it."""
-    mpls = list(MPLS[1:2] if quick else MPLS)
+    mpls = list(MPLS)
     varied = _gang(inputs, few(SEEDS[0], quick=quick))
     shown = VARIANTS[SHOWN]
     runs = [
-        *_strategies(inputs, grid(quick=quick), mpls),
-        *_strategies(inputs, other_seeds(quick=quick), mpls),
+        *_strategies(inputs, grid(quick=quick)),
+        *_strategies(inputs, other_seeds(quick=quick)),
         *(
-            varied | {"solver": solver, "settings": variant | {"mpl": mpls[1:] or mpls}}
+            varied | {"solver": solver, "settings": variant | {"mpl": mpls[1:]}}
             for solver in PACKERS
             for variant in (VARIANTS["fcfs, rows"], VARIANTS["skip, rows"], shown)
         ),
@@ -169,11 +169,9 @@ def _gang(inputs: Path, workloads: Sequence[Workload]) -> dict[str, Any]:
     return _space(inputs, workloads) | {"machine": MATRIX, "policy": "gang"}
 
 
-def _strategies(
-    inputs: Path, workloads: Sequence[Workload], mpls: Sequence[int]
-) -> list[dict[str, Any]]:
+def _strategies(inputs: Path, workloads: Sequence[Workload]) -> list[dict[str, Any]]:
     """Return the runs of the paper's three strategies, gang scheduling in all its variants."""
-    gang = {"mpl": list(mpls), "admission": list(ADMISSIONS), "sharing": list(SHARINGS)}
+    gang = {"mpl": list(MPLS), "admission": list(ADMISSIONS), "sharing": list(SHARINGS)}
     return [
         _space(inputs, workloads) | {"policy": list(SPACE_SHARING)},
         _gang(inputs, workloads) | {"settings": gang},

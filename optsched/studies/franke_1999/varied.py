@@ -31,7 +31,9 @@ def beside_plain(frame: pd.DataFrame, varied: pd.DataFrame) -> pd.DataFrame:
 
     Metrics of the plain run end in ``_plain``.
     """
-    return varied.merge(plain(frame), on=SAME, suffixes=("", "_plain"), validate="m:1")
+    usual = plain(frame)
+    usual = usual[usual["variant"].notna()]
+    return varied.merge(usual, on=SAME, suffixes=("", "_plain"), validate="m:1")
 
 
 def packing_runs(frame: pd.DataFrame) -> pd.DataFrame:
