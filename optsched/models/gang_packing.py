@@ -18,7 +18,6 @@ from optsched.models.gang_packing_fields import (
     check_fields,
     columns_on_file,
     is_fine,
-    masks_on_file,
 )
 from optsched.models.problem import Problem, Violation
 from optsched.registry import models
@@ -272,13 +271,11 @@ class GangPacking(Problem[Packing]):
         check = FieldChecks(cls.name)
         check.names(fields, required=required, optional=optional)
         known = {name: fields[name] for name in (*required, *optional) if name in fields}
-        if "columns" in known and "running" in known:
-            known["running"] = masks_on_file(check, known["running"], known["columns"])
         blank: dict[str, Any] = {"columns": WIDEST, "rows": WIDEST}
         blank |= dict.fromkeys(required[2:], ()) | {"admission": "fcfs", "rerow": False}
         blank |= dict.fromkeys(optional[2:])
         whole = all(name in known for name in required)
-        read = check_fields(check, Fields(**(blank | known)), first_row=1, whole=whole)
+        read = check_fields(check, Fields(**(blank | known)), on_file=True, whole=whole)
         check.done()
         return cls(*read)
 

@@ -68,7 +68,7 @@ def is_fine(fields: Fields) -> bool:
 
 
 def check_fields(
-    check: FieldChecks, fields: Fields, *, first_row: int = 0, whole: bool = True
+    check: FieldChecks, fields: Fields, *, on_file: bool = False, whole: bool = True
 ) -> Fields:
     """Return the fields as plain integers and tuples; note every mistake in them.
 
@@ -78,15 +78,16 @@ def check_fields(
         Where mistakes are noted.
     fields : Fields
         As they were given.
-    first_row : int
-        What the first row is called: 0, or 1 on file.
+    on_file : bool
+        Whether they are as on file: column sets as texts, rows from 1.
     whole : bool
         Whether all fields were given, so that their lengths can be compared.
     """
     columns = _count(check, "columns", fields.columns)
     rows = _count(check, "rows", fields.rows)
-    running = _masks(check, fields.running, columns)
+    first_row = 1 if on_file else 0
     last_row = rows - 1 + first_row
+    running = (_texts if on_file else _masks)(check, fields.running, columns)
     in_rows = _within(check, "rows_of_running", fields.rows_of_running, first_row, last_row, "row")
     waiting = _within(check, "waiting", fields.waiting, 1, columns, "size")
     running_jobs = check.labels("running_jobs", fields.running_jobs)
@@ -141,24 +142,6 @@ def columns_on_file(text: str, columns: int) -> ColumnSet | None:
     return column_set(runs)
 
 
-def masks_on_file(check: FieldChecks, texts: Any, columns: Any) -> Any:
-    """Return the masks of a list of column sets; note what is not such a set."""
-    if not isinstance(texts, list):
-        check.mistakes.append("running: expected a list of column sets such as '0-3 7'")
-        return ()
-    width = columns if type(columns) is int and 0 < columns <= WIDEST else WIDEST
-    masks = [columns_on_file(text, width) if isinstance(text, str) else None for text in texts]
-    expected = f"expected a column set such as '0-3 7' within 0-{width - 1}"
-    wrong = [
-        f"running[{place}]: {text!r}; {expected}"
-        for place, (text, mask) in enumerate(zip(texts, masks))
-        if mask is None
-    ]
-    _note(check, "running", wrong)
-    # a mistake is told once: what could not be read counts as a column of its own
-    return [mask or 1 for mask in masks]
-
-
 def _are_labels(labels: Any, count: int) -> bool:
     if labels is None:
         return True
@@ -181,6 +164,22 @@ def _whole_numbers(values: Any) -> tuple[Any, ...] | None:
     if not isinstance(values, Sequence) or isinstance(values, str | bytes):
         return None
     return tuple(int(v) if hasattr(v, "dtype") and v.dtype.kind in "iu" else v for v in values)
+
+
+def _texts(check: FieldChecks, texts: Any, columns: int) -> tuple[int, ...] | None:
+    """Return the masks of a list of column sets; note what is not such a set."""
+    if not isinstance(texts, Sequence) or isinstance(texts, str):
+        check.mistakes.append("running: expected a list of column sets such as '0-3 7'")
+        return None
+    masks = [columns_on_file(text, columns) if isinstance(text, str) else None for text in texts]
+    expected = f"expected a column set such as '0-3 7' within 0-{columns - 1}"
+    wrong = [
+        f"running[{place}]: {text!r}; {expected}"
+        for place, (text, mask) in enumerate(zip(texts, masks))
+        if mask is None
+    ]
+    _note(check, "running", wrong)
+    return tuple(mask or 0 for mask in masks)
 
 
 def _masks(check: FieldChecks, values: Any, columns: int) -> tuple[int, ...] | None:

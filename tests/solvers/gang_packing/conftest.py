@@ -1,0 +1,50 @@
+"""Gang packings to solve, and their optima by brute force."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from optsched.models import GangPacking
+
+
+def optimum_of(problem):
+    """Try every row for every job."""
+    rows = range(problem.rows)
+    for_running = [problem.rows_of_running]
+    if problem.rerow:
+        for_running = itertools.product(rows, repeat=len(problem.running))
+    solutions = (
+        problem.packing(of_running, of_waiting)
+        for of_running in for_running
+        for of_waiting in itertools.product((-1, *rows), repeat=len(problem.waiting))
+    )
+    return max(problem.objective(s) for s in solutions if not problem.violations(s))
+
+
+def random_matrix(seed, *, columns=64, rows=4, jobs=24, waiting=8, **options):
+    """Draw jobs that arrived and left for a while: their columns are in pieces."""
+    rng = random.Random(seed)
+    free, running = [(1 << columns) - 1] * rows, []
+    for _ in range(4 * jobs):
+        row, size = rng.randrange(rows), int(2 ** rng.uniform(0, 5))
+        there = [column for column in range(columns) if free[row] >> column & 1]
+        if len(there) >= size:
+            mask = sum(1 << column for column in sorted(rng.sample(there, size)))
+            free[row] ^= mask
+            running.append((mask, row))
+        while len(running) > jobs:
+            mask, row = running.pop(rng.randrange(len(running)))
+            free[row] |= mask
+    masks, in_rows = zip(*running)
+    sizes = [int(2 ** rng.uniform(2, 6)) for _ in range(waiting)]
+    return GangPacking(columns, rows, masks, in_rows, sizes, **options)
+
+
+@pytest.fixture
+def example():
+    """Return the worked example of the model's page."""
+    running = [0b0000_0110, 0b1000_0000, 0b0001_1100, 0b1100_0000, 0b0001_1110]
+    return GangPacking(8, 3, running, [0, 0, 1, 2, 2], [6, 3], rerow=True)

@@ -1,0 +1,97 @@
+"""First fit, best fit and colouring: as stated, feasible, and never better than the optimum."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from optsched import Budget, registry
+from optsched.models import GangPacking
+from optsched.solvers.gang_packing.placing import compacted
+from optsched.testing import gang_packings
+
+from .conftest import optimum_of
+
+NAMES = ("first-fit", "best-fit", "greedy-colouring")
+
+
+def place(name, problem):
+    return registry.solvers[name]().place(problem)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(problem=gang_packings(max_running=4, max_waiting=3))
+def test_answers_are_feasible_and_no_better_than_the_optimum(name, problem):
+    solution = place(name, problem)
+    assert problem.violations(solution) == []
+    assert problem.objective(solution) <= optimum_of(problem)
+
+
+@given(gang_packings(max_running=8, max_waiting=0, max_rows=5))
+def test_compaction_never_takes_more_rows(problem):
+    rows = compacted(problem)
+    moved = problem.packing(rows, ())
+    assert problem.violations(moved) == []
+    assert len(set(rows)) <= len(set(problem.rows_of_running))
+    full = sorted(mask.bit_count() for mask in problem.occupied(rows))
+    before = sorted(mask.bit_count() for mask in problem.occupied(problem.rows_of_running))
+    # the fuller rows hold at least what they held
+    assert all(sum(full[k:]) >= sum(before[k:]) for k in range(problem.rows))
+
+
+def test_jobs_of_thin_rows_move_to_full_ones():
+    running = [0b0000_0011, 0b1100_0000, 0b0000_0001, 0b0000_1100, 0b0011_1100]
+    problem = GangPacking(8, 3, running, [0, 0, 1, 1, 2], [], rerow=True)
+    # row 2 (3 columns) gives the fourth job to row 1, which is as full as row 3 and before it
+    assert list(compacted(problem)) == [0, 0, 2, 0, 2]
+    assert list(compacted(GangPacking(8, 3, running, [0, 0, 1, 1, 2], []))) == [0, 0, 1, 1, 2]
+
+
+def test_first_fit_takes_the_first_row_and_best_fit_the_tightest():
+    problem = GangPacking(8, 3, [0b1, 0b111], [0, 2], [5, 3, 4, 8], admission="skip")
+    assert place("first-fit", problem).rows_of_waiting == (0, 2, 1, -1)
+    assert place("best-fit", problem).rows_of_waiting == (2, 0, 0, 1)
+
+
+def test_the_first_that_fits_nowhere_ends_it_under_fcfs():
+    fields = {"columns": 4, "rows": 1, "running": [0b1], "rows_of_running": [0], "waiting": [4, 1]}
+    assert place("first-fit", GangPacking(**fields)).rows_of_waiting == (-1, -1)
+    skipping = GangPacking(**fields, admission="skip")
+    assert place("first-fit", skipping).rows_of_waiting == (-1, 0)
+
+
+def test_colours_are_rows():
+    # a path of conflicts in three rows, two would do
+    problem = GangPacking(4, 3, [0b0011, 0b0110, 0b1100], [0, 1, 2], [4], rerow=True)
+    solution = place("greedy-colouring", problem)
+    assert solution.rows_of_running[0] == solution.rows_of_running[2]
+    assert solution.rows_of_waiting == (2,)
+
+
+def test_present_rows_stay_where_colours_do_not_suffice():
+    # seven jobs that three rows hold, and for which DSATUR takes four colours
+    running, rows = [11, 176, 261, 6, 88, 608, 896], (1, 0, 0, 2, 2, 1, 2)
+    problem = GangPacking(10, 3, running, rows, [], rerow=True)
+    assert place("greedy-colouring", problem).rows_of_running == rows
+    wider = GangPacking(10, 4, running, rows, [], rerow=True)
+    assert len(set(place("greedy-colouring", wider).rows_of_running)) == 4
+
+
+def test_colours_are_for_jobs_that_may_move():
+    problem = GangPacking(2, 2, [0b01, 0b10], [0, 1], [])
+    assert place("greedy-colouring", problem).rows_of_running == (0, 1)
+
+
+def test_large_jobs_go_first_by_colour_under_skip():
+    problem = GangPacking(4, 1, [], [], [1, 4], admission="skip")
+    assert place("greedy-colouring", problem).rows_of_waiting == (-1, 0)
+    in_order = GangPacking(4, 1, [], [], [1, 4])
+    assert place("greedy-colouring", in_order).rows_of_waiting == (0, -1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_better_hint_is_kept(name, example):
+    best = registry.solvers["row-search"]().solve(example, budget=Budget()).solution
+    solver = registry.solvers[name]()
+    assert solver.solve(example, budget=Budget()).objective < 81
+    assert solver.solve(example, budget=Budget(), hint=best).solution == best

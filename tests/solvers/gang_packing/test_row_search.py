@@ -1,0 +1,210 @@
+"""Row search: optimal, bounded, warm-started, and deterministic."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched import Budget
+from optsched.models import GangPacking
+from optsched.solvers.gang_packing._bounds import Room, largest_sum, longest_prefix
+from optsched.solvers.gang_packing._choices import Choices
+from optsched.solvers.gang_packing._row_tree import RowTree
+from optsched.solvers.result import Limit, Status
+from optsched.solvers.solving import solve
+from optsched.testing import gang_packings
+
+from .conftest import optimum_of, random_matrix
+
+VARIANTS = [
+    {"admission": admission, "rerow": rerow}
+    for admission in ("fcfs", "skip")
+    for rerow in (False, True)
+]
+
+
+def check(result, optimum=None):
+    """Check what must hold of every result."""
+    assert result.verified
+    assert (result.status is Status.OPTIMAL) == (result.objective == result.bound)
+    assert (result.limit is None) == (result.status is Status.OPTIMAL)
+    if optimum is not None:
+        assert result.objective <= optimum <= result.bound
+
+
+@settings(max_examples=200)
+@given(gang_packings(max_running=4, max_waiting=4))
+def test_the_answer_is_that_of_brute_force(problem):
+    result = solve(problem, "row-search")
+    check(result, optimum_of(problem))
+    assert result.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("options", VARIANTS)
+@pytest.mark.parametrize("seed", range(3))
+def test_larger_ones_agree_with_cp_sat(options, seed):
+    problem = random_matrix(seed, rows=3, jobs=18, **options)
+    result = solve(problem, "row-search")
+    check(result)
+    other = solve(problem, "cp-sat", budget=Budget(work=5))
+    assert other.status is Status.OPTIMAL
+    assert result.objective == other.objective
+
+
+def test_rows_are_rearranged_so_that_a_job_fits(example):
+    result = solve(example, "row-search")
+    assert (result.status, result.objective) == (Status.OPTIMAL, 81)
+    assert solve(example, "first-fit").objective == 45
+
+
+@given(gang_packings(max_running=4, max_waiting=4))
+def test_the_bounds_of_the_root_hold(problem):
+    room = Room(problem)
+    best = solve(problem, "row-search").solution
+    placed = [row >= 0 for row in best.rows_of_waiting]
+    rows = len({*best.rows_of_running, *best.rows_of_waiting} - {-1})
+    assert room.least_rows <= rows
+    most = room.of(rows)
+    if problem.admission == "fcfs":
+        assert longest_prefix(problem.waiting, most) >= sum(placed)
+    else:
+        nodes = sum(size for size, there in zip(problem.waiting, placed) if there)
+        assert largest_sum(problem.waiting, most, room.of_each(rows)) >= nodes
+    by_row = [
+        sum(size for size, at in zip(problem.waiting, best.rows_of_waiting) if at == row)
+        for row in range(problem.rows)
+    ]
+    fullest = itertools.accumulate(sorted(by_row, reverse=True)[:rows], initial=0)
+    assert all(taken <= room for taken, room in zip(fullest, most, strict=True))
+
+
+def fits(sizes, conflicts, optional, spare, room):
+    """Try every row for every item."""
+    choices = [(*range(len(room)), *([-1] if optional >> i & 1 else [])) for i in range(len(sizes))]
+    for rows in itertools.product(*choices):
+        held = [0] * len(room)
+        for item, row in enumerate(rows):
+            if row >= 0:
+                held[row] += sizes[item]
+        out = sum(size for size, row in zip(sizes, rows) if row < 0)
+        apart = all(
+            rows[i] != rows[j] or rows[i] < 0
+            for i, mask in enumerate(conflicts)
+            for j in range(len(sizes))
+            if mask >> j & 1
+        )
+        if apart and out <= spare and all(a <= b for a, b in zip(held, room)):
+            return True
+    return False
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_the_tree_finds_rows_where_there_are_some(data):
+    sizes = sorted(data.draw(st.lists(st.integers(0, 6), max_size=6)), reverse=True)
+    room = data.draw(st.lists(st.integers(0, 9), min_size=1, max_size=3))
+    n = len(sizes)
+    optional = data.draw(st.integers(0, (1 << n) - 1))
+    conflicts = [0] * n
+    for i, j in itertools.combinations(range(n), 2):
+        if not (optional >> i | optional >> j) & 1 and data.draw(st.booleans()):
+            conflicts[i] |= 1 << j
+            conflicts[j] |= 1 << i
+    spare = data.draw(st.integers(0, 8))
+    found = RowTree(sizes, conflicts, optional, spare, room).search(lambda: None)
+    assert (found is not None) == fits(sizes, conflicts, optional, spare, room)
+
+
+@given(
+    st.lists(st.integers(1, 6), max_size=6),
+    st.integers(1, 20),
+    st.sets(st.integers(0, 5), max_size=2),
+)
+def test_choices_miss_no_set_that_could_have_a_place(sizes, total, refused):
+    """Refuse every set with too large a job; what is never tried must have one, too."""
+    sizes = sorted(sizes, reverse=True)
+    room = [0, 8, 14, 18]
+    limit = min(refused, default=9)
+    choices = Choices(sizes, room)
+    tried = []
+    for chosen in choices.of(total, lambda: None):
+        assert sum(sizes[job] for job in chosen) >= total
+        tried.append(chosen)
+        if sizes[chosen[0]] <= limit:
+            return
+        choices.fail(chosen)
+    for count in range(1, len(sizes) + 1):
+        for jobs in itertools.combinations(sizes, count):
+            held = [sum(jobs[:m]) for m in range(4)]
+            within = all(a <= b for a, b in zip(held, room)) and sum(jobs) <= room[-1]
+            pairs = len(jobs) <= 3 or jobs[2] + jobs[3] <= room[1]
+            assert not (within and pairs and sum(jobs) >= total and jobs[0] <= limit)
+
+
+@pytest.mark.parametrize("options", VARIANTS)
+@pytest.mark.parametrize("work", [1, 40, 200])
+def test_a_spent_budget_leaves_a_valid_bound(options, work):
+    for seed in range(6):
+        problem = random_matrix(seed, jobs=34, waiting=14, **options)
+        optimum = solve(problem, "row-search").objective
+        result = solve(problem, "row-search", budget=Budget(work=work))
+        check(result, optimum)
+        if result.status is not Status.OPTIMAL:
+            assert result.limit is Limit.WORK
+
+
+def hard():
+    """Return a matrix that takes some thousand nodes."""
+    return random_matrix(11, rows=5, jobs=45, waiting=14, admission="skip", rerow=True)
+
+
+def test_more_work_is_never_worse():
+    answers = [
+        solve(hard(), "row-search", budget=Budget(work=work)) for work in (1, 100, 1000, 10_000)
+    ]
+    assert answers[0].status is Status.FEASIBLE
+    for less, more in itertools.pairwise(answers):
+        assert less.objective <= more.objective
+        assert less.bound >= more.bound
+
+
+def test_the_same_work_gives_the_same_answer():
+    one, other = (solve(hard(), "row-search", budget=Budget(work=300)) for _ in range(2))
+    assert one.solution == other.solution
+    assert (one.objective, one.bound, one.work) == (other.objective, other.bound, other.work)
+
+
+def test_a_time_limit_ends_the_search():
+    result = solve(hard(), "row-search", budget=Budget(seconds=1e-4))
+    check(result)
+    assert result.limit is Limit.TIME
+
+
+def test_a_hint_is_where_the_search_starts(example):
+    best = solve(example, "row-search")
+    result = solve(example, "row-search", budget=Budget(work=1), hint=best.solution)
+    assert result.incumbents[0].objective == result.objective == 81
+
+
+def test_long_queues_need_no_deep_recursion():
+    problem = GangPacking(10**4, 3, [], [], [1, 2] * 3000, admission="skip")
+    assert solve(problem, "row-search").objective == 4 * 9000 - 1
+
+
+@pytest.mark.parametrize(
+    ("problem", "optimum"),
+    [
+        (GangPacking(4, 2, [], [], []), 0),
+        (GangPacking(4, 2, [], [], [], rerow=True), 0),
+        (GangPacking(4, 1, [0b1111], [0], [4], "skip", True), 8 - 1),
+        (GangPacking(4, 3, [0b1], [2], [4], "skip", True), 4 * 5 - 2),
+        (GangPacking(4, 3, [0b1, 0b1], [0, 2], [3, 3, 4], "fcfs", True), 4 * 12 - 3),
+    ],
+)
+def test_corner_cases(problem, optimum):
+    for name in ("row-search", "cp-sat"):
+        result = solve(problem, name)
+        assert (result.status, result.objective) == (Status.OPTIMAL, optimum)
