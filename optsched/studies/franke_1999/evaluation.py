@@ -62,18 +62,21 @@ class Offered(NamedTuple):
         From the first to the last submission.
     load : float
         Its work over what the machine can do in that time.
+    runtime : float
+        Mean run time of its jobs, in seconds.
     """
 
     days: float
     load: float
+    runtime: float
 
 
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     """Return the results of the sweep with the columns that the evaluation goes by.
 
     ``kind`` (``model``, ``blue`` or ``instances``), ``interarrival``, ``service``, ``seed``,
-    ``requests``, ``first`` and ``stand_in`` of the workload, its ``offered`` load, ``strategy`` and
-    ``variant``, the settings, and the metrics.
+    ``requests``, ``first`` and ``stand_in`` of the workload, its ``offered`` load and
+    ``mean_runtime``, ``strategy`` and ``variant``, the settings, and the metrics.
 
     Raises
     ------
@@ -94,6 +97,7 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     }
     offered = {file: offered_by(read_trace(inputs / file), sizes[file]) for file in sizes}
     frame["offered"] = [offered[file].load for file in frame["file"]]
+    frame["mean_runtime"] = [offered[file].runtime for file in frame["file"]]
     told = [_workload(file) for file in frame["file"]]
     for name in ("kind", "interarrival", "service", "seed", "requests", "first", "stand_in"):
         frame[name] = [workload.get(name) for workload in told]
@@ -111,7 +115,8 @@ def offered_by(trace: Trace, processors: int) -> Offered:
     """Return what a trace asks of a machine of so many processors."""
     seconds = float(trace.submit.max() - trace.submit.min())
     work = float((trace.processors * trace.runtime).sum())
-    return Offered(seconds / 86_400, work / (processors * seconds) if seconds else float("inf"))
+    load = work / (processors * seconds) if seconds else float("inf")
+    return Offered(seconds / 86_400, load, float(trace.runtime.mean()))
 
 
 def _workload(file: str) -> dict[str, Any]:
@@ -161,7 +166,7 @@ def compared(
     runs = runs[runs["variant"].isna() | (runs["variant"] == variant)]
     if seed is not None:
         runs = runs[runs["seed"] == seed]
-    values = ["offered", "utilization", "makespan", *METRICS]
+    values = ["offered", "mean_runtime", "utilization", *METRICS]
     table = runs.pivot(index=["interarrival", "service", "seed"], columns="strategy", values=values)
     return table.sort_index(ascending=[False, True, True])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from optsched.studies.franke_1999.evaluation import (
     compared,
     stable,
 )
-from optsched.studies.franke_1999.plan import SHOWN, VARIANTS
+from optsched.studies.franke_1999.plan import SHOWN, SKIPPED, VARIANTS
 from optsched.studies.franke_1999.published import LARGE_FROM
 
 if TYPE_CHECKING:
@@ -26,8 +26,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FIGURES = dict(zip(("figure-5", "figure-6", "figure-7", "figure-8"), METRICS))
-"""The metric that each figure shows."""
+
+class ByUtilisation(NamedTuple):
+    """A picture of Figures 5 to 8: its number, the metric, and the variant of gang scheduling."""
+
+    number: int
+    metric: str
+    variant: str
+
+
+FIGURES = {
+    f"figure-{number}-{variant.partition(',')[0]}": ByUtilisation(number, metric, variant)
+    for number, metric in enumerate(METRICS, 5)
+    for variant in (SHOWN, SKIPPED)
+}
 
 MARKS = dict(zip(STRATEGIES, "svo^D"))
 
@@ -38,8 +50,10 @@ def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
         "figure-3": _distribution(frame, "Figure 3. Job sizes of the baseline", work=False),
         "figure-4": _distribution(frame, "Figure 4. CPU time of the baseline by size", work=True),
     }
-    table = compared(frame)
-    drawn |= {name: _by_utilisation(table, name, metric) for name, metric in FIGURES.items()}
+    drawn |= {
+        name: _by_utilisation(compared(frame, shown.variant), shown)
+        for name, shown in FIGURES.items()
+    }
     return drawn | {"variants": _variants(frame)}
 
 
@@ -65,15 +79,15 @@ def _distribution(frame: pd.DataFrame, title: str, *, work: bool) -> Figure:
     return figure
 
 
-def _by_utilisation(table: pd.DataFrame, name: str, metric: str) -> Figure:
+def _by_utilisation(table: pd.DataFrame, what: ByUtilisation) -> Figure:
     """Draw a metric against utilisation, a panel for each interarrival factor."""
+    metric = what.metric
     factors = table.index.get_level_values("interarrival").unique()
     shown = stable(table)
     unit, unit_name = unit_for(float(shown[metric].to_numpy().max()))
-    number = name.partition("-")[2]
     with style.applied():
         figure = style.new_figure(
-            6.4, f"Figure {number}. Mean {METRICS[metric]}, by utilisation; {SHOWN}"
+            6.4, f"Figure {what.number}. Mean {METRICS[metric]}, by utilisation; {what.variant}"
         )
         columns = min(3, len(factors))
         panels = figure.subplots(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from optsched.report.page import (
     Cell,
-    Facts,
     Figure,
     Page,
     Section,
@@ -34,7 +33,14 @@ from optsched.studies.franke_1999.evaluation import (
     stable,
 )
 from optsched.studies.franke_1999.figures import FIGURES
-from optsched.studies.franke_1999.plan import FEW_INTERARRIVAL, SEEDS, SHOWN, VARIANTS
+from optsched.studies.franke_1999.plan import (
+    FEW_INTERARRIVAL,
+    FEW_SERVICE,
+    SEEDS,
+    SHOWN,
+    SKIPPED,
+    VARIANTS,
+)
 from optsched.studies.franke_1999.published import (
     DAYS,
     LARGE_FROM,
@@ -101,7 +107,10 @@ def page(
             *judged,
             Section("The baseline workload", [_baseline(frame), *_sizes(pictures)]),
             Section("Response and wait by utilisation", _figures(frame, pictures)),
-            Section("What the variants make of it", _variants(frame, pictures)),
+            Section(
+                "What the variants make of it",
+                [*_variants(frame, pictures), _where_time_goes(frame)],
+            ),
             Section("Is exact packing worth it?", [varied.packings(frame)]),
             Section(
                 "Compaction, context switches, memory, estimates",
@@ -199,16 +208,16 @@ def _sizes(pictures: Mapping[str, str]) -> list[Figure]:
 
 
 def _figures(frame: pd.DataFrame, pictures: Mapping[str, str]) -> list[str | Figure | Table]:
-    """Return Figures 5 to 8, and their numbers at the ends of the grid."""
-    table = compared(frame)
+    """Return Figures 5 to 8, and their numbers at some interarrival factors."""
     parts: list[str | Figure | Table] = [
-        f"The figures show variant {SHOWN}; a panel for each interarrival factor, a point for each "
-        "service factor. Overloaded workloads leave the panels."
+        f"Each figure twice: in order of arrival ({SHOWN}), and where jobs behind a blocked one "
+        f"may be placed ({SKIPPED}). A panel for each interarrival factor, a point for each service "
+        "factor. Overloaded workloads leave the panels."
     ]
-    for name, metric in FIGURES.items():
+    for name, what in FIGURES.items():
         if name not in pictures:
             continue
-        shown = stable(table)[metric]
+        shown = stable(compared(frame, what.variant))[what.metric]
         ends = [
             f"{strategy} {duration(shown[strategy].min()).text} to "
             f"{duration(shown[strategy].max()).text}"
@@ -217,32 +226,61 @@ def _figures(frame: pd.DataFrame, pictures: Mapping[str, str]) -> list[str | Fig
         parts.append(
             Figure(
                 pictures[name],
-                f"Mean {METRICS[metric]}, in workloads with a load of at most {STABLE:g}: "
+                f"Mean {METRICS[what.metric]}, in workloads with a load of at most {STABLE:g}: "
                 f"{'; '.join(ends)}.",
-                f"Figure {name[-1]}: mean {METRICS[metric]} by utilisation.",
+                f"Figure {what.number} ({what.variant}): mean {METRICS[what.metric]}.",
             )
         )
+    return [*parts, *(_numbers(frame, variant) for variant in (SHOWN, SKIPPED))]
+
+
+def _numbers(frame: pd.DataFrame, variant: str) -> Table:
+    """Return mean response times at some interarrival factors."""
+    table = compared(frame, variant)
+    names = _present(table["mean_response"].columns)
     rows: list[list[Value]] = []
     for (interarrival, service), own in grouped(table, ["interarrival", "service"]):
         if interarrival in FEW_INTERARRIVAL:
             load = float(own["offered", FCFS].iloc[0])
             row: list[Value] = [f"{interarrival:g} and {service:g}", Cell(f"{load:.2f}", load)]
             for metric in ("mean_response", "large_mean_response"):
-                row += [duration(own[metric, s].iloc[0]) for s in _present(table[metric].columns)]
+                row += [duration(own[metric, name].iloc[0]) for name in names]
             rows.append(row)
-    groups = [
-        (what, strategy)
-        for what in ("all jobs", "large jobs")
-        for strategy in _present(table["mean_response"].columns)
-    ]
-    parts.append(
-        Table(
-            "Mean response times, by interarrival and service factor.",
-            ["factors", "offered load", *groups],
-            rows,
-        )
+    groups = [(what, name) for what in ("all jobs", "large jobs") for name in names]
+    return Table(
+        f"Mean response times ({variant}), by interarrival and service factor.",
+        ["factors", "offered load", *groups],
+        rows,
     )
-    return parts
+
+
+def _where_time_goes(frame: pd.DataFrame) -> Table:
+    """Return what response times consist of, by strategy."""
+    rows: list[list[Value]] = []
+    for variant in (SHOWN, SKIPPED):
+        table = compared(frame, variant)
+        for factors in ((1.0, service) for service in FEW_SERVICE):
+            if (*factors, SEEDS[0]) not in table.index:
+                continue
+            own: dict[Any, float] = table.xs((*factors, SEEDS[0])).to_dict()
+            run, offered = own["mean_runtime", FCFS], own["offered", FCFS]
+            load = Cell(f"{offered:.2f}", offered)
+            for name in _present(table["mean_response"].columns):
+                wait, response = own["mean_wait", name], own["mean_response", name]
+                of_gang = variant if name in GANG else ""
+                if name in GANG or variant == SHOWN:
+                    pause = max(0.0, response - wait - run)
+                    times = (wait, pause, run, response)
+                    rows.append([load, name, of_gang, *map(duration, times)])
+    return Table(
+        "What a mean response time consists of: waiting for processors, having them while others "
+        "run on them, running. Sharing turns waiting into pauses. In order of arrival it leaves "
+        "much waiting behind large jobs that no row can hold; where jobs may be skipped nearly all "
+        "is pauses, and jobs that run side by side end later than jobs that run one after the "
+        "other, as backfilling has them.",
+        ["offered load", "strategy", "variant", "wait", "pause", "run", "response"],
+        rows,
+    )
 
 
 def _variants(frame: pd.DataFrame, pictures: Mapping[str, str]) -> list[str | Figure | Table]:
@@ -277,16 +315,20 @@ def _variants(frame: pd.DataFrame, pictures: Mapping[str, str]) -> list[str | Fi
     return parts
 
 
-def _stand_in(frame: pd.DataFrame) -> list[str | Facts | Table]:
-    items: list[tuple[str, Value]] = []
+def _stand_in(frame: pd.DataFrame) -> list[str | Table]:
+    rows: list[list[Value]] = []
     for model in MODELS:
         near, order = standing_in.judgement(frame, model), standing_in.order_kept(frame, model)
-        for what, found in (("mean response", near), ("ranking", order)):
-            items.append((f"{what}, sizes {model}", replace(cell(found.verdict), note=found.why)))
+        judged = [replace(cell(found.verdict), note=found.why) for found in (near, order)]
+        rows.append([f"sizes {model}", *judged])
     return [
         "A renewal model has no days, no weeks, no users who submit again what they have just "
         "submitted: it keeps the moments of the times between arrivals, not their order.",
-        Facts(items),
+        Table(
+            "Whether what the fitted model generates gives the means of the trace.",
+            ["model", "the trace's mean response times", "its ranking of the strategies"],
+            rows,
+        ),
         standing_in.by_part(frame),
     ]
 

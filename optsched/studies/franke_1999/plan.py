@@ -29,8 +29,9 @@ VARIANTS = {
 }
 """What the paper leaves open: may jobs behind a blocked one be placed, and who runs when."""
 
-SHOWN = "fcfs, fill"
-"""The variant of the figures: strictly in order of arrival, and the matrix filled."""
+SHOWN, SKIPPED = "fcfs, fill", "skip, fill"
+"""The variants of the figures: strictly in order of arrival, and not; the matrix filled. Where one
+stands for all it is the first."""
 
 PACKERS = ("best-fit", "greedy-colouring", "row-search")
 """What stands beside first fit as the solver of the packing."""
