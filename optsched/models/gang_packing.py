@@ -125,17 +125,9 @@ class GangPacking(Problem[Packing]):
         running_jobs: Sequence[str | int] | None = None,
         waiting_jobs: Sequence[str | int] | None = None,
     ) -> None:
-        fields = Fields(
-            columns,
-            rows,
-            running,
-            rows_of_running,
-            waiting,
-            admission,
-            rerow,
-            running_jobs,
-            waiting_jobs,
-        )
+        given = (columns, rows, running, rows_of_running, waiting, admission, rerow)
+        labels = (running_jobs, waiting_jobs)
+        fields = Fields(*(tuple(v) if type(v) is list else v for v in (*given, *labels)))
         if not is_fine(fields):
             check = FieldChecks(self.name)
             fields = check_fields(check, fields)

@@ -13,9 +13,10 @@ from optsched.models import GangPacking
 from optsched.solvers.gang_packing._bounds import Room, largest_sum, longest_prefix
 from optsched.solvers.gang_packing._choices import Choices
 from optsched.solvers.gang_packing._row_tree import RowTree
+from optsched.solvers.gang_packing.row_search import RowSearch
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
-from optsched.testing import gang_packings
+from optsched.testing import check_solver, gang_packings
 
 from .conftest import optimum_of, random_matrix
 
@@ -159,6 +160,17 @@ def test_a_spent_budget_leaves_a_valid_bound(options, work):
 def hard():
     """Return a matrix that takes some thousand nodes."""
     return random_matrix(11, rows=5, jobs=45, waiting=14, admission="skip", rerow=True)
+
+
+def test_the_contract_holds_when_the_budget_runs_out():
+    optimum = solve(hard(), "row-search").objective
+    check_solver(RowSearch(), hard(), optimum=optimum, budget=Budget(work=50))
+
+
+@settings(max_examples=30)
+@given(gang_packings(max_running=3, max_waiting=3))
+def test_the_contract_holds_on_small_ones(problem):
+    check_solver(RowSearch(), problem, optimum=optimum_of(problem))
 
 
 def test_more_work_is_never_worse():
