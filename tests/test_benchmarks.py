@@ -45,3 +45,12 @@ def test_instances_are_checked_against_known_bounds(tmp_path, shared):
     rows = rows_of(tmp_path / "instances.csv")
     assert len(rows) == 3
     assert all(int(row["objective"]) <= float(row["known_upper"]) for row in rows)
+
+
+def test_gang_scheduling_is_measured_by_strategy(tmp_path):
+    told = run("gang.py", "--jobs", 200, "--workloads", 2, "-o", tmp_path)
+    assert told == (tmp_path / "gang.txt").read_text()
+    rows = rows_of(tmp_path / "gang.csv")
+    gang = {f"gang, MPL {mpl}, {by}" for mpl in (2, 3, 5) for by in ("first-fit", "row-search")}
+    assert {row["strategy"] for row in rows} == {"fcfs", "conservative"} | gang
+    assert all(int(row["runs"]) == 2 and float(row["jobs_per_s"]) > 0 for row in rows)

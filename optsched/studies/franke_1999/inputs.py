@@ -31,7 +31,7 @@ from optsched.traces.trace import Trace
 from optsched.workloads.spec_file import read_workload
 from optsched.workloads.trace_fit import Sizes, fit_workload
 
-QUICK_JOBS = 1000
+QUICK_JOBS = 500
 LU_SECONDS = 100
 """Run time of an instance of Figure 9; the figure compares, so any will do."""
 

@@ -210,9 +210,9 @@ def _sizes(pictures: Mapping[str, str]) -> list[Figure]:
 def _figures(frame: pd.DataFrame, pictures: Mapping[str, str]) -> list[str | Figure | Table]:
     """Return Figures 5 to 8, and their numbers at some interarrival factors."""
     parts: list[str | Figure | Table] = [
-        f"Each figure twice: in order of arrival ({SHOWN}), and where jobs behind a blocked one "
-        f"may be placed ({SKIPPED}). A panel for each interarrival factor, a point for each service "
-        "factor. Overloaded workloads leave the panels."
+        f"Each figure twice: jobs placed in order of arrival ({SHOWN}), and jobs behind a blocked "
+        f"one placed too ({SKIPPED}). A panel for each interarrival factor, a point for each "
+        "service factor. Overloaded workloads leave the panels."
     ]
     for name, what in FIGURES.items():
         if name not in pictures:

@@ -93,7 +93,7 @@ class Workload(NamedTuple):
 
 def grid(*, quick: bool) -> list[Workload]:
     """Return the 81 workloads of the first seed."""
-    interarrival = INTERARRIVAL[::4] if quick else INTERARRIVAL
+    interarrival = INTERARRIVAL[::8] if quick else INTERARRIVAL
     service = (SERVICE[0], SERVICE[5]) if quick else SERVICE
     return [Workload(i, s, SEEDS[0]) for i in interarrival for s in service]
 

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from optsched.cli import run as optsched
+from optsched.errors import InputError
+from optsched.report.page import Verdict
+from optsched.studies.franke_1999.claims import claims
+from optsched.studies.franke_1999.evaluation import compared, offered_by, plain, prepare, stable
+from optsched.studies.franke_1999.inputs import inputs
+from optsched.studies.franke_1999.plan import (
+    INTERARRIVAL,
+    SERVICE,
+    SHOWN,
+    VARIANTS,
+    Workload,
+    plan,
+)
+from optsched.studies.franke_1999.published import MPLS, NODES
+from optsched.studies.study_folder import write_inputs
+from optsched.sweeps.study_file import read_study
+from optsched.traces.reading import write_trace
+from optsched.traces.trace import Trace
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """A folder with a small trace for every workload of the grid, loads from 0.5 to 1.2."""
+    folder = tmp_path_factory.mktemp("inputs")
+    for interarrival, service in itertools.product(INTERARRIVAL, SERVICE):
+        run = np.array([round(160_000 * service / interarrival), 1000])
+        trace = Trace(
+            job_id=np.array([1, 2]),
+            submit=np.array([0, 100_000]),
+            runtime=run,
+            requested_time=run,
+            processors=np.array([100, 1]),
+        )
+        write_trace(trace, folder / Workload(interarrival, service, 1).file)
+    return folder
+
+
+def synthetic(folder, times):
+    """Results in which a strategy has the mean response and wait that `times` says.
+
+    `times` takes the strategy (``fcfs``, ``conservative`` or the level) and the admission.
+    """
+    rows = []
+    for interarrival, service in itertools.product(INTERARRIVAL, SERVICE):
+        load = 0.5 * service / interarrival
+        base = {
+            "trace": f"elsewhere/{Workload(interarrival, service, 1).file}",
+            "execution": None,
+            "solver": None,
+            "error": None,
+            "utilization": min(load, 0.95),
+            "makespan": 1e5,
+            "jobs": 2,
+        }
+        nothing = dict.fromkeys(
+            ("settings.mpl", "settings.admission", "settings.sharing", "settings.compact")
+        ) | dict.fromkeys(
+            ("settings.context_switch", "settings.job_memory", "settings.node_memory")
+        )
+        for policy in ("fcfs", "conservative"):
+            own = metrics(times(policy, ""), load)
+            rows.append(base | nothing | own | {"policy": policy, "machine": f"nodes:{NODES}"})
+        for variant, mpl in itertools.product(VARIANTS.values(), MPLS):
+            own = metrics(times(mpl, variant["admission"]), load)
+            own |= {f"settings.{name}": value for name, value in variant.items()}
+            own |= {"settings.mpl": mpl, "policy": "gang", "machine": f"matrix:{NODES}"}
+            rows.append(base | nothing | own)
+    return prepare(pd.DataFrame(rows), folder)
+
+
+def metrics(times, load):
+    response, wait = times
+    scale = 1000 / (1.3 - min(load, 1.2))
+    return {
+        "mean_response": response * scale,
+        "mean_wait": wait * scale,
+        "large_mean_response": response * scale,
+        "large_mean_wait": wait * scale,
+    }
+
+
+LIKE_THE_PAPER = {
+    "fcfs": (10.0, 9.0),
+    "conservative": (2.0, 1.0),
+    2: (3.0, 0.9),
+    3: (2.1, 0.4),
+    5: (1.9, 0.2),
+}
+
+
+def verdicts(frame):
+    found = {}
+    for claim in claims(frame):
+        for variant, judged in claim.judgements.items():
+            found[claim.text, variant.partition(",")[0]] = judged.verdict
+    return found
+
+
+def test_what_the_paper_found_holds_in_results_that_look_like_it(tiny):
+    found = verdicts(synthetic(tiny, lambda strategy, admission: LIKE_THE_PAPER[strategy]))
+    assert len(found) == 11 * 2
+    assert set(found.values()) == {Verdict.HELD}
+
+
+def test_what_is_not_so_is_not_held(tiny):
+    reverse = {2: (10.0, 1.0), 3: (11.0, 2.0), 5: (12.0, 3.0)}
+    worse = {"fcfs": (10.0, 1.0), "conservative": (10.0, 1.0)} | reverse
+    found = verdicts(synthetic(tiny, lambda strategy, admission: worse[strategy]))
+    keeps_up = {name for name in found if "allows utilisations" in name[0]}
+    alike = {name for name in found if "responds only as well" in name[0]}
+    assert {found[name] for name in found.keys() - keeps_up - alike} == {Verdict.NOT_HELD}
+    assert {found[name] for name in alike} == {Verdict.HELD}  # 11 is at most a tenth above 10
+
+
+def test_variants_are_judged_apart(tiny):
+    def times(strategy, admission):
+        response, wait = LIKE_THE_PAPER[strategy]
+        return (20.0, wait) if admission == "skip" else (response, wait)
+
+    found = verdicts(synthetic(tiny, times))
+    claim = "Mean response: perfect backfilling is slightly worse than MPL 5"
+    assert (found[claim, "fcfs"], found[claim, "skip"]) == (Verdict.HELD, Verdict.NOT_HELD)
+
+
+def test_only_bearable_loads_are_judged(tiny):
+    frame = synthetic(tiny, lambda strategy, admission: LIKE_THE_PAPER[strategy])
+    table = compared(frame)
+    assert len(table) == 81
+    loads = table["offered", "FCFS"]
+    assert loads.loc[1.0, 1.0, 1] == pytest.approx((100 * 160_000 + 1000) / (NODES * 100_000))
+    assert loads.max() > 1
+    assert set(stable(table).index) == set(loads[loads <= 0.95].index)
+    assert set(plain(frame)["variant"].dropna()) == set(VARIANTS)
+
+
+def test_a_failed_run_ends_the_evaluation(tmp_path):
+    with pytest.raises(InputError, match=r"1 runs of the study failed; the first: no memory"):
+        prepare(pd.DataFrame({"error": [None, "no memory"]}), tmp_path)
+
+
+def test_all_runs_are_there(shared, tmp_path):
+    write_inputs(inputs([shared("traces")], quick=True), tmp_path)
+    study = read_study(plan(tmp_path / "inputs", quick=True))
+    rows = pd.DataFrame([run.columns for run in study.runs])
+    model = rows[rows["trace"].str.contains("model_")]
+    usual = model[(model["policy"] == "gang") & model["solver"].isna()]
+    usual = usual[usual["settings.compact"].isna() & usual["settings.context_switch"].isna()]
+    by_trace = usual[usual["execution"].isna()].groupby("trace").size()
+    assert set(by_trace) == {len(VARIANTS) * len(MPLS)}
+    full = plan(tmp_path / "inputs", quick=False)["runs"]
+    assert len(full[0]["trace"]) == 81
+    # the paper's 81 workloads with five strategies, in each variant
+    assert 81 * (2 + len(MPLS)) == 405
+
+
+def test_the_baseline_is_that_of_the_paper(shared):
+    """Section 6: about 60 days, a load of 0.55, 30 % large jobs with over 80 % of the work."""
+    from optsched.workloads.spec_file import read_workload
+
+    trace = read_workload("franke-1999").generate(10_000, 1)
+    offered = offered_by(trace, NODES)
+    assert 58 < offered.days < 65
+    assert 0.5 < offered.load < 0.58
+    large = trace.processors > 32
+    work = trace.processors * trace.runtime
+    assert 0.28 < large.mean() < 0.32
+    assert work[large].sum() / work.sum() > 0.8
+
+
+def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys):
+    traces = str(shared("traces"))
+    one, two = tmp_path / "one", tmp_path / "two"
+    quick = ["study", "franke-1999", "--traces", traces, "--quick"]
+    assert optsched([*quick, "--workers", "1", "-o", str(one)]) == 0
+    assert optsched([*quick, "--workers", "2", "-o", str(two)]) == 0
+    files = [path.relative_to(one) for path in sorted(one.rglob("*")) if path.is_file()]
+    assert len(files) > 400
+    for file in files:
+        if file.name == "run.json":  # it names the trace, which is in the folder of the study
+            ours, theirs = (
+                (folder / file).read_text().replace(str(folder), "") for folder in (one, two)
+            )
+            assert ours == theirs
+        elif file.name != "timing.json":
+            assert (one / file).read_bytes() == (two / file).read_bytes(), file
+    page = (one / "report.html").read_text()
+    assert "A quick look at a small part" in page
+    assert f"Figure 5 ({SHOWN})" in page
+    assert json.loads((one / "study.json").read_text()) == {"study": "franke-1999", "quick": True}
+
+    (one / "report.html").unlink()
+    assert optsched(["report", str(one)]) == 0
+    assert (one / "report.html").read_text() == page
+    capsys.readouterr()
+
+
+def test_a_study_says_which_log_it_needs(tmp_path, capsys):
+    assert optsched(["study", "franke-1999", "--traces", str(tmp_path), "-o", "none"]) == 1
+    told = capsys.readouterr().err
+    assert "SDSC-BLUE-2000-4.2-cln.swf.gz" in told
+    assert "expected --traces" in told
