@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from optsched.errors import InputError
 from optsched.studies.franke_1999.plan import SEEDS, SHOWN
 from optsched.studies.franke_1999.published import MPLS
+from optsched.studies.results import check_results
 from optsched.traces.reading import read_trace
 
 if TYPE_CHECKING:
@@ -83,11 +82,7 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     InputError
         If a column or a trace is missing, or runs have failed: nothing can be said then.
     """
-    if "error" in results and len(failed := results["error"].dropna()):
-        raise InputError(f"{len(failed)} runs of the study failed; the first: {failed.iloc[0]}")
-    missing = [name for name in NEEDED if name not in results]
-    if missing:
-        raise InputError(f"results without {missing[0]}; expected those of this study")
+    check_results(results, NEEDED)
     frame = results.rename(columns={f"settings.{name}": name for name in SETTINGS})
     frame["file"] = [PurePath(trace).name for trace in frame["trace"]]
     frame["path"] = [str(inputs / file) for file in frame["file"]]
@@ -180,12 +175,6 @@ def baseline(frame: pd.DataFrame) -> Trace:
 def stable(table: pd.DataFrame) -> pd.DataFrame:
     """Return the workloads whose offered load the machine can bear."""
     return table[table["offered", FCFS] <= STABLE]
-
-
-def grouped(frame: pd.DataFrame, by: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
-    """Yield the rows that agree in all of these columns, with their values, in order."""
-    for key, own in frame.groupby(by, sort=True):
-        yield tuple(key), own
 
 
 def all_runs(frame: pd.DataFrame) -> pd.DataFrame:

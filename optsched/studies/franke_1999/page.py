@@ -28,7 +28,6 @@ from optsched.studies.franke_1999.evaluation import (
     STRATEGIES,
     baseline,
     compared,
-    grouped,
     offered_by,
     stable,
 )
@@ -51,6 +50,7 @@ from optsched.studies.franke_1999.published import (
 )
 from optsched.studies.franke_1999.standing_in import MODELS
 from optsched.studies.franke_1999.varied import EXACT
+from optsched.studies.results import grouped
 
 if TYPE_CHECKING:
     import pandas as pd

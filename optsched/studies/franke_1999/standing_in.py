@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.report.page import Cell, Table, Value, duration
-from optsched.studies.franke_1999.evaluation import METRICS, STRATEGIES, grouped
+from optsched.studies.franke_1999.evaluation import METRICS, STRATEGIES
 from optsched.studies.franke_1999.plan import STANDING_IN
 from optsched.studies.judging import Judgement, judge
+from optsched.studies.results import grouped
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from optsched.report.page import Cell, Table, Value, duration, share
-from optsched.studies.franke_1999.evaluation import BACKFILLING, STRATEGIES, grouped, plain
+from optsched.studies.franke_1999.evaluation import BACKFILLING, STRATEGIES, plain
 from optsched.studies.franke_1999.plan import (
     GENERIC,
     PACKERS,
@@ -16,6 +16,7 @@ from optsched.studies.franke_1999.plan import (
     SWITCHES,
 )
 from optsched.studies.franke_1999.published import LU_MEMORY, LU_SLOWDOWN
+from optsched.studies.results import grouped
 
 if TYPE_CHECKING:
     import pandas as pd

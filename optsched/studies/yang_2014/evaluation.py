@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from optsched.errors import InputError
 from optsched.studies.paired import Improvement, improvement
+from optsched.studies.results import check_results, grouped
 from optsched.studies.yang_2014.plan import BLUE, INTERVAL, LOGS, SHOWN, VARIANTS, WINDOW
 
 if TYPE_CHECKING:
@@ -44,11 +44,7 @@ def prepare(results: pd.DataFrame) -> pd.DataFrame:
     InputError
         If a column is missing, or runs have failed: nothing can be said then.
     """
-    if "error" in results and len(failed := results["error"].dropna()):
-        raise InputError(f"{len(failed)} runs of the study failed; the first: {failed.iloc[0]}")
-    missing = [name for name in NEEDED if name not in results]
-    if missing:
-        raise InputError(f"results without {missing[0]}; expected those of this study")
+    check_results(results, NEEDED)
     names = {name: name.removeprefix("settings.") for name in results.columns}
     names |= {"config.jobs": "part", "charge_decisions": "charged"}
     frame = results.rename(columns=names)
@@ -138,12 +134,6 @@ def varied(frame: pd.DataFrame) -> tuple[float, pd.DataFrame]:
     middle = float(frame.loc[frame["charged"], "alpha"].iloc[0])
     at = (frame["log"] == BLUE.name) & (frame["alpha"] == middle) & (frame["beta"] == middle)
     return middle, frame[at & frame["variant"].isin([SHOWN, "default"])]
-
-
-def grouped(frame: pd.DataFrame, by: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
-    """Yield the rows that agree in all of these columns, with their values, in order."""
-    for key, own in frame.groupby(by, sort=True):
-        yield tuple(key), own
 
 
 def all_cells(frame: pd.DataFrame) -> pd.DataFrame:

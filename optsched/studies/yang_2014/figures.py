@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from optsched.report import style
-from optsched.studies.yang_2014.evaluation import METRICS, cells, compared, gain, grouped, varied
+from optsched.studies.results import grouped
+from optsched.studies.yang_2014.evaluation import METRICS, cells, compared, gain, varied
 from optsched.studies.yang_2014.plan import BLUE, EXACT, INTERVAL, SOLVERS, VARIANTS
 from optsched.studies.yang_2014.published import SHARES, TABLES, Published
 

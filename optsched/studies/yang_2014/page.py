@@ -18,6 +18,7 @@ from optsched.report.page import (
     share,
 )
 from optsched.studies.paired import Improvement, percent
+from optsched.studies.results import grouped
 from optsched.studies.yang_2014.claims import claims
 from optsched.studies.yang_2014.evaluation import (
     METRICS,
@@ -25,7 +26,6 @@ from optsched.studies.yang_2014.evaluation import (
     compared,
     gain,
     grid,
-    grouped,
     replaced,
     scattering,
     varied,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from optsched.report.page import Cell, Figure, Table, Value, share
 from optsched.studies.paired import Improvement, percent
-from optsched.studies.yang_2014.evaluation import compared, gain, grouped, varied
+from optsched.studies.results import grouped
+from optsched.studies.yang_2014.evaluation import compared, gain, varied
 from optsched.studies.yang_2014.plan import (
     BLUE,
     CP_SAT_WORK,
