@@ -76,6 +76,7 @@ def _distribution(frame: pd.DataFrame, title: str, *, work: bool) -> Figure:
             axes.axvline(LARGE_FROM - 0.5, color=style.GREY, linewidth=0.8, linestyle="--")
             axes.set_xlabel("nodes (dashed: from here on large)")
             axes.set_ylim(0)
+            style.count_ticks(axes.yaxis)
     return figure
 
 
@@ -120,6 +121,8 @@ def _by_utilisation(table: pd.DataFrame, what: ByUtilisation) -> Figure:
 
 def _variants(frame: pd.DataFrame) -> Figure:
     """Draw what gang scheduling gains over backfilling, by offered load, for each variant."""
+    from matplotlib.ticker import LogFormatter, StrMethodFormatter
+
     with style.applied():
         figure = style.new_figure(
             5.2, "Mean response time over that of perfect backfilling, by variant"
@@ -134,6 +137,8 @@ def _variants(frame: pd.DataFrame) -> Figure:
             panel.axhline(1.0, color=style.GREY, linewidth=0.8)
             panel.set_title(variant)
             panel.set_yscale("log")
+            panel.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            panel.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.4)))
         for panel in panels[-1]:
             panel.set_xlabel("offered load")
         for row in panels:

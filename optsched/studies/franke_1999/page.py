@@ -50,7 +50,6 @@ from optsched.studies.franke_1999.published import (
 )
 from optsched.studies.franke_1999.standing_in import MODELS
 from optsched.studies.franke_1999.varied import EXACT
-from optsched.studies.results import grouped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,7 +120,7 @@ def page(
                     varied.estimates(frame),
                 ],
             ),
-            Section("Does the model stand in for a trace?", _stand_in(frame)),
+            Section("Does the model stand in for a trace?", _stand_in(frame, quick=quick)),
             Section("From seed to seed", [varied.seeds(frame)]),
             Section("What the paper leaves open", list(OPEN_ENDS)),
         ],
@@ -239,12 +238,13 @@ def _numbers(frame: pd.DataFrame, variant: str) -> Table:
     table = compared(frame, variant)
     names = _present(table["mean_response"].columns)
     rows: list[list[Value]] = []
-    for (interarrival, service), own in grouped(table, ["interarrival", "service"]):
+    by_workload: dict[Any, dict[Any, float]] = table.to_dict(orient="index")
+    for (interarrival, service, _), own in by_workload.items():
         if interarrival in FEW_INTERARRIVAL:
-            load = float(own["offered", FCFS].iloc[0])
+            load = own["offered", FCFS]
             row: list[Value] = [f"{interarrival:g} and {service:g}", Cell(f"{load:.2f}", load)]
             for metric in ("mean_response", "large_mean_response"):
-                row += [duration(own[metric, name].iloc[0]) for name in names]
+                row += [duration(own[metric, name]) for name in names]
             rows.append(row)
     groups = [(what, name) for what in ("all jobs", "large jobs") for name in names]
     return Table(
@@ -315,20 +315,21 @@ def _variants(frame: pd.DataFrame, pictures: Mapping[str, str]) -> list[str | Fi
     return parts
 
 
-def _stand_in(frame: pd.DataFrame) -> list[str | Table]:
+def _stand_in(frame: pd.DataFrame, *, quick: bool) -> list[str | Table]:
     rows: list[list[Value]] = []
     for model in MODELS:
         near, order = standing_in.judgement(frame, model), standing_in.order_kept(frame, model)
-        judged = [replace(cell(found.verdict), note=found.why) for found in (near, order)]
-        rows.append([f"sizes {model}", *judged])
+        cells = [replace(cell(found.verdict), note=found.why) for found in (near, order)]
+        rows.append([f"sizes {model}", *cells])
+    judged = Table(
+        "Whether what the fitted model generates gives the means of the trace.",
+        ["model", "the trace's mean response times", "its ranking of the strategies"],
+        rows,
+    )
     return [
         "A renewal model has no days, no weeks, no users who submit again what they have just "
         "submitted: it keeps the moments of the times between arrivals, not their order.",
-        Table(
-            "Whether what the fitted model generates gives the means of the trace.",
-            ["model", "the trace's mean response times", "its ranking of the strategies"],
-            rows,
-        ),
+        *([] if quick else [judged]),
         standing_in.by_part(frame),
     ]
 
