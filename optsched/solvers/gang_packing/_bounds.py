@@ -50,7 +50,7 @@ class Room:
             self.least_rows = len(free)
 
     def of(self, rows: int) -> list[int]:
-        """Return the most room in the 0, 1, ... `rows` emptiest of `rows` rows; from least_rows."""
+        """Return the most room in the 0, 1, ... `rows` emptiest of so many rows, from least_rows on."""
         room = [0]
         if self._taken:
             for level in reversed(self._taken[:rows]):
@@ -62,7 +62,7 @@ class Room:
         return room
 
     def of_each(self, rows: int) -> list[int] | None:
-        """Return the room of each row where running jobs keep their rows; none if they may not."""
+        """Return the room of each row, if running jobs keep theirs; none if they may change."""
         if self._taken:
             return None
         return [self._columns] * (rows - self.least_rows) + self._free

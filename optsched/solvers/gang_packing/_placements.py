@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from optsched.column_sets import ColumnSet
+from optsched.models.gang_packing import NOT_PLACED
 from optsched.solvers.gang_packing._row_tree import RowTree
 
 if TYPE_CHECKING:
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 
 Placement = tuple[list[int], list[int]]
 """The row of each running and of each waiting job, -1 for none."""
-
-NOT_PLACED = -1
 
 
 def moved(

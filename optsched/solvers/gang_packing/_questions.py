@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from optsched.models.gang_packing import NOT_PLACED
 from optsched.solvers.gang_packing._bounds import Room, largest_sum, longest_prefix, needed
 from optsched.solvers.gang_packing._choices import Choices
 from optsched.solvers.gang_packing._placements import Placement, moved, stayed
 from optsched.solvers.gang_packing.placing import fitted
-
-NOT_PLACED = -1
 
 if TYPE_CHECKING:
     from optsched.models.gang_packing import GangPacking, Packing

@@ -66,7 +66,6 @@ class RowTree:
         How much the items that are left out may measure together.
     room : sequence of int, shape (rows,)
         The room of each row.
-
     """
 
     def __init__(

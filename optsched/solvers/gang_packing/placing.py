@@ -6,12 +6,11 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from optsched.models.gang_packing import NOT_PLACED
 from optsched.solvers.heuristic import Heuristic
 
 if TYPE_CHECKING:
     from optsched.models.gang_packing import GangPacking, Packing
-
-NOT_PLACED = -1
 
 
 class FitHeuristic(Heuristic):

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from optsched.models.gang_packing import GangPacking
+from optsched.models.gang_packing import NOT_PLACED, GangPacking
 from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.gang_packing._questions import Questions
-from optsched.solvers.gang_packing.best_fit import BestFit
-from optsched.solvers.gang_packing.first_fit import FirstFit
+from optsched.solvers.gang_packing.placing import compacted, fitted
 from optsched.solvers.progress import Progress
 from optsched.solvers.result import Budget, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
@@ -66,9 +65,10 @@ class RowSearch(Solver):
         """Answer a gang packing; nothing is drawn by `seed`."""
         assert isinstance(problem, GangPacking)
         progress = Progress(budget, on_incumbent)
-        found = [FirstFit().place(problem)]
-        if -1 in found[0].rows_of_waiting:
-            found.append(BestFit().place(problem))
+        rows = compacted(problem)
+        found = [problem.packing(rows, fitted(problem, rows, tightest=False))]
+        if NOT_PLACED in found[0].rows_of_waiting:
+            found.append(problem.packing(rows, fitted(problem, rows, tightest=True)))
         if hint is not None:
             found.append(hint)
         best = max(found, key=problem.objective)
