@@ -50,7 +50,7 @@ class Room:
             self.least_rows = len(free)
 
     def of(self, rows: int) -> list[int]:
-        """Return the most room in the 0, 1, ... `rows` emptiest of so many rows, from least_rows on."""
+        """Return the most room in the 0, 1, ... emptiest of `rows` rows; from `least_rows` on."""
         room = [0]
         if self._taken:
             for level in reversed(self._taken[:rows]):
