@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -82,10 +83,22 @@ def test_only_jobs_on_short_nodes_page(jobs):
     lost = run.jobs.paging_time.to_numpy()
     assert run.schedule.run_time == pytest.approx(run.trace.runtime + lost)
     assert ((lost > 1e-9) <= (run.jobs.paged == 1)).all()
-    shortest = min(m for m in memory)
-    if memory.max() + 3 * memory.max() <= 12:
+    if 4 * memory.max() <= 12:
         assert not run.jobs.paged.any()
-    assert shortest >= 1
+    held = [column_set(text) for text in run.resources]
+    for one, other in combinations(range(len(jobs)), 2):
+        together = min(run.end[one], run.end[other]) > max(run.start[one], run.start[other])
+        if together and held[one] & held[other] and memory[one] + memory[other] > 12:
+            assert run.jobs.paged[one]
+            assert run.jobs.paged[other]
+
+
+def column_set(intervals):
+    found = set()
+    for word in intervals.split():
+        first, _, last = word.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
 
 
 @pytest.mark.parametrize(
