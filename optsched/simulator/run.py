@@ -21,7 +21,7 @@ from optsched.simulator.metrics import (
     summarise_placement,
     summarise_problems,
 )
-from optsched.simulator.schedule import Schedule
+from optsched.simulator.schedule import Schedule, State
 from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -101,7 +101,8 @@ class Run:
         problems["fallbacks"] = self.fallbacks
         line = {} if self.fragmentation is None else self.fragmentation.summary()
         model = {} if self.execution_report is None else dict(self.execution_report.figures)
-        return metrics | summarise_placement(self._measures) | line | problems | model
+        shared = {"mean_pause": self._mean_pause} if self.machine.time_shared else {}
+        return metrics | shared | summarise_placement(self._measures) | line | problems | model
 
     @cached_property
     def fragmentation(self) -> Fragmentation | None:
@@ -164,6 +165,13 @@ class Run:
         """What the machine measures of the places of these jobs."""
         resources = np.asarray(self.resources, dtype=object)
         return self.machine.job_measures(resources[self._held].tolist())
+
+    @property
+    def _mean_pause(self) -> float | None:
+        """Mean seconds in which a finished job had processors and others ran."""
+        finished = self.state == State.FINISHED
+        paused = self.end - self.start - self.schedule.run_time
+        return float(paused[finished].mean()) if finished.any() else None
 
     def _repr_html_(self) -> str:
         figures = ((k, v) for k, v in self.summary.items() if not isinstance(v, dict))

@@ -99,6 +99,7 @@ def test_pauses_are_told_apart_from_run_time(make_trace):
     )
     assert run.end.tolist() == [30, 40]
     assert run.jobs.paused_time.tolist() == [10, 10]
+    assert run.summary["mean_pause"] == 10
     assert run.jobs.execution_time.tolist() == [30, 30]
     assert run.jobs.stretch.tolist() == [1.5, 1.5]
     assert run.summary["utilization"] == 1.0
