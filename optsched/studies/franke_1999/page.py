@@ -33,6 +33,7 @@ from optsched.studies.franke_1999.evaluation import (
 )
 from optsched.studies.franke_1999.figures import FIGURES
 from optsched.studies.franke_1999.plan import (
+    EXACT,
     FEW_INTERARRIVAL,
     FEW_SERVICE,
     SEEDS,
@@ -49,7 +50,6 @@ from optsched.studies.franke_1999.published import (
     UTILISATION,
 )
 from optsched.studies.franke_1999.standing_in import MODELS
-from optsched.studies.franke_1999.varied import EXACT
 from optsched.workloads.spec_file import read_workload
 
 if TYPE_CHECKING:

@@ -33,8 +33,15 @@ SHOWN, SKIPPED = "fcfs, fill", "skip, fill"
 """The variants of the figures: strictly in order of arrival, and not; the matrix filled. Where one
 stands for all it is the first."""
 
-PACKERS = ("best-fit", "greedy-colouring", "row-search")
-"""What stands beside first fit as the solver of the packing."""
+LEVEL = 3
+"""The multiprogramming level where one stands for all."""
+
+EXACT = "row-search"
+PACKERS = {"best-fit": [LEVEL, 5], "greedy-colouring": [LEVEL], EXACT: [LEVEL, 5]}
+"""What stands beside first fit as the solver of the packing, and the levels it is run at."""
+
+PACKED = ("fcfs, rows", "fcfs, fill", "skip, rows")
+"""The variants in which it does."""
 
 GENERIC = "cp-sat"
 CP_SAT_WORK = 0.05
@@ -48,9 +55,6 @@ MEMORIES = (133.0, 300.0, 400.0, 600.0, 800.0)
 
 REQUESTS = 10.0
 """Requested times are up to this many times the run time where estimates are not perfect."""
-
-LEVEL = 3
-"""The multiprogramming level where one stands for all."""
 
 NODES_MACHINE, MATRIX = f"nodes:{NODES}", f"matrix:{NODES}"
 SPACE_SHARING = ("fcfs", "conservative")
@@ -130,9 +134,9 @@ def plan(inputs: Path, *, quick: bool) -> dict[str, Any]:
         *_strategies(inputs, grid(quick=quick)),
         *_strategies(inputs, other_seeds(quick=quick)),
         *(
-            varied | {"solver": solver, "settings": variant | {"mpl": mpls[1:]}}
-            for solver in PACKERS
-            for variant in (VARIANTS["fcfs, rows"], VARIANTS["skip, rows"], shown)
+            varied | {"solver": solver, "settings": VARIANTS[name] | {"mpl": mpls}}
+            for solver, mpls in PACKERS.items()
+            for name in PACKED
         ),
         varied
         | {

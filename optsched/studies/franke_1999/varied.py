@@ -21,7 +21,6 @@ from optsched.studies.results import grouped
 if TYPE_CHECKING:
     import pandas as pd
 
-EXACT = PACKERS[-1]
 WORKLOAD = ["interarrival", "service", "seed"]
 SAME = [*WORKLOAD, "variant", "mpl"]
 """What a run and the plain one that it is compared with have in common."""
