@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.report import style
-from optsched.report.durations import unit_for
 from optsched.studies.franke_1999.evaluation import (
     BACKFILLING,
     FCFS,
@@ -25,6 +24,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+HOUR = 3600
 
 
 class ByUtilisation(NamedTuple):
@@ -60,7 +62,7 @@ def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
 def _distribution(frame: pd.DataFrame, title: str, *, work: bool) -> Figure:
     """Draw what jobs of each size are, by number or by work: one by one, and up to a size."""
     trace = baseline(frame)
-    hours = trace.runtime / 3600
+    hours = trace.runtime / HOUR
     amount = trace.processors * hours if work else np.ones(len(trace))
     of_size = np.bincount(trace.processors, amount)
     sizes = np.arange(len(of_size))[1:]
@@ -82,10 +84,12 @@ def _distribution(frame: pd.DataFrame, title: str, *, work: bool) -> Figure:
 
 def _by_utilisation(table: pd.DataFrame, what: ByUtilisation) -> Figure:
     """Draw a metric against utilisation, a panel for each interarrival factor."""
+    from matplotlib.ticker import StrMethodFormatter
+
     metric = what.metric
     factors = table.index.get_level_values("interarrival").unique()
     shown = stable(table)
-    unit, unit_name = unit_for(float(shown[metric].to_numpy().max()))
+    highest = float(shown[metric].to_numpy().max()) / HOUR
     with style.applied():
         figure = style.new_figure(
             6.4, f"Figure {what.number}. Mean {METRICS[metric]}, by utilisation; {what.variant}"
@@ -101,7 +105,7 @@ def _by_utilisation(table: pd.DataFrame, what: ByUtilisation) -> Figure:
                     continue
                 panel.plot(
                     own["utilization", strategy],
-                    own[metric, strategy] / unit,
+                    own[metric, strategy] / HOUR,
                     color=colour,
                     marker=MARKS[strategy],
                     markersize=3,
@@ -109,11 +113,13 @@ def _by_utilisation(table: pd.DataFrame, what: ByUtilisation) -> Figure:
                     label=strategy,
                 )
             panel.set_title(f"interarrival factor {factor:g}")
-        panels[0, 0].set_ylim(0, 1.05 * float(shown[metric].to_numpy().max()) / unit)
+        panels[0, 0].set_yscale("log")
+        panels[0, 0].yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        panels[0, 0].set_ylim(top=1.1 * highest)
         for panel in panels[-1]:
             panel.set_xlabel("utilisation")
         for row in panels:
-            row[0].set_ylabel(unit_name)
+            row[0].set_ylabel("hours")
         handles, labels = panels[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside right center")
     return figure

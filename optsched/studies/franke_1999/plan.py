@@ -38,7 +38,8 @@ LEVEL = 3
 
 EXACT = "row-search"
 PACKERS = {"best-fit": [LEVEL, 5], "greedy-colouring": [LEVEL], EXACT: [LEVEL, 5]}
-"""What stands beside first fit as the solver of the packing, and the levels it is run at."""
+"""What stands beside first fit as the solver of the packing, and the levels it is run at; the exact
+one on the workloads of all seeds."""
 
 PACKED = ("fcfs, rows", "fcfs, fill", "skip, rows")
 """The variants in which it does."""
@@ -129,14 +130,16 @@ def plan(inputs: Path, *, quick: bool) -> dict[str, Any]:
     """Return what is run, as a sweep reads it."""
     mpls = list(MPLS)
     varied = _gang(inputs, few(SEEDS[0], quick=quick))
+    others = _gang(inputs, other_seeds(quick=quick))
     shown = VARIANTS[SHOWN]
     runs = [
         *_strategies(inputs, grid(quick=quick)),
         *_strategies(inputs, other_seeds(quick=quick)),
         *(
-            varied | {"solver": solver, "settings": VARIANTS[name] | {"mpl": mpls}}
+            packed | {"solver": solver, "settings": VARIANTS[name] | {"mpl": mpls}}
             for solver, mpls in PACKERS.items()
             for name in PACKED
+            for packed in ((varied, others) if solver == EXACT else (varied,))
         ),
         varied
         | {
