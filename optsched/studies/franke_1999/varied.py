@@ -57,8 +57,8 @@ def packings(frame: pd.DataFrame) -> Table:
         row.append(share(1 - own["unproven"].sum() / problems))
         for metric in ("mean_response", "mean_wait", "large_mean_response"):
             ratios = own[metric] / own[f"{metric}_plain"]
-            better = f"; better in {(ratios < 1).sum()} of {len(ratios)}"
-            note = _span(ratios) + better
+            better = f"better in {(ratios < 1).sum()} of {len(ratios)}"
+            note = "; ".join(told for told in (_span(ratios), better) if told)
             row.append(Cell(f"{ratios.median():.3f}", ratios.median(), note=note))
         rows.append(row)
     return Table(
