@@ -82,7 +82,8 @@ def earliest(
             entry += 1
             start = times[entry]
             continue
-        if entry + 1 == count or times[entry + 1] - start >= duration:
+        # not by the difference: a reservation ends at this very sum, so its own hole fits
+        if entry + 1 == count or times[entry + 1] >= start + duration:
             return start
         entry += 1
     return start
