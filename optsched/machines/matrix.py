@@ -10,6 +10,9 @@ from optsched.errors import InputError
 from optsched.machines.machine import Machine
 from optsched.registry import machines
 
+MOST_COLUMNS = 1 << 20
+"""More are taken for a mistake: a set of columns has a bit for each."""
+
 
 class Slice(NamedTuple):
     """What a job holds of a matrix.
@@ -46,7 +49,7 @@ class Matrix(Machine):
     Raises
     ------
     InputError
-        If there is not at least one column.
+        If there is not at least one column, or more than `MOST_COLUMNS`.
 
     References
     ----------
@@ -64,8 +67,9 @@ class Matrix(Machine):
     time_shared = True
 
     def __init__(self, size: int) -> None:
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise InputError(f"matrix of {size!r} columns; expected a whole number from 1")
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MOST_COLUMNS:
+            expected = f"expected a whole number from 1 to {MOST_COLUMNS:,}"
+            raise InputError(f"matrix of {size!r} columns; {expected}")
         self.size = size
         self.rows: list[ColumnSet] = []
         self._all = (1 << size) - 1

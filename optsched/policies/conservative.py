@@ -21,7 +21,8 @@ class Conservative(Policy):
     A submitted job is given the earliest time at which it delays nobody. When a job ends, the
     waiting jobs are placed again one by one in order of submission; a reservation moves earlier or
     stays. That is done for an end on the estimate too, unless the pass before moved nothing: it may
-    have left a hole before a job that it had placed already.
+    have left a hole before a job that it had placed already. Decides at every event: reservations
+    begin at ends.
 
     Notes
     -----

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import ClassVar, Literal
@@ -38,15 +39,17 @@ class Gang(Policy):
     sharing : {"rows", "fill", "nodes"}
         Who runs when. ``rows``: the rows take turns, a job runs in its own. ``fill``: also in other
         rows in which its columns are idle, the jobs in order of submission. ``nodes``: a
-        processor's time is shared by the jobs on it alone, and a job goes as its slowest processor.
+        processor's time is shared by the jobs on it alone, and a job goes as its slowest processor;
+        a relaxation, see `optsched.policies.time_sharing.by_nodes`.
     compact : bool
         Whether running jobs may change rows.
     window : int
-        How many jobs from the head of the queue are looked at in a decision.
+        How many jobs from the head of the queue are packed together; if all of them have a place,
+        the next ones follow.
     time_slice : float
         Seconds of a turn, the context switch included.
     context_switch : float
-        Seconds that a processor is idle when another job gets it.
+        Seconds of each turn that are lost to a job, unless it runs all the time.
 
     Raises
     ------
@@ -77,6 +80,8 @@ class Gang(Policy):
         for name in ("mpl", "window"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} {getattr(self, name)}; expected a whole number from 1")
+        if not 0 < self.time_slice < math.inf:
+            raise InputError(f"time slice {self.time_slice}; expected seconds above 0")
         if not 0 <= self.context_switch < self.time_slice:
             expected = f"expected seconds from 0 and below the time slice of {self.time_slice}"
             raise InputError(f"context switch {self.context_switch}; {expected}")
@@ -87,32 +92,37 @@ class Gang(Policy):
 
     def decide(self, system: System) -> Iterable[Action]:
         """Compact and schedule, then say how much of the time each job has."""
-        matrix, changed = system.machine, bool(system.ended)
+        matrix, before = system.machine, dict(system.held)
         assert isinstance(matrix, Matrix)
-        candidates = self._candidates(system)
-        if candidates or (self.compact and system.ended and _has_spare_row(matrix)):
-            for action in self._pack(system, candidates):
-                changed = True
-                yield action
-        if changed:
+        candidates = [] if self._is_blocked(system) else self._candidates(system, matrix)
+        spare = self.compact and bool(system.ended) and _has_spare_row(matrix)
+        while candidates or spare:
+            placed = yield from self._pack(system, candidates)
+            spare = False
+            if placed < len(candidates):
+                break
+            # with a place for all, there may be one for jobs behind the window
+            candidates = self._candidates(system, matrix)
+        if system.ended or system.held != before:
             yield from self._share(system, matrix)
 
-    def _candidates(self, system: System) -> list[int]:
+    def _is_blocked(self, system: System) -> bool:
+        """Return whether the head of the queue had no place before, and nothing has left since."""
+        waited = len(system.queue) > len(system.submitted)
+        return self.admission == "fcfs" and waited and not system.ended
+
+    def _candidates(self, system: System, matrix: Matrix) -> list[int]:
         """Return the waiting jobs that may get a place now, as far as sizes alone can tell."""
-        queue, processors, machine = system.queue, system.processors, system.machine
-        assert isinstance(machine, Matrix)
-        fcfs = self.admission == "fcfs"
-        if not queue or (fcfs and not system.ended and len(queue) > len(system.submitted)):
-            return []  # the head was blocked, and nothing has left since
-        free = self.mpl * machine.size - sum(row.bit_count() for row in machine.rows)
-        window = queue[: self.window]
-        if not fcfs:
+        processors = system.processors
+        free = self.mpl * matrix.size - sum(row.bit_count() for row in matrix.rows)
+        window = system.queue[: self.window]
+        if self.admission == "skip":
             return [job for job in window if processors[job] <= free]
         totals = accumulate(processors[job] for job in window)
         return [job for job, total in zip(window, totals) if total <= free]
 
-    def _pack(self, system: System, candidates: list[int]) -> Iterator[Action]:
-        """Have the solver place running and waiting jobs, and do what it says."""
+    def _pack(self, system: System, candidates: list[int]) -> Generator[Action, None, int]:
+        """Have the solver place running and waiting jobs; return how many of the waiting it did."""
         held = system.held
         running = list(held)
         packing = system.pose(
@@ -140,6 +150,7 @@ class Gang(Policy):
         ):
             if row != NOT_PLACED:
                 yield Start(job, Slice(row, columns))
+        return sum(row != NOT_PLACED for row in packing.rows_of_waiting)
 
     def _share(self, system: System, matrix: Matrix) -> Iterator[Action]:
         """Tell the engine the shares that are new."""

@@ -23,7 +23,8 @@ def by_rows(
 def filled(held: Mapping[int, Slice], rows: Sequence[ColumnSet], useful: float) -> dict[int, float]:
     """Let the rows take equal turns; a job also runs in rows where all its columns are idle.
 
-    The jobs that were submitted first fill first. A job that runs in every row is never switched.
+    The jobs that were submitted first fill first. A job that runs in every row is never switched;
+    any other is in each of its turns.
     """
     used = [row for row in rows if row]
     if len(used) <= 1:
@@ -50,8 +51,9 @@ def by_nodes(
 ) -> dict[int, float]:
     """Let each processor's time be shared by the jobs on it; a job goes as its busiest processor.
 
-    That is what a schedule can come near to whose turns differ from processor to processor: no
-    processor gives away more than all its time.
+    A relaxation: no processor gives away more than all its time, but there need not be a schedule
+    in which all processes of a job run together. Of three jobs that share a processor pairwise,
+    each has half of the time here; one after the other, as a gang, each would have a third.
     """
     levels = loads(rows)
     shares = {}

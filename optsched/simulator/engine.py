@@ -84,7 +84,7 @@ class Engine:
     resources : list of str
         The processors that each job held, as interval sets.
     paused : list of float
-        Seconds for which each job had its processors and did not run, as others did.
+        Seconds for which each job had its processors and did not run: what its shares left out.
     decisions : int
         How often the policy was asked.
     """

@@ -117,7 +117,7 @@ class Run:
 
         Ours are ``run_time`` (the trace's run time in seconds), ``bounded_slowdown``, ``user``, the
         measures of the machine (`Machine.job_measures`) and those of the execution model; where
-        jobs share processors ``paused_time``, the seconds in which a job had some and others ran.
+        jobs share processors ``paused_time``, the seconds in which a job had some and did not run.
         Times are whole numbers where the trace and the run have no others.
         """
         import pandas as pd
@@ -168,7 +168,7 @@ class Run:
 
     @property
     def _mean_pause(self) -> float | None:
-        """Mean seconds in which a finished job had processors and others ran."""
+        """Mean seconds in which a finished job had processors and did not run."""
         finished = self.state == State.FINISHED
         paused = self.end - self.start - self.schedule.run_time
         return float(paused[finished].mean()) if finished.any() else None

@@ -35,8 +35,8 @@ class Schedule(NamedTuple):
     decisions : int
         How often the policy was asked.
     paused : float64 array, shape (jobs,), optional
-        Seconds for which each job had its processors and did not run, as others did; all 0 if
-        left out.
+        Seconds for which each job had its processors and did not run, because it was not its turn
+        or to a context switch; all 0 if left out.
     """
 
     def __repr__(self) -> str:

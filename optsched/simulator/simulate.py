@@ -129,6 +129,9 @@ def simulate(
     if policy.machines.isdisjoint(machine.kinds()):
         kinds = ", ".join(sorted(policy.machines))
         raise InputError(f"policy {policy.name!r} runs on {kinds}, not on {machine.spec}")
+    if large_from is not None and large_from > machine.size:
+        expected = f"expected at most the {machine.size:,} processors of the machine"
+        raise InputError(f"{large_from:,}; {expected}", field="large from")
     general = execution is not None or check or journal or len(trace) < compiled_from
     began = time.perf_counter()
     posing = _posing(

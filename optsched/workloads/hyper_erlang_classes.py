@@ -29,6 +29,8 @@ TIMES = "a table of lambda1, lambda2, order and p1"
 MODEL_KEYS = ("model", "description", "source", "processors", "classes")
 CLASS_KEYS = ("smallest", "largest", "share", "interarrival", "service", "sizes", "weights")
 TIMES_KEYS = ("lambda1", "lambda2", "order", "p1")
+MOST_WEIGHT = 1e15
+"""Sums of the weights of all sizes stay finite, and exact enough."""
 
 
 @dataclass(frozen=True)
@@ -246,8 +248,9 @@ def _read_sizes(
     if (
         not isinstance(weights, list)
         or len(weights) != len(sizes)
-        or not all(type(weight) in (int, float) and 0 < weight < np.inf for weight in weights)
+        or not all(type(weight) in (int, float) and 0 < weight <= MOST_WEIGHT for weight in weights)
     ):
-        spec.note("weights", f"{weights!r}; expected {len(sizes)} numbers above 0, one per size")
+        wanted = f"{len(sizes)} numbers above 0 and at most {MOST_WEIGHT:g}, one per size"
+        spec.note("weights", f"{weights!r}; expected {wanted}")
         return (), ()
     return tuple(sizes), tuple(weights)

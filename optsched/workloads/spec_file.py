@@ -40,7 +40,8 @@ def read_workload(name_or_path: str | Path) -> WorkloadModel:
         model = table.get("model")
         if not isinstance(model, str):
             known = ", ".join(workloads)
-            raise InputError(f"{model!r}; expected one of {known}", field="model")
+            wrong = "missing" if model is None else repr(model)
+            raise InputError(f"{wrong}; expected one of {known}", field="model")
         return workloads[model].from_table(table, path.stem)  # type: ignore[no-any-return]
     except InputError as error:
         raise error.within(path) from None

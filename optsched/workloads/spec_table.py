@@ -88,7 +88,7 @@ class SpecTable:
         """Return the tables that stand under the headings ``[[key]]``."""
         value = self.table.get(key)
         if not (isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value)):
-            self.note(key, f"expected tables, each under the heading [[{key}]]")
+            self.note(key, f"expected at least one table, each under the heading [[{key}]]")
             return []
         return [
             SpecTable(table, f"{self.place}{key}[{number}].", self.mistakes)

@@ -184,5 +184,6 @@ def _check(jobs: int, seed: int, interarrival_factor: float, service_factor: flo
 
 def _whole(times: NDArray[np.float64]) -> NDArray[np.int64]:
     if not times.max() <= LARGEST:
-        raise InputError(f"a time of {times.max():g} s; expected times of at most 2^53 s")
+        drawn = f"a time of {times.max():g} s was drawn"
+        raise InputError(f"{drawn}; expected times of at most 2^53 s: are the rates too low?")
     return np.rint(times).astype(np.int64)

@@ -46,6 +46,13 @@ def test_the_matrix_has_no_more_rows_than_the_multiprogramming_level(make_trace)
     assert starts(gang(trace, mpl=3)) == [0, 10, 11, 12]
 
 
+@pytest.mark.parametrize("admission", ["fcfs", "skip"])
+def test_a_job_behind_the_window_has_a_place_when_all_of_the_window_have(admission, make_trace):
+    trace = make_trace((0, 1000, 1000, 1), (0, 10, 10, 1), (0, 10, 10, 1), (5, 10, 10, 1))
+    run = gang(trace, columns=8, window=1, admission=admission)
+    assert starts(run) == [0, 0, 0, 5]
+
+
 def test_running_jobs_change_rows_so_that_a_row_becomes_free(make_trace):
     # jobs 1 and 2 fill row 0, job 3 stands under job 1; when that ends it can move beside job 2
     trace = make_trace((0, 20, 20, 2), (0, 100, 100, 2), (1, 100, 100, 2), (2, 10, 10, 4))
@@ -169,6 +176,8 @@ def test_no_processor_gives_away_more_than_all_its_time(matrix, useful):
     [
         ({"mpl": 0}, "mpl 0; expected a whole number from 1"),
         ({"window": 0}, "window 0; expected"),
+        ({"time_slice": "inf"}, "time slice inf; expected seconds above 0"),
+        ({"time_slice": "nan"}, "time slice nan; expected seconds above 0"),
         ({"context_switch": 60}, "context switch 60.*below the time slice of 60"),
         ({"context_switch": -1}, "context switch -1"),
         ({"sharing": "half"}, "expected one of rows, fill, nodes"),

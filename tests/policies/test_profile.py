@@ -49,3 +49,26 @@ def test_what_lies_before_now_is_forgotten():
     count = _profile.forget(times, free, count, 7.0)
     assert times[:count].tolist() == [7.0, 9.0]
     assert free[:count].tolist() == [7, 10]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, SIZE), st.floats(0.1, 50, allow_subnormal=False)),
+        min_size=1,
+        max_size=20,
+    ),
+    st.floats(0, 100),
+)
+@settings(deadline=None, max_examples=300)
+def test_what_is_placed_again_stays_whatever_the_rounding(jobs, now):
+    """Nothing was freed since, so no reservation moves: its own hole fits a job again."""
+    times, free, count = _profile.new_profile(now, SIZE, capacity=100)
+    rows = np.arange(len(jobs))
+    processors, durations = (np.array(column) for column in zip(*jobs))
+    starts = np.full(len(jobs), np.inf)
+    arguments = (rows, processors, durations, starts)
+    count = _profile.place(times, free, count, now, *arguments)
+    before = starts.copy()
+    count, moved = _profile.replace(times, free, count, now, *arguments)
+    assert starts.tolist() == before.tolist()
+    assert not moved

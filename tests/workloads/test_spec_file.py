@@ -111,7 +111,7 @@ def test_sizes_are_read_with_or_without_weights(read):
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('model = "hyper-erlang"', "", "model: None; expected one of hyper-erlang"),
+        ('model = "hyper-erlang"', "", "model: missing; expected one of hyper-erlang"),
         ('"hyper-erlang"', '"hyper"', "unknown workload model 'hyper'; did you mean hyper-erlang"),
         ("processors = 16", "", "processors: missing; expected processors of the machine from 1"),
         ("processors = 16", "processors = 16.0", "processors: 16.0; expected processors"),
@@ -121,11 +121,20 @@ def test_sizes_are_read_with_or_without_weights(read):
         ("lambda1 = 0.1, ", "", r"classes\[1\].interarrival.lambda1: missing"),
         ("order = 2", "order = 0", r"classes\[1\].service.order: 0; expected a whole number"),
         ("p1 = 0.5", "p2 = 0.5", r"classes\[1\].interarrival.p2: unknown key 'p2'"),
-        ("[[classes]]", "[classes]", r"classes: expected tables, each under the heading \[\["),
+        (
+            "[[classes]]",
+            "[classes]",
+            r"classes: expected at least one table, each under the heading \[\[",
+        ),
         ("smallest", "service = 5\nsizes = 3\nsmallest", "not TOML"),
         ("largest = 16", "largest = 16\nsizes = [17]", r"sizes: \[17\]; expected a list of whole"),
         ("largest = 16", "largest = 16\nweights = [1]", r"weights: \[1\]; expected 0 numbers"),
         ("largest = 16", "largest = 16\nsizes = [1]\nweights = [0]", r"weights: \[0\]; expected 1"),
+        (
+            "largest = 16",
+            "largest = 16\nsizes = [9]\nweights = [1e308]",
+            "and at most 1e.15, one per size",
+        ),
         ("largest = 16", "largest = 16\nshare = 101", "share: 101; expected a percentage"),
         ("largest = 16", "largest = 16\nshare = true", "share: True; expected a percentage"),
         ("processors", "source = 5\nprocessors", "source: 5; expected a text"),
