@@ -79,11 +79,15 @@ class Stroke(NamedTuple):
 SOLVERS = {
     "branch-and-bound": Stroke(LINES[0], DASHES[0]),
     "best-first": Stroke(LINES[6], DASHES[0]),
+    "best-fit": Stroke(LINES[6], DASHES[1]),
     "cbc": Stroke(LINES[4], DASHES[0]),
     "cp-sat": Stroke(LINES[1], DASHES[0]),
+    "first-fit": Stroke(LINES[5], DASHES[2]),
     "greedy": Stroke(LINES[5], DASHES[0]),
+    "greedy-colouring": Stroke(LINES[3], DASHES[1]),
     "greedy-exchange": Stroke(LINES[5], DASHES[1]),
     "highs": Stroke(LINES[2], DASHES[0]),
+    "row-search": Stroke(LINES[0], DASHES[1]),
     "scip": Stroke(LINES[3], DASHES[0]),
 }
 """The strokes of solvers that are in many pictures: the same in all of them."""
