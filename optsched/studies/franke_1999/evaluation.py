@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MODEL = re.compile(
     r"model_interarrival([\d.]+)_service([\d.]+)_seed(\d+)(?:_requests([\d.]+))?\.swf\.gz"
 )
-BLUE = re.compile(r"blue_from(\d+)_(\w+)\.swf\.gz")
+BLUE = re.compile(r"blue_from(\d+)_([a-z]+?)(?:_seed(\d+))?\.swf\.gz")
 
 FCFS, BACKFILLING = "FCFS", "backfilling"
 GANG = {f"MPL {mpl}": mpl for mpl in MPLS}
@@ -36,8 +36,9 @@ METRICS = {
 }
 """What Figures 5, 6, 7 and 8 show, by its name in a summary."""
 
-STABLE = 0.95
-"""Offered load up to which a workload is judged: above it the means tell how long it was run."""
+KEPT_UP = 0.97
+"""A strategy keeps up with a workload whose jobs arrive in at least this share of the makespan.
+Where it does not, queues grow as long as jobs arrive, and means tell how long was simulated."""
 
 SETTINGS = {
     "mpl": "mpl",
@@ -75,7 +76,8 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
 
     ``kind`` (``model``, ``blue`` or ``instances``), ``interarrival``, ``service``, ``seed``,
     ``requests``, ``first`` and ``stand_in`` of the workload, its ``offered`` load and
-    ``mean_runtime``, ``strategy`` and ``variant``, the settings, and the metrics.
+    ``mean_runtime``, ``strategy`` and ``variant``, whether it ``kept_up``, the settings, and the
+    metrics.
 
     Raises
     ------
@@ -92,6 +94,7 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     }
     offered = {file: offered_by(read_trace(inputs / file), sizes[file]) for file in sizes}
     frame["offered"] = [offered[file].load for file in frame["file"]]
+    frame["kept_up"] = frame["utilization"] / frame["offered"] >= KEPT_UP
     frame["mean_runtime"] = [offered[file].runtime for file in frame["file"]]
     told = [_workload(file) for file in frame["file"]]
     for name in ("kind", "interarrival", "service", "seed", "requests", "first", "stand_in"):
@@ -126,7 +129,8 @@ def _workload(file: str) -> dict[str, Any]:
             "requests": float(requests or 1),
         }
     if blue := BLUE.fullmatch(file):
-        return {"kind": "blue", "first": int(blue[1]), "stand_in": blue[2]}
+        first, stand_in, seed = blue.groups()
+        return {"kind": "blue", "first": int(first), "stand_in": stand_in, "seed": int(seed or 0)}
     return {"kind": "instances"}
 
 
@@ -161,7 +165,7 @@ def compared(
     runs = runs[runs["variant"].isna() | (runs["variant"] == variant)]
     if seed is not None:
         runs = runs[runs["seed"] == seed]
-    values = ["offered", "mean_runtime", "utilization", *METRICS]
+    values = ["offered", "kept_up", "mean_runtime", "utilization", *METRICS]
     table = runs.pivot(index=["interarrival", "service", "seed"], columns="strategy", values=values)
     return table.sort_index(ascending=[False, True, True])
 
@@ -172,9 +176,10 @@ def baseline(frame: pd.DataFrame) -> Trace:
     return read_trace(frame.loc[at & (frame["requests"] == 1), "path"].iloc[0])
 
 
-def stable(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the workloads whose offered load the machine can bear."""
-    return table[table["offered", FCFS] <= STABLE]
+def keeping_up(table: pd.DataFrame, *strategies: str) -> pd.DataFrame:
+    """Return the workloads of `compared` that all of these strategies keep up with."""
+    kept = np.logical_and.reduce([table["kept_up", name].astype(bool) for name in strategies])
+    return table[kept]
 
 
 def all_runs(frame: pd.DataFrame) -> pd.DataFrame:

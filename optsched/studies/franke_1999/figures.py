@@ -15,7 +15,7 @@ from optsched.studies.franke_1999.evaluation import (
     STRATEGIES,
     baseline,
     compared,
-    stable,
+    keeping_up,
 )
 from optsched.studies.franke_1999.plan import SHOWN, SKIPPED, VARIANTS
 from optsched.studies.franke_1999.published import LARGE_FROM
@@ -88,7 +88,7 @@ def _by_utilisation(table: pd.DataFrame, what: ByUtilisation) -> Figure:
 
     metric = what.metric
     factors = table.index.get_level_values("interarrival").unique()
-    shown = stable(table)
+    shown = keeping_up(table, BACKFILLING)
     highest = float(shown[metric].to_numpy().max()) / HOUR
     with style.applied():
         figure = style.new_figure(
@@ -135,7 +135,7 @@ def _variants(frame: pd.DataFrame) -> Figure:
         )
         panels = figure.subplots(2, 3, sharex=True, sharey=True)
         for panel, variant in zip(panels.flat, VARIANTS):
-            table = stable(compared(frame, variant))
+            table = compared(frame, variant)
             for colour, strategy in zip(style.LINES, STRATEGIES):
                 if strategy == BACKFILLING or ("mean_response", strategy) not in table:
                     continue
@@ -155,9 +155,10 @@ def _variants(frame: pd.DataFrame) -> Figure:
 
 
 def _points(panel: Axes, table: pd.DataFrame, strategy: str, colour: str) -> None:
+    both = keeping_up(table, strategy, BACKFILLING)
     panel.plot(
-        table["offered", FCFS],
-        table["mean_response", strategy] / table["mean_response", BACKFILLING],
+        both["offered", FCFS],
+        both["mean_response", strategy] / both["mean_response", BACKFILLING],
         linestyle="none",
         color=colour,
         marker=MARKS[strategy],

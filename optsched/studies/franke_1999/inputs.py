@@ -17,8 +17,7 @@ from optsched.studies.franke_1999.plan import (
     SEEDS,
     STANDING_IN,
     Workload,
-    blue_file,
-    blue_parts,
+    blue_files,
     few,
     grid,
     instances_file,
@@ -55,10 +54,9 @@ def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
     ]
     traces = {workload.file: _modelled(workload, jobs) for workload in dict.fromkeys(workloads)}
     traces |= {instances_file(number): _instances(number) for number in range(1, LEVEL + 1)}
-    for first in blue_parts(quick=quick):
+    for file, first, stand_in, seed in blue_files(quick=quick):
         part = blue.jobs(first, first + (QUICK_JOBS if quick else BLUE_JOBS) - 1)
-        for stand_in in STANDING_IN:
-            traces[blue_file(first, stand_in)] = _stand_in(part, stand_in)
+        traces[file] = _stand_in(part, stand_in, seed)
     return traces
 
 
@@ -90,11 +88,11 @@ def _instances(number: int) -> Trace:
     )
 
 
-def _stand_in(part: Trace, stand_in: str) -> Trace:
+def _stand_in(part: Trace, stand_in: str, seed: int) -> Trace:
     """Return a part of a log with perfect estimates, or what a model fitted to it generates."""
     if stand_in == STANDING_IN[0]:
         perfect = replace(part, requested_time=part.runtime, stated_time=part.runtime, label=None)
         return replace(perfect, submit=part.submit - part.submit.min())
     sizes: Sizes = "uniform" if stand_in == "uniform" else "observed"
     fitted = fit_workload(part, sizes=sizes, processors=BLUE_PROCESSORS)
-    return fitted.model.generate(len(part), SEEDS[0])
+    return fitted.model.generate(len(part), seed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -116,14 +116,14 @@ def other_seeds(*, quick: bool) -> list[Workload]:
     return [workload for seed in seeds for workload in few(seed, quick=quick)]
 
 
-def blue_file(first: int, stand_in: str) -> str:
-    """Return the name of the file of a part of SDSC-BLUE, or of what stands in for it."""
-    return f"blue_from{first}_{stand_in}.swf.gz"
-
-
-def blue_parts(*, quick: bool) -> Sequence[int]:
-    """Return the first job of each part of SDSC-BLUE."""
-    return BLUE_PARTS[:1] if quick else BLUE_PARTS
+def blue_files(*, quick: bool) -> Iterator[tuple[str, int, str, int]]:
+    """Yield file, first job, stand-in and seed of each workload of SDSC-BLUE."""
+    trace, *models = STANDING_IN
+    for first in BLUE_PARTS[:1] if quick else BLUE_PARTS:
+        yield f"blue_from{first}_{trace}.swf.gz", first, trace, 0
+        for model in models:
+            for seed in SEEDS[:1] if quick else SEEDS:
+                yield f"blue_from{first}_{model}_seed{seed}.swf.gz", first, model, seed
 
 
 def plan(inputs: Path, *, quick: bool) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def plan(inputs: Path, *, quick: bool) -> dict[str, Any]:
         ),
         varied
         | {
-            "trace": varied["trace"][:1],
+            "trace": [*varied["trace"][:1], *others["trace"][:: len(varied["trace"])]],
             "solver": GENERIC,
             "work_limit": CP_SAT_WORK,
             "settings": VARIANTS["fcfs, rows"] | {"mpl": LEVEL},
@@ -208,8 +208,7 @@ def instances_file(number: int) -> str:
 
 def _blue(inputs: Path, *, quick: bool) -> list[dict[str, Any]]:
     """Return the runs of parts of SDSC-BLUE, and of the workloads that stand in for them."""
-    files = [blue_file(first, one) for first in blue_parts(quick=quick) for one in STANDING_IN]
-    traces = {"trace": [str(inputs / file) for file in files]}
+    traces = {"trace": [str(inputs / file) for file, *_ in blue_files(quick=quick)]}
     settings: Mapping[str, Any] = VARIANTS[SHOWN] | {"mpl": LEVEL}
     gang = {"machine": f"matrix:{BLUE_PROCESSORS}", "policy": "gang", "settings": settings}
     space = {"machine": f"nodes:{BLUE_PROCESSORS}", "policy": list(SPACE_SHARING)}
