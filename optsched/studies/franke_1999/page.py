@@ -307,8 +307,8 @@ def _where_time_goes(frame: pd.DataFrame) -> Table:
                     rows.append([load, name, of_gang, *map(duration, times)])
     return Table(
         "What a mean response time consists of: waiting for processors, having them while others "
-        "run on them (pause), running. Sharing turns waiting into pauses: it gains where a job "
-        "waits for less than what the pauses cost all jobs on its processors.",
+        "run on them (pause), running. Sharing turns waiting into pauses: it gains where it saves "
+        "more waiting than it costs in pauses.",
         ["offered load", "strategy", "variant", "wait", "pause", "run", "response"],
         rows,
     )

@@ -88,7 +88,8 @@ def ties(frame: pd.DataFrame) -> str:
         f"How much of that is chance? {GENERIC} and {EXACT} are both exact and differ in ties "
         f"alone, of which one leads to another schedule: their mean response times are "
         f"{', '.join(f'{share:.1%}' for share in apart)} apart in the {len(apart)} runs that both "
-        "made. One run tells little; that most of the exact solver's runs are better does."
+        "made. A difference of that size in one run tells nothing: what counts is in how many of "
+        "the runs the exact solver is better."
     )
 
 
