@@ -69,9 +69,19 @@ def interval_text(columns: ColumnSet) -> str:
     >>> interval_text(0b100011)
     '0-1 5'
     """
+    return runs_text(runs_of(columns))
+
+
+def runs_text(runs: Iterable[tuple[int, int]]) -> str:
+    """Return runs, each from its start up to before its stop, as intervals.
+
+    Examples
+    --------
+    >>> runs_text([(0, 2), (5, 6)])
+    '0-1 5'
+    """
     return " ".join(
-        str(start) if stop == start + 1 else f"{start}-{stop - 1}"
-        for start, stop in runs_of(columns)
+        str(start) if stop == start + 1 else f"{start}-{stop - 1}" for start, stop in runs
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
+from optsched.column_sets import runs_text
 from optsched.errors import InputError
 from optsched.machines.free_runs import FreeRuns, Run
 from optsched.machines.machine import Machine
@@ -103,10 +104,7 @@ class Nodes(Machine):
 
     def resources(self, allocation: tuple[Run, ...]) -> str:
         """Return the nodes of an allocation as an interval set."""
-        return " ".join(
-            str(start) if stop == start + 1 else f"{start}-{stop - 1}"
-            for start, stop in sorted(allocation)
-        )
+        return runs_text(sorted(allocation))
 
     def violations(self, held: Mapping[int, tuple[Run, ...]]) -> list[str]:
         """Compare the free runs with what the running jobs hold."""

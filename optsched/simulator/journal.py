@@ -15,8 +15,9 @@ class Journal:
     Attributes
     ----------
     entries : list of (float, str, int, str)
-        Time in seconds; ``waiting``, ``rejected``, ``start``, ``speed``, ``finished`` or
-        ``killed``; row of the job in the trace; detail (processors of a start, new speed).
+        Time in seconds; ``waiting``, ``rejected``, ``start``, ``move``, ``speed``, ``share``,
+        ``finished`` or ``killed``; row of the job in the trace; detail (place of a start or a move,
+        new speed or share).
     """
 
     def __init__(self) -> None:

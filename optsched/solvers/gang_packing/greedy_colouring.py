@@ -31,6 +31,7 @@ class GreedyColouring(FitHeuristic):
     251-256, 1979.
     """
 
+    requires = "networkx"
     seconds_per_solve = 1e-3
     seconds_per_work = 1e-5
 
