@@ -22,7 +22,7 @@ class Heuristic(Solver):
 
     @abstractmethod
     def place(self, problem: Any) -> Any:
-        """Return a feasible solution."""
+        """Return a feasible solution; none where none is found."""
 
     @abstractmethod
     def effort(self, problem: Any) -> int:
@@ -40,11 +40,17 @@ class Heuristic(Solver):
         """Answer a problem; nothing is drawn by `seed`."""
         began = time.perf_counter()
         solution = self.place(problem)
+        if solution is None or (hint is not None and _better(problem, hint, solution)):
+            solution = hint
+        if solution is None:
+            return Result(
+                solver=self.name,
+                status=Status.NO_SOLUTION,
+                seconds=time.perf_counter() - began,
+                work=self.effort(problem),
+                seed=seed,
+            )
         objective = problem.objective(solution)
-        if hint is not None:
-            given = problem.objective(hint)
-            if given > objective if problem.sense == "max" else given < objective:
-                solution, objective = hint, given
         incumbent = Incumbent(time.perf_counter() - began, objective, None)
         if on_incumbent is not None:
             on_incumbent(incumbent)
@@ -58,3 +64,8 @@ class Heuristic(Solver):
             incumbents=(incumbent,),
             seed=seed,
         )
+
+
+def _better(problem: Problem[Any], one: Any, other: Any) -> bool:
+    value, than = problem.objective(one), problem.objective(other)
+    return value > than if problem.sense == "max" else value < than

@@ -1,0 +1,137 @@
+"""Boxes of routers on a three-dimensional torus, and the grid they lie on."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Triple = tuple[int, int, int]
+
+TEXT = re.compile(r"(\d{1,9})x(\d{1,9})x(\d{1,9})@(\d{1,9}),(\d{1,9}),(\d{1,9})")
+
+
+class Box(NamedTuple):
+    """A box of routers: `nx` x `ny` x `nz` of them from (`x`, `y`, `z`) upwards.
+
+    Where the torus wraps around, it may go on behind the last router with the first.
+
+    Examples
+    --------
+    >>> box = Box(3, 0, 22, 2, 24, 4)
+    >>> str(box), box.volume
+    ('2x24x4@3,0,22', 192)
+    """
+
+    x: int
+    y: int
+    z: int
+    nx: int
+    ny: int
+    nz: int
+
+    def __str__(self) -> str:
+        return f"{self.nx}x{self.ny}x{self.nz}@{self.x},{self.y},{self.z}"
+
+    @property
+    def anchor(self) -> Triple:
+        """The router with the lowest coordinates, before it wraps around."""
+        return self[:3]
+
+    @property
+    def extent(self) -> Triple:
+        """Routers in each dimension."""
+        return self[3:]
+
+    @property
+    def volume(self) -> int:
+        """Number of routers."""
+        return self.nx * self.ny * self.nz
+
+
+def box_of_text(text: str) -> Box | None:
+    """Return the box that ``2x24x4@3,0,22`` stands for; none if it is no such text."""
+    match = TEXT.fullmatch(text)
+    if match is None:
+        return None
+    nx, ny, nz, x, y, z = map(int, match.groups())
+    return Box(x, y, z, nx, ny, nz)
+
+
+class Grid(NamedTuple):
+    """Routers in three dimensions, each a line or a ring.
+
+    Parameters
+    ----------
+    shape : (int, int, int)
+        Routers in each dimension.
+    wrap : (bool, bool, bool)
+        Whether each dimension wraps around.
+
+    Examples
+    --------
+    >>> grid = Grid((4, 4, 4), (True, False, True))
+    >>> grid.overlap(Box(3, 0, 0, 2, 1, 1), Box(0, 0, 0, 1, 4, 1))
+    True
+    """
+
+    shape: Triple
+    wrap: tuple[bool, bool, bool]
+
+    @property
+    def routers(self) -> int:
+        """Number of routers."""
+        return math.prod(self.shape)
+
+    def mistake(self, box: Box) -> str:
+        """Return why there is no such box on this grid; nothing if there is.
+
+        A box as long as a ring is anchored at 0 in that dimension, so no two boxes are the same
+        routers.
+        """
+        for axis, at, length, side, wraps in zip(
+            "xyz", box.anchor, box.extent, self.shape, self.wrap
+        ):
+            if not 1 <= length <= side:
+                return f"{length} routers along {axis}; expected 1 to {side}"
+            if not 0 <= at < side:
+                return f"begins at {axis} = {at}; expected 0 to {side - 1}"
+            if at + length > side and not wraps:
+                return f"ends at {axis} = {at + length - 1}; the last is {side - 1}"
+            if at and length == side:
+                return f"a whole ring from {axis} = {at}; expected to begin at 0"
+        return ""
+
+    def overlap(self, one: Box, other: Box) -> bool:
+        """Return whether two boxes of this grid have a router in common."""
+        return all(
+            (b - a) % side < n or (a - b) % side < m
+            for a, n, b, m, side in zip(
+                one.anchor, one.extent, other.anchor, other.extent, self.shape
+            )
+        )
+
+    def routers_of(self, box: Box) -> tuple[NDArray[np.int64], ...]:
+        """Return the index of the box in an array over the grid, for reading and for writing."""
+        return np.ix_(
+            *(
+                np.arange(at, at + length) % side
+                for at, length, side in zip(box.anchor, box.extent, self.shape)
+            )
+        )
+
+    def cells(self, box: Box) -> NDArray[np.int64]:
+        """Return the numbers of the routers of a box in row-major order, shape (volume,)."""
+        x, y, z = self.routers_of(box)
+        numbers: NDArray[np.int64] = (x * self.shape[1] + y) * self.shape[2] + z
+        return numbers.ravel()
+
+    def free_of(self, boxes: Any) -> NDArray[np.bool_]:
+        """Return which routers are in none of some boxes, shape of the grid."""
+        free = np.ones(self.shape, dtype=np.bool_)
+        for box in boxes:
+            free[self.routers_of(box)] = False
+        return free

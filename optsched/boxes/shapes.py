@@ -1,0 +1,65 @@
+"""Shapes of boxes that hold a job, the best first."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from optsched.boxes.box import Grid, Triple
+
+EQUAL_LINKS = (1.0, 1.0, 1.0)
+
+
+@lru_cache(maxsize=4096)
+def shapes(
+    routers: int, grid: Grid, links: tuple[float, float, float] = EQUAL_LINKS
+) -> tuple[Triple, ...]:
+    """Return all shapes of at least `routers` routers that no smaller one is part of, ranked.
+
+    Fewest idle routers first, then the most compact ones: least half-perimeter, then the largest
+    bisection.
+
+    Parameters
+    ----------
+    routers : int
+        Routers that the job takes.
+    grid : Grid
+        Where the box has to lie.
+    links : (float, float, float)
+        Speed of a link of each dimension.
+
+    Examples
+    --------
+    >>> shapes(6, Grid((4, 4, 4), (True, True, True)))[:2]
+    ((1, 2, 3), (1, 3, 2))
+    """
+    found = []
+    sx, sy, sz = grid.shape
+    for nx in range(1, min(sx, routers) + 1):
+        for ny in range(1, min(sy, -(-routers // nx)) + 1):
+            nz = -(-routers // (nx * ny))
+            if nz > sz:
+                continue
+            if (nx - 1) * ny * nz >= routers or nx * (ny - 1) * nz >= routers:
+                continue  # a part of it holds the job too
+            found.append((nx, ny, nz))
+
+    def rank(shape: Triple) -> tuple[float, ...]:
+        nx, ny, nz = shape
+        return (nx * ny * nz, nx + ny + nz, -bisection(shape, grid, links), *shape)
+
+    return tuple(sorted(found, key=rank))
+
+
+def bisection(shape: Triple, grid: Grid, links: tuple[float, float, float] = EQUAL_LINKS) -> float:
+    """Return the speed of all links between two halves of a box, the least of the dimensions.
+
+    A box as long as a ring of more than two routers is cut in two places. A single router has no
+    halves: 0.
+    """
+    volume = shape[0] * shape[1] * shape[2]
+    cuts = [
+        volume / length * speed * (2 if wraps and length == side > 2 else 1)
+        for length, side, wraps, speed in zip(shape, grid.shape, grid.wrap, links)
+        if length > 1
+    ]
+    return min(cuts, default=0.0)
