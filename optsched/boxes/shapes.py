@@ -6,13 +6,13 @@ from functools import lru_cache
 
 from optsched.boxes.box import Grid, Triple
 
-EQUAL_LINKS = (1.0, 1.0, 1.0)
+Links = tuple[int, int, int]
+
+EQUAL_LINKS: Links = (1, 1, 1)
 
 
 @lru_cache(maxsize=4096)
-def shapes(
-    routers: int, grid: Grid, links: tuple[float, float, float] = EQUAL_LINKS
-) -> tuple[Triple, ...]:
+def shapes(routers: int, grid: Grid, links: Links = EQUAL_LINKS) -> tuple[Triple, ...]:
     """Return all shapes of at least `routers` routers that no smaller one is part of, ranked.
 
     Fewest idle routers first, then the most compact ones: least half-perimeter, then the largest
@@ -24,7 +24,7 @@ def shapes(
         Routers that the job takes.
     grid : Grid
         Where the box has to lie.
-    links : (float, float, float)
+    links : (int, int, int)
         Speed of a link of each dimension.
 
     Examples
@@ -50,7 +50,7 @@ def shapes(
     return tuple(sorted(found, key=rank))
 
 
-def bisection(shape: Triple, grid: Grid, links: tuple[float, float, float] = EQUAL_LINKS) -> float:
+def bisection(shape: Triple, grid: Grid, links: Links = EQUAL_LINKS) -> float:
     """Return the speed of all links between two halves of a box, the least of the dimensions.
 
     A box as long as a ring of more than two routers is cut in two places. A single router has no

@@ -29,12 +29,15 @@ class TorusFields(NamedTuple):
         Nodes on each router; a job takes whole routers.
     holes : tuple of Box
         Routers that no job can have: service nodes, failed ones, those kept for a reservation.
+    links : (int, int, int)
+        Speed of a link of each dimension; the bisection of a shape depends on them.
     """
 
     torus: Any
     wrap: Any = (True, True, True)
     nodes_per_router: Any = 1
     holes: Any = ()
+    links: Any = (1, 1, 1)
 
     @property
     def grid(self) -> Grid:
@@ -50,6 +53,8 @@ class TorusFields(NamedTuple):
             written["nodes_per_router"] = self.nodes_per_router
         if self.holes:
             written["holes"] = [str(box) for box in self.holes]
+        if self.links != (1, 1, 1):
+            written["links"] = list(self.links)
         return written
 
 
@@ -62,7 +67,7 @@ def check_torus(check: FieldChecks, fields: TorusFields) -> TorusFields:
 
     Holes may overlap each other. Boxes may be given as text, ``2x24x4@3,0,22`` for instance.
     """
-    torus, wrap, nodes, holes = (_plain(value) for value in fields)
+    torus, wrap, nodes, holes, links = (_plain(value) for value in fields)
     if not _are(torus, int) or not all(1 <= side <= LONGEST for side in torus):
         check.mistakes.append(f"torus: {torus!r}; expected three integers from 1 to {LONGEST}")
         torus = None
@@ -72,10 +77,13 @@ def check_torus(check: FieldChecks, fields: TorusFields) -> TorusFields:
     if type(nodes) is not int or not 1 <= nodes <= 10**6:
         check.mistakes.append(f"nodes_per_router: {nodes!r}; expected an integer from 1")
         nodes = 1
+    if not _are(links, int) or not all(1 <= speed <= 10**6 for speed in links):
+        check.mistakes.append(f"links: {links!r}; expected three integers from 1")
+        links = (1, 1, 1)
     grid = None if torus is None or wrap is None else Grid(tuple(torus), tuple(wrap))
     read = check_boxes(check, "holes", holes, grid)
     known = grid or ANYWHERE
-    return TorusFields(known.shape, known.wrap, nodes, read)
+    return TorusFields(known.shape, known.wrap, nodes, read, tuple(links))
 
 
 def check_boxes(check: FieldChecks, name: str, values: Any, grid: Grid | None) -> tuple[Box, ...]:
