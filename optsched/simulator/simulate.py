@@ -15,7 +15,8 @@ from optsched.errors import InputError
 from optsched.machines.machine import Machine, read_machine
 from optsched.settings import configure_parts
 from optsched.simulator.chosen_solvers import Asked, choose_solvers
-from optsched.simulator.engine import Engine, EventOrder
+from optsched.simulator.engine import Engine
+from optsched.simulator.event_order import EventOrder
 from optsched.simulator.invariants import InvariantChecker
 from optsched.simulator.journal import Journal
 from optsched.simulator.policy import Policy
