@@ -108,7 +108,7 @@ def anchors(free: Free, grid: Grid, shape: Triple) -> Integers:
     int64 array, shape (anchors, 3)
         Columns x, y, z in row-major order. A side as long as a ring is at 0 only.
     """
-    from optsched.boxes import _free_boxes as compiled
+    from optsched.boxes import _anchors as compiled
 
     words = words_of(free, grid)
     found: Integers = compiled.anchors_of(words, shape, grid.shape[2], grid.wrap)
@@ -127,7 +127,7 @@ def first_fit(free: Free, grid: Grid, shapes: Sequence[Triple] | Integers) -> Bo
     shapes : sequence of (int, int, int) or int64 array, shape (shapes, 3)
         Routers in each dimension, the best first.
     """
-    from optsched.boxes import _free_boxes as compiled
+    from optsched.boxes import _anchors as compiled
 
     ranked = np.asarray(shapes, dtype=np.int64).reshape(-1, 3)
     return _box(compiled.first_fit(words_of(free, grid), ranked, grid.shape[2], grid.wrap))
@@ -141,7 +141,7 @@ def words_of(free: Free, grid: Grid) -> NDArray[np.uint64]:
     ValueError
         `free` has not the shape of the grid, or a row along Z has more than 64 routers.
     """
-    from optsched.boxes import _free_boxes as compiled
+    from optsched.boxes import _rows as compiled
 
     if free.shape != grid.shape:
         raise ValueError(f"free has shape {free.shape}; expected {grid.shape}")
@@ -153,9 +153,10 @@ def words_of(free: Free, grid: Grid) -> NDArray[np.uint64]:
 
 def _largest(free: Free, grid: Grid, more_than: int, enough: int) -> Box | None:
     from optsched.boxes import _free_boxes as compiled
+    from optsched.boxes._rows import bounds_of, slices_of
 
-    slices = compiled.slices_of(words_of(free, grid), grid.wrap[0])
-    bounds = compiled.bounds_of(slices, grid.wrap)
+    slices = slices_of(words_of(free, grid), grid.wrap[0])
+    bounds = bounds_of(slices)
     return _box(compiled.largest(slices, bounds, more_than, enough, grid.shape[2], grid.wrap))
 
 
