@@ -1,8 +1,8 @@
 """Classes of jobs by size on a machine for very large jobs, at a stated offered load.
 
-Nothing here is taken from one paper; the form of each part is the usual one: sizes that are
-log-uniform with some preference for powers of two (Downey 1997; Lublin and Feitelson 2003), run
-times that are log-normal, Poisson arrivals, requests that are too long by a factor and rounded up.
+The model is of no paper. Sizes are log-uniform with a preference for powers of two, as those of
+Lublin and Feitelson (2003) are; run times are log-normal, arrivals Poisson, and requests too long
+by a factor and rounded up to usual limits.
 """
 
 from __future__ import annotations
