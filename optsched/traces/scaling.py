@@ -121,7 +121,7 @@ def _check(trace: Trace, to: int, processors: int | None, unit: int, load: float
         for name, value, highest in (
             ("to", to, MOST_PROCESSORS),
             ("from", processors, MOST_PROCESSORS),
-            ("unit", unit, to if type(to) is int else MOST_PROCESSORS),
+            ("unit", unit, to if type(to) is int and to > 0 else MOST_PROCESSORS),
         )
         if type(value) is not int or not 1 <= value <= highest
     ]
@@ -178,9 +178,10 @@ def _sizes(trace: Trace) -> NDArray[np.int64]:
 
 
 def _rounding(trace: Trace, sizes: NDArray[np.int64], to: int, processors: int) -> float:
-    work = np.where(_sizes(trace) > 0, np.maximum(trace.runtime, 0), 0)
-    exact = float(work @ _sizes(trace)) * to / processors
-    return float(work @ sizes) / exact - 1 if exact else 0.0
+    original = _sizes(trace)
+    work = np.where(original > 0, np.maximum(trace.runtime, 0), 0).astype(np.float64)
+    exact = float(work @ original) * to / processors
+    return round(float(work @ sizes) / exact - 1, 9) if exact else 0.0
 
 
 def _header(header: Header, to: int, note: list[str]) -> Header:
