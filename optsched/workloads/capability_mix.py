@@ -289,26 +289,28 @@ def _read_class(spec: SpecTable, processors: int, longest: float) -> CapabilityC
     """Return the class of a table; None, and mistakes noted, if it is none."""
     before = len(spec.mistakes)
     spec.known(CLASS_KEYS)
-    smallest, largest = spec.whole("smallest"), spec.whole("largest")
-    if len(spec.mistakes) == before and not smallest <= largest <= processors:
-        wanted = f"a whole number from {smallest} to {processors}, the processors of the machine"
-        spec.note("largest", f"{largest}; expected {wanted}")
-    cut = spec.number("longest", 1, longest, f"seconds, from 1 to {longest:g}")
     one = CapabilityClass(
-        smallest,
-        largest,
+        spec.whole("smallest"),
+        spec.whole("largest"),
         spec.number("share", 1e-9, 100, "a percentage of the jobs, above 0"),
-        spec.number("median", 1e-3, cut, f"seconds, above 0 and at most {cut:g}, the longest"),
+        spec.number("median", 1e-3, LONGEST, "seconds, above 0"),
         spec.number("sigma", 1e-3, 10, "a standard deviation of logarithms, from 0.001 to 10"),
-        cut,
+        spec.number("longest", 1, longest, f"seconds, from 1 to {longest:g}"),
         spec.number("powers_of_two", 0, 1, "a probability from 0 to 1", default=0.0),
     )
     if len(spec.mistakes) > before:
         return None
-    if one.powers_of_two and not one.powers:
-        spec.note("powers_of_two", f"no power of two from {smallest} to {largest}; expected 0")
-        return None
-    return one
+    if not one.smallest <= one.largest <= processors:
+        wanted = (
+            f"a whole number from {one.smallest} to {processors}, the processors of the machine"
+        )
+        spec.note("largest", f"{one.largest}; expected {wanted}")
+    elif one.powers_of_two and not one.powers:
+        sizes = f"{one.smallest} to {one.largest}"
+        spec.note("powers_of_two", f"no power of two from {sizes}; expected 0")
+    if one.median > one.longest:
+        spec.note("median", f"{one.median:g}; expected at most {one.longest:g}, the longest")
+    return one if len(spec.mistakes) == before else None
 
 
 def _read_accuracy(spec: SpecTable) -> tuple[float, float]:

@@ -126,7 +126,7 @@ def test_the_machine_of_the_original_becomes_a_note():
 
 def test_nodes_stand_for_processors_that_are_not_stated():
     assert scale_trace(trace_of([8], header=[("MaxNodes", "16")]), 8).processors == 16
-    with pytest.raises(InputError, match="no MaxProcs and no MaxNodes; expected .* with --from"):
+    with pytest.raises(InputError, match=r"no MaxProcs and no MaxNodes; expected .* with --from"):
         scale_trace(trace_of([8], header=[]), 8)
 
 
