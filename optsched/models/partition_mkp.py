@@ -217,13 +217,13 @@ class PartitionMKP(Problem[Placement]):
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> PartitionMKP:
         """Build the problem from a snapshot's fields."""
-        required, optional = ("torus", "bins", "waiting"), ("profits", "waiting_jobs", *OPTIONAL)
+        required, of_jobs = ("torus", "bins", "waiting"), ("profits", "waiting_jobs")
         check = FieldChecks(cls.name)
-        check.names(fields, required=required, optional=optional)
+        check.names(fields, required=required, optional=(*of_jobs, *OPTIONAL))
         blank: dict[str, Any] = {"torus": (LONGEST,) * 3, "bins": (), "waiting": ()}
-        if "waiting" not in fields:
-            optional = OPTIONAL  # the lengths of the others cannot be compared
-        known = {name: fields[name] for name in (*required, *optional) if name in fields}
+        comparable = of_jobs if "waiting" in fields else ()
+        read = (*required, *comparable, *OPTIONAL)
+        known = {name: fields[name] for name in read if name in fields}
         try:
             problem = cls(**blank | known)
         except InputError as error:

@@ -1,4 +1,4 @@
-"""Places in a partition knapsack, the boxes that they stand for, and what can be wrong with them."""
+"""Places in a partition knapsack, and the boxes that they stand for."""
 
 from __future__ import annotations
 
@@ -47,42 +47,51 @@ def stacked(
     Z, the highest first and of equal ones that of the lowest leader; on a shelf the jobs follow
     each other along X by number.
     """
-    inside: dict[int, dict[int, Triple]] = {}
+    inside: dict[int, list[_Job]] = {}
     for job, (need, place) in enumerate(zip(routers, places)):
         if place is not None and 0 <= place.bin < len(bins):
             shape = layer_shape(need, bins[place.bin].extent)
             if shape is not None:
-                inside.setdefault(place.bin, {})[job] = shape
+                inside.setdefault(place.bin, []).append(_Job(job, place, shape))
     boxes: list[Box | None] = [None] * len(places)
-    for number, shapes in inside.items():
-        for job, corner in _corners(shapes, places):
-            at = [(b + n) % side for b, n, side in zip(bins[number], corner, grid.shape)]
-            boxes[job] = Box(*at, *shapes[job])
+    for number, jobs in inside.items():
+        for job, corner, shape in _corners(jobs):
+            x, y, z = (
+                (at + offset) % side
+                for at, offset, side in zip(bins[number].anchor, corner, grid.shape)
+            )
+            boxes[job] = Box(x, y, z, *shape)
     return tuple(boxes)
 
 
-def _corners(shapes: dict[int, Triple], places: Placement) -> Iterator[tuple[int, Triple]]:
-    """Yield the jobs of a bin with the offsets of their boxes from the bin's anchor."""
+class _Job(NamedTuple):
+    number: int
+    place: Place
+    shape: Triple
+
+
+def _corners(jobs: Sequence[_Job]) -> Iterator[tuple[int, Triple, Triple]]:
+    """Yield the jobs of a bin, the offsets of their boxes from its anchor, and their shapes."""
     floor = 0
-    layers: dict[int, dict[int, list[int]]] = {}
-    for job, (_, ny, _) in shapes.items():
-        if ny > 1:
-            yield job, (0, floor, 0)
-            floor += ny
+    layers: dict[int, dict[int, list[_Job]]] = {}
+    for job in jobs:
+        if job.shape[1] > 1:
+            yield job.number, (0, floor, 0), job.shape
+            floor += job.shape[1]
         else:
-            _, layer, shelf = places[job] or (0, job, job)
-            layers.setdefault(layer, {}).setdefault(shelf, []).append(job)
+            shelves = layers.setdefault(job.place.layer, {})
+            shelves.setdefault(job.place.shelf, []).append(job)
     for layer in sorted(layers):
-        heights = {
-            shelf: max(shapes[job][2] for job in jobs) for shelf, jobs in layers[layer].items()
-        }
         z = 0
-        for shelf in sorted(heights, key=lambda shelf: (-heights[shelf], shelf)):
+        for height, _, shelf in sorted(
+            (-max(job.shape[2] for job in shelf), leader, shelf)
+            for leader, shelf in layers[layer].items()
+        ):
             x = 0
-            for job in layers[layer][shelf]:
-                yield job, (x, floor, z)
-                x += shapes[job][0]
-            z += heights[shelf]
+            for job in shelf:
+                yield job.number, (x, floor, z), job.shape
+                x += job.shape[0]
+            z -= height
         floor += 1
 
 
@@ -168,12 +177,12 @@ def check_bins(check: FieldChecks, bins: Sequence[Box], holes: Sequence[Box], gr
 def sharing(grid: Grid, boxes: Sequence[Box], others: Sequence[Box]) -> list[tuple[int, int]]:
     """Return which boxes have a router in common with which others, by their numbers."""
     one, other = _table(boxes)[:, None], _table(others)[None]
-    side = np.array(grid.shape)
+    side = np.array(grid.shape, dtype=np.int16)
     ahead = (other[..., :3] - one[..., :3]) % side < one[..., 3:]
     behind = (one[..., :3] - other[..., :3]) % side < other[..., 3:]
-    pairs: list[tuple[int, int]] = np.argwhere((ahead | behind).all(axis=2)).tolist()
-    return pairs
+    pairs = np.argwhere((ahead | behind).all(axis=2))
+    return [(a, b) for a, b in pairs.tolist()]
 
 
-def _table(boxes: Sequence[Box]) -> NDArray[np.int64]:
-    return np.array(boxes, dtype=np.int64).reshape(-1, 6)
+def _table(boxes: Sequence[Box]) -> NDArray[np.int16]:
+    return np.array(boxes, dtype=np.int16).reshape(-1, 6)

@@ -156,11 +156,11 @@ def formulate(problem: PartitionMKP, columns: Columns) -> Program:
     rows, of_entry, values = (np.concatenate(parts) for parts in zip(*entries))
     order = np.argsort(rows, kind="stable")
     stated, entries_of = np.unique(rows, return_counts=True)
-    family = np.searchsorted(base, stated, side="right") - 1
-    within = stated - base[family]
+    family_of = np.searchsorted(base, stated, side="right") - 1
+    within = stated - base[family_of]
     row_upper = np.zeros(len(stated), dtype=np.int64)
-    row_upper[family == ONCE] = 1
-    row_upper[family == LAYERS] = extents[within[family == LAYERS], 1]
+    row_upper[family_of == ONCE] = 1
+    row_upper[family_of == LAYERS] = extents[within[family_of == LAYERS], 1]
 
     def variable_name(v: int) -> str:
         symbol, of = (("w", ""), ("x", "_shelf"), ("z", "_layer"))[kind[v]]
@@ -168,12 +168,12 @@ def formulate(problem: PartitionMKP, columns: Columns) -> Program:
         return f"{symbol}_bin{number[v] + 1}{led}_job{job[v] + 1}"
 
     def row_name(r: int) -> str:
-        if family[r] == ONCE:
+        if family_of[r] == ONCE:
             return f"once_job{within[r] + 1}"
-        if family[r] == LAYERS:
+        if family_of[r] == LAYERS:
             return f"layers_bin{within[r] + 1}"
         b, j = divmod(int(within[r]), jobs)
-        return f"{FAMILIES[family[r]]}_bin{b + 1}_job{j + 1}"
+        return f"{FAMILIES[family_of[r]]}_bin{b + 1}_job{j + 1}"
 
     return Program(
         sense="max",
@@ -183,7 +183,7 @@ def formulate(problem: PartitionMKP, columns: Columns) -> Program:
         row_start=np.concatenate(([0], np.cumsum(entries_of))),
         columns=of_entry[order],
         values=values[order],
-        row_lower=np.where(family == STANDS, 0, -UNBOUNDED),
+        row_lower=np.where(family_of == STANDS, 0, -UNBOUNDED),
         row_upper=row_upper,
         variable_name=variable_name,
         row_name=row_name,

@@ -17,9 +17,10 @@ def placed_directly(problem: PartitionMKP) -> Placement:
     hopeless: set[int] = set()
     for job, routers in enumerate(problem.routers):
         if routers not in hopeless:
-            direct = bins.direct(bins.choices(routers))
+            direct = bins.direct(routers)
             if direct is None:
                 hopeless.add(routers)
-            else:
-                bins.put(job, *direct)
+                continue
+            choice, spot = direct
+            bins.fillings[choice.bin].put(job, choice.shape, spot)
     return bins.places(len(problem.routers))

@@ -192,8 +192,35 @@ class Fillings:
         self.fillings = [Filling(box.extent) for box in problem.bins]
         self._ways: dict[int, list[tuple[int, int, Shape]]] = {}
 
-    def choices(self, routers: int) -> list[Choice]:
-        """Return the bins that are large enough for a job, the preferred ones first."""
+    def preferences(self, routers: int) -> list[Choice]:
+        """Return the bins that are large enough for a job, full ones too, the best first."""
+        fillings = self.fillings
+        ways = self._ways_of(routers)
+        return sorted(Choice(idle, fillings[b].left, b, shape) for idle, b, shape in ways)
+
+    def direct(self, routers: int, besides: int = -1) -> tuple[Choice, Spot] | None:
+        """Return the first bin in the order of preference that accepts a job, and where.
+
+        Parameters
+        ----------
+        routers : int
+            Routers that the job takes.
+        besides : int
+            A bin that it is not to go to.
+        """
+        fillings = self.fillings
+        for choice in sorted(
+            Choice(idle, left, b, shape)
+            for idle, b, shape in self._ways_of(routers)
+            if (left := fillings[b].left) >= routers + idle and b != besides
+        ):
+            spot = fillings[choice.bin].spot(choice.shape)
+            if spot is not None:
+                return choice, spot
+        return None
+
+    def _ways_of(self, routers: int) -> list[tuple[int, int, Shape]]:
+        """Return idle routers, bin and shape for each bin that is large enough for a job."""
         ways = self._ways.get(routers)
         if ways is None:
             ways = self._ways[routers] = [
@@ -201,20 +228,7 @@ class Fillings:
                 for number, filling in enumerate(self.fillings)
                 if (shape := layer_shape(routers, filling.extent)) is not None
             ]
-        fillings = self.fillings
-        return sorted(Choice(idle, fillings[b].left, b, shape) for idle, b, shape in ways)
-
-    def direct(self, choices: list[Choice]) -> tuple[Choice, Spot] | None:
-        """Return the first choice with room for its shape, and where (Algorithm 2)."""
-        for choice in choices:
-            spot = self.fillings[choice.bin].spot(choice.shape)
-            if spot is not None:
-                return choice, spot
-        return None
-
-    def put(self, job: int, choice: Choice, spot: Spot) -> None:
-        """Put a job into the bin of its choice."""
-        self.fillings[choice.bin].put(job, choice.shape, spot)
+        return ways
 
     def places(self, jobs: int) -> Placement:
         """Return the place of each job; the first of the highest leads a shelf or a layer."""

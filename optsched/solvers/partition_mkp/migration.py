@@ -52,34 +52,43 @@ class _Migrating:
     def __init__(self, problem: PartitionMKP) -> None:
         self._problem = problem
         self._bins = Fillings(problem)
-        self._hosts: dict[int, Choice | None] = {}
+        self._hosts: dict[int, Choice] = {}
+        self._stuck: set[int] = set()
 
     def place(self) -> Placement:
+        # what has no place has none until a job moves
         hopeless: set[int] = set()
-        bins = self._bins
         for job, routers in enumerate(self._problem.routers):
             if routers in hopeless:
                 continue
-            choices = bins.choices(routers)
-            direct = bins.direct(choices)
-            migration = self._migration(choices, direct and direct[0])
+            direct = self._bins.direct(routers)
+            choice = direct and direct[0]
+            migration = self._migration(routers, choice)
             if migration is not None:
-                self._move(migration)
-                direct = bins.direct([migration.home])
+                self._bins.fillings[migration.home.bin].take(migration.victim)
+                self._put(migration.victim, migration.host)
+                self._stuck.clear()
                 hopeless.clear()
-            if direct is None:
+                choice = migration.home
+            if choice is None:
                 hopeless.add(routers)
-                continue
-            bins.put(job, *direct)
-            self._hosts.clear()
-        return bins.places(len(self._problem.routers))
+            else:
+                self._put(job, choice)
+        return self._bins.places(len(self._problem.routers))
 
-    def _migration(self, choices: list[Choice], direct: Choice | None) -> Migration | None:
+    def _put(self, job: int, choice: Choice) -> None:
+        filling = self._bins.fillings[choice.bin]
+        spot = filling.spot(choice.shape)
+        assert spot is not None
+        filling.put(job, choice.shape, spot)
+        self._hosts.clear()
+
+    def _migration(self, routers: int, direct: Choice | None) -> Migration | None:
         """Return the best migration out of the first bin from which there is one.
 
         Only bins are looked at that the job prefers to the one which accepts it directly.
         """
-        for home in choices:
+        for home in self._bins.preferences(routers):
             if home == direct:
                 break
             filling = self._bins.fillings[home.bin]
@@ -102,16 +111,11 @@ class _Migrating:
         return None
 
     def _host(self, victim: int, home: int) -> Choice | None:
-        """Return the bin that a job of bin `home` prefers of all others with room for it."""
-        if victim not in self._hosts:
-            choices = self._bins.choices(self._problem.routers[victim])
-            direct = self._bins.direct([choice for choice in choices if choice.bin != home])
-            self._hosts[victim] = direct and direct[0]
-        return self._hosts[victim]
-
-    def _move(self, migration: Migration) -> None:
-        fillings = self._bins.fillings
-        fillings[migration.home.bin].take(migration.victim)
-        direct = self._bins.direct([migration.host])
-        if direct is not None:
-            self._bins.put(migration.victim, *direct)
+        """Return the bin that a job of bin `home` prefers of all others that accept it."""
+        if victim not in self._hosts and victim not in self._stuck:
+            direct = self._bins.direct(self._problem.routers[victim], besides=home)
+            if direct is None:
+                self._stuck.add(victim)
+            else:
+                self._hosts[victim] = direct[0]
+        return self._hosts.get(victim)
