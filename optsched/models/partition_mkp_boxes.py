@@ -177,12 +177,12 @@ def check_bins(check: FieldChecks, bins: Sequence[Box], holes: Sequence[Box], gr
 def sharing(grid: Grid, boxes: Sequence[Box], others: Sequence[Box]) -> list[tuple[int, int]]:
     """Return which boxes have a router in common with which others, by their numbers."""
     one, other = _table(boxes)[:, None], _table(others)[None]
-    side = np.array(grid.shape, dtype=np.int16)
+    side = np.array(grid.shape)
     ahead = (other[..., :3] - one[..., :3]) % side < one[..., 3:]
     behind = (one[..., :3] - other[..., :3]) % side < other[..., 3:]
     pairs = np.argwhere((ahead | behind).all(axis=2))
     return [(a, b) for a, b in pairs.tolist()]
 
 
-def _table(boxes: Sequence[Box]) -> NDArray[np.int16]:
-    return np.array(boxes, dtype=np.int16).reshape(-1, 6)
+def _table(boxes: Sequence[Box]) -> NDArray[np.int64]:
+    return np.array(boxes, dtype=np.int64).reshape(-1, 6)
