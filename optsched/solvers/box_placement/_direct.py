@@ -64,6 +64,8 @@ def cornered(words: Words, shape: Triple, side: int, wrap: Wrap) -> Words:
     sx, sy = words.shape
     nx, ny, nz = shape
     stays = free_at(words, shape, side, wrap)
+    if not stays.any():
+        return stays
     if nx < sx:
         # a face is open where all of its routers are free
         face = free_at(words, (1, ny, nz), side, wrap)

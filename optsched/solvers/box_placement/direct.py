@@ -56,36 +56,31 @@ class _Places:
 
     def taken_by(self, shapes: tuple[Triple, ...]) -> Box | None:
         """Return the box of a job with some shapes, which it takes; none if there is no place."""
-        box = self._first(shapes, self.corners)
-        if box is None and self.corners and not any(self._corners(s).any() for s in shapes):
-            box = self._first(shapes, False)
-        return box
-
-    def _first(self, shapes: tuple[Triple, ...], corners: bool) -> Box | None:
         from optsched.solvers.box_placement import _direct as compiled
 
+        corners = self.corners and any(self._corners(shape) is not None for shape in shapes)
         for shape in shapes:
-            if (shape, corners) in self._gone or shape[0] * shape[1] * shape[2] > self.left:
+            if (shape, corners) in self._gone or (corners and self._corners(shape) is None):
                 continue
             at = compiled.free_at(self.words, shape, self.side, self.wrap)
             if corners:
                 at &= self._corners(shape)
             place = compiled.busiest(self.words, at, shape, self.side, self.wrap)
-            if place[0] < 0:
-                self._gone.add((shape, corners))
-                continue
-            compiled.take(self.words, place, shape, self.side)
-            box = Box(*place, *shape)
-            self.left -= box.volume
-            return box
+            if place[0] >= 0:
+                compiled.take(self.words, place, shape, self.side)
+                self.left -= shape[0] * shape[1] * shape[2]
+                return Box(*place, *shape)
+            self._gone.add((shape, corners))
         return None
 
     def _corners(self, shape: Triple) -> Any:
-        """Return where a box of that shape could not slide before any box was taken."""
+        """Return where a box of that shape could not slide when all was as given; none if nowhere.
+
+        What a job is admitted to does not depend on jobs that are placed before it.
+        """
         from optsched.solvers.box_placement import _direct as compiled
 
         if shape not in self._cornered:
-            self._cornered[shape] = compiled.cornered(
-                self._at_first, shape, self.side, self.wrap
-            )
+            at = compiled.cornered(self._at_first, shape, self.side, self.wrap)
+            self._cornered[shape] = at if at.any() else None
         return self._cornered[shape]
