@@ -49,6 +49,12 @@ class RunningJobs:
         entry = (self._estimated_end.pop(job), job)
         del self.by_estimated_end[bisect_left(self.by_estimated_end, entry)]
 
+    def put_off(self, job: int, seconds: float) -> None:
+        """Let a job end later by its estimate."""
+        estimated_end = self._estimated_end[job] + seconds
+        self.remove(job)
+        self.add(job, estimated_end)
+
 
 class System:
     """The state of a simulation as a policy sees it; real run times are not in it.
