@@ -1,7 +1,7 @@
 """The contract of solvers and problems, as checks that anybody can run on theirs.
 
-`check_solver` and `check_problem` raise `AssertionError` that says what was broken; `gang_packings`
-and `window_mkps` make problems for property tests. The test of a solver in another package is::
+`check_solver` and `check_problem` raise `AssertionError` that says what was broken;
+`gang_packings`, `migrations` and `window_mkps` make problems for property tests. The test of a solver in another package is::
 
     from optsched.models import WindowMKP
     from optsched.testing import check_solver
@@ -13,6 +13,13 @@ and `window_mkps` make problems for property tests. The test of a solver in anot
 from optsched.testing.points import brute_force
 from optsched.testing.problems import check_problem
 from optsched.testing.solvers import check_solver
-from optsched.testing.strategies import gang_packings, window_mkps
+from optsched.testing.strategies import gang_packings, migrations, window_mkps
 
-__all__ = ["brute_force", "check_problem", "check_solver", "gang_packings", "window_mkps"]
+__all__ = [
+    "brute_force",
+    "check_problem",
+    "check_solver",
+    "gang_packings",
+    "migrations",
+    "window_mkps",
+]
