@@ -1,7 +1,8 @@
 """The contract of solvers and problems, as checks that anybody can run on theirs.
 
 `check_solver` and `check_problem` raise `AssertionError` that says what was broken;
-`gang_packings`, `migrations` and `window_mkps` make problems for property tests. The test of a solver in another package is::
+`gang_packings`, `migrations` and `window_mkps` make problems for property tests. The test of a
+solver in another package is::
 
     from optsched.models import WindowMKP
     from optsched.testing import check_solver
