@@ -262,7 +262,7 @@ class PartitionMKP(Problem[Placement]):
         jobs = self.waiting_jobs or [str(job + 1) for job in range(len(self.waiting))]
         named = [f"{job} ({size})" for job, size in zip(jobs, self.waiting)]
         routers = "x".join(map(str, self.torus))
-        lines = [("torus", f"{routers}, {self.nodes_per_router} nodes on each router")]
+        lines = [("torus", f"{routers} routers, nodes on each: {self.nodes_per_router}")]
         if solution is None:
             lines.append(("bins", " ".join(map(str, self.bins)) or "-"))
             return [*lines, ("waiting", " ".join(named) or "-")]
