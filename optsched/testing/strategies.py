@@ -108,7 +108,7 @@ def partition_mkps(max_jobs: int = 3, max_bins: int = 2) -> SearchStrategy[Parti
 
         def apart(boxes: list[Box], count: int) -> list[Box]:
             found: list[Box] = []
-            for _ in range(draw(st.sampled_from(range(count, -1, -1)))):
+            for _ in range(draw(st.one_of(st.just(count), st.integers(0, count)))):
                 extent = [draw(st.sampled_from(range(side, 0, -1))) for side in grid.shape]
                 anchor = [
                     0 if n == side else draw(st.integers(0, side - 1 if ring else side - n))
@@ -122,7 +122,7 @@ def partition_mkps(max_jobs: int = 3, max_bins: int = 2) -> SearchStrategy[Parti
         bins = apart([], max_bins)
         nodes = draw(st.sampled_from([1, 1, 2, 3]))
         size = st.one_of(st.integers(1, 4 * nodes), st.integers(1, 20 * nodes))
-        count = draw(st.sampled_from(range(max_jobs, -1, -1)))
+        count = draw(st.one_of(st.just(max_jobs), st.integers(0, max_jobs)))
         waiting = draw(st.lists(size, min_size=count, max_size=count))
         profits = st.lists(st.integers(0, 40), min_size=count, max_size=count)
         return PartitionMKP(
