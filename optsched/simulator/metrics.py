@@ -123,22 +123,29 @@ def summarise_placement(measures: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
 def summarise_problems(decisions: pd.DataFrame) -> dict[str, Any]:
     """Return how the problems of a run were answered.
 
-    ``unproven`` counts the answers without a proof of optimality, ``heuristic_matched`` is the
-    share of problems where the policy's heuristic finds as much as the answer that counted, and
-    ``heuristic_gap`` its mean relative distance from that where it does not.
+    ``unproven`` counts the answers without a proof, of optimality or that there is no solution,
+    ``heuristic_matched`` is the share of answered problems where the policy's heuristic finds as
+    much as the answer that counted, and ``heuristic_gap`` its mean relative distance from that
+    where it finds less; ``unanswered`` counts the problems without any solution.
 
     Parameters
     ----------
     decisions : pandas.DataFrame
         One row per problem, see `Posing.frame`.
     """
-    figures: dict[str, Any] = {"unproven": int((decisions["status"] != "optimal").sum())}
-    if len(decisions):
-        answer, heuristic = decisions["objective"], decisions["heuristic"]
+    proven = decisions["status"].isin(["optimal", "infeasible"])
+    figures: dict[str, Any] = {"unproven": int((~proven).sum())}
+    answered = decisions[decisions["objective"].notna()]
+    if len(answered) < len(decisions):
+        figures["unanswered"] = len(decisions) - len(answered)
+    if len(answered):
+        answer = answered["objective"].astype(np.float64)
+        heuristic = answered["heuristic"].astype(np.float64)
         apart = answer != heuristic
-        gap = (answer[apart] - heuristic[apart]).abs() / answer[apart].abs()
+        less = apart & heuristic.notna()
+        gap = (answer[less] - heuristic[less]).abs() / answer[less].abs().clip(lower=1.0)
         figures["heuristic_matched"] = float(1 - apart.mean())
-        figures["heuristic_gap"] = _mean(gap.to_numpy(dtype=np.float64))
+        figures["heuristic_gap"] = _mean(gap.to_numpy())
     return figures
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
+from optsched.machines.torus import Torus
 from optsched.simulator.execution import ExecutionReport
 from optsched.simulator.fragmentation import Fragmentation, fragmentation
 from optsched.simulator.journal import Journal
@@ -107,7 +108,8 @@ class Run:
     @cached_property
     def fragmentation(self) -> Fragmentation | None:
         """The free slots over time, if the machine is a line of nodes."""
-        if not isinstance(self.machine, Nodes):
+        machine = self.machine
+        if not isinstance(machine, Nodes) or (isinstance(machine, Torus) and machine.holds_boxes):
             return None
         return fragmentation(self.trace, self.machine.size, self.schedule)
 
@@ -148,12 +150,36 @@ class Run:
             "bounded_slowdown": bounded_slowdown(response - ran, ran),
             "user": trace.user,
         }
-        if self.machine.time_shared and self.schedule.paused is not None:
-            columns["paused_time"] = self.schedule.paused
+        paused = self.schedule.paused
+        if paused is not None and (self.machine.time_shared or self.schedule.migrations):
+            columns["paused_time"] = paused
         columns |= {name: _spread(of, self._held) for name, of in self._measures.items()}
         if self.execution_report is not None:
             columns |= self.execution_report.columns
         return pd.DataFrame(columns)
+
+    @cached_property
+    def migrations(self) -> pd.DataFrame:
+        """One row per migration: time, job_id, the places left and taken, parked, delay.
+
+        Places are boxes where jobs hold such, interval sets of processors elsewhere.
+        """
+        import pandas as pd
+
+        moved = self.schedule.migrations
+        places = {"left": [one.left for one in moved], "taken": [one.taken for one in moved]}
+        for name, resources in places.items():
+            measures = self.machine.job_measures(resources) if moved else {}
+            places[name] = list(measures.get("box", resources))
+        return pd.DataFrame(
+            {
+                "time": np.array([one.time for one in moved], dtype=np.float64),
+                "job_id": self.trace.job_id[[one.job for one in moved]],
+                **places,
+                "parked": np.array([one.parked for one in moved], dtype=np.bool_),
+                "delay": np.array([one.delay for one in moved], dtype=np.float64),
+            }
+        )
 
     @cached_property
     def _held(self) -> NDArray[np.bool_]:
@@ -198,6 +224,10 @@ def _spread(values: NDArray[Any], held: NDArray[np.bool_]) -> Any:
         column = np.zeros(len(held), dtype=np.int64)
         column[held] = values
         return pd.arrays.IntegerArray(column, ~held)
+    if values.dtype.kind == "O":
+        text = np.full(len(held), "", dtype=object)
+        text[held] = values
+        return text
     column = np.full(len(held), np.nan)
     column[held] = values
     return column

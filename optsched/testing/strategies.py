@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
     from optsched.models.gang_packing import GangPacking
-    from optsched.models.partition_mkp import PartitionMKP
     from optsched.models.window_mkp import WindowMKP
 
 
@@ -82,61 +81,6 @@ def gang_packings(
             rerow=draw(st.booleans()),
             running_jobs=labelled(len(running)),
             waiting_jobs=labelled(len(waiting)),
-        )
-
-    return problems()
-
-
-def partition_mkps(max_jobs: int = 3, max_bins: int = 2) -> SearchStrategy[PartitionMKP]:
-    """Return a hypothesis strategy for partition knapsacks, the odd ones too.
-
-    No jobs or no bins, bins across the end of a ring and as long as one, bins of one layer or one
-    router, holes, several nodes on a router, jobs larger than every bin, equal jobs and bins,
-    profits of 0 or equal to the sizes, with and without labels.
-    """
-    from hypothesis import strategies as st
-
-    from optsched.boxes.box import Box, Grid
-    from optsched.models.partition_mkp import PartitionMKP
-
-    labels = st.one_of(st.integers(0, 10**6), st.text(max_size=5))
-
-    @st.composite
-    def problems(draw: Callable[[SearchStrategy[Any]], Any]) -> PartitionMKP:
-        sides = st.sampled_from([3, 4, 5, 2, 1])
-        grid = Grid(draw(st.tuples(sides, sides, sides)), draw(st.tuples(*[st.booleans()] * 3)))
-
-        def apart(boxes: list[Box], count: int) -> list[Box]:
-            found: list[Box] = []
-            for _ in range(draw(st.one_of(st.just(count), st.integers(0, count)))):
-                extent = [draw(st.sampled_from(range(side, 0, -1))) for side in grid.shape]
-                anchor = [
-                    0 if n == side else draw(st.integers(0, side - 1 if ring else side - n))
-                    for n, side, ring in zip(extent, *grid)
-                ]
-                box = Box(*anchor, *extent)
-                if not any(grid.overlap(box, other) for other in [*boxes, *found]):
-                    found.append(box)
-            return found
-
-        bins = apart([], max_bins)
-        nodes = draw(st.sampled_from([1, 1, 2, 3]))
-        size = st.one_of(st.integers(1, 4 * nodes), st.integers(1, 20 * nodes))
-        count = draw(st.one_of(st.just(max_jobs), st.integers(0, max_jobs)))
-        waiting = draw(st.lists(size, min_size=count, max_size=count))
-        profits = st.lists(st.integers(0, 40), min_size=count, max_size=count)
-        return PartitionMKP(
-            grid.shape,
-            bins,
-            waiting,
-            profits=draw(st.one_of(st.none(), profits)),
-            waiting_jobs=draw(
-                st.one_of(st.none(), st.lists(labels, min_size=count, max_size=count))
-            ),
-            wrap=grid.wrap,
-            nodes_per_router=nodes,
-            holes=apart(bins, 2),
-            links=draw(st.sampled_from([(1, 1, 1), (2, 1, 2)])),
         )
 
     return problems()

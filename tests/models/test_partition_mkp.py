@@ -9,8 +9,7 @@ from optsched import solve
 from optsched.boxes.box import Box
 from optsched.boxes.layer_shapes import layer_shape
 from optsched.errors import InputError
-from optsched.models import PartitionMKP
-from optsched.models.partition_mkp_boxes import Place
+from optsched.models import PartitionMKP, Place
 from optsched.testing import check_problem, partition_mkps
 
 FIGURE_2 = PartitionMKP((8, 2, 1), ["4x2x1@0,0,0", "3x2x1@4,0,0"], waiting=[6])
