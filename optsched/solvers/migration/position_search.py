@@ -1,0 +1,166 @@
+"""Exact migration: places of the large job by the cost in their way, and packing questions."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import Any
+
+from optsched.models.migration import Migration, Plan
+from optsched.models.problem import Problem
+from optsched.registry import solvers
+from optsched.solvers.progress import Progress
+from optsched.solvers.result import Budget, Limit, Result, Status
+from optsched.solvers.solver import OnIncumbent, Solver
+
+PATIENCE = 200
+"""Boxes that a packing question may try in the first round."""
+
+GROWTH = 8
+"""How much more patient each round is than the one before it."""
+
+
+@solvers.register("position-search")
+@dataclass(frozen=True)
+class PositionSearch(Solver):
+    """Ask of sets of jobs, the cheapest first, whether moving them makes room.
+
+    A *question* is a place of the large job and a set of jobs to move, which holds those in its
+    way: do they fit into the routers that are free then? A yes to the cheapest one is optimal. A
+    no leads to larger sets: one of the jobs that do not fit must get a box that meets further
+    jobs, so these have to move, too. Answered are questions by a depth-first search; those that it
+    leaves open are put off to a round with more patience.
+
+    Work is counted in boxes that this search tries, and one more for each question.
+
+    Examples
+    --------
+    >>> problem = Migration((4, 1, 1), ["1x1x1@1,0,0"], [1], [60], 3, wrap=(False,) * 3)
+    >>> result = PositionSearch().solve(problem, budget=Budget())
+    >>> result.objective, problem.describe(result.solution)[0][1]
+    (60, 'move job 1 (1) from 1x1x1@1,0,0 to 1x1x1@0,0,0')
+    """
+
+    models = frozenset({"migration"})
+    work_unit = "boxes tried"
+    seconds_per_solve = 5e-3
+    seconds_per_work = 3e-5
+    default_work = 20_000
+
+    def prepare(self, problem: Problem[Any] | None = None) -> None:
+        """Compile the kernels, and import what puts moves in order."""
+        import networkx  # noqa: F401
+
+        example = Migration((2, 1, 1), ["1x1x1@0,0,0"], [1], [1], 2)
+        self.solve(example, budget=Budget())
+
+    def solve(
+        self,
+        problem: Problem[Any],
+        *,
+        budget: Budget,
+        hint: Any = None,
+        seed: int = 0,
+        on_incumbent: OnIncumbent | None = None,
+    ) -> Result:
+        """Answer a migration; nothing is drawn by `seed`."""
+        assert isinstance(problem, Migration)
+        progress = Progress(budget, on_incumbent, sense="min")
+        search = _Search(problem, progress, self.seconds_per_work)
+        if hint is not None:
+            search.best, search.objective = hint, problem.objective(hint)
+            progress.note(search.objective, None)
+        limit = search.run()
+        objective, bound = search.objective, search.bound()
+        if objective is None:
+            status = Status.INFEASIBLE if limit is None else Status.NO_SOLUTION
+        else:
+            status = Status.OPTIMAL if bound == objective else Status.FEASIBLE
+        return Result(
+            solver=self.name,
+            status=status,
+            solution=search.best,
+            objective=objective,
+            bound=bound,
+            limit=limit if status in (Status.FEASIBLE, Status.NO_SOLUTION) else None,
+            seconds=progress.seconds(),
+            work=search.work,
+            incumbents=tuple(progress.incumbents),
+            seed=seed,
+        )
+
+
+class _Search:
+    """The questions that are open, the cheapest first, and the best plan so far."""
+
+    def __init__(self, problem: Migration, progress: Progress, seconds_per_work: float) -> None:
+        from optsched.solvers.migration.questions import Questions
+
+        self._progress = progress
+        self._seconds_per_work = seconds_per_work
+        self.best: Plan | None = None
+        self.objective: int | None = None
+        self.work = 0
+        self._asked = Questions(problem)
+        # by cost; of equal ones questions before families of them, in the order of their discovery
+        self._heap: list[tuple[int, bool, int, Any]] = []
+        self._put_off: list[tuple[int, bool, int, Any]] = []
+        self._count = 0
+        self._patience = PATIENCE
+        if self._asked.may_fit():
+            self._push(self._asked.places())
+
+    def bound(self) -> int | None:
+        """Return what no plan costs less than; none if there is no plan."""
+        costs = [entry[0] for entry in (*self._heap[:1], *self._put_off)]
+        if self.objective is not None:
+            costs.append(self.objective)
+        return min(costs, default=None)
+
+    def run(self) -> Limit | None:
+        """Search until the best plan is proven, or a limit is reached, which is returned."""
+        spent_before = 0
+        while self._cheaper(self._heap) or self._cheaper(self._put_off):
+            limit = self._progress.exhausted(self.work)
+            if limit is not None:
+                return limit
+            impatient = self.work > GROWTH * max(spent_before, 100 * self._patience)
+            if not self._cheaper(self._heap) or (impatient and self._put_off):
+                for entry in self._put_off:
+                    heapq.heappush(self._heap, entry)
+                self._put_off = []
+                self._patience *= GROWTH
+                spent_before = self.work
+            self._step()
+        return None
+
+    def _cheaper(self, entries: list[tuple[int, bool, int, Any]]) -> bool:
+        """Return whether something in a list may lead to a better plan."""
+        if not entries:
+            return False
+        return self.objective is None or min(entries)[0] < self.objective
+
+    def _push(self, item: Any) -> None:
+        if item.cost is not None and (self.objective is None or item.cost < self.objective):
+            self._count += 1
+            heapq.heappush(self._heap, (item.cost, item.is_family, self._count, item))
+
+    def _step(self) -> None:
+        entry = heapq.heappop(self._heap)
+        item = entry[-1]
+        self.work += 1
+        if item.is_family:
+            for question in item.cheapest():
+                self._push(question)
+            self._push(item)
+            return
+        left = self._progress.left(self.work, self._seconds_per_work)
+        answer = self._asked.ask(item, int(min(self._patience, max(left, 1))))
+        self.work += answer.tried
+        if answer.plan is not None:
+            self.best, self.objective = answer.plan, item.cost
+            self._progress.note(self.objective, self.bound())
+        elif answer.is_open:
+            self._put_off.append(entry)
+        else:
+            self._push(self._asked.wider(item, answer.needed))
