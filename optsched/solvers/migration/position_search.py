@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from optsched.models.migration import Migration, Plan
 from optsched.models.problem import Problem
@@ -15,6 +15,9 @@ from optsched.solvers.solver import OnIncumbent, Solver
 
 PATIENCE = 200
 """Boxes that a packing question may try in the first round."""
+
+FIRST_ROUND = 4000
+"""Work after which the first round ends, even if it has not found a plan."""
 
 GROWTH = 8
 """How much more patient each round is than the one before it."""
@@ -90,8 +93,21 @@ class PositionSearch(Solver):
         )
 
 
+class _Entry(NamedTuple):
+    """Something to look into: a question, or a family of them.
+
+    The order of entries is that of the search: by cost, at the same cost questions before families,
+    then as they were found.
+    """
+
+    cost: int
+    is_family: bool
+    number: int
+    item: Any
+
+
 class _Search:
-    """The questions that are open, the cheapest first, and the best plan so far."""
+    """What is open, the cheapest first, and the best plan so far."""
 
     def __init__(self, problem: Migration, progress: Progress, seconds_per_work: float) -> None:
         from optsched.solvers.migration.questions import Questions
@@ -101,66 +117,74 @@ class _Search:
         self.best: Plan | None = None
         self.objective: int | None = None
         self.work = 0
-        self._asked = Questions(problem)
-        # by cost; of equal ones questions before families of them, in the order of their discovery
-        self._heap: list[tuple[int, bool, int, Any]] = []
-        self._put_off: list[tuple[int, bool, int, Any]] = []
-        self._count = 0
+        self._questions = Questions(problem)
+        self._heap: list[_Entry] = []
+        self._put_off: list[_Entry] = []
+        self._found = 0
         self._patience = PATIENCE
-        if self._asked.may_fit():
-            self._push(self._asked.places())
+        self._enough = FIRST_ROUND
+        if self._questions.may_fit():
+            self._push(self._questions.places())
 
     def bound(self) -> int | None:
         """Return what no plan costs less than; none if there is no plan."""
-        costs = [entry[0] for entry in (*self._heap[:1], *self._put_off)]
+        costs = [self._heap[0].cost] if self._heap else []
+        costs += [entry.cost for entry in self._put_off]
         if self.objective is not None:
             costs.append(self.objective)
         return min(costs, default=None)
 
     def run(self) -> Limit | None:
         """Search until the best plan is proven, or a limit is reached, which is returned."""
-        spent_before = 0
-        while self._cheaper(self._heap) or self._cheaper(self._put_off):
+        while True:
+            is_over = not self._heap or not self._may_be_better(self._heap[0])
+            if is_over or self.work > self._enough:
+                self._put_off = [entry for entry in self._put_off if self._may_be_better(entry)]
+                if is_over and not self._put_off:
+                    return None
+                self._begin_round()
             limit = self._progress.exhausted(self.work)
             if limit is not None:
                 return limit
-            impatient = self.work > GROWTH * max(spent_before, 100 * self._patience)
-            if not self._cheaper(self._heap) or (impatient and self._put_off):
-                for entry in self._put_off:
-                    heapq.heappush(self._heap, entry)
-                self._put_off = []
-                self._patience *= GROWTH
-                spent_before = self.work
-            self._step()
-        return None
+            self._step(heapq.heappop(self._heap))
 
-    def _cheaper(self, entries: list[tuple[int, bool, int, Any]]) -> bool:
-        """Return whether something in a list may lead to a better plan."""
-        if not entries:
-            return False
-        return self.objective is None or min(entries)[0] < self.objective
+    def _begin_round(self) -> None:
+        for entry in self._put_off:
+            heapq.heappush(self._heap, entry)
+        self._put_off = []
+        self._patience *= GROWTH
+        self._enough = GROWTH * self.work
+
+    def _may_be_better(self, entry: _Entry) -> bool:
+        return self.objective is None or entry.cost < self.objective
 
     def _push(self, item: Any) -> None:
-        if item.cost is not None and (self.objective is None or item.cost < self.objective):
-            self._count += 1
-            heapq.heappush(self._heap, (item.cost, item.is_family, self._count, item))
+        if item.cost is not None:
+            self._found += 1
+            entry = _Entry(item.cost, item.is_family, self._found, item)
+            if self._may_be_better(entry):
+                heapq.heappush(self._heap, entry)
 
-    def _step(self) -> None:
-        entry = heapq.heappop(self._heap)
-        item = entry[-1]
+    def _step(self, entry: _Entry) -> None:
+        item = entry.item
         self.work += 1
-        if item.is_family:
-            for question in item.cheapest():
+        if not entry.is_family:
+            self._ask(entry)
+        elif item.is_wider and self._patience == PATIENCE and self.objective is None:
+            self._put_off.append(entry)
+        else:
+            for question in item.cheapest(self.objective):
                 self._push(question)
             self._push(item)
-            return
+
+    def _ask(self, entry: _Entry) -> None:
         left = self._progress.left(self.work, self._seconds_per_work)
-        answer = self._asked.ask(item, int(min(self._patience, max(left, 1))))
+        answer = self._questions.ask(entry.item, int(min(self._patience, max(left, 1))))
         self.work += answer.tried
         if answer.plan is not None:
-            self.best, self.objective = answer.plan, item.cost
+            self.best, self.objective = answer.plan, entry.cost
             self._progress.note(self.objective, self.bound())
         elif answer.is_open:
             self._put_off.append(entry)
         else:
-            self._push(self._asked.wider(item, answer.needed))
+            self._push(self._questions.wider(entry.item, answer.needed))

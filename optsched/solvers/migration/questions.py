@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 from optsched.boxes._rows import words_of
 from optsched.boxes.box import Box, Triple
 from optsched.models.migration import Migration, Plan
-from optsched.solvers.migration._in_the_way import NEVER, costs_in_the_way, meetings
+from optsched.solvers.migration._in_the_way import cheapest_boxes, meetings
 from optsched.solvers.migration._packing import OPEN, YES, fill, pack
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
+NEVER = np.iinfo(np.int64).max
+"""More than any cost."""
+
 PORTION = 64
-"""How many boxes of a family are looked at together, at least."""
+"""How many boxes of a family are looked at together at first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +169,8 @@ class Family:
     ----------
     cost : int or None
         No question to come costs less; none when there is none.
+    is_wider : bool
+        Whether its questions move more jobs than one that was asked.
     """
 
     is_family = True
@@ -188,59 +193,49 @@ class Family:
         self._others = np.array(
             [job for job in asked.problem.movers if not jobs >> job & 1], dtype=np.int64
         )
-        self._costs: Ints | None = None
-        self._done: int | None = None
+        self.is_wider = place is not None
+        self._after = np.array([-1, -1])
+        self._size = PORTION
         self.cost: int | None = cost
-        if place is not None:
+        if self.is_wider:
             further = asked.costs[self._others]
             self.cost = cost + int(further.min()) if len(further) else None
 
-    def cheapest(self) -> list[Question]:
-        """Return the next questions, all those of their costs."""
+    def cheapest(self, below: int | None) -> list[Question]:
+        """Return the next questions, and drop those that cost `below` or more."""
         asked = self._asked
-        if self._costs is None:
-            self._costs = costs_in_the_way(
-                self._shapes,
-                asked.boxes[self._others],
-                asked.costs[self._others],
-                self._room,
-                asked.side,
-                asked.wrap,
-            ).ravel()
-            self._size = PORTION
-        left = self._costs
-        if self._done is not None:
-            left = left[left > self._done]
-        left = left[left < NEVER]
-        if not len(left):
-            self.cost = None
-            return []
-        at = min(self._size, len(left)) - 1
-        dearest = int(np.partition(left, at)[at])
-        cheapest = self._costs if self._done is None else np.where(
-            self._costs > self._done, self._costs, NEVER
+        found = cheapest_boxes(
+            self._shapes,
+            asked.boxes[self._others],
+            asked.costs[self._others],
+            self._room,
+            asked.side,
+            asked.wrap,
+            self.is_wider,
+            self._after,
+            NEVER if below is None else below - self._base,
+            self._size + 1,
         )
-        chosen = np.flatnonzero(cheapest <= dearest)
-        chosen = chosen[np.argsort(cheapest[chosen], kind="stable")]
-        self._done = dearest
-        self._size *= 4
-        dearer = left[left > dearest]
-        self.cost = self._base + int(dearer.min()) if len(dearer) else None
-        return self._questions(chosen)
+        self.cost = None
+        if len(found) > self._size:
+            self.cost = self._base + int(found[-1, 0])
+            found = found[:-1]
+            self._after = found[-1]
+            self._size *= 4
+        return self._questions(found)
 
     def _questions(self, chosen: Ints) -> list[Question]:
         asked = self._asked
-        assert self._costs is not None
         grid = (len(self._shapes), *asked.problem.torus)
-        number, x, y, z = np.unravel_index(chosen, grid)
+        number, x, y, z = np.unravel_index(chosen[:, 1], grid)
         boxes = np.column_stack((x, y, z, self._shapes[number]))
         met = meetings(boxes, asked.boxes[self._others], asked.sides)
         found = []
-        for box, cost, row in zip(boxes.tolist(), self._costs[chosen].tolist(), met):
+        for box, cost, row in zip(boxes.tolist(), chosen[:, 0].tolist(), met):
             further = sum(1 << job for job in self._others[row].tolist())
             if self._place is None:
                 found.append(Question(cost, tuple(box), further))
-            elif further and (self._place, self._jobs | further) not in asked.asked:
+            elif (self._place, self._jobs | further) not in asked.asked:
                 asked.asked.add((self._place, self._jobs | further))
                 question = Question(self._base + cost, self._place, self._jobs | further)
                 found.append(question)
