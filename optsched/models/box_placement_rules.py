@@ -41,11 +41,11 @@ def can_slide(problem: BoxPlacement, box: Box) -> bool:
         if length == side:
             continue
         beside = [box.anchor[axis] - 1, box.anchor[axis] + length]
-        if not wraps and not (0 <= beside[0] and beside[1] < side):
+        if not wraps and not (beside[0] >= 0 and beside[1] < side):
             continue
         inside = list(grid.routers_of(box))
-        inside[axis] = np.array(beside).reshape(inside[axis].shape[:axis] + (2,) + (1,) * (2 - axis))
-        inside[axis] %= side
+        along = [-1 if other == axis else 1 for other in range(3)]
+        inside[axis] = np.array(beside).reshape(along) % side
         if problem.free[tuple(inside)].all():
             return True
     return False
@@ -74,7 +74,7 @@ def _cornered(problem: BoxPlacement, shape: Triple) -> bool:
     return bool(admitted.any())
 
 
-def _counts(problem: BoxPlacement, extent: Triple) -> NDArray[np.int64]:
+def _counts(problem: BoxPlacement, extent: tuple[int, ...]) -> NDArray[np.int64]:
     counts = (~problem.free).astype(np.int64)
     for axis, length in enumerate(extent):
         side = counts.shape[axis]

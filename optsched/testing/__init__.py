@@ -1,7 +1,8 @@
 """The contract of solvers and problems, as checks that anybody can run on theirs.
 
 `check_solver` and `check_problem` raise `AssertionError` that says what was broken;
-`box_placements`, `gang_packings` and `window_mkps` make problems for property tests. The test of a solver in another package is::
+`box_placements`, `gang_packings` and `window_mkps` make problems for property tests. The test of a
+solver in another package is::
 
     from optsched.models import WindowMKP
     from optsched.testing import check_solver
