@@ -13,6 +13,7 @@ from optsched.boxes._rows import (
     bounds_of,
     full,
     longest_run,
+    lowest,
     nothing_in,
     ones,
     reach,
@@ -25,7 +26,7 @@ from optsched.compiled import kernel
 def maximal(words: Words, side: int, wrap: Wrap) -> Integers:
     """Return all maximal free boxes, ordered by x, nx, y, ny, z.
 
-    A run of ones of the AND of a box's rows is a maximal box if it has a bit that is not set in the
+    A run of ones in the AND of a box's rows is a maximal box if it has a bit that is not set in the
     rows next to it, on each of its four sides.
     """
     sx, sy = words.shape
@@ -38,61 +39,62 @@ def maximal(words: Words, side: int, wrap: Wrap) -> Integers:
             rows = slices[x, nx - 1]
             if nothing_in(rows):
                 break
-            inside = nx < sx and wrap[0]
-            before = words[(x - 1) % sx] if inside or (nx < sx and x > 0) else nothing
-            behind = words[(x + nx) % sx] if inside or x + nx < sx else nothing
+            ring = wrap[0] and nx < sx
+            before = words[(x - 1) % sx] if ring or (x > 0 and nx < sx) else nothing
+            behind = words[(x + nx) % sx] if ring or x + nx < sx else nothing
             for y in range(sy):
-                below = rows[(y - 1) % sy] if wrap[1] or y > 0 else NONE
-                word, beside_x, behind_x = ~NONE, NONE, NONE
+                not_below = ~rows[(y - 1) % sy] if wrap[1] or y > 0 else ~NONE
+                word, not_before, not_behind = ~NONE, NONE, NONE
                 for ny in range(1, reach(y, sy, wrap[1]) + 1):
                     last = (y + ny - 1) % sy
                     word &= rows[last]
-                    beside_x |= ~before[last]
-                    behind_x |= ~behind[last]
+                    if word == NONE or (y > 0 and word & not_below == NONE):
+                        break  # all of it is free below too, and of higher boxes no more
+                    not_before |= ~before[last]
+                    not_behind |= ~behind[last]
+                    not_above = ~rows[(last + 1) % sy] if wrap[1] or last + 1 < sy else ~NONE
                     if ny == sy:
-                        below, above = NONE, NONE
-                    else:
-                        above = rows[(last + 1) % sy] if wrap[1] or last + 1 < sy else NONE
-                    if word == NONE or (y > 0 and word & ~below == NONE):
-                        break
-                    if (
-                        word & ~below == NONE
-                        or word & ~above == NONE
-                        or word & beside_x == NONE
-                        or word & behind_x == NONE
-                    ):
+                        not_below, not_above = ~NONE, ~NONE
+                    if not meets_all(word, not_before, not_behind, not_below, not_above):
                         continue
-                    # the run that goes on behind the last router is the last one
-                    over = NONE
-                    rest = word
-                    if wrap[2] and word != full(side) and (word >> np.uint64(side - 1)) != NONE:
-                        over = word & ~(word + ONE)
-                        rest = word & ~over
+                    over = ones_over(word, side, wrap[2])
+                    rest = word & ~over
                     while rest != NONE:
-                        lowest_bit = rest & (~rest + ONE)
-                        run = rest & ~(rest + lowest_bit)
+                        z = lowest(rest)
+                        run = rest & ~(rest + (ONE << np.uint64(z)))
                         rest &= ~run
                         if rest == NONE:
-                            run |= over
-                        if (
-                            run & ~below == NONE
-                            or run & ~above == NONE
-                            or run & beside_x == NONE
-                            or run & behind_x == NONE
-                        ):
-                            continue
-                        if count == len(found):
-                            longer = np.empty((2 * count, 6), dtype=np.int64)
-                            longer[:count] = found
-                            found = longer
-                        found[count, 0] = x
-                        found[count, 1] = y
-                        found[count, 2] = ones(lowest_bit - ONE)
-                        found[count, 3] = nx
-                        found[count, 4] = ny
-                        found[count, 5] = ones(run)
-                        count += 1
+                            run |= over  # the last run is the one that goes on
+                        if meets_all(run, not_before, not_behind, not_below, not_above):
+                            if count == len(found):
+                                found = np.concatenate((found, np.empty_like(found)))
+                            put(found[count], x, y, z, nx, ny, ones(run))
+                            count += 1
     return found[:count].copy()
+
+
+@kernel
+def meets_all(
+    word: np.uint64, one: np.uint64, two: np.uint64, three: np.uint64, four: np.uint64
+) -> bool:
+    """Return whether a word has a bit in common with each of four others."""
+    return (
+        word & one != NONE and word & two != NONE and word & three != NONE and word & four != NONE
+    )
+
+
+@kernel
+def ones_over(word: np.uint64, side: int, ring: bool) -> np.uint64:
+    """Return the ones at the begin of a row that continue a run from its end."""
+    if not ring or word == full(side) or (word >> np.uint64(side - 1)) == NONE:
+        return NONE
+    return word & ~(word + ONE)
+
+
+@kernel
+def put(row: Integers, x: int, y: int, z: int, nx: int, ny: int, nz: int) -> None:
+    """Write a box into a row of six."""
+    row[0], row[1], row[2], row[3], row[4], row[5] = x, y, z, nx, ny, nz
 
 
 @kernel
@@ -169,7 +171,7 @@ def largest(
         if ny == 0:
             continue
         best = bound
-        found[0], found[1], found[2], found[3], found[4], found[5] = x, y, z, nx, ny, nz
+        put(found, x, y, z, nx, ny, nz)
         if best >= enough:
             return found
     # another of that size may come before it
@@ -180,7 +182,7 @@ def largest(
             bound, y, ny, z, nz = best_in(slices[x, nx - 1], nx, best - 1, side, wrap)
             bounds[x, nx - 1] = bound
             if ny > 0:
-                found[0], found[1], found[2], found[3], found[4], found[5] = x, y, z, nx, ny, nz
+                put(found, x, y, z, nx, ny, nz)
                 return found
     return found
 

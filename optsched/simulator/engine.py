@@ -111,7 +111,7 @@ class Engine:
         )
         jobs = len(trace)
         self.runtime: list[float] = trace.runtime.tolist()
-        self.start: list[float | None] = [None] * jobs
+        self.start = self.system.start
         self.end: list[float | None] = [None] * jobs
         self.state = [State.UNSUBMITTED] * jobs
         self.resources = [""] * jobs

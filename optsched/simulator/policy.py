@@ -71,6 +71,10 @@ class Policy(ABC):
     def begin(self, system: System) -> None:  # noqa: B027 (most policies keep nothing)
         """Make ready for a run; whatever is remembered of an earlier one is forgotten."""
 
+    def posed(self) -> Mapping[str, Answers]:
+        """Return those of `models` that it poses with its settings."""
+        return self.models
+
     def admits(self, job: int, system: System) -> bool:
         """Return whether `job` can be started at all; it is rejected at submission otherwise."""
         return system.processors[job] <= system.machine.size

@@ -308,8 +308,8 @@ def _posing(
     capture_every: int,
     origin: Mapping[str, Any],
 ) -> Posing | NothingPosed:
-    if policy.models:
-        chosen = choose_solvers(policy.models, solver, budget=budget, seed=seed)
+    if posed := policy.posed():
+        chosen = choose_solvers(posed, solver, budget=budget, seed=seed)
         folder = None if capture is None else Path(capture)
         return Posing(
             chosen, charge=charge, capture=folder, capture_every=capture_every, origin=origin

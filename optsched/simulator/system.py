@@ -71,6 +71,8 @@ class System:
         The running jobs.
     held : mapping of int to Allocation
         What each running job holds.
+    start : list of float or None
+        When each job started, in seconds.
     submitted, ended : list of int
         The jobs that were submitted and that ended since the last decision, in order.
     job_id : list of int
@@ -97,6 +99,7 @@ class System:
         "queue",
         "requested_time",
         "running",
+        "start",
         "submit",
         "submitted",
     )
@@ -117,6 +120,7 @@ class System:
         self.held: dict[int, Allocation] = {}
         self.submitted: list[int] = []
         self.ended: list[int] = []
+        self.start: list[float | None] = [None] * len(job_id)
         self.job_id = job_id
         self.submit = submit
         self.processors = processors

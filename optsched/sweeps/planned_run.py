@@ -130,12 +130,17 @@ class Planner:
         """
         policy: type[Policy] = self.look_up["policy"](values.get("policy", DEFAULTS["policy"]))
         execution = values.get("execution", policy.execution)
-        settings = _configured(policy.name, execution, values.get("settings", {}))
+        parts = _configured(policy.name, execution, values.get("settings", {}))
+        settings = {
+            field.name: getattr(part, field.name)
+            for part in parts
+            for field in settings_of(type(part))
+        }
         trace: TraceFile = self.look_up["trace"](values["trace"])
         asked = self.look_up["solver"](values["solver"]) if "solver" in values else None
         chosen: Mapping[str, ChosenSolver] = {}
-        if policy.models:
-            chosen = choose_solvers(policy.models, asked and asked.given)
+        if posed := parts[0].posed():
+            chosen = choose_solvers(posed, asked and asked.given)
         arguments = {key: value for key, value in values.items() if key not in ELSEWHERE}
         for key in ("machine", "jobs"):
             if key in values:
@@ -184,16 +189,12 @@ def check_settings(policy: str, execution: str | None, settings: Mapping[str, An
     _configured(policy, execution, settings)
 
 
-def _configured(policy: str, execution: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all settings of a policy and an execution model, as they read those that are given."""
+def _configured(policy: str, execution: str | None, settings: Mapping[str, Any]) -> list[Any]:
+    """Return a policy, and an execution model if there is one, with their settings."""
     parts = {f"policy {policy!r}": registry.policies[policy]}
     if execution is not None:
         parts[f"execution model {execution!r}"] = registry.executions[execution]
-    return {
-        field.name: getattr(part, field.name)
-        for part in configure_parts(parts, settings)
-        for field in settings_of(type(part))
-    }
+    return configure_parts(parts, settings)
 
 
 def _solving(asked: NamedSolver | None, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-    from optsched.models.box_placement import BoxPlacement
     from optsched.models.gang_packing import GangPacking
     from optsched.models.window_mkp import WindowMKP
 
@@ -82,60 +81,6 @@ def gang_packings(
             rerow=draw(st.booleans()),
             running_jobs=labelled(len(running)),
             waiting_jobs=labelled(len(waiting)),
-        )
-
-    return problems()
-
-
-def box_placements(
-    max_running: int = 3, max_waiting: int = 3, max_side: int = 4
-) -> SearchStrategy[BoxPlacement]:
-    """Return a hypothesis strategy for box placements, the odd ones too.
-
-    Sides of one router, lines and rings, holes, no running or no waiting jobs, jobs larger than the
-    torus, equal jobs, one shape or all, both rules for anchors, with and without labels.
-    """
-    from hypothesis import strategies as st
-
-    from optsched.boxes.box import Box, Grid
-    from optsched.models.box_placement import BoxPlacement
-    from optsched.models.torus_fields import TorusFields
-
-    labels = st.one_of(st.integers(0, 10**6), st.text(max_size=5))
-
-    @st.composite
-    def problems(draw: Callable[[SearchStrategy[Any]], Any]) -> BoxPlacement:
-        def listed(elements: SearchStrategy[Any], count: int) -> Any:
-            return draw(st.lists(elements, min_size=count, max_size=count))
-
-        grid = Grid(tuple(listed(st.integers(1, max_side), 3)), tuple(listed(st.booleans(), 3)))
-
-        def box() -> Box:
-            extent = [draw(st.integers(1, side)) for side in grid.shape]
-            anchor = [
-                draw(st.integers(0, 0 if n == side else side - 1 if wraps else side - n))
-                for n, side, wraps in zip(extent, grid.shape, grid.wrap)
-            ]
-            return Box(*anchor, *extent)
-
-        holes = [box() for _ in range(draw(st.integers(0, 1)))]
-        running: list[Box] = []
-        for _ in range(draw(st.integers(0, max_running))):
-            drawn = box()
-            if not any(grid.overlap(drawn, other) for other in (*holes, *running)):
-                running.append(drawn)
-        nodes = draw(st.integers(1, 3))
-        jobs = draw(st.integers(0, max_waiting))
-        size = st.one_of(st.integers(1, 6), st.integers(1, nodes * grid.routers + 1))
-        return BoxPlacement(
-            TorusFields(grid.shape, grid.wrap, nodes, holes, listed(st.integers(1, 3), 3)),
-            running,
-            listed(size, jobs),
-            profits=draw(st.none() | st.lists(st.integers(0, 9), min_size=jobs, max_size=jobs)),
-            shapes=draw(st.none() | st.integers(1, 3)),
-            anchors=draw(st.sampled_from(["all", "corners"])),
-            running_jobs=listed(labels, len(running)) if draw(st.booleans()) else None,
-            waiting_jobs=listed(labels, jobs) if draw(st.booleans()) else None,
         )
 
     return problems()
