@@ -89,9 +89,7 @@ def box_placements(
         def listed(elements: SearchStrategy[Any], count: int) -> Any:
             return draw(st.lists(elements, min_size=count, max_size=count))
 
-        grid = Grid(
-            tuple(listed(st.integers(1, max_side), 3)), tuple(listed(st.booleans(), 3))
-        )
+        grid = Grid(tuple(listed(st.integers(1, max_side), 3)), tuple(listed(st.booleans(), 3)))
 
         def box() -> Box:
             extent = [draw(st.integers(1, side)) for side in grid.shape]
