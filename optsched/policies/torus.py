@@ -22,7 +22,7 @@ PLACING = {
     "bins": {"partition-mkp": Answers("migration-based", "direct-placement")},
     "boxes": {"box-placement": Answers("direct-placement", "direct-placement")},
 }
-MIGRATING = {"migration": Answers("position-search", "position-search")}
+MIGRATING = {"migration": Answers("migration-based", "migration-based")}
 
 
 @policies.register("torus")
