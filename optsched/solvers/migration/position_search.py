@@ -161,14 +161,17 @@ class _Search:
     def _push(self, item: Any) -> None:
         if item.cost is not None:
             self._found += 1
-            entry = _Entry(item.cost, item.is_family, self._found, item)
+            cost = max(item.cost, self._questions.floor(item.jobs))
+            entry = _Entry(cost, item.is_family, self._found, item)
             if self._may_be_better(entry):
                 heapq.heappush(self._heap, entry)
 
     def _step(self, entry: _Entry) -> None:
         item = entry.item
         self.work += 1
-        if not entry.is_family:
+        if entry.cost < self._questions.floor(item.jobs):
+            self._push(item)  # found out since
+        elif not entry.is_family:
             self._ask(entry)
         elif item.is_wider and self._patience == PATIENCE and self.objective is None:
             self._put_off.append(entry)
