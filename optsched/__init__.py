@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from optsched.solvers.solving import solve as solve
     from optsched.sweeps.sweeping import sweep as sweep
     from optsched.traces.reading import read_trace as read_trace
+    from optsched.traces.scaling import scale_trace as scale_trace
     from optsched.traces.trace import Trace as Trace
     from optsched.workloads.generating import generate_workload as generate_workload
     from optsched.workloads.trace_fit import fit_workload as fit_workload
@@ -43,6 +44,7 @@ _HOME = {
     "read_trace": "optsched.traces.reading",
     "save": "optsched.report.saving",
     "save_snapshot": "optsched.models.snapshot_file",
+    "scale_trace": "optsched.traces.scaling",
     "simulate": "optsched.simulator.simulate",
     "solve": "optsched.solvers.solving",
     "sweep": "optsched.sweeps.sweeping",

@@ -54,3 +54,15 @@ def test_gang_scheduling_is_measured_by_strategy(tmp_path):
     gang = {f"gang, MPL {mpl}, {by}" for mpl in (2, 3, 5) for by in ("first-fit", "row-search")}
     assert {row["strategy"] for row in rows} == {"fcfs", "conservative"} | gang
     assert all(int(row["runs"]) == 2 and float(row["jobs_per_s"]) > 0 for row in rows)
+
+
+def test_detection_is_measured_by_occupancy(tmp_path):
+    told = run(
+        "detection.py", "--side", 6, "--busy", "0.3,0.9", "--tori", 2, "--repeats", 1,
+        "-o", tmp_path,
+    )  # fmt: skip
+    assert told == (tmp_path / "detection.txt").read_text()
+    rows = rows_of(tmp_path / "detection.csv")
+    assert [float(row["busy"]) for row in rows] == [0.3, 0.9]
+    assert all(0 < float(row["layered_share"]) <= 1 for row in rows)
+    assert all(float(row["bins"]) <= float(row["layered_bins"]) for row in rows)

@@ -52,7 +52,7 @@ def _policies() -> tuple[list[str], list[list[Any]]]:
     rows = []
     for name in registry.policies:
         cls = registry.policies[name]
-        solver = f"{cls.model}: {cls.solver}" if cls.model else ""
+        solver = ", ".join(f"{model}: {own.solver}" for model, own in cls.models.items())
         rows.append([name, _settings(cls), solver, " ".join(sorted(cls.machines)), _summary(cls)])
     return ["policy", "settings", "model: solver", "machines", "what it does"], rows
 

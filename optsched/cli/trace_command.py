@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from optsched.traces.trace import Trace
     from optsched.workloads.trace_fit import FittedTimes, WorkloadFit
 
-command = App(name="trace", help="Look at traces, clean, convert, find, fit and generate them.")
+command = App(
+    name="trace", help="Look at traces, clean, convert, scale, find, fit and generate them."
+)
 
 Output = Annotated[Path, Parameter(alias="-o")]
 
@@ -79,6 +81,58 @@ def convert(trace: str, /, *, output: Output) -> None:
     from optsched.traces.reading import read_trace
 
     _write(read_trace(trace, clean=False), output)
+
+
+@command.command
+def scale(
+    trace: str,
+    /,
+    *,
+    to: int,
+    processors: Annotated[int | None, Parameter(name="--from")] = None,
+    unit: int = 1,
+    load: float = 1.0,
+    output: Output,
+) -> None:
+    """Scale a trace to a machine of another size, and to another load.
+
+    Parameters
+    ----------
+    trace
+        A trace file or a name from the catalogue.
+    to
+        Processors of the machine to scale to: sizes are multiplied by this over --from.
+    processors
+        Processors of the original machine; those of the header if left out.
+    unit
+        Sizes are rounded up to multiples of this.
+    load
+        What the times between arrivals are divided by, and so about the load multiplied.
+    output
+        The file to write; its suffix says the format, .gz compresses.
+    """
+    from optsched.traces.facts import facts
+    from optsched.traces.reading import read_trace, write_trace
+    from optsched.traces.scaling import scale_trace
+
+    read = read_trace(trace, clean=False)
+    check_not_read(output, read.path)
+    say_file(read)
+    scaled = scale_trace(read, to, processors=processors, unit=unit, load=load)
+    write_trace(scaled.trace, output)
+    machines = scaled.processors, to
+    loads = [facts(*one)["offered_load"] for one in zip((read, scaled.trace), machines)]
+    print_lines(
+        [
+            ("jobs", f"{len(scaled.trace):,}"),
+            ("machine", " to ".join(f"{size:,}" for size in machines) + " processors"),
+            ("offered load", " to ".join("-" if one is None else f"{one:.3f}" for one in loads)),
+            ("by rounding", f"{scaled.rounding:+.2%} work"),
+            ("written", output),
+        ]
+    )
+    for count, what in scaled.changes:
+        say(f"{count:>9,} {what}")
 
 
 @command.command

@@ -44,10 +44,10 @@ class Machine(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.spec}: {self.free:,} processors free>"
 
-    @classmethod
-    def kinds(cls) -> frozenset[str]:
+    def kinds(self) -> frozenset[str]:
         """Return what this machine can be used as: its own name, and those of what it extends."""
-        return frozenset(vars(base)["name"] for base in cls.__mro__ if "name" in vars(base))
+        bases = type(self).__mro__
+        return frozenset(vars(base)["name"] for base in bases if "name" in vars(base))
 
     @classmethod
     @abstractmethod
@@ -116,7 +116,7 @@ class Machine(ABC):
 
         Returns
         -------
-        dict of str to int64 or float64 array, shape (allocations,)
+        dict of str to int64, float64 or text array, shape (allocations,)
             By name of the measure.
         """
         blanks = (processors.count(" ") for processors in resources)

@@ -8,9 +8,14 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from optsched.boxes.box import Box, Grid, Triple, box_of_text
+from optsched.boxes.shapes import EQUAL_LINKS, Links
 from optsched.errors import InputError, UnknownNameError
+from optsched.machines.box_allocations import BoxAllocations, measure_boxes, nodes_text
+from optsched.machines.free_runs import FreeRuns
 from optsched.machines.locality import locality
 from optsched.machines.nodes import Nodes
 from optsched.machines.orderings import ORDERINGS, Coordinates, ordering
@@ -19,16 +24,20 @@ from optsched.registry import machines
 LARGEST = 2**20
 """Nodes; some ten times those of the largest torus that was built."""
 
-SPECIFICATION = re.compile(r"([0-9]{1,18}(?:x[0-9]{1,18}){2,3})(?::(.*))?")
+SPECIFICATION = re.compile(r"([0-9]{1,18}(?:x[0-9]{1,18}){2,3})((?::[^:]*)*)")
 
-KEYS = frozenset({"shape", "nodes_per_router", "ordering"})
+OPTIONS = ("ordering", "wrap", "links", "holes")
+
+ALL = (True, True, True)
 
 
 @machines.register("torus")
 class Torus(Nodes):
-    """A 3-D torus of routers, its nodes on a line in a processor ordering.
+    """A 3-D torus of routers; jobs hold boxes of routers, or nodes of a line through all of them.
 
-    Node ``p`` of the line is on the router at position ``p // nodes_per_router`` of the ordering.
+    Which of the two is up to the policy. Node ``p`` of the line is on the router at position
+    ``p // nodes_per_router`` of the processor ordering. A job in a box holds all nodes of its
+    routers.
 
     Parameters
     ----------
@@ -38,12 +47,26 @@ class Torus(Nodes):
         Nodes on each router.
     ordering : {"hilbert", "row-major", "snake"}
         Processor ordering of the routers.
+    wrap : (bool, bool, bool)
+        Whether the links of each dimension wrap around.
+    links : (int, int, int)
+        Speed of a link of each dimension, relative to the others.
+    holes : sequence of Box or str
+        Routers without nodes for jobs: service nodes, failed ones. With holes the torus is no line:
+        only policies that place boxes run on it.
+
+    Attributes
+    ----------
+    boxes : BoxAllocations
+        Which routers are free for boxes.
+    holds_boxes : bool
+        Whether jobs hold boxes, and not nodes of the line.
 
     Raises
     ------
     InputError
-        If a number is not a whole one from 1, there is no such ordering, or the machine is too
-        large.
+        If a number is not a whole one from 1, there is no such ordering, a hole is not on the
+        torus, or the machine is too large.
 
     Examples
     --------
@@ -52,43 +75,62 @@ class Torus(Nodes):
     (1152, 'torus:8x12x12:hilbert')
     >>> machine.coordinates[:4].tolist()
     [[0, 0, 0], [0, 0, 1], [0, 1, 1], [0, 1, 0]]
+    >>> machine.resources(machine.claim(Box(0, 0, 0, 1, 2, 2), processors=3))
+    '0-3'
     """
 
-    usage = "torus:XxYxZ[xNODES][:ORDERING]"
+    usage = "torus:XxYxZ[xNODES][:ORDERING][:wrap=AXES][:links=X,Y,Z][:holes=BOX+BOX...]"
 
     def __init__(
-        self, shape: Sequence[int], nodes_per_router: int = 1, ordering: str = "hilbert"
+        self,
+        shape: Sequence[int],
+        nodes_per_router: int = 1,
+        ordering: str = "hilbert",
+        wrap: Sequence[bool] = ALL,
+        links: Sequence[int] = EQUAL_LINKS,
+        holes: Sequence[Box | str] = (),
     ) -> None:
-        if not isinstance(shape, list | tuple) or len(shape) != 3 or not _are_counts(shape):
-            raise InputError(f"{shape!r}; expected three whole numbers from 1", field="shape")
+        three = "expected three whole numbers from 1"
+        self.shape = _triple(shape, f"{shape!r}; {three}", "shape")
+        self.links: Links = _triple(links, f"{links!r}; {three}", "links")
         if not _are_counts([nodes_per_router]):
             expected = "expected a whole number from 1"
             raise InputError(f"{nodes_per_router!r}; {expected}", field="nodes_per_router")
         if not isinstance(ordering, str) or ordering not in ORDERINGS:
             raise UnknownNameError("ordering", str(ordering), ORDERINGS)
-        size = math.prod(shape) * nodes_per_router
-        if size > LARGEST:
-            raise InputError(f"torus of {size:,} nodes; expected at most {LARGEST:,}")
-        super().__init__(size)
-        self.shape = tuple(shape)
+        if not isinstance(wrap, list | tuple) or [type(axis) for axis in wrap] != [bool] * 3:
+            raise InputError(f"{wrap!r}; expected three times true or false", field="wrap")
+        nodes = math.prod(self.shape) * nodes_per_router
+        if nodes > LARGEST:
+            raise InputError(f"torus of {nodes:,} nodes; expected at most {LARGEST:,}")
+        self.grid = Grid(self.shape, (wrap[0], wrap[1], wrap[2]))
+        self.holes = tuple(_hole(hole, self.grid) for hole in holes)
         self.nodes_per_router = nodes_per_router
         self.ordering = ordering
+        self.boxes = BoxAllocations(self.grid, self.holes)
+        self.holds_boxes = False
+        usable = int(self.boxes.free.sum()) * nodes_per_router
+        if not usable:
+            raise InputError("no router is left", field="holes")
+        super().__init__(usable)
 
     @classmethod
     def from_spec(cls, text: str) -> Torus:
         """Build ``torus:<text>``."""
         match = SPECIFICATION.fullmatch(text)
-        if match is None:
+        options: dict[str, Any] | None = {}
+        if match is not None:
+            options = _options(match[2].split(":")[1:])
+        if match is None or options is None:
             raise InputError(f"machine 'torus:{text}'; expected {cls.usage}")
-        numbers, ordering = match.groups(default="hilbert")
-        *shape, nodes_per_router = [int(number) for number in f"{numbers}x1".split("x")][:4]
-        return cls(shape, nodes_per_router, ordering)
+        *shape, nodes_per_router = [int(number) for number in f"{match[1]}x1".split("x")][:4]
+        return cls(shape, nodes_per_router, **options)
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Torus:
-        """Build the machine from ``shape`` and, if given, ``nodes_per_router`` and ``ordering``."""
-        if "shape" not in table or not KEYS.issuperset(table):
-            expected = "expected shape and, if you like, nodes_per_router and ordering"
+        """Build the machine from ``shape`` and, if given, the other parameters by their names."""
+        if "shape" not in table or not {"shape", "nodes_per_router", *OPTIONS}.issuperset(table):
+            expected = f"expected shape and, if you like, nodes_per_router, {', '.join(OPTIONS)}"
             raise InputError(f"keys {sorted(table)}; {expected}")
         return cls(**table)
 
@@ -96,20 +138,145 @@ class Torus(Nodes):
     def spec(self) -> str:
         """The specification that builds this machine again."""
         numbers = [*self.shape, self.nodes_per_router][: 3 + (self.nodes_per_router > 1)]
-        return f"torus:{'x'.join(map(str, numbers))}:{self.ordering}"
+        text = f"torus:{'x'.join(map(str, numbers))}:{self.ordering}"
+        if self.grid.wrap != ALL:
+            axes = "".join(axis for axis, wraps in zip("xyz", self.grid.wrap) if wraps)
+            text += f":wrap={axes or 'none'}"
+        if self.links != EQUAL_LINKS:
+            text += f":links={','.join(map(str, self.links))}"
+        if self.holes:
+            text += f":holes={'+'.join(map(str, self.holes))}"
+        return text
+
+    def kinds(self) -> frozenset[str]:
+        """Return what this machine can be used as: with holes it is no line of nodes."""
+        return frozenset({"torus"}) if self.holes else super().kinds()
 
     @cached_property
     def coordinates(self) -> Coordinates:
         """Coordinates of the routers by position in the ordering, shape (routers, 3)."""
         return ordering(self.ordering, self.shape)
 
+    @cached_property
+    def position_of(self) -> NDArray[np.int64]:
+        """Position in the ordering of each router, shape of the torus."""
+        positions = np.empty(self.shape, np.int64)
+        positions[tuple(self.coordinates.T)] = np.arange(len(self.coordinates))
+        return positions
+
     def emptied(self) -> Torus:
         """Return a torus of the same form that no job holds."""
-        return Torus(self.shape, self.nodes_per_router, self.ordering)
+        return Torus(
+            self.shape,
+            self.nodes_per_router,
+            self.ordering,
+            self.grid.wrap,
+            self.links,
+            self.holes,
+        )
+
+    def claim(self, place: Any, processors: int) -> Any:
+        """Give a job the box, or the runs of the line, that a policy chose."""
+        if not isinstance(place, Box):
+            return super().claim(place, processors)
+        self._hold_boxes()
+        nodes = place.volume * self.nodes_per_router
+        if nodes < processors:
+            raise ValueError(f"a box of {nodes} nodes for a job of {processors}")
+        self.boxes.claim(place)
+        self.free -= nodes
+        return place
+
+    def release(self, allocation: Any) -> None:
+        """Take back what a job held."""
+        if not isinstance(allocation, Box):
+            super().release(allocation)
+            return
+        self.boxes.release(allocation)
+        self.free += allocation.volume * self.nodes_per_router
+
+    def is_contiguous(self, allocation: Any) -> bool:
+        """Return whether the nodes are a box, or one run of the line."""
+        return isinstance(allocation, Box) or super().is_contiguous(allocation)
+
+    def resources(self, allocation: Any) -> str:
+        """Return the nodes of an allocation as an interval set of positions on the line."""
+        if isinstance(allocation, Box):
+            return nodes_text(self, allocation)
+        return super().resources(allocation)
+
+    def place_text(self, allocation: Any) -> str:
+        """Return a box as such, or the nodes of an allocation."""
+        return str(allocation) if isinstance(allocation, Box) else self.resources(allocation)
 
     def job_measures(self, resources: Sequence[str]) -> dict[str, NDArray[Any]]:
-        """Return the fields of `Locality` for each allocation."""
+        """Return the fields of `BoxMeasures` or of `Locality` for each allocation."""
+        if self.holds_boxes:
+            return measure_boxes(self, resources)._asdict()
         return locality(self, resources)._asdict()
+
+    def violations(self, held: Mapping[int, Any]) -> list[str]:
+        """Compare the free routers, or nodes of the line, with what the running jobs hold."""
+        if not self.holds_boxes:
+            return super().violations(held)
+        found = self.boxes.violations(held)
+        free = int(self.boxes.free.sum()) * self.nodes_per_router
+        if free != self.free:
+            found.append(f"{self.free} nodes counted free, {free} are")
+        return found
+
+    def _hold_boxes(self) -> None:
+        """Be a line no more: in one run jobs hold boxes, or nodes of the line.
+
+        Raises
+        ------
+        ValueError
+            If jobs hold nodes of the line.
+        """
+        if not self.holds_boxes:
+            if self.free != self.size:
+                raise ValueError("a box for a job on a torus that is used as a line")
+            self.holds_boxes = True
+            self.slots = FreeRuns(0)
+
+
+def _options(parts: Sequence[str]) -> dict[str, Any] | None:
+    """Return the options of a specification by name; none if one is not of its form."""
+    options: dict[str, Any] = {}
+    for part in parts:
+        name, equals, value = part.partition("=")
+        if not equals:
+            name, value = "ordering", part
+        if name in options or name not in OPTIONS:
+            return None
+        if name == "wrap":
+            if value != "none" and (set(value) - set("xyz") or len(set(value)) < len(value)):
+                return None
+            options[name] = tuple(axis in value and value != "none" for axis in "xyz")
+        elif name == "links":
+            speeds = value.split(",")
+            if not all(speed.isascii() and speed.isdigit() for speed in speeds):
+                return None
+            options[name] = tuple(int(speed[:19]) for speed in speeds)
+        else:
+            options[name] = value.split("+") if name == "holes" else value
+    return options
+
+
+def _hole(hole: Box | str, grid: Grid) -> Box:
+    box = box_of_text(hole) if isinstance(hole, str) else hole
+    mistake = "expected a box such as 1x1x4@0,3,0"
+    if isinstance(box, Box):
+        mistake = grid.mistake(box)
+        if not mistake:
+            return box
+    raise InputError(f"{str(hole)!r}; {mistake}", field="holes")
+
+
+def _triple(numbers: Any, mistake: str, field: str) -> Triple:
+    if isinstance(numbers, list | tuple) and len(numbers) == 3 and _are_counts(numbers):
+        return numbers[0], numbers[1], numbers[2]
+    raise InputError(mistake, field=field)
 
 
 def _are_counts(numbers: Sequence[Any]) -> bool:

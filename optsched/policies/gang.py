@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import ClassVar, Literal
@@ -15,7 +15,7 @@ from optsched.models.gang_packing import NOT_PLACED, GangPacking
 from optsched.policies.time_sharing import SHARINGS
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Move, Share, Start
-from optsched.simulator.policy import Policy
+from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.system import System
 
 
@@ -71,9 +71,7 @@ class Gang(Policy):
     context_switch: float = 0.0
 
     machines: ClassVar[frozenset[str]] = frozenset({"matrix"})
-    model: ClassVar[str] = "gang-packing"
-    solver: ClassVar[str] = "first-fit"
-    fallback: ClassVar[str] = "first-fit"
+    models: ClassVar[Mapping[str, Answers]] = {"gang-packing": Answers("first-fit", "first-fit")}
     enforces_limits: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -13,7 +13,7 @@ from optsched.models.window_mkp import NOT_PLACED, WindowMKP
 from optsched.policies.slot_reservation import backfill_slots, reserve_anywhere, reserve_slot
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
-from optsched.simulator.policy import Policy
+from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.system import System
 
 
@@ -59,9 +59,7 @@ class Window(Policy):
     backfill: Literal["none", "easy"] = "none"
     scatter: Literal["never", "head"] = "never"
 
-    model: ClassVar[str] = "window-mkp"
-    solver: ClassVar[str] = "branch-and-bound"
-    fallback: ClassVar[str] = "greedy"
+    models: ClassVar[Mapping[str, Answers]] = {"window-mkp": Answers("branch-and-bound", "greedy")}
 
     def __post_init__(self) -> None:
         if self.window < 1:

@@ -28,7 +28,8 @@ def fill(run: Run, folder: Path, *, plots: bool = True, keep: Keep = "all") -> N
     """Write the files of a run into an existing folder.
 
     ``run.json``, ``summary.json``, ``jobs.csv``, ``jobs.parquet``, ``decisions.parquet``, the
-    pictures and the page made of all that, ``journal.parquet`` if there is a journal, and
+    pictures and the page made of all that, ``migrations.parquet`` if there were migrations,
+    ``journal.parquet`` if there is a journal, and
     ``timing.json``, which alone holds wall-clock figures: all other files are the same to the byte
     when the run is repeated.
 
@@ -63,6 +64,8 @@ def _write_tables(run: Run, folder: Path, *, csv: bool) -> None:
     import pyarrow.parquet as pq
 
     frames = {"jobs": run.jobs, "decisions": run.decisions}
+    if run.schedule.migrations:
+        frames["migrations"] = run.migrations
     if run.journal is not None:
         frames["journal"] = run.journal.frame
     for name, frame in frames.items():

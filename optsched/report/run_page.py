@@ -45,13 +45,13 @@ CONFIG: Expected = {
     "repeat": (str, type(None)),
     "versions": dict,
 }
-POSING: Expected = {
+POSING: Expected = {"solver": str, "solvers": dict, "charge_decisions": bool}
+SOLVER: Expected = {
     "solver": str,
-    "solver_version": (str, type(None)),
+    "version": (str, type(None)),
     "budget": dict,
     "seed": int,
     "fallback": str,
-    "charge_decisions": bool,
 }
 BUDGET: Expected = dict.fromkeys(("seconds", "work"), NUMBER)
 CLEANING: Expected = {field.name: int for field in fields(CleaningReport)}
@@ -110,7 +110,9 @@ def page(folder: Path) -> Page:
     config = read_object(file, CONFIG)
     if "solver" in config:
         checked(config, POSING, file)
-        checked(config["budget"], BUDGET, file, "budget")
+        for model, chosen in config["solvers"].items():
+            checked(chosen, SOLVER, file, f"solvers {model}")
+            checked(chosen["budget"], BUDGET, file, f"solvers {model} budget")
     if config["jobs"] is not None and list(map(type, config["jobs"])) != [int, int]:
         wrong = f"{config['jobs']!r:.40}; expected two integers or null"
         raise InputError(wrong, file=file, field="jobs")
@@ -229,19 +231,24 @@ def _facts(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str | 
         ("times the policy was asked", summary["decisions"]),
     ]
     if "solver" in config:
-        limits = [
-            f"{limit:,.10g} {unit}"
-            for unit, limit in zip(("s", "units of work"), config["budget"].values())
-            if limit is not None
-        ]
-        items += [
-            ("solver", Cell(config["solver"], note=config["solver_version"] or "")),
-            ("budget of one problem", " or ".join(limits) or "none"),
-            ("seed", config["seed"]),
-            ("heuristic beside the solver", config["fallback"]),
-            ("solving takes simulated time", config["charge_decisions"]),
-        ]
+        for model, chosen in config["solvers"].items():
+            items += [
+                (f"solver of {model}", Cell(chosen["solver"], note=chosen["version"] or "")),
+                ("budget of one problem", _limits(chosen["budget"])),
+                ("seed", chosen["seed"]),
+                ("heuristic beside the solver", chosen["fallback"]),
+            ]
+        items.append(("solving takes simulated time", config["charge_decisions"]))
     return [*([f"{policy}: {told}"] if told else []), Facts(items)]
+
+
+def _limits(budget: Mapping[str, float | None]) -> str:
+    limits = [
+        f"{budget[name]:,.10g} {unit}"
+        for name, unit in (("seconds", "s"), ("work", "units of work"))
+        if budget[name] is not None
+    ]
+    return " or ".join(limits) or "none"
 
 
 def _decisions(
@@ -255,8 +262,9 @@ def _decisions(
     proven = problems - summary["unproven"]
     share_proven = "all" if proven == problems else f"{proven:,} ({proven / problems:.1%})"
     words = f"{counted(problems, 'problem')} posed to {config['solver']}: {share_proven}"
-    words += f" answered with a proof of optimality; {summary['fallbacks']:,} decided by"
-    words += f" {config['fallback']} in its place."
+    heuristics = dict.fromkeys(chosen["fallback"] for chosen in config["solvers"].values())
+    words += f" answered with a proof; {summary['fallbacks']:,} decided by"
+    words += f" {' or '.join(heuristics)} in its place."
     rows: list[list[Value]] = [
         [
             str(model),

@@ -33,6 +33,24 @@ class Move(NamedTuple):
     places: Mapping[int, Any]
 
 
+class Migrate(NamedTuple):
+    """Stop running jobs, and restart them in other places, all at once.
+
+    They make no progress for as long as the execution model says, and their limits are put off by
+    that.
+
+    Parameters
+    ----------
+    places : mapping of int to object
+        The new place of each job that moves, in the machine's own terms.
+    parked : frozenset of int
+        The jobs among them that leave their place before they can have the other.
+    """
+
+    places: Mapping[int, Any]
+    parked: frozenset[int] = frozenset()
+
+
 class Share(NamedTuple):
     """Let a running job have its processors for a part of the time, from now on.
 
@@ -60,4 +78,4 @@ class Wake(NamedTuple):
     at: float
 
 
-Action = Start | Move | Share | Wake
+Action = Start | Move | Migrate | Share | Wake

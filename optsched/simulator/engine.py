@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from enum import StrEnum
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from optsched.machines.machine import Machine
-from optsched.simulator.actions import Action, Move, Share, Start, Wake
+from optsched.simulator.actions import Action, Migrate, Move, Share, Start, Wake
+from optsched.simulator.event_order import EventOrder
 from optsched.simulator.execution import ExecutionModel
-from optsched.simulator.schedule import Schedule, State
+from optsched.simulator.schedule import Migration, Schedule, State
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
@@ -21,17 +21,6 @@ if TYPE_CHECKING:
     from optsched.simulator.policy import Policy
     from optsched.simulator.posing import NothingPosed, Posing
     from optsched.traces.trace import Trace
-
-
-class EventOrder(StrEnum):
-    """What happens at one instant.
-
-    ``batched``: all ends, then all submissions, then one decision. ``one-by-one``: each event
-    alone, submissions before ends, a decision after each.
-    """
-
-    BATCHED = "batched"
-    ONE_BY_ONE = "one-by-one"
 
 
 NEVER = math.inf
@@ -84,7 +73,10 @@ class Engine:
     resources : list of str
         The processors that each job held, as interval sets.
     paused : list of float
-        Seconds for which each job had its processors and did not run: what its shares left out.
+        Seconds for which each job had its processors and did not run: what its shares left out,
+        and what its migrations took.
+    migrations : list of Migration
+        The migrations so far.
     decisions : int
         How often the policy was asked.
     """
@@ -119,7 +111,7 @@ class Engine:
         )
         jobs = len(trace)
         self.runtime: list[float] = trace.runtime.tolist()
-        self.start: list[float | None] = [None] * jobs
+        self.start = self.system.start
         self.end: list[float | None] = [None] * jobs
         self.state = [State.UNSUBMITTED] * jobs
         self.resources = [""] * jobs
@@ -129,6 +121,7 @@ class Engine:
         self.speed = [1.0] * jobs
         self.share = [1.0] * jobs
         self.paused = [0.0] * jobs
+        self.migrations: list[Migration] = []
         self._works_since = [0.0] * jobs
         self._ends_at = [NEVER] * jobs
         self._killed_at = [NEVER] * jobs
@@ -179,6 +172,7 @@ class Engine:
             resources=self.resources,
             decisions=self.decisions,
             paused=np.array(self.paused, dtype=np.float64),
+            migrations=tuple(self.migrations),
         )
 
     def set_speed(self, job: int, speed: float) -> None:
@@ -272,6 +266,8 @@ class Engine:
             self.set_share(*action)
         elif isinstance(action, Move):
             self._move(action.places)
+        elif isinstance(action, Migrate):
+            self._migrate(*action)
         elif isinstance(action, Wake):
             if not action.at > self.system.now:
                 raise ValueError(f"wake at {action.at} asked for at {self.system.now}")
@@ -282,7 +278,7 @@ class Engine:
     def _submit(self, job: int) -> None:
         system = self.system
         self._next += 1
-        if system.processors[job] > system.machine.size:
+        if not self.policy.admits(job, system):
             self.state[job] = State.REJECTED
         else:
             self.state[job] = State.WAITING
@@ -325,6 +321,32 @@ class Engine:
             if self.journal is not None:
                 where = system.machine.place_text(self.held[job])
                 self.journal.record(system.now, "move", job, where)
+
+    def _migrate(self, places: Mapping[int, object], parked: frozenset[int]) -> None:
+        """Stop running jobs and restart them elsewhere; all stop before the first restarts."""
+        system, machine, now = self.system, self.system.machine, self.system.now
+        left = {job: machine.resources(self.held[job]) for job in places}
+        for job in places:
+            self._settle(job)
+            machine.release(self.held[job])
+        for job, place in places.items():
+            self.held[job] = machine.claim(place, system.processors[job])
+            if self.journal is not None:
+                self.journal.record(now, "migrate", job, machine.place_text(self.held[job]))
+        for job in places:
+            allocation = self.held[job]
+            delay = 0.0
+            if self.execution is not None:
+                delay = self.execution.migrated(job, allocation, job in parked, system)
+            taken = machine.resources(allocation)
+            self.migrations.append(Migration(now, job, left[job], taken, job in parked, delay))
+            # a job that is stopped while it restarts has not spent the rest of that
+            added = delay - max(0.0, self._works_since[job] - now)
+            self._works_since[job] = now + delay
+            self.paused[job] += added
+            self._killed_at[job] += added
+            system.running.put_off(job, added)
+            self._predict_end(job)
 
     def _settle(self, job: int) -> None:
         """Count the work that a job has done up to now; none if it still loads."""

@@ -68,6 +68,22 @@ class ExecutionModel:
         """Return (job, speed) for every running job whose speed the end of `job` changes."""
         return ()
 
+    def migrated(self, job: int, allocation: Allocation, parked: bool, system: System) -> float:
+        """Return the seconds that `job` loses by its migration, from its stop to its next progress.
+
+        Parameters
+        ----------
+        job : int
+            A running job.
+        allocation : Allocation
+            What it holds now.
+        parked : bool
+            Whether it had to leave its place before it could have the other.
+        system : System
+            The state after the migration.
+        """
+        return 0.0
+
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
         """Return what there is to say of the run after its end."""
         return ExecutionReport()

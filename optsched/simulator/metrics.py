@@ -75,8 +75,7 @@ def summarise(
     makespan = float(end[held].max() - trace.submit.min()) if held.any() else 0.0
     busy = float((runtime[held] * trace.processors[held]).sum())
     slowdown = response[finished] / runtime[finished]
-    if large_from is None:
-        large_from = int(np.quantile(trace.processors, LARGE, method="higher"))
+    large_from = least_large(trace, large_from)
     large = finished & (trace.processors >= large_from)
     bounded = bounded_slowdown((response - runtime)[finished], runtime[finished])
     return {
@@ -106,6 +105,13 @@ def summarise(
     }
 
 
+def least_large(trace: Trace, large_from: int | None = None) -> int:
+    """Return from how many processors on jobs are large: as given, or the tenth that needs most."""
+    if large_from is not None:
+        return large_from
+    return int(np.quantile(trace.processors, LARGE, method="higher"))
+
+
 def summarise_placement(measures: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     """Return means over the jobs that ran of what the machine measures of their allocations.
 
@@ -123,22 +129,29 @@ def summarise_placement(measures: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
 def summarise_problems(decisions: pd.DataFrame) -> dict[str, Any]:
     """Return how the problems of a run were answered.
 
-    ``unproven`` counts the answers without a proof of optimality, ``heuristic_matched`` is the
-    share of problems where the policy's heuristic finds as much as the answer that counted, and
-    ``heuristic_gap`` its mean relative distance from that where it does not.
+    ``unproven`` counts the answers without a proof, of optimality or that there is no solution,
+    ``heuristic_matched`` is the share of answered problems where the policy's heuristic finds as
+    much as the answer that counted, and ``heuristic_gap`` its mean relative distance from that
+    where it finds less; ``unanswered`` counts the problems without any solution.
 
     Parameters
     ----------
     decisions : pandas.DataFrame
         One row per problem, see `Posing.frame`.
     """
-    figures: dict[str, Any] = {"unproven": int((decisions["status"] != "optimal").sum())}
-    if len(decisions):
-        answer, heuristic = decisions["objective"], decisions["heuristic"]
+    proven = decisions["status"].isin(["optimal", "infeasible"])
+    figures: dict[str, Any] = {"unproven": int((~proven).sum())}
+    answered = decisions[decisions["objective"].notna()]
+    if len(answered) < len(decisions):
+        figures["unanswered"] = len(decisions) - len(answered)
+    if len(answered):
+        answer = answered["objective"].astype(np.float64)
+        heuristic = answered["heuristic"].astype(np.float64)
         apart = answer != heuristic
-        gap = (answer[apart] - heuristic[apart]).abs() / answer[apart].abs()
+        less = apart & heuristic.notna()
+        gap = (answer[less] - heuristic[less]).abs() / answer[less].abs().clip(lower=1.0)
         figures["heuristic_matched"] = float(1 - apart.mean())
-        figures["heuristic_gap"] = _mean(gap.to_numpy(dtype=np.float64))
+        figures["heuristic_gap"] = _mean(gap.to_numpy())
     return figures
 
 

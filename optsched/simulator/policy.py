@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, NamedTuple
 
 from optsched.simulator.actions import Action
 from optsched.simulator.system import System
+
+
+class Answers(NamedTuple):
+    """What answers the problems of a model when the user names nothing.
+
+    Parameters
+    ----------
+    solver : str
+        Name of the solver.
+    fallback : str
+        Name of the heuristic that decides when the solver fails, or has nothing better when it
+        ends.
+    """
+
+    solver: str
+    fallback: str
 
 
 class Policy(ABC):
@@ -23,15 +39,13 @@ class Policy(ABC):
     machines : frozenset of str
         The kinds of machine it can run on, and on those that extend them: a torus is also a line of
         nodes.
-    model : str or None
-        The kind of problem it poses; none for a policy that poses none.
-    solver : str
-        The solver that answers when the user names none.
+    models : mapping of str to Answers
+        The kinds of problems it poses, and what answers them; empty for a policy that poses none.
+    execution : str or None
+        Name of the execution model that runs the jobs when the user names none.
     replay : str or None
         Name of the rule in ``optsched.simulator._replay`` that states the very same policy,
         compiled. Not inherited: a subclass decides differently.
-    fallback : str
-        The heuristic that decides when the solver fails, or has nothing better when it ends.
     enforces_limits : bool
         Whether a job is killed when its requested time is over.
     interval : float
@@ -42,9 +56,8 @@ class Policy(ABC):
 
     name: ClassVar[str]
     machines: ClassVar[frozenset[str]] = frozenset({"nodes"})
-    model: ClassVar[str | None] = None
-    solver: ClassVar[str] = ""
-    fallback: ClassVar[str] = ""
+    models: ClassVar[Mapping[str, Answers]] = {}
+    execution: ClassVar[str | None] = None
     replay: ClassVar[str | None] = None
     enforces_limits: ClassVar[bool] = True
     interval: float = 0.0
@@ -57,6 +70,14 @@ class Policy(ABC):
 
     def begin(self, system: System) -> None:  # noqa: B027 (most policies keep nothing)
         """Make ready for a run; whatever is remembered of an earlier one is forgotten."""
+
+    def posed(self) -> Mapping[str, Answers]:
+        """Return those of `models` that it poses with its settings."""
+        return self.models
+
+    def admits(self, job: int, system: System) -> bool:
+        """Return whether `job` can be started at all; it is rejected at submission otherwise."""
+        return system.processors[job] <= system.machine.size
 
     @abstractmethod
     def decide(self, system: System) -> Iterable[Action]:

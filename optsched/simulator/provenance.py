@@ -65,9 +65,10 @@ def describe(
     execution : ExecutionModel or None
         What gives the jobs their speeds.
     posing : mapping
-        Solver, budget, seed and the like, for a policy that poses problems.
+        The solvers, and whether they are charged for, for a policy that poses problems.
     options : mapping
-        ``jobs``, ``event_order``, ``capture_every``, ``large_from`` and ``journal``.
+        ``jobs``, ``event_order``, ``capture_every``, ``large_from``, ``budget``, ``seed`` and
+        ``journal``.
     """
     config = {
         "trace": source.published or (source.name if source.path is None else str(source.path)),
@@ -101,14 +102,15 @@ def _is_registered(thing: Any, kind: registry.Registry[Any]) -> bool:
 
 
 def _is_named(posing: Mapping[str, Any]) -> bool:
-    """Return whether a command can name the solver: not one that was built with options."""
-    if "solver" not in posing:
-        return True
-    try:
-        _, profile = find_solver(posing["solver"])
-    except InputError:
-        return False
-    return bool(profile.options == posing["solver_options"])
+    """Return whether a command can name the solvers: not one that was built with options."""
+    for chosen in posing.get("solvers", {}).values():
+        try:
+            _, profile = find_solver(chosen["solver"])
+        except InputError:
+            return False
+        if profile.options != chosen["options"]:
+            return False
+    return True
 
 
 def _command(config: Mapping[str, Any]) -> str:
@@ -122,8 +124,10 @@ def _command(config: Mapping[str, Any]) -> str:
     if config["jobs"] is not None:
         words += ["--jobs", ":".join(map(str, config["jobs"]))]
     if "solver" in config:
-        words += ["--solver", config["solver"], "--seed", str(config["seed"])]
-        for option, limit in zip(("--time-limit", "--work-limit"), config["budget"].values()):
+        words += ["--solver", config["solver"]]
+        words += [] if config["seed"] is None else ["--seed", str(config["seed"])]
+        for option, name in (("--time-limit", "seconds"), ("--work-limit", "work")):
+            limit = (config["budget"] or {}).get(name)
             words += [] if limit is None else [option, str(limit)]
         words += ["--charge-decisions"] if config["charge_decisions"] else []
     if config["capture_every"] is not None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
+from optsched.machines.torus import Torus
 from optsched.simulator.execution import ExecutionReport
 from optsched.simulator.fragmentation import Fragmentation, fragmentation
 from optsched.simulator.journal import Journal
@@ -21,6 +22,7 @@ from optsched.simulator.metrics import (
     summarise_placement,
     summarise_problems,
 )
+from optsched.simulator.node_time import NodeTime, node_time
 from optsched.simulator.schedule import Schedule, State
 from optsched.traces.trace import Trace
 
@@ -100,16 +102,27 @@ class Run:
         problems = {"problems": len(self.decisions)} | summarise_problems(self.decisions)
         problems["fallbacks"] = self.fallbacks
         line = {} if self.fragmentation is None else self.fragmentation.summary()
+        boxes = {} if self.node_time is None else self.node_time.summary()
         model = {} if self.execution_report is None else dict(self.execution_report.figures)
         shared = {"mean_pause": self._mean_pause} if self.machine.time_shared else {}
-        return metrics | shared | summarise_placement(self._measures) | line | problems | model
+        placement = summarise_placement(self._measures)
+        return metrics | shared | placement | line | boxes | problems | model
 
     @cached_property
     def fragmentation(self) -> Fragmentation | None:
         """The free slots over time, if the machine is a line of nodes."""
-        if not isinstance(self.machine, Nodes):
+        machine = self.machine
+        if not isinstance(machine, Nodes) or (isinstance(machine, Torus) and machine.holds_boxes):
             return None
         return fragmentation(self.trace, self.machine.size, self.schedule)
+
+    @cached_property
+    def node_time(self) -> NodeTime | None:
+        """What became of the node time, if the machine is a torus whose jobs hold boxes."""
+        machine = self.machine
+        if not isinstance(machine, Torus) or not machine.holds_boxes:
+            return None
+        return node_time(self.trace, machine, self.schedule, self.config["large_from"])
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
@@ -148,12 +161,36 @@ class Run:
             "bounded_slowdown": bounded_slowdown(response - ran, ran),
             "user": trace.user,
         }
-        if self.machine.time_shared and self.schedule.paused is not None:
-            columns["paused_time"] = self.schedule.paused
+        paused = self.schedule.paused
+        if paused is not None and (self.machine.time_shared or self.schedule.migrations):
+            columns["paused_time"] = paused
         columns |= {name: _spread(of, self._held) for name, of in self._measures.items()}
         if self.execution_report is not None:
             columns |= self.execution_report.columns
         return pd.DataFrame(columns)
+
+    @cached_property
+    def migrations(self) -> pd.DataFrame:
+        """One row per migration: time, job_id, the places left and taken, parked, delay.
+
+        Places are boxes where jobs hold such, interval sets of processors elsewhere.
+        """
+        import pandas as pd
+
+        moved = self.schedule.migrations
+        places = {"left": [one.left for one in moved], "taken": [one.taken for one in moved]}
+        for name, resources in places.items():
+            measures = self.machine.job_measures(resources) if moved else {}
+            places[name] = list(measures.get("box", resources))
+        return pd.DataFrame(
+            {
+                "time": np.array([one.time for one in moved], dtype=np.float64),
+                "job_id": self.trace.job_id[[one.job for one in moved]],
+                **places,
+                "parked": np.array([one.parked for one in moved], dtype=np.bool_),
+                "delay": np.array([one.delay for one in moved], dtype=np.float64),
+            }
+        )
 
     @cached_property
     def _held(self) -> NDArray[np.bool_]:
@@ -198,6 +235,10 @@ def _spread(values: NDArray[Any], held: NDArray[np.bool_]) -> Any:
         column = np.zeros(len(held), dtype=np.int64)
         column[held] = values
         return pd.arrays.IntegerArray(column, ~held)
+    if values.dtype.kind == "O":
+        text = np.full(len(held), "", dtype=object)
+        text[held] = values
+        return text
     column = np.full(len(held), np.nan)
     column[held] = values
     return column

@@ -21,6 +21,31 @@ class State(StrEnum):
     UNSUBMITTED = "UNSUBMITTED"
 
 
+class Migration(NamedTuple):
+    """A running job was stopped, and restarted in another place.
+
+    Parameters
+    ----------
+    time : float
+        Seconds.
+    job : int
+        Row of the job in the trace.
+    left, taken : str
+        The processors that it left and those that it took, as interval sets.
+    parked : bool
+        Whether it had to leave its place before it could have the other.
+    delay : float
+        Seconds until it made progress again.
+    """
+
+    time: float
+    job: int
+    left: str
+    taken: str
+    parked: bool
+    delay: float
+
+
 class Schedule(NamedTuple):
     """When and where each job of a trace ran.
 
@@ -31,12 +56,14 @@ class Schedule(NamedTuple):
     state : array of str, shape (jobs,)
         The value of the job's `State`.
     resources : sequence of str
-        The processors each job held, as interval sets.
+        The processors each job held, as interval sets; of a job that migrated, those it held last.
     decisions : int
         How often the policy was asked.
     paused : float64 array, shape (jobs,), optional
-        Seconds for which each job had its processors and did not run, because it was not its turn
-        or to a context switch; all 0 if left out.
+        Seconds for which each job had its processors and did not run, because it was not its turn,
+        to a context switch, or because it was migrated; all 0 if left out.
+    migrations : sequence of Migration
+        In the order in which they took place.
     """
 
     def __repr__(self) -> str:
@@ -48,6 +75,7 @@ class Schedule(NamedTuple):
     resources: Sequence[str]
     decisions: int
     paused: NDArray[np.float64] | None = None
+    migrations: Sequence[Migration] = ()
 
     @property
     def run_time(self) -> NDArray[np.float64]:

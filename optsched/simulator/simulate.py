@@ -6,6 +6,7 @@ import math
 import operator
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,9 @@ from optsched import registry
 from optsched.errors import InputError
 from optsched.machines.machine import Machine, read_machine
 from optsched.settings import configure_parts
-from optsched.simulator.engine import Engine, EventOrder
+from optsched.simulator.chosen_solvers import Asked, choose_solvers
+from optsched.simulator.engine import Engine
+from optsched.simulator.event_order import EventOrder
 from optsched.simulator.invariants import InvariantChecker
 from optsched.simulator.journal import Journal
 from optsched.simulator.policy import Policy
@@ -23,7 +26,6 @@ from optsched.simulator.replay import REPLAY_FROM, can_replay, replay
 from optsched.simulator.replay import prepare as prepare_replay
 from optsched.simulator.run import Run
 from optsched.solvers.result import Budget
-from optsched.solvers.solver import Solver
 from optsched.solvers.solving import check_budget, checked_seed
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import LARGEST, Trace
@@ -41,7 +43,7 @@ def simulate(
     policy: Policy | str = "easy",
     *,
     settings: Mapping[str, Any] | None = None,
-    solver: str | Solver | None = None,
+    solver: Asked = None,
     budget: Budget | None = None,
     seed: int | None = None,
     jobs: tuple[int, int] | None = None,
@@ -69,11 +71,12 @@ def simulate(
         A policy or the name of one.
     settings : mapping, optional
         Settings of the policy and of the execution model, where these are given by name.
-    solver : str or Solver, optional
+    solver : str, Solver or mapping, optional
         Solver, or name of a solver or profile, that answers the policy's problems; the policy's
-        own choice if left out.
+        own choice if left out. Where the policy poses problems of several models, it answers those
+        that it can, and a mapping (as text ``MODEL=NAME,MODEL=NAME``) names one for each.
     budget : Budget, optional
-        What the solver may spend on one problem; its default work if left out.
+        What a solver may spend on one problem; its default work if left out.
     seed : int, optional
         Seed of the solver's random choices; the profile's own if left out.
     jobs : (int, int), optional
@@ -81,8 +84,8 @@ def simulate(
     event_order : {"batched", "one-by-one"}
         What happens at one instant; see `EventOrder`.
     execution : ExecutionModel or str, optional
-        Gives the jobs their speeds, or the name of a model that does; without one every job runs
-        for its run time.
+        Gives the jobs their speeds, or the name of a model that does; the policy's own if left out.
+        Under most policies that is none, and every job runs for its run time.
     charge_decisions : bool
         Let what is decided wait for as long as the solver's work nominally takes.
     capture : path, optional
@@ -137,10 +140,10 @@ def simulate(
     posing = _posing(
         policy,
         solver,
-        budget=budget,
-        seed=seed,
+        budget,
+        seed,
         charge=charge_decisions,
-        capture=None if capture is None else Path(capture),
+        capture=capture,
         capture_every=capture_every,
         origin={"trace": trace.name, "machine": machine.spec, "policy": policy.name},
     )
@@ -152,6 +155,8 @@ def simulate(
         "event_order": order.value,
         "capture_every": None if capture is None else capture_every,
         "large_from": large_from,
+        "budget": None if budget is None else asdict(budget),
+        "seed": seed,
         "journal": journal,
     }
     config = describe(source, trace, machine, policy, execution, posing.config, options)
@@ -229,6 +234,8 @@ def _configured(
     parts: dict[str, type[Any]] = {}
     if isinstance(policy, str):
         parts[f"policy {policy!r}"] = registry.policies[policy]
+    if execution is None:
+        execution = (registry.policies[policy] if isinstance(policy, str) else policy).execution
     if isinstance(execution, str):
         parts[f"execution model {execution!r}"] = registry.executions[execution]
     if settings and not parts:
@@ -280,6 +287,9 @@ def _is_count(number: object) -> bool:
 
 def _stated_machine(trace: Trace, policy: Policy) -> str:
     kind = "nodes" if "nodes" in policy.machines else min(policy.machines)
+    usage = registry.machines[kind].usage
+    if usage != f"{kind}:NUMBER":
+        raise InputError(f"policy {policy.name!r} runs on {usage}; say on which, with --machine")
     if trace.header.max_procs is None:
         nodes = trace.header.max_nodes or 0
         example = f"{kind}:{nodes} (it states {nodes:,} nodes)" if nodes >= 1 else f"{kind}:NUMBER"
@@ -290,15 +300,29 @@ def _stated_machine(trace: Trace, policy: Policy) -> str:
     return f"{kind}:{trace.header.max_procs}"
 
 
-def _posing(policy: Policy, solver: str | Solver | None, **options: Any) -> Posing | NothingPosed:
-    if policy.model is not None:
-        return Posing(policy.model, solver or policy.solver, policy.fallback, **options)
+def _posing(
+    policy: Policy,
+    solver: Asked,
+    budget: Budget | None,
+    seed: int | None,
+    *,
+    charge: bool,
+    capture: str | Path | None,
+    capture_every: int,
+    origin: Mapping[str, Any],
+) -> Posing | NothingPosed:
+    if posed := policy.posed():
+        chosen = choose_solvers(posed, solver, budget=budget, seed=seed)
+        folder = None if capture is None else Path(capture)
+        return Posing(
+            chosen, charge=charge, capture=folder, capture_every=capture_every, origin=origin
+        )
     of_no_use = {
         "a solver": solver,
-        "a limit": options["budget"],
-        "a seed": options["seed"],
-        "a capture folder": options["capture"],
-        "charging decisions": options["charge"] or None,
+        "a limit": budget,
+        "a seed": seed,
+        "a capture folder": capture,
+        "charging decisions": charge or None,
     }
     given = [name for name, value in of_no_use.items() if value is not None]
     if given:

@@ -49,6 +49,12 @@ class RunningJobs:
         entry = (self._estimated_end.pop(job), job)
         del self.by_estimated_end[bisect_left(self.by_estimated_end, entry)]
 
+    def put_off(self, job: int, seconds: float) -> None:
+        """Let a job end later by its estimate."""
+        estimated_end = self._estimated_end[job] + seconds
+        self.remove(job)
+        self.add(job, estimated_end)
+
 
 class System:
     """The state of a simulation as a policy sees it; real run times are not in it.
@@ -65,6 +71,8 @@ class System:
         The running jobs.
     held : mapping of int to Allocation
         What each running job holds.
+    start : list of float or None
+        When each job started, in seconds.
     submitted, ended : list of int
         The jobs that were submitted and that ended since the last decision, in order.
     job_id : list of int
@@ -91,6 +99,7 @@ class System:
         "queue",
         "requested_time",
         "running",
+        "start",
         "submit",
         "submitted",
     )
@@ -111,6 +120,7 @@ class System:
         self.held: dict[int, Allocation] = {}
         self.submitted: list[int] = []
         self.ended: list[int] = []
+        self.start: list[float | None] = [None] * len(job_id)
         self.job_id = job_id
         self.submit = submit
         self.processors = processors

@@ -78,8 +78,8 @@ def versions_used(names: Sequence[str], runs: Path) -> dict[str, list[str]]:
     for name in names:
         config = json.loads((runs / name / "run.json").read_bytes())
         used = dict(config["versions"])
-        if "solver" in config:
-            used[config["solver"]] = config["solver_version"]
+        for chosen in config.get("solvers", {}).values():
+            used[chosen["solver"]] = chosen["version"]
         for package, version in used.items():
             seen.setdefault(package, set()).add(str(version))
     return {package: sorted(found) for package, found in seen.items()}

@@ -14,6 +14,7 @@ from optsched import registry
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.settings import configure_parts, settings_of
+from optsched.simulator.chosen_solvers import ChosenSolver, choose_solvers
 from optsched.simulator.policy import Policy
 from optsched.solvers.profiles import Profile
 from optsched.solvers.result import Budget
@@ -43,12 +44,11 @@ class TraceFile(NamedTuple):
     published: str | None
 
 
-class ChosenSolver(NamedTuple):
+class NamedSolver(NamedTuple):
     """A solver as a study names it: what `optsched.simulate` is given, and its profile."""
 
     given: str | Solver
-    solver: Solver
-    profile: Profile
+    profile: Profile | None = None
 
 
 @dataclass(frozen=True)
@@ -129,28 +129,32 @@ class Planner:
         again after an upgrade. ``run.json`` says the versions.
         """
         policy: type[Policy] = self.look_up["policy"](values.get("policy", DEFAULTS["policy"]))
-        execution = values.get("execution")
-        settings = _configured(policy.name, execution, values.get("settings", {}))
+        execution = values.get("execution", policy.execution)
+        parts = _configured(policy.name, execution, values.get("settings", {}))
+        settings = {
+            field.name: getattr(part, field.name)
+            for part in parts
+            for field in settings_of(type(part))
+        }
         trace: TraceFile = self.look_up["trace"](values["trace"])
-        asked: ChosenSolver | None = None
-        if "solver" in values:
-            asked = self.look_up["solver"](values["solver"])
-        chosen = asked
-        if chosen is None and policy.model is not None:
-            chosen = self.look_up["solver"](policy.solver)
+        asked = self.look_up["solver"](values["solver"]) if "solver" in values else None
+        chosen: Mapping[str, ChosenSolver] = {}
+        if posed := parts[0].posed():
+            chosen = choose_solvers(posed, asked and asked.given)
         arguments = {key: value for key, value in values.items() if key not in ELSEWHERE}
         for key in ("machine", "jobs"):
             if key in values:
                 arguments[key] = self.look_up[key](values[key])
         arguments |= _solving(asked, values)
         identity = dict(DEFAULTS) | arguments
-        identity |= {"trace": trace.sha256, "settings": settings, "solver": _described(chosen)}
+        identity |= {"trace": trace.sha256, "settings": settings}
+        identity["solver"] = {model: _described(one) for model, one in chosen.items()}
         return PlannedRun(
             name=_hash(identity),
             values=dict(values),
             trace=trace,
             arguments=arguments,
-            threads=1 if chosen is None else chosen.solver.threads,
+            threads=max((one.solver.threads for one in chosen.values()), default=1),
         )
 
     def _trace(self, text: str) -> TraceFile:
@@ -165,11 +169,13 @@ class Planner:
     def _machine(self, text: str) -> str:
         return read_machine(self._base / text if text.endswith(".toml") else text).spec
 
-    def _solver(self, text: str) -> ChosenSolver:
+    def _solver(self, text: str) -> NamedSolver:
+        if "=" in text:
+            return NamedSolver(text)
         if not text.endswith(".toml"):
-            return ChosenSolver(text, *find_solver(text))
+            return NamedSolver(text, find_solver(text)[1])
         solver, profile = find_solver(str(self._base / text))
-        return ChosenSolver(solver, solver, profile)
+        return NamedSolver(solver, profile)
 
 
 def check_settings(policy: str, execution: str | None, settings: Mapping[str, Any]) -> None:
@@ -183,24 +189,20 @@ def check_settings(policy: str, execution: str | None, settings: Mapping[str, An
     _configured(policy, execution, settings)
 
 
-def _configured(policy: str, execution: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all settings of a policy and an execution model, as they read those that are given."""
+def _configured(policy: str, execution: str | None, settings: Mapping[str, Any]) -> list[Any]:
+    """Return a policy, and an execution model if there is one, with their settings."""
     parts = {f"policy {policy!r}": registry.policies[policy]}
     if execution is not None:
         parts[f"execution model {execution!r}"] = registry.executions[execution]
-    return {
-        field.name: getattr(part, field.name)
-        for part in configure_parts(parts, settings)
-        for field in settings_of(type(part))
-    }
+    return configure_parts(parts, settings)
 
 
-def _solving(asked: ChosenSolver | None, values: Mapping[str, Any]) -> dict[str, Any]:
+def _solving(asked: NamedSolver | None, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return solver, budget and seed as `optsched.simulate` takes them, where there are any."""
     budget, seed = None, values.get("seed")
     if "time_limit" in values or "work_limit" in values:
         budget = Budget(values.get("time_limit"), values.get("work_limit"))
-    if asked is not None and isinstance(asked.given, Solver):
+    if asked is not None and asked.profile is not None and isinstance(asked.given, Solver):
         # given as a solver, so that no path gets into the record; so its profile speaks here
         budget = budget or (None if asked.profile.budget == Budget() else asked.profile.budget)
         seed = asked.profile.seed if seed is None else seed
@@ -208,13 +210,11 @@ def _solving(asked: ChosenSolver | None, values: Mapping[str, Any]) -> dict[str,
     return {key: value for key, value in solving.items() if value is not None}
 
 
-def _described(chosen: ChosenSolver | None) -> dict[str, Any] | None:
+def _described(chosen: ChosenSolver) -> dict[str, Any]:
     """Return name and profile of a solver; a profile of the user's goes by what it says."""
-    if chosen is None:
-        return None
     profile = chosen.profile
     return {
-        "name": chosen.given if isinstance(chosen.given, str) else profile.solver,
+        "name": chosen.name,
         "solver": profile.solver,
         "options": dict(profile.options),
         "budget": asdict(profile.budget),

@@ -12,7 +12,7 @@ from typing import Any, get_args
 from optsched import registry
 from optsched.errors import InputError, UnknownNameError
 from optsched.report.run_folder import Keep
-from optsched.simulator.engine import EventOrder
+from optsched.simulator.event_order import EventOrder
 from optsched.solvers.result import Budget
 from optsched.sweeps.planned_run import DEFAULTS, PlannedRun, Planner, check_settings
 from optsched.text_files import read_toml

@@ -1,8 +1,8 @@
 """The contract of solvers and problems, as checks that anybody can run on theirs.
 
-`check_solver` and `check_problem` raise `AssertionError` that says what was broken;
-`gang_packings`, `migrations` and `window_mkps` make problems for property tests. The test of a
-solver in another package is::
+`check_solver` and `check_problem` raise `AssertionError` that says what was broken; the strategies
+(`window_mkps` and the like) make problems for property tests. The test of a solver in another
+package is::
 
     from optsched.models import WindowMKP
     from optsched.testing import check_solver
@@ -14,13 +14,16 @@ solver in another package is::
 from optsched.testing.points import brute_force
 from optsched.testing.problems import check_problem
 from optsched.testing.solvers import check_solver
-from optsched.testing.strategies import gang_packings, migrations, window_mkps
+from optsched.testing.strategies import gang_packings, window_mkps
+from optsched.testing.torus_strategies import box_placements, migrations, partition_mkps
 
 __all__ = [
+    "box_placements",
     "brute_force",
     "check_problem",
     "check_solver",
     "gang_packings",
     "migrations",
+    "partition_mkps",
     "window_mkps",
 ]

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
     from optsched.models.gang_packing import GangPacking
-    from optsched.models.migration import Migration
     from optsched.models.window_mkp import WindowMKP
 
 
@@ -82,69 +81,6 @@ def gang_packings(
             rerow=draw(st.booleans()),
             running_jobs=labelled(len(running)),
             waiting_jobs=labelled(len(waiting)),
-        )
-
-    return problems()
-
-
-def migrations(max_running: int = 5, max_side: int = 4) -> SearchStrategy[Migration]:
-    """Return a hypothesis strategy for migrations, the odd ones too.
-
-    Sides of 1, lines and rings, holes, full tori, jobs in boxes that are larger than they need or
-    that have run for no time, large jobs that fit at once or nowhere, jobs that may not be moved,
-    one shape or all, with and without labels.
-    """
-    import numpy as np
-    from hypothesis import strategies as st
-
-    from optsched.boxes.box import Box, Grid
-    from optsched.models.migration import Migration
-
-    labels = st.one_of(st.integers(0, 10**6), st.text(max_size=5))
-
-    @st.composite
-    def problems(draw: Callable[[SearchStrategy[Any]], Any]) -> Migration:
-        torus = tuple(draw(st.integers(1, max_side)) for _ in range(3))
-        wrap = tuple(draw(st.booleans()) for _ in range(3))
-        free = np.ones(torus, dtype=np.bool_)
-
-        def boxes(count: int) -> list[Box]:
-            found = []
-            for _ in range(count):
-                extent = [draw(st.integers(1, side)) for side in torus]
-                anchor = [
-                    0 if n == side else draw(st.integers(0, side - 1 if ring else side - n))
-                    for n, side, ring in zip(extent, torus, wrap)
-                ]
-                box = Box(*anchor, *extent)
-                routers = Grid(torus, wrap).routers_of(box)
-                if free[routers].all():
-                    free[routers] = False
-                    found.append(box)
-            return found
-
-        nodes = draw(st.sampled_from([1, 1, 2, 3]))
-        holes = boxes(draw(st.sampled_from([0, 0, 0, 1, 2])))
-        running = boxes(draw(st.integers(0, 2 * max_running)))[:max_running]
-        jobs = len(running)
-        return Migration(
-            torus,
-            running,
-            sizes=[draw(st.integers(1, box.volume * nodes)) for box in running],
-            elapsed=draw(st.lists(st.integers(0, 9), min_size=jobs, max_size=jobs)),
-            incoming=draw(st.integers(1, max(1, nodes * torus[0] * torus[1] * torus[2] // 2))),
-            wrap=wrap,
-            nodes_per_router=nodes,
-            holes=holes,
-            links=draw(st.sampled_from([(1, 1, 1), (1, 2, 1)])),
-            movable=draw(
-                st.one_of(st.none(), st.none(), st.sets(st.integers(0, jobs - 1)).map(sorted))
-                if jobs
-                else st.none()
-            ),
-            shapes=draw(st.sampled_from([None, None, 1, 2])),
-            running_jobs=draw(st.one_of(st.none(), st.lists(labels, min_size=jobs, max_size=jobs))),
-            incoming_job=draw(st.one_of(st.none(), labels)),
         )
 
     return problems()

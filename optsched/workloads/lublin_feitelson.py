@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.registry import workloads
-from optsched.traces.trace import SECONDS_PER_DAY
+from optsched.workloads.daily_cycle import clock
 from optsched.workloads.spec_table import SpecTable
 from optsched.workloads.streams import Stream
 from optsched.workloads.workload_model import Jobs, WorkloadModel
@@ -168,7 +168,7 @@ class LublinFeitelson(WorkloadModel):
         processors = self._sizes(*of_sizes)
         runtime = self._run_times(processors, *of_services[:2]) * service_factor
         gaps = self._gaps(of_arrivals[0]) * interarrival_factor
-        return Jobs(self._clock(np.cumsum(gaps)), np.floor(runtime), processors)
+        return Jobs(clock(np.cumsum(gaps), self.daily_cycle()), np.floor(runtime), processors)
 
     def daily_cycle(self) -> NDArray[np.float64]:
         """Return the rate of arrivals in each half hour from midnight; the mean is 1."""
@@ -235,13 +235,6 @@ class LublinFeitelson(WorkloadModel):
         """Return times between arrivals as they would be at an average time of the day."""
         shape = self.aarr * self.arar
         return np.exp(_gamma_below(LONGEST_GAP_LOG, shape, self.barr, quantile))
-
-    def _clock(self, average: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the times at which as much has passed of a day's cycle as of an average day."""
-        days, rest = np.divmod(average, SECONDS_PER_DAY)
-        passed = np.concatenate([[0.0], np.cumsum(self.daily_cycle())]) / BUCKETS
-        bounds = np.linspace(0, SECONDS_PER_DAY, BUCKETS + 1)
-        return days * SECONDS_PER_DAY + np.interp(rest, passed * SECONDS_PER_DAY, bounds)
 
 
 def _share_below(limit: float, shape: float, scale: float) -> float:

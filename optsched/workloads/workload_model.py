@@ -32,11 +32,14 @@ class Jobs(NamedTuple):
         Run times, in seconds.
     processors : array of int
         Sizes.
+    requested_time : array of float, optional
+        Requested times, in seconds; the run times if left out.
     """
 
     submit: NDArray[np.float64]
     runtime: NDArray[np.float64]
     processors: NDArray[np.int64]
+    requested_time: NDArray[np.float64] | None = None
 
 
 class WorkloadModel(ABC):
@@ -115,8 +118,9 @@ class WorkloadModel(ABC):
         Returns
         -------
         Trace
-            A raw trace in whole seconds, the requested time of each job its run time. Run times
-            that round to 0 are raised to 1 s, and counted among the oddities of the trace.
+            A raw trace in whole seconds; the requested time of each job is its run time where the
+            model draws none. Run times that round to 0 are raised to 1 s, and counted among the
+            oddities of the trace.
 
         Raises
         ------
@@ -128,6 +132,9 @@ class WorkloadModel(ABC):
         submit, rounded = _whole(drawn.submit), _whole(drawn.runtime)
         runtime = np.maximum(rounded, 1)
         raised = int((rounded < 1).sum())
+        requested = runtime
+        if drawn.requested_time is not None:
+            requested = np.maximum(_whole(drawn.requested_time), runtime)
         title = self.title or self.name
         oddities = {RAISED: raised} if raised else {}
         notes = [
@@ -151,7 +158,7 @@ class WorkloadModel(ABC):
             job_id=np.arange(1, jobs + 1),
             submit=submit,
             runtime=runtime,
-            requested_time=runtime,
+            requested_time=requested,
             processors=drawn.processors,
             requested_processors=drawn.processors,
             status=np.ones(jobs, dtype=np.int64),

@@ -114,6 +114,7 @@ def test_bad_input_is_told_in_one_line(arguments, words, baseline, optsched, tmp
 def test_list_names_the_bundled_specs(optsched):
     listed = json.loads(optsched("list", "workloads", "--json").stdout)["workloads"]
     assert [(row["workload"], row["model"]) for row in listed] == [
+        ("blue-waters-like", "capability-mix"),
         ("franke-1999", "hyper-erlang"),
         ("lublin-feitelson", "lublin-feitelson"),
     ]

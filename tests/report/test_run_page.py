@@ -131,7 +131,11 @@ DAMAGES = [
     ("run.json", lambda fields: fields.pop("policy"), "policy: missing; expected a text"),
     ("run.json", lambda fields: fields.update(jobs=["a"]), "expected two integers or null"),
     ("run.json", lambda fields: fields.update(versions=3), "versions: 3; expected an object"),
-    ("run.json", lambda fields: fields["budget"].pop("work"), "budget work: missing"),
+    (
+        "run.json",
+        lambda fields: fields["solvers"]["window-mkp"]["budget"].pop("work"),
+        "solvers window-mkp budget work: missing",
+    ),
     ("summary.json", lambda fields: fields.update(jobs="x"), "jobs: 'x'; expected an integer"),
     ("summary.json", lambda fields: fields["cleaning"].pop("jobs_read"), "cleaning jobs_read"),
 ]

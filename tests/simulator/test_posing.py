@@ -11,6 +11,7 @@ from optsched import registry, simulate
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.models.snapshot_file import read_snapshot
+from optsched.simulator.policy import Answers
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solver import Solver
@@ -102,7 +103,8 @@ def test_the_fallback_decides_and_it_is_counted(answer, busy_trace, register):
 
 def test_a_run_does_not_die_of_its_heuristic(busy_trace, register, monkeypatch):
     register("liar", explodes)
-    monkeypatch.setattr(registry.policies["window"], "fallback", "liar")
+    answers = {"window-mkp": Answers("branch-and-bound", fallback="liar")}
+    monkeypatch.setattr(registry.policies["window"], "models", answers)
     run = simulate(busy_trace, "nodes:10", "window", solver="greedy", check=True)
     assert run.summary["finished"] == len(busy_trace)
     assert run.fallbacks == 0
@@ -222,7 +224,7 @@ def test_a_tiny_budget_is_honest(busy_trace):
 def test_a_solver_is_recorded_with_its_options(busy_trace):
     run = simulate(busy_trace, "nodes:8", "window", solver=CpSat(relative_gap=0.05))
     assert run.config["solver"] == "cp-sat"
-    assert run.config["solver_options"] == {"relative_gap": 0.05}
+    assert run.config["solvers"]["window-mkp"]["options"] == {"relative_gap": 0.05}
     assert run.summary["problems"] > 0
 
 

@@ -111,7 +111,11 @@ def test_sizes_are_read_with_or_without_weights(read):
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('model = "hyper-erlang"', "", "model: missing; expected one of hyper-erlang"),
+        (
+            'model = "hyper-erlang"',
+            "",
+            "model: missing; expected one of capability-mix, hyper-erlang",
+        ),
         ('"hyper-erlang"', '"hyper"', "unknown workload model 'hyper'; did you mean hyper-erlang"),
         ("processors = 16", "", "processors: missing; expected processors of the machine from 1"),
         ("processors = 16", "processors = 16.0", "processors: 16.0; expected processors"),

@@ -1,0 +1,109 @@
+"""Where boxes of a shape are free on a torus of rows of bits, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optsched.boxes._rows import (
+    NONE,
+    ONE,
+    Integers,
+    Words,
+    Wrap,
+    bounds_of,
+    lowest,
+    nothing_in,
+    reach,
+    slices_of,
+    starts_of,
+)
+from optsched.compiled import kernel
+
+
+@kernel
+def starts_in(starts: Words, ny: int, nz: int, side: int, wrap: Wrap) -> bool:
+    """Find where a free rectangle of ny rows and nz routers in each begins; return if anywhere.
+
+    Parameters
+    ----------
+    starts : uint64 array, shape (2 Y)
+        The rows, and once more those behind the last one; then, in the first half, the starts.
+    ny, nz, side : int
+        Routers of the rectangle, and of the grid along Z.
+    wrap : (bool, bool, bool)
+        Whether each dimension wraps around.
+    """
+    sy = len(starts) // 2
+    if ny > sy or nz > side:
+        return False
+    done = 1
+    while done < ny:
+        steps = min(done, ny - done)
+        for y in range(2 * sy - steps):
+            starts[y] &= starts[y + steps]
+        done += steps
+    for y in range(1 if ny == sy else sy):
+        if starts[y] != NONE:
+            starts[y] = starts_of(starts[y], nz, side, wrap[2])
+    if ny == sy:
+        starts[1:] = NONE
+    return not nothing_in(starts[:sy])
+
+
+@kernel
+def anchors_of(words: Words, shape: tuple[int, int, int], side: int, wrap: Wrap) -> Integers:
+    """Return where a box of that shape is free, in row-major order."""
+    sx, sy = words.shape
+    nx, ny, nz = shape
+    found = np.empty((words.size * side, 3), dtype=np.int64)
+    count = 0
+    starts = np.zeros(2 * sy, dtype=np.uint64)
+    for x in range(sx):
+        if reach(x, sx, wrap[0]) < nx:
+            continue
+        starts[:sy] = words[x]
+        for layer in range(x + 1, x + nx):
+            rows = words[layer % sx]
+            for y in range(sy):
+                starts[y] &= rows[y]
+        if wrap[1]:
+            starts[sy:] = starts[:sy]
+        else:
+            starts[sy:] = NONE
+        if not starts_in(starts, ny, nz, side, wrap):
+            continue
+        for y in range(sy):
+            word = starts[y]
+            while word != NONE:
+                found[count, 0], found[count, 1], found[count, 2] = x, y, lowest(word)
+                count += 1
+                word &= word - ONE
+    return found[:count].copy()
+
+
+@kernel
+def first_fit(words: Words, shapes: Integers, side: int, wrap: Wrap) -> Integers:
+    """Return the first anchor of the first shape that is free somewhere; zeros if none is."""
+    sx, sy = words.shape
+    slices = slices_of(words, wrap[0])
+    bounds = bounds_of(slices)
+    found = np.zeros(6, dtype=np.int64)
+    starts = np.zeros(2 * sy, dtype=np.uint64)
+    for nx, ny, nz in shapes:
+        for x in range(sx):
+            if reach(x, sx, wrap[0]) < nx or bounds[x, nx - 1] < nx * ny * nz:
+                continue
+            rows = slices[x, nx - 1]
+            starts[:sy] = rows
+            if wrap[1]:
+                starts[sy:] = rows
+            else:
+                starts[sy:] = NONE
+            if not starts_in(starts, ny, nz, side, wrap):
+                continue
+            for y in range(sy):
+                if starts[y] != NONE:
+                    found[0], found[1], found[2] = x, y, lowest(starts[y])
+                    found[3], found[4], found[5] = nx, ny, nz
+                    return found
+    return found

@@ -1,0 +1,220 @@
+"""Maximal and largest free boxes of a torus on rows of bits, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optsched.boxes._rows import (
+    NONE,
+    ONE,
+    Integers,
+    Words,
+    Wrap,
+    bounds_of,
+    full,
+    longest_run,
+    lowest,
+    nothing_in,
+    ones,
+    reach,
+    slices_of,
+)
+from optsched.compiled import kernel
+
+
+@kernel
+def maximal(words: Words, side: int, wrap: Wrap) -> Integers:
+    """Return all maximal free boxes, ordered by x, nx, y, ny, z.
+
+    A run of ones in the AND of a box's rows is a maximal box if it has a bit that is not set in the
+    rows next to it, on each of its four sides.
+    """
+    sx, sy = words.shape
+    slices = slices_of(words, wrap[0])
+    nothing = np.zeros(sy, dtype=np.uint64)
+    found = np.empty((1024, 6), dtype=np.int64)
+    count = 0
+    for x in range(sx):
+        for nx in range(1, reach(x, sx, wrap[0]) + 1):
+            rows = slices[x, nx - 1]
+            if nothing_in(rows):
+                break
+            ring = wrap[0] and nx < sx
+            before = words[(x - 1) % sx] if ring or (x > 0 and nx < sx) else nothing
+            behind = words[(x + nx) % sx] if ring or x + nx < sx else nothing
+            for y in range(sy):
+                not_below = ~rows[(y - 1) % sy] if wrap[1] or y > 0 else ~NONE
+                word, not_before, not_behind = ~NONE, NONE, NONE
+                for ny in range(1, reach(y, sy, wrap[1]) + 1):
+                    last = (y + ny - 1) % sy
+                    word &= rows[last]
+                    if word == NONE or (y > 0 and word & not_below == NONE):
+                        break  # all of it is free below too, and of higher boxes no more
+                    not_before |= ~before[last]
+                    not_behind |= ~behind[last]
+                    not_above = ~rows[(last + 1) % sy] if wrap[1] or last + 1 < sy else ~NONE
+                    if ny == sy:
+                        not_below, not_above = ~NONE, ~NONE
+                    if not meets_all(word, not_before, not_behind, not_below, not_above):
+                        continue
+                    over = ones_over(word, side, wrap[2])
+                    rest = word & ~over
+                    while rest != NONE:
+                        z = lowest(rest)
+                        run = rest & ~(rest + (ONE << np.uint64(z)))
+                        rest &= ~run
+                        if rest == NONE:
+                            run |= over  # the last run is the one that goes on
+                        if meets_all(run, not_before, not_behind, not_below, not_above):
+                            if count == len(found):
+                                found = np.concatenate((found, np.empty_like(found)))
+                            put(found[count], x, y, z, nx, ny, ones(run))
+                            count += 1
+    return found[:count].copy()
+
+
+@kernel
+def meets_all(
+    word: np.uint64, one: np.uint64, two: np.uint64, three: np.uint64, four: np.uint64
+) -> bool:
+    """Return whether a word has a bit in common with each of four others."""
+    return (
+        word & one != NONE and word & two != NONE and word & three != NONE and word & four != NONE
+    )
+
+
+@kernel
+def ones_over(word: np.uint64, side: int, ring: bool) -> np.uint64:
+    """Return the ones at the begin of a row that continue a run from its end."""
+    if not ring or word == full(side) or (word >> np.uint64(side - 1)) == NONE:
+        return NONE
+    return word & ~(word + ONE)
+
+
+@kernel
+def put(row: Integers, x: int, y: int, z: int, nx: int, ny: int, nz: int) -> None:
+    """Write a box into a row of six."""
+    row[0], row[1], row[2], row[3], row[4], row[5] = x, y, z, nx, ny, nz
+
+
+@kernel
+def best_in(
+    rows: Words, nx: int, best: int, side: int, wrap: Wrap
+) -> tuple[int, int, int, int, int]:
+    """Return the first largest free box of nx layers that has more than `best` routers.
+
+    Returns
+    -------
+    bound : int
+        No free box of these layers is larger.
+    y, ny, z, nz : int
+        The box; ny is 0 if there is none.
+    """
+    sy = len(rows)
+    bound, best_y, best_ny, best_z, best_nz = 0, 0, 0, 0, 0
+    for y in range(sy):
+        if y > 0 and rows[y] & ~rows[y - 1] == NONE:
+            continue  # whatever begins here is part of what begins before
+        furthest = reach(y, sy, wrap[1])
+        word = ~NONE
+        for ny in range(1, furthest + 1):
+            word &= rows[(y + ny - 1) % sy]
+            free = nx * ones(word)
+            if free * furthest <= best:
+                bound = max(bound, free * furthest)
+                break
+            if free * ny <= best:
+                bound = max(bound, free * ny)
+                continue
+            least = best // (nx * ny) + 1
+            z, nz = longest_run(word, least, side, wrap[2])
+            if nz == 0:
+                bound = max(bound, nx * ny * (least - 1))
+            else:
+                best = bound = nx * ny * nz
+                best_y, best_ny, best_z, best_nz = y, ny, z, nz
+    return bound, best_y, best_ny, best_z, best_nz
+
+
+@kernel
+def largest(
+    slices: Words, bounds: Integers, best: int, enough: int, side: int, wrap: Wrap
+) -> Integers:
+    """Return the first largest free box of more than `best` routers; all zeros if there is none.
+
+    Layers are looked at in order of what they may hold, until none may hold more.
+
+    Parameters
+    ----------
+    slices : uint64 array, shape (X, X, Y)
+        What `slices_of` returns.
+    bounds : int64 array, shape (X, X)
+        What no free box of these layers exceeds; made tighter.
+    best : int
+        Boxes that are no larger are not looked for.
+    enough : int
+        The search ends at the first box of so many routers.
+    side : int
+        Routers along Z.
+    wrap : (bool, bool, bool)
+        Whether each dimension wraps around.
+    """
+    sx = len(slices)
+    found = np.zeros(6, dtype=np.int64)
+    while True:
+        most = int(bounds.argmax())
+        x, nx = most // sx, most % sx + 1
+        if bounds[x, nx - 1] <= best:
+            break
+        bound, y, ny, z, nz = best_in(slices[x, nx - 1], nx, best, side, wrap)
+        bounds[x, nx - 1] = bound
+        if ny == 0:
+            continue
+        best = bound
+        put(found, x, y, z, nx, ny, nz)
+        if best >= enough:
+            return found
+    # another of that size may come before it
+    for x in range(found[0] + 1):
+        for nx in range(1, sx + 1 if x < found[0] else found[3]):
+            if bounds[x, nx - 1] < best:
+                continue
+            bound, y, ny, z, nz = best_in(slices[x, nx - 1], nx, best - 1, side, wrap)
+            bounds[x, nx - 1] = bound
+            if ny > 0:
+                put(found, x, y, z, nx, ny, nz)
+                return found
+    return found
+
+
+@kernel
+def take(slices: Words, box: Integers, side: int) -> None:
+    """Let the routers of a box be free no longer."""
+    sx, _, sy = slices.shape
+    run = full(box[5])
+    taken = run << np.uint64(box[2])
+    if box[2] + box[5] > side:
+        taken = (taken & full(side)) | (run >> np.uint64(side - box[2]))
+    for x in range(sx):
+        nearest = (box[0] - x) % sx if (x - box[0]) % sx >= box[3] else 0
+        for nx in range(nearest + 1, sx + 1):
+            for y in range(box[1], box[1] + box[4]):
+                slices[x, nx - 1, y % sy] &= ~taken
+
+
+@kernel
+def bins(words: Words, at_least: int, side: int, wrap: Wrap) -> Integers:
+    """Return the first largest free box again and again.
+
+    What is free only becomes less, so what no box exceeded once none exceeds later.
+    """
+    slices = slices_of(words, wrap[0])
+    bounds = bounds_of(slices)
+    found = np.empty((words.size * side, 6), dtype=np.int64)
+    for count in range(len(found)):
+        box = largest(slices, bounds, at_least - 1, words.size * side, side, wrap)
+        if box[3] == 0:
+            return found[:count].copy()
+        found[count] = box
+        take(slices, box, side)
+    return found

@@ -1,0 +1,151 @@
+"""Rows of a torus as words of bits, compiled.
+
+Bit z of word [x, y] says that router (x, y, z) is free. A box is free where the AND of the words of
+its rows has a run of ones as long as the box. Constants and shifts are unsigned: numba makes floats
+of a signed and an unsigned integer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.compiled import kernel
+
+Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+Wrap = tuple[bool, bool, bool]
+
+NONE = np.uint64(0)
+ONE = np.uint64(1)
+PAIRS = np.uint64(0x5555555555555555)
+FOURS = np.uint64(0x3333333333333333)
+EIGHTS = np.uint64(0x0F0F0F0F0F0F0F0F)
+BYTES = np.uint64(0x0101010101010101)
+
+
+@kernel
+def words_of(free: NDArray[np.bool_]) -> Words:
+    """Return the rows along Z as words, shape (X, Y)."""
+    words = np.empty(free.shape[:2], dtype=np.uint64)
+    for x in range(free.shape[0]):
+        for y in range(free.shape[1]):
+            word = NONE
+            for z in range(free.shape[2]):
+                word |= np.uint64(free[x, y, z]) << np.uint64(z)
+            words[x, y] = word
+    return words
+
+
+@kernel
+def ones(word: np.uint64) -> np.int64:
+    """Return how many bits are set."""
+    word = word - ((word >> ONE) & PAIRS)
+    word = (word & FOURS) + ((word >> np.uint64(2)) & FOURS)
+    word = (word + (word >> np.uint64(4))) & EIGHTS
+    return np.int64((word * BYTES) >> np.uint64(56))
+
+
+@kernel
+def lowest(word: np.uint64) -> np.int64:
+    """Return the number of the lowest bit that is set."""
+    return ones(~word & (word - ONE))
+
+
+@kernel
+def full(side: int) -> np.uint64:
+    """Return the word of a row whose routers are all free."""
+    return ~NONE >> np.uint64(64 - side)
+
+
+@kernel
+def ahead(word: np.uint64, steps: int, side: int, ring: bool) -> np.uint64:
+    """Return which bits have one set so many steps ahead, 0 < steps < side."""
+    near = word >> np.uint64(steps)
+    if not ring:
+        return near
+    return near | ((word << np.uint64(side - steps)) & full(side))
+
+
+@kernel
+def starts_of(word: np.uint64, length: int, side: int, ring: bool) -> np.uint64:
+    """Return where runs of so many ones begin; a whole ring begins at 0."""
+    if length == side:
+        return ONE if word == full(side) else NONE
+    done = 1
+    while done < length and word != NONE:
+        steps = min(done, length - done)
+        word &= ahead(word, steps, side, ring)
+        done += steps
+    return word
+
+
+@kernel
+def longest_run(word: np.uint64, least: int, side: int, ring: bool) -> tuple[int, int]:
+    """Return begin and length of the first longest run of at least so many ones, or length 0."""
+    if least > side:
+        return 0, 0
+    if word == full(side):
+        return 0, side
+    starts = starts_of(word, least, side, ring)
+    if starts == NONE:
+        return 0, 0
+    length = least
+    while True:
+        longer = starts & ahead(word, length, side, ring)
+        if longer == NONE:
+            return lowest(starts), length
+        starts = longer
+        length += 1
+
+
+@kernel
+def reach(at: int, side: int, ring: bool) -> int:
+    """Return how long a box from there on may be; a whole ring only begins at 0."""
+    if not ring:
+        return side - at
+    return side if at == 0 else side - 1
+
+
+@kernel
+def nothing_in(rows: Words) -> bool:
+    """Return whether no bit is set."""
+    union = NONE
+    for y in range(len(rows)):
+        union |= rows[y]
+    return union == NONE
+
+
+@kernel
+def slices_of(words: Words, ring: bool) -> Words:
+    """Return the AND of the words of nx layers from x on as [x, nx - 1, y]; 0 where there are none.
+
+    All layers of a ring begin at 0.
+    """
+    sx, sy = words.shape
+    slices = np.zeros((sx, sx, sy), dtype=np.uint64)
+    for x in range(sx):
+        slices[x, 0] = words[x]
+        for nx in range(2, reach(x, sx, ring) + 1):
+            layer = words[(x + nx - 1) % sx]
+            for y in range(sy):
+                slices[x, nx - 1, y] = slices[x, nx - 2, y] & layer[y]
+            if nothing_in(slices[x, nx - 1]):
+                break
+    return slices
+
+
+@kernel
+def bounds_of(slices: Words) -> Integers:
+    """Return what no free box of nx layers from x on exceeds, as [x, nx - 1]."""
+    sx, _, sy = slices.shape
+    bounds = np.zeros((sx, sx), dtype=np.int64)
+    for x in range(sx):
+        for nx in range(1, sx + 1):
+            free = 0
+            for y in range(sy):
+                free += ones(slices[x, nx - 1, y])
+            bounds[x, nx - 1] = nx * free
+            if free == 0:
+                break
+    return bounds

@@ -1,0 +1,164 @@
+"""Boxes of free routers on a torus: all maximal ones, the largest, and where a shape fits.
+
+`free` is a bool array of the grid's shape: whether each router is free. Dimensions wrap around as
+the grid says; a box as long as a ring is anchored at 0. Exact, where `optsched.boxes.layered` is
+the method of Li et al. 2015.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.boxes.box import Box, Grid, Triple
+
+Free = NDArray[np.bool_]
+Integers = NDArray[np.int64]
+
+LONGEST_ROW = 64
+
+
+def maximal_free_boxes(free: Free, grid: Grid) -> Integers:
+    """Return all free boxes that no larger free box contains.
+
+    Parameters
+    ----------
+    free : bool array, shape of the grid
+        Whether each router is free.
+    grid : Grid
+        At most 64 routers along Z.
+
+    Returns
+    -------
+    int64 array, shape (boxes, 6)
+        Columns x, y, z, nx, ny, nz; rows ordered by x, nx, y, ny, z.
+
+    Raises
+    ------
+    ValueError
+        `free` has not the shape of the grid, or a row along Z has more than 64 routers.
+
+    Examples
+    --------
+    >>> grid = Grid((1, 2, 4), (False, False, True))
+    >>> maximal_free_boxes(np.array([[[1, 1, 0, 1], [0, 1, 0, 0]]], dtype=bool), grid)
+    array([[0, 0, 3, 1, 1, 3],
+           [0, 0, 1, 1, 2, 1]])
+    """
+    from optsched.boxes import _free_boxes as compiled
+
+    boxes: Integers = compiled.maximal(words_of(free, grid), grid.shape[2], grid.wrap)
+    return boxes
+
+
+def largest_free_box(free: Free, grid: Grid) -> Box | None:
+    """Return the free box of most routers: the first of those among the maximal ones, if any."""
+    return _largest(free, grid, 0, grid.routers)
+
+
+def holds(free: Free, grid: Grid, routers: int) -> bool:
+    """Return whether a free box has at least so many routers.
+
+    Then it holds a job of that size in one of its `shapes`, and otherwise no free box does.
+    """
+    return _largest(free, grid, max(routers, 1) - 1, routers) is not None
+
+
+def disjoint_bins(free: Free, grid: Grid, at_least: int = 1) -> tuple[Box, ...]:
+    """Return free boxes without a common router: the largest one, again and again.
+
+    Parameters
+    ----------
+    free : bool array, shape of the grid
+        Whether each router is free.
+    grid : Grid
+        At most 64 routers along Z.
+    at_least : int
+        Smaller boxes are left out.
+
+    Returns
+    -------
+    tuple of Box
+        The largest first; each is the `largest_free_box` beside those before it.
+    """
+    from optsched.boxes import _free_boxes as compiled
+
+    words = words_of(free, grid)
+    found = compiled.bins(words, max(at_least, 1), grid.shape[2], grid.wrap)
+    return tuple(Box(*row) for row in found.tolist())
+
+
+def anchors(free: Free, grid: Grid, shape: Triple) -> Integers:
+    """Return where a box of that shape is free.
+
+    Parameters
+    ----------
+    free : bool array, shape of the grid
+        Whether each router is free.
+    grid : Grid
+        At most 64 routers along Z.
+    shape : (int, int, int)
+        Routers in each dimension.
+
+    Returns
+    -------
+    int64 array, shape (anchors, 3)
+        Columns x, y, z in row-major order. A side as long as a ring is at 0 only.
+    """
+    from optsched.boxes import _anchors as compiled
+
+    words = words_of(free, grid)
+    found: Integers = compiled.anchors_of(words, shape, grid.shape[2], grid.wrap)
+    return found
+
+
+def first_fit(free: Free, grid: Grid, shapes: Sequence[Triple] | Integers) -> Box | None:
+    """Return the first of some shapes that is free somewhere, at the first of its `anchors`.
+
+    Parameters
+    ----------
+    free : bool array, shape of the grid
+        Whether each router is free.
+    grid : Grid
+        At most 64 routers along Z.
+    shapes : sequence of (int, int, int) or int64 array, shape (shapes, 3)
+        Routers in each dimension, the best first.
+    """
+    from optsched.boxes import _anchors as compiled
+
+    ranked = np.asarray(shapes, dtype=np.int64).reshape(-1, 3)
+    return _box(compiled.first_fit(words_of(free, grid), ranked, grid.shape[2], grid.wrap))
+
+
+def words_of(free: Free, grid: Grid) -> NDArray[np.uint64]:
+    """Return the rows along Z as words, shape (X, Y): bit z says that router (x, y, z) is free.
+
+    Raises
+    ------
+    ValueError
+        `free` has not the shape of the grid, or a row along Z has more than 64 routers.
+    """
+    from optsched.boxes import _rows as compiled
+
+    if free.shape != grid.shape:
+        raise ValueError(f"free has shape {free.shape}; expected {grid.shape}")
+    if grid.shape[2] > LONGEST_ROW:
+        raise ValueError(f"{grid.shape[2]} routers along Z; expected at most {LONGEST_ROW}")
+    words: NDArray[np.uint64] = compiled.words_of(free)
+    return words
+
+
+def _largest(free: Free, grid: Grid, more_than: int, enough: int) -> Box | None:
+    from optsched.boxes import _free_boxes as compiled
+    from optsched.boxes._rows import bounds_of, slices_of
+
+    slices = slices_of(words_of(free, grid), grid.wrap[0])
+    bounds = bounds_of(slices)
+    return _box(compiled.largest(slices, bounds, more_than, enough, grid.shape[2], grid.wrap))
+
+
+def _box(row: Any) -> Box | None:
+    return Box(*row.tolist()) if row[3] else None

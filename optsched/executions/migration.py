@@ -1,0 +1,76 @@
+"""Jobs that lose time when they are migrated."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from optsched.errors import InputError
+from optsched.machines.machine import Allocation
+from optsched.registry import executions
+from optsched.simulator.execution import ExecutionModel, ExecutionReport
+from optsched.simulator.schedule import Schedule
+from optsched.simulator.system import System
+from optsched.traces.trace import Trace
+
+
+@executions.register("migration")
+@dataclass
+class MigrationDelay(ExecutionModel):
+    """A migrated job is stopped, its memory is written and read again, and it is restarted.
+
+    That takes ``restart + per_node * nodes`` seconds, in which the job makes no progress. A job
+    that is parked, because the place it goes to is not yet free, is stopped and restarted twice.
+
+    Parameters
+    ----------
+    restart : float
+        Seconds for stopping and restarting a job of any size.
+    per_node : float
+        Seconds per node for what is written and read. The default is that of 32 GB per node,
+        written and read at 1 TB/s by all together.
+
+    Raises
+    ------
+    InputError
+        If a number of seconds is negative.
+
+    References
+    ----------
+    K. Li, M. Malawski, J. Nabrzyski, "Topology-aware scheduling on Blue Waters with proactive queue
+    scanning and migration-based job placement", JSSPP 2015, section 6 (which gives no figures).
+    """
+
+    restart: float = 300.0
+    per_node: float = 0.064
+
+    def __post_init__(self) -> None:
+        for name, seconds in (("restart", self.restart), ("per_node", self.per_node)):
+            if not 0 <= seconds < math.inf:
+                raise InputError(f"{name} {seconds}; expected seconds from 0")
+
+    def migrated(self, job: int, allocation: Allocation, parked: bool, system: System) -> float:
+        """Return the seconds that the migration of a job takes."""
+        once = self.restart + self.per_node * system.processors[job]
+        return 2 * once if parked else once
+
+    def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
+        """Return how often each job migrated, and what that took."""
+        times = np.zeros(len(trace), np.int64)
+        delay = np.zeros(len(trace))
+        for migration in schedule.migrations:
+            times[migration.job] += 1
+            delay[migration.job] += migration.delay
+        parked = sum(migration.parked for migration in schedule.migrations)
+        return ExecutionReport(
+            columns={"migrations": times, "migration_delay": delay},
+            figures={
+                "migrations": int(times.sum()),
+                "migrated_jobs": int(np.count_nonzero(times)),
+                "parked": int(parked),
+                "mean_migration_delay": float(delay[times > 0].mean()) if times.any() else None,
+                "migration_processor_hours": float((delay * trace.processors).sum() / 3600),
+            },
+        )

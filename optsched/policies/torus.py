@@ -1,0 +1,251 @@
+"""Boxes on a torus, with large jobs sought in the queue and room made for them by migration."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from optsched.errors import InputError
+from optsched.registry import policies
+from optsched.simulator.actions import Action, Migrate, Start
+from optsched.simulator.policy import Answers, Policy
+from optsched.simulator.system import System
+
+if TYPE_CHECKING:
+    from optsched.boxes.box import Box
+    from optsched.policies.torus_reservation import BoxReservation
+
+PLACING = {
+    "bins": {"partition-mkp": Answers("migration-based", "direct-placement")},
+    "boxes": {"box-placement": Answers("direct-placement", "direct-placement")},
+}
+MIGRATING = {"migration": Answers("migration-based", "migration-based")}
+
+
+@policies.register("torus")
+@dataclass
+class TorusBoxes(Policy):
+    """Each job in a box of its own; running jobs are migrated to let a large one in.
+
+    A decision looks at the first `depth` jobs of the queue, the scan window. In front of the
+    first large job, and with it, they are placed together, as one problem; the head of the queue
+    counts more than all others. When nothing more can be placed and there is a large job in the
+    window for which enough routers are free, but no box, running jobs are migrated if a plan is
+    found. The head of the queue, if it still waits, has a reservation: the earliest estimated end
+    at which a box is free that holds it. Behind it jobs are backfilled up to the next large job
+    that cannot be placed, the pause point.
+
+    Parameters
+    ----------
+    depth : int
+        Jobs of the scan window, D in the paper.
+    interval : float
+        Seconds of a schedule cycle.
+    large : int
+        Jobs of more nodes are large.
+    detect : {"layered", "exact"}
+        How free partitions are found: by the paper's layers, or exactly and with wrap-around.
+    place : {"bins", "boxes"}
+        Whether jobs are placed in disjoint bins, as in the paper, or in any free box.
+    migrate : bool
+        Whether running jobs may be migrated.
+    backfill : {"none", "shadow", "easy"}
+        Which jobs may start behind a head that waits: none, those that end by its shadow time, as
+        in the paper, or also those that keep off the box that is reserved for it.
+    pause : bool
+        Whether backfilling stops at the next large job that cannot be placed, as in the paper.
+    shapes : int
+        How many of the best shapes are tried, for jobs in any free box and for those that are
+        migrated or let in by migration.
+
+    Raises
+    ------
+    InputError
+        If a number is not from 1, or the interval is negative.
+
+    References
+    ----------
+    K. Li, M. Malawski, J. Nabrzyski, "Topology-aware scheduling on Blue Waters with proactive queue
+    scanning and migration-based job placement", JSSPP 2015, sections 3 to 6.
+    """
+
+    depth: int = 100
+    interval: float = 60.0
+    large: int = 1024
+    detect: Literal["layered", "exact"] = "layered"
+    place: Literal["bins", "boxes"] = "bins"
+    migrate: bool = True
+    backfill: Literal["none", "shadow", "easy"] = "shadow"
+    pause: bool = True
+    shapes: int = 8
+
+    machines: ClassVar[frozenset[str]] = frozenset({"torus"})
+    models: ClassVar[Mapping[str, Answers]] = PLACING["bins"] | PLACING["boxes"] | MIGRATING
+    execution: ClassVar[str] = "migration"
+
+    def __post_init__(self) -> None:
+        for name in ("depth", "large", "shapes"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} {getattr(self, name)}; expected a whole number from 1")
+        if not self.interval >= 0:
+            raise InputError(f"interval {self.interval}; expected seconds from 0")
+
+    def posed(self) -> Mapping[str, Answers]:
+        """Return the model of placing, and that of migration unless it is switched off."""
+        return PLACING[self.place] | (MIGRATING if self.migrate else {})
+
+    def begin(self, system: System) -> None:
+        """See how large a job can be."""
+        from optsched.machines.torus import Torus
+        from optsched.policies.torus_fitting import Fitting, InBins, InBoxes
+
+        torus = system.machine
+        assert isinstance(torus, Torus)
+        self._torus = torus
+        self._fitting: Fitting = (
+            InBoxes(torus, self.shapes)
+            if self.place == "boxes"
+            else InBins(torus, self.detect == "layered")
+        )
+        self._admitted: dict[int, bool] = {}
+
+    def admits(self, job: int, system: System) -> bool:
+        """Return whether a box of the empty machine holds the job."""
+        routers = self._fitting.routers(system.processors[job])
+        if routers not in self._admitted:
+            empty = self._torus.emptied().boxes.free
+            self._admitted[routers] = self._fitting.fits(empty, routers)
+        return self._admitted[routers]
+
+    def decide(self, system: System) -> Iterable[Action]:
+        """Place the window, migrate for a large job, reserve for the head, backfill behind it."""
+        while system.queue:
+            window = system.queue[: self.depth]
+            if self._fits(system, window[0]) and (yield from self._place_front(system, window)):
+                continue
+            reserved = self._reserve(system)
+            if self.migrate and (yield from self._admit_large(system, window, reserved)):
+                continue
+            if self.backfill != "none":
+                yield from self._backfill(system, window, reserved)
+            return
+
+    def _is_large(self, system: System, job: int) -> bool:
+        return system.processors[job] > self.large
+
+    def _fits(self, system: System, job: int) -> bool:
+        routers = self._fitting.routers(system.processors[job])
+        enough = routers * self._torus.nodes_per_router <= self._torus.free
+        return enough and self._fitting.fits(self._torus.boxes.free, routers)
+
+    def _place_front(
+        self, system: System, window: Sequence[int]
+    ) -> Generator[Action, None, list[int]]:
+        """Start what is placed of the jobs up to the first large one; return which."""
+        front = window[: self._first_large(system, window) + 1]
+        return (yield from self._start(system, front, ()))
+
+    def _first_large(self, system: System, jobs: Sequence[int]) -> int:
+        """Return where the first large job stands, or the last one if there is none."""
+        large = (place for place, job in enumerate(jobs) if self._is_large(system, job))
+        return next(large, len(jobs) - 1)
+
+    def _start(
+        self, system: System, jobs: Sequence[int], kept: Sequence[Box]
+    ) -> Generator[Action, None, list[int]]:
+        """Pose the placement of some jobs, and start those that are placed."""
+        torus, processors = self._torus, system.processors
+        nodes = torus.nodes_per_router
+        jobs = [job for job in jobs if self._fitting.routers(processors[job]) * nodes <= torus.free]
+        if not jobs:
+            return []
+        profits = [processors[job] for job in jobs]
+        profits[0] += sum(profits)  # the first comes first
+        problem = self._fitting.problem(system, jobs, profits, kept)
+        if problem is None:
+            return []
+        started = []
+        for job, box in zip(jobs, self._fitting.boxes(problem, system.pose(problem))):
+            if box is not None:
+                started.append(job)
+                yield Start(job, box)
+        return started
+
+    def _reserve(self, system: System) -> BoxReservation | None:
+        """Return the reservation of the head of the queue, which does not fit now."""
+        from optsched.policies.torus_reservation import reserve_box
+
+        head = system.queue[0]
+        if self._fits(system, head):
+            return None  # the solver left it out; it is next in any case
+        routers = self._fitting.routers(system.processors[head])
+        return reserve_box(system, self._fitting, routers)
+
+    def _admit_large(
+        self, system: System, window: Sequence[int], reserved: BoxReservation | None
+    ) -> Generator[Action, None, bool]:
+        """Migrate running jobs for the first large job of the window, if that lets it in."""
+        from optsched.models.migration import Migration
+        from optsched.policies.torus_fitting import fields_of
+
+        torus, place = self._torus, self._first_large(system, window)
+        job = window[place]
+        routers = self._fitting.routers(system.processors[job])
+        if not self._is_large(system, job) or routers * torus.nodes_per_router > torus.free:
+            return False
+        kept: Sequence[Box] = ()
+        if place and reserved is not None and not self._ends_in_time(system, job, reserved):
+            kept = self._free_part(reserved.box)
+        running = sorted(system.held)
+        problem = Migration(
+            running=[system.held[one] for one in running],
+            sizes=[system.processors[one] for one in running],
+            elapsed=[int(system.now - (system.start[one] or 0.0)) for one in running],
+            incoming=system.processors[job],
+            **fields_of(torus, kept)._asdict(),
+            shapes=self.shapes,
+            running_jobs=[system.job_id[one] for one in running],
+            incoming_job=system.job_id[job],
+        )
+        plan = system.pose(problem)
+        if plan is None:
+            return False
+        moves = {running[one]: box for one, box in plan.destinations.items()}
+        if moves:
+            parked = frozenset(running[step.job] for step in plan.steps if step.box is None)
+            yield Migrate(moves, parked)
+        yield Start(job, plan.place)
+        return True
+
+    def _backfill(
+        self, system: System, window: Sequence[int], reserved: BoxReservation | None
+    ) -> Generator[Action, None, None]:
+        """Start jobs behind the head that do not delay it, up to the pause point."""
+        behind = list(window[1:])
+        if reserved is None:
+            return
+        while behind:
+            cut = self._first_large(system, behind) + 1 if self.pause else len(behind)
+            group, behind = behind[:cut], behind[cut:]
+            in_time = [job for job in group if self._ends_in_time(system, job, reserved)]
+            started = yield from self._start(system, in_time, ())
+            if self.backfill == "easy":
+                late = [job for job in group if job not in in_time]
+                started += yield from self._start(system, late, self._free_part(reserved.box))
+            if group[-1] not in started:
+                return
+
+    def _ends_in_time(self, system: System, job: int, reserved: BoxReservation) -> bool:
+        return system.now + system.requested_time[job] <= reserved.shadow
+
+    def _free_part(self, box: Box) -> tuple[Box, ...]:
+        """Return the routers of a box that are free now, as boxes."""
+        from optsched.boxes.free_boxes import disjoint_bins
+
+        torus = self._torus
+        inside = np.zeros(torus.shape, np.bool_)
+        inside[torus.grid.routers_of(box)] = True
+        return disjoint_bins(inside & torus.boxes.free, torus.grid)

@@ -1,0 +1,153 @@
+"""Which solver answers which of a policy's models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from optsched.errors import InputError, UnknownNameError
+from optsched.solvers.profiles import Profile
+from optsched.solvers.result import Budget
+from optsched.solvers.solver import Solver
+from optsched.solvers.solving import find_solver
+
+if TYPE_CHECKING:
+    from optsched.simulator.policy import Answers
+
+Asked = str | Solver | Mapping[str, str | Solver] | None
+"""A solver for all models it answers, or one for each of some models, ``MODEL=NAME,...`` as text;
+the policy's own for the rest."""
+
+
+@dataclass(frozen=True)
+class ChosenSolver:
+    """The solver that answers the problems of one model.
+
+    Parameters
+    ----------
+    name : str
+        Of the solver or the profile.
+    solver : Solver
+        The solver.
+    profile : Profile
+        Its options, budget and seed.
+    fallback : Solver
+        The heuristic that decides when the solver does not.
+    budget : Budget
+        For one problem.
+    seed : int
+        Of the solver's random choices.
+    """
+
+    name: str
+    solver: Solver
+    profile: Profile
+    fallback: Solver
+    budget: Budget
+    seed: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the record of a run says of it."""
+        return {
+            "solver": self.name,
+            "version": self.solver.installed_version(),
+            "options": dict(self.profile.options),
+            "budget": asdict(self.budget),
+            "seed": self.seed,
+            "fallback": self.fallback.name,
+            "seconds_per_solve": self.solver.seconds_per_solve,
+            "seconds_per_work": self.solver.seconds_per_work,
+        }
+
+
+def choose_solvers(
+    models: Mapping[str, Answers],
+    asked: Asked = None,
+    *,
+    budget: Budget | None = None,
+    seed: int | None = None,
+) -> dict[str, ChosenSolver]:
+    """Return the solver for each model of a policy.
+
+    Parameters
+    ----------
+    models : mapping of str to Answers
+        The models, and what answers when nothing is asked for.
+    asked : str, Solver or mapping, optional
+        What the user asks for, see `Asked`.
+    budget : Budget, optional
+        For one problem; the profile's, or the solver's default work, if left out, so that a run
+        does not depend on the machine.
+    seed : int, optional
+        Seed of random choices; the profile's own if left out.
+
+    Raises
+    ------
+    InputError
+        If there is no such solver or model, or the solver answers none of the models.
+    """
+    names: dict[str, str | Solver] = {model: own.solver for model, own in models.items()}
+    names |= _asked_for(models, asked)
+    chosen = {}
+    for model, given in names.items():
+        solver, profile = find_solver(given)
+        fallback = models[model].fallback
+        spare = solver if given == fallback else find_solver(fallback)[0]
+        for one in (solver, spare):
+            if not answers(one, model):
+                raise InputError(f"solver {one.name!r} does not answer {model!r} problems")
+        own = profile.budget
+        if budget is None and own == Budget():
+            own = Budget(work=solver.default_work)
+        chosen[model] = ChosenSolver(
+            name=given if isinstance(given, str) else profile.name,
+            solver=solver,
+            profile=profile,
+            fallback=spare,
+            budget=budget or own,
+            seed=profile.seed if seed is None else seed,
+        )
+    return chosen
+
+
+def text_of(chosen: Mapping[str, ChosenSolver]) -> str:
+    """Return what asks for these solvers: one name, or ``MODEL=NAME,...`` if they differ."""
+    names = [one.name for one in chosen.values()]
+    if len(set(names)) == 1:
+        return names[0]
+    return ",".join(f"{model}={one.name}" for model, one in chosen.items())
+
+
+def answers(solver: Solver, model: str) -> bool:
+    """Return whether a solver answers problems of a model."""
+    return solver.models is None or model in solver.models
+
+
+def _asked_for(models: Mapping[str, Answers], asked: Asked) -> Mapping[str, str | Solver]:
+    if asked is None:
+        return {}
+    if isinstance(asked, str) and "=" in asked:
+        asked = _read(asked)
+    if isinstance(asked, Mapping):
+        for model in asked:
+            if model not in models:
+                raise UnknownNameError("model of the policy", str(model), models)
+        return asked
+    solver, _ = find_solver(asked)
+    own = {model: asked for model in models if answers(solver, model)}
+    if not own:
+        wanted = " or ".join(map(repr, models))
+        raise InputError(f"solver {solver.name!r} does not answer {wanted} problems")
+    return own
+
+
+def _read(text: str) -> dict[str, str]:
+    read: dict[str, str] = {}
+    for part in text.split(","):
+        model, equals, name = part.partition("=")
+        if not (model and equals and name) or model in read:
+            expected = "expected a name, or MODEL=NAME,MODEL=NAME with each model once"
+            raise InputError(f"{text!r}; {expected}", field="solver")
+        read[model] = name
+    return read

@@ -1,0 +1,16 @@
+"""What happens at one instant."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class EventOrder(StrEnum):
+    """What happens at one instant.
+
+    ``batched``: all ends, then all submissions, then one decision. ``one-by-one``: each event
+    alone, submissions before ends, a decision after each.
+    """
+
+    BATCHED = "batched"
+    ONE_BY_ONE = "one-by-one"

@@ -1,0 +1,1 @@
+"""Solvers of box placement (`optsched.models.box_placement`)."""

@@ -1,0 +1,168 @@
+"""Where a box is free, cannot slide, and touches most, on rows of bits, compiled.
+
+Bit z of word [x, y] stands for router (x, y, z), as in `optsched.boxes._free_boxes`. What is
+computed here is said in plain Python in ``tests/solvers/box_placement/test_direct.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.boxes._free_boxes import NONE, ONE, ahead, full, lowest, ones, starts_of
+from optsched.compiled import kernel
+
+Words = NDArray[np.uint64]
+Triple = tuple[int, int, int]
+Wrap = tuple[bool, bool, bool]
+
+
+@kernel
+def free_at(words: Words, shape: Triple, side: int, wrap: Wrap) -> Words:
+    """Return where a box of that shape is free; one as long as the torus at 0 only."""
+    sx, sy = words.shape
+    found = np.empty_like(words)
+    for x in range(sx):
+        for y in range(sy):
+            found[x, y] = starts_of(words[x, y], shape[2], side, wrap[2])
+    following = np.empty_like(words)
+    done = 1
+    while done < shape[1]:
+        step = min(done, shape[1] - done)
+        for x in range(sx):
+            for y in range(sy):
+                there = y + step
+                if there < sy:
+                    following[x, y] = found[x, y] & found[x, there]
+                else:
+                    following[x, y] = found[x, y] & found[x, there - sy] if wrap[1] else NONE
+        found, following = following, found
+        done += step
+    if shape[1] == sy:
+        found[:, 1:] = NONE
+    done = 1
+    while done < shape[0]:
+        step = min(done, shape[0] - done)
+        for x in range(sx):
+            there = x + step
+            if there >= sx and not wrap[0]:
+                following[x] = NONE
+                continue
+            there -= sx if there >= sx else 0
+            for y in range(sy):
+                following[x, y] = found[x, y] & found[there, y]
+        found, following = following, found
+        done += step
+    if shape[0] == sx:
+        found[1:] = NONE
+    return found
+
+
+@kernel
+def cornered(words: Words, shape: Triple, side: int, wrap: Wrap) -> Words:
+    """Return where a box of that shape is free and cannot slide."""
+    sx, sy = words.shape
+    nx, ny, nz = shape
+    stays = free_at(words, shape, side, wrap)
+    if not stays.any():
+        return stays
+    if nx < sx:
+        # a face is open where all of its routers are free
+        face = free_at(words, (1, ny, nz), side, wrap)
+        for x in range(sx):
+            if wrap[0] or 0 < x < sx - nx:
+                for y in range(sy):
+                    stays[x, y] &= ~(face[(x - 1) % sx, y] & face[(x + nx) % sx, y])
+    if ny < sy:
+        face = free_at(words, (nx, 1, nz), side, wrap)
+        for y in range(sy):
+            if wrap[1] or 0 < y < sy - ny:
+                for x in range(sx):
+                    stays[x, y] &= ~(face[x, (y - 1) % sy] & face[x, (y + ny) % sy])
+    if nz < side:
+        face = free_at(words, (nx, ny, 1), side, wrap)
+        for x in range(sx):
+            for y in range(sy):
+                open_above = ahead(face[x, y], nz, side, wrap[2])
+                stays[x, y] &= ~(open_above & behind(face[x, y], side, wrap[2]))
+    return stays
+
+
+@kernel
+def behind(word: np.uint64, side: int, ring: bool) -> np.uint64:
+    """Return which bits have one set right behind them."""
+    over = word >> np.uint64(side - 1) if ring else NONE
+    return ((word << ONE) | over) & full(side)
+
+
+@kernel
+def busiest(words: Words, at: Words, shape: Triple, side: int, wrap: Wrap) -> Triple:
+    """Return the first of the places `at` where a box touches most; x is -1 if there is none."""
+    sx, sy = words.shape
+    most = -1
+    best = (-1, 0, 0)
+    for x in range(sx):
+        for y in range(sy):
+            rest = at[x, y]
+            while rest != NONE:
+                z = lowest(rest)
+                rest &= rest - ONE
+                touched = touching(words, (x, y, z), shape, side, wrap)
+                if touched > most:
+                    most = touched
+                    best = (x, y, z)
+    return best
+
+
+@kernel
+def touching(words: Words, at: Triple, shape: Triple, side: int, wrap: Wrap) -> int:
+    """Return how many faces of a box's routers are next to a router in use or at a border."""
+    sx, sy = words.shape
+    x, y, z = at
+    nx, ny, nz = shape
+    run = full(nz)
+    row = run << np.uint64(z)
+    if z + nz > side:
+        row = (row | (run >> np.uint64(side - z))) & full(side)
+    count = 0
+    if nx < sx:
+        for beside in (x - 1, x + nx):
+            if not wrap[0] and not 0 <= beside < sx:
+                count += ny * nz
+                continue
+            for j in range(y, y + ny):
+                count += ones(row & ~words[beside % sx, j - sy if j >= sy else j])
+    if ny < sy:
+        for beside in (y - 1, y + ny):
+            if not wrap[1] and not 0 <= beside < sy:
+                count += nx * nz
+                continue
+            for i in range(x, x + nx):
+                count += ones(row & ~words[i - sx if i >= sx else i, beside % sy])
+    if nz < side:
+        ends = NONE
+        for beside in (z - 1, z + nz):
+            if not wrap[2] and not 0 <= beside < side:
+                count += nx * ny
+            else:
+                ends |= ONE << np.uint64(beside % side)
+        # both ends may be the same router
+        twice = 2 if ends != NONE and nz == side - 1 and wrap[2] else 1
+        for i in range(x, x + nx):
+            for j in range(y, y + ny):
+                held = ~words[i - sx if i >= sx else i, j - sy if j >= sy else j]
+                count += twice * ones(ends & held)
+    return count
+
+
+@kernel
+def take(words: Words, at: Triple, shape: Triple, side: int) -> None:
+    """Mark the routers of a box as in use."""
+    sx, sy = words.shape
+    run = full(shape[2])
+    row = run << np.uint64(at[2])
+    if at[2] + shape[2] > side:
+        row |= run >> np.uint64(side - at[2])
+    for i in range(at[0], at[0] + shape[0]):
+        for j in range(at[1], at[1] + shape[1]):
+            words[i % sx, j % sy] &= ~row

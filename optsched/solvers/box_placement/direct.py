@@ -1,0 +1,86 @@
+"""Direct placement into boxes: job after job, each where it leaves the free routers compact."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from optsched.boxes.box import Box, Triple
+from optsched.boxes.free_boxes import words_of
+
+if TYPE_CHECKING:
+    from optsched.models.box_placement import BoxPlacement, Placement
+
+
+def place_directly(problem: BoxPlacement) -> Placement:
+    """Place the waiting jobs in the order of the queue, each into the first shape that is free.
+
+    Algorithm 2 of Li et al. 2015 without bins: the shapes of a job, the best-ranked first, take the
+    place of bins by preference. Of the places that are admitted for a shape and free, the box goes
+    where most faces of its routers are next to a router in use or at a border; of equal ones, to
+    the first in row-major order. A job without a place stays out, and the next is tried.
+
+    Examples
+    --------
+    >>> from optsched.models import BoxPlacement
+    >>> from optsched.models.torus_fields import TorusFields
+    >>> problem = BoxPlacement(TorusFields((4, 2, 1)), running=["1x2x1@1,0,0"], waiting=[2, 5, 4])
+    >>> place_directly(problem)
+    (Box(x=0, y=0, z=0, nx=1, ny=2, nz=1), None, Box(x=2, y=0, z=0, nx=2, ny=2, nz=1))
+    """
+    places = _Places(problem)
+    placement: list[Box | None] = []
+    without: set[int] = set()
+    for size in problem.waiting.tolist():
+        routers = problem.routers(size)
+        box = None
+        if routers <= places.left and routers not in without:
+            box = places.taken_by(problem.admitted(size))
+            if box is None:
+                without.add(routers)
+        placement.append(box)
+    return tuple(placement)
+
+
+class _Places:
+    """The places that are free, fewer with each box, so that a shape without one has none again."""
+
+    def __init__(self, problem: BoxPlacement) -> None:
+        self.side = problem.grid.shape[2]
+        self.wrap = problem.grid.wrap
+        self.corners = problem.anchors == "corners"
+        self.words = words_of(problem.free, problem.grid)
+        self.left = int(problem.free.sum())
+        self._at_first = self.words.copy()
+        self._cornered: dict[Triple, Any] = {}
+        self._gone: set[tuple[Triple, bool]] = set()
+
+    def taken_by(self, shapes: tuple[Triple, ...]) -> Box | None:
+        """Return the box of a job with some shapes, which it takes; none if there is no place."""
+        from optsched.solvers.box_placement import _direct as compiled
+
+        corners = self.corners and any(self._corners(shape) is not None for shape in shapes)
+        for shape in shapes:
+            if (shape, corners) in self._gone or (corners and self._corners(shape) is None):
+                continue
+            at = compiled.free_at(self.words, shape, self.side, self.wrap)
+            if corners:
+                at &= self._corners(shape)
+            place = compiled.busiest(self.words, at, shape, self.side, self.wrap)
+            if place[0] >= 0:
+                compiled.take(self.words, place, shape, self.side)
+                self.left -= shape[0] * shape[1] * shape[2]
+                return Box(*place, *shape)
+            self._gone.add((shape, corners))
+        return None
+
+    def _corners(self, shape: Triple) -> Any:
+        """Return where a box of that shape could not slide when all was as given; none if nowhere.
+
+        What a job is admitted to does not depend on jobs that are placed before it.
+        """
+        from optsched.solvers.box_placement import _direct as compiled
+
+        if shape not in self._cornered:
+            at = compiled.cornered(self._at_first, shape, self.side, self.wrap)
+            self._cornered[shape] = at if at.any() else None
+        return self._cornered[shape]

@@ -1,0 +1,1 @@
+"""Heuristics for the partition knapsack (`optsched.models.partition_mkp`)."""

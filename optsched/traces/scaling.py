@@ -1,0 +1,194 @@
+"""Scale a trace to a machine of another size, and to another load.
+
+References
+----------
+C. Ernemann, B. Song, R. Yahyapour, "Scaling of workload traces", JSSPP 2003: of the ways that are
+compared there, this is the one that scales the sizes and leaves the number of jobs alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError
+from optsched.traces.header import Header
+from optsched.traces.trace import LARGEST, UNKNOWN, Trace
+
+MOST_PROCESSORS = 10**9
+"""Products of two such numbers fit into 64 bits, twice."""
+
+LARGEST_LOAD = 1e6
+"""More is taken for a mistake."""
+
+MACHINE = {"maxprocs", "maxnodes"}
+"""Keys of the header that hold for the original machine only."""
+
+
+@dataclass(frozen=True)
+class ScaledTrace:
+    """A scaled trace, and what was changed.
+
+    Parameters
+    ----------
+    trace : Trace
+        The scaled trace; its header says what was done.
+    processors : int
+        Processors of the original machine.
+    rounding : float
+        Work (processors times run time) that rounding added, relative to exact scaling.
+    changes : tuple of (int, str)
+        What was changed besides exact scaling, with the number of jobs. What did not happen is
+        left out.
+    """
+
+    trace: Trace
+    processors: int
+    rounding: float
+    changes: tuple[tuple[int, str], ...]
+
+
+def scale_trace(
+    trace: Trace, to: int, *, processors: int | None = None, unit: int = 1, load: float = 1.0
+) -> ScaledTrace:
+    """Scale the sizes of jobs to another machine, and the times between arrivals to another load.
+
+    Sizes, allocated and requested ones, are multiplied by ``to / processors`` and rounded up to a
+    multiple of `unit`; a job that the original machine holds gets no more than the whole units of
+    the other. Run times and requested times stay. Submit times are stretched from the first one by
+    ``1 / load`` and rounded to whole seconds. Recorded waiting times are left out: they belong to
+    the original machine.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace, raw or cleaned.
+    to : int
+        Processors of the machine to scale to.
+    processors : int, optional
+        Processors of the original machine, in the unit of the sizes; ``MaxProcs`` of the header
+        if left out, or else ``MaxNodes``.
+    unit : int
+        What sizes are multiples of: the processors that are given away together.
+    load : float
+        What the times between arrivals are divided by, and so about the load multiplied.
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range, the original machine is not known, or a submit time
+        leaves the range of a trace.
+    """
+    if processors is None:
+        processors = trace.header.max_procs or trace.header.max_nodes
+    _check(trace, to, processors, unit, load)
+    assert processors is not None
+    columns: dict[str, Any] = {
+        name: _scaled(getattr(trace, name), to, processors, unit)
+        for name in ("processors", "requested_processors")
+    }
+    columns["wait"] = np.full(len(trace), UNKNOWN)
+    if load != 1:
+        columns["submit"] = _stretched(trace, load)
+    scaled = replace(trace, path=None, sha256=None, published=None, **columns)
+    sizes = _sizes(scaled)
+    rounding = _rounding(trace, sizes, to, processors)
+    changes = _changes(trace, sizes, to, processors, unit)
+    origin = f"{trace.name}, SHA-256 {trace.sha256}" if trace.sha256 else trace.name
+    note = [
+        f"Scaled by optsched, not as recorded. Original: {origin}.",
+        f"Sizes times {to} / {processors}, rounded up to multiples of {unit}: "
+        f"{rounding:+.2%} work by rounding.",
+        f"Times between arrivals divided by {load!r}.",
+        *(f"{count} {what}." for count, what in changes),
+    ]
+    scaled = replace(scaled, header=_header(trace.header, to, note))
+    return ScaledTrace(scaled, processors, rounding, changes)
+
+
+def _check(trace: Trace, to: int, processors: int | None, unit: int, load: float) -> None:
+    if processors is None:
+        raise InputError(
+            "the header states no MaxProcs and no MaxNodes; expected the processors of the "
+            "original machine, with --from",
+            file=trace.path,
+        )
+    mistakes = [
+        f"{name}: {value!r}; expected a whole number from 1 to {highest}"
+        for name, value, highest in (
+            ("to", to, MOST_PROCESSORS),
+            ("from", processors, MOST_PROCESSORS),
+            ("unit", unit, to if type(to) is int and to > 0 else MOST_PROCESSORS),
+        )
+        if type(value) is not int or not 1 <= value <= highest
+    ]
+    if type(load) not in (int, float) or not 1 / LARGEST_LOAD <= load <= LARGEST_LOAD:
+        mistakes.append(
+            f"load: {load!r}; expected a factor from {1 / LARGEST_LOAD:g} to {LARGEST_LOAD:g}"
+        )
+    largest = max(trace.processors.max(initial=0), trace.requested_processors.max(initial=0))
+    if largest > MOST_PROCESSORS:
+        mistakes.append(f"a job of {largest:,} processors; expected at most {MOST_PROCESSORS:,}")
+    if mistakes:
+        raise InputError(*mistakes)
+
+
+def _scaled(sizes: NDArray[np.int64], to: int, processors: int, unit: int) -> NDArray[np.int64]:
+    """Return scaled sizes; those that are not known, or none, as they are."""
+    units = -(-sizes * to // (processors * unit))
+    units = np.where(sizes <= processors, np.minimum(units, to // unit), units)
+    return np.where(sizes > 0, units * unit, sizes)
+
+
+def _stretched(trace: Trace, load: float) -> NDArray[Any]:
+    known = trace.submit >= 0
+    if not known.any():
+        return trace.submit
+    first = trace.submit[known].min()
+    submit = np.rint(first + (trace.submit - first) / load)
+    if submit.max() > LARGEST:
+        raise InputError(f"load: {load!r}; submit times would be above 2^53 s")
+    return np.where(known, submit, trace.submit).astype(np.int64)
+
+
+def _changes(
+    trace: Trace, sizes: NDArray[np.int64], to: int, processors: int, unit: int
+) -> tuple[tuple[int, str], ...]:
+    original = _sizes(trace)
+    known, exact = original > 0, original * to
+    whole = f"a multiple of {unit:,}" if unit > 1 else "a whole number"
+    counts = (
+        (known & (sizes * processors > exact), f"sizes rounded up to {whole}"),
+        (
+            known & (sizes * processors < exact),
+            f"sizes cut to {to // unit * unit:,}, the whole machine",
+        ),
+        (original > processors, "jobs larger than the original machine"),
+        (trace.wait != UNKNOWN, "waiting times left out"),
+    )
+    return tuple((int(which.sum()), what) for which, what in counts if which.any())
+
+
+def _sizes(trace: Trace) -> NDArray[np.int64]:
+    """Return the sizes that count, as in `optsched.traces.cleaning`."""
+    return np.where(trace.processors > 0, trace.processors, trace.requested_processors)
+
+
+def _rounding(trace: Trace, sizes: NDArray[np.int64], to: int, processors: int) -> float:
+    original = _sizes(trace)
+    work = np.where(original > 0, np.maximum(trace.runtime, 0), 0).astype(np.float64)
+    exact = float(work @ original) * to / processors
+    return round(float(work @ sizes) / exact - 1, 9) if exact else 0.0
+
+
+def _header(header: Header, to: int, note: list[str]) -> Header:
+    """Return the header of the original; what it says of the machine becomes notes."""
+    lines = [
+        ("Note", f"originally {key}: {value}") if key.lower() in MACHINE else (key, value)
+        for key, value in header.lines
+    ]
+    lines += [("MaxProcs", str(to)), ("Note", note[0]), *(("", f"  {line}") for line in note[1:])]
+    return Header(tuple(lines))

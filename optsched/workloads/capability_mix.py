@@ -1,0 +1,350 @@
+"""Classes of jobs by size on a machine for very large jobs, at a stated offered load.
+
+The model is of no paper. Sizes are log-uniform with a preference for powers of two, as those of
+Lublin and Feitelson (2003) are; run times are log-normal, arrivals Poisson, and requests too long
+by a factor and rounded up to usual limits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.registry import workloads
+from optsched.workloads.daily_cycle import clock
+from optsched.workloads.spec_table import SpecTable
+from optsched.workloads.streams import Stream
+from optsched.workloads.workload_model import Jobs, WorkloadModel
+
+MODEL_KEYS = (
+    *("model", "description", "source", "processors", "load", "accuracy", "limits", "hourly"),
+    "classes",
+)
+CLASS_KEYS = ("smallest", "largest", "share", "powers_of_two", "median", "sigma", "longest")
+HOURS = 24
+MOST_RATE = 1e9
+LONGEST = 1e9
+"""Run times of more seconds are taken for a mistake."""
+
+ROUNDING = 0.01
+"""How far from 100 the shares may add up to, in percent."""
+
+
+@dataclass(frozen=True)
+class CapabilityClass:
+    """The jobs of some sizes.
+
+    Parameters
+    ----------
+    smallest, largest : int
+        Fewest and most processors of a job.
+    share : float
+        Percentage of the jobs.
+    median, sigma : float
+        Median of the run time in seconds, and standard deviation of its natural logarithm.
+    longest : float
+        Longest run time and request, in seconds; what would run longer is cut there.
+    powers_of_two : float
+        Probability that the size is a power of two, each in the class equally likely; the other
+        jobs have log-uniform sizes.
+    """
+
+    smallest: int
+    largest: int
+    share: float
+    median: float
+    sigma: float
+    longest: float
+    powers_of_two: float = 0.0
+
+    @property
+    def powers(self) -> list[int]:
+        """The powers of two among the sizes."""
+        first = (self.smallest - 1).bit_length()
+        return [2**k for k in range(first, self.largest.bit_length())]
+
+    @property
+    def mean_size(self) -> float:
+        """Expected processors of a job."""
+        low, end = self.smallest, self.largest + 1
+        # of the whole part of a log-uniform number from low to end: sum of n log((n + 1) / n)
+        total = end * math.log(end) - low * math.log(low) - math.lgamma(end + 1)
+        spread = (total + math.lgamma(low + 1)) / math.log(end / low)
+        powers = sum(self.powers) / max(len(self.powers), 1)
+        return self.powers_of_two * powers + (1 - self.powers_of_two) * spread
+
+    @property
+    def mean_runtime(self) -> float:
+        """Expected run time, in seconds."""
+        from scipy.special import ndtr
+
+        limit = math.log(self.longest / self.median) / self.sigma
+        uncut = self.median * math.exp(self.sigma**2 / 2) * ndtr(limit - self.sigma)
+        return float(uncut + self.longest * ndtr(-limit))
+
+    def sizes(self, kind: NDArray[np.float64], place: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return sizes from two independent random numbers each, from 0 and below 1."""
+        low, end = self.smallest, self.largest + 1
+        spread = np.minimum((low * (end / low) ** place).astype(np.int64), self.largest)
+        if not self.powers:
+            return spread
+        powers = np.array(self.powers)[(place * len(self.powers)).astype(np.int64)]
+        return np.where(kind < self.powers_of_two, powers, spread)
+
+    def run_times(self, quantile: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return run times from a random number each."""
+        from scipy.special import ndtri
+
+        uncut = self.median * np.exp(self.sigma * ndtri(quantile))
+        times: NDArray[np.float64] = np.minimum(uncut, self.longest)
+        return times
+
+    def to_table(self) -> dict[str, Any]:
+        """Return the table of a spec."""
+        return {key: getattr(self, key) for key in CLASS_KEYS}
+
+
+@workloads.register("capability-mix")
+@dataclass(frozen=True)
+class CapabilityMix(WorkloadModel):
+    """Poisson arrivals of jobs of several classes, at the rate that gives the offered load.
+
+    Class, size within it, run time and accuracy of the request are independent of each other and
+    from job to job. The expected work of a job (processors times run time) is known in closed
+    form, and the rate of arrivals is ``load * processors / work``.
+
+    Parameters
+    ----------
+    processors : int
+        Processors of the machine.
+    load : float
+        Expected work that arrives in a second, over the processors of the machine.
+    classes : tuple of CapabilityClass
+        At least one; their shares add up to 100.
+    accuracy : tuple of (float, float)
+        Run time over requested time, before the request is rounded up: uniform from the first to
+        the second.
+    limits : tuple of int
+        Requested times that occur, in seconds, ascending: requests are rounded up to one of them.
+        Not rounded if empty.
+    hourly : tuple of float
+        Rate of arrivals in each hour of the day from midnight, which is submit time 0, in any
+        unit. The same at all hours if empty.
+    description, source, title : str
+        See `WorkloadModel`.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of its range; with all mistakes at once.
+    """
+
+    processors: int
+    load: float
+    classes: tuple[CapabilityClass, ...]
+    accuracy: tuple[float, float] = (1.0, 1.0)
+    limits: tuple[int, ...] = ()
+    hourly: tuple[float, ...] = ()
+    description: str = ""
+    source: str = ""
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        _read_model(SpecTable(self.to_table()))
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any], title: str = "") -> CapabilityMix:
+        """Build a model from the table of a spec.
+
+        Raises
+        ------
+        InputError
+            If the table has mistakes; with all mistakes at once.
+        """
+        return cls(**_read_model(SpecTable(table)), title=title)
+
+    def to_table(self) -> dict[str, Any]:
+        """Return the table of a spec that `from_table` reads back as the same model."""
+        lowest, highest = self.accuracy
+        return {
+            "model": self.name,
+            "description": self.description,
+            "source": self.source,
+            "processors": self.processors,
+            "load": self.load,
+            "accuracy": {"lowest": lowest, "highest": highest},
+            "limits": list(self.limits),
+            "hourly": list(self.hourly),
+            "classes": [one.to_table() for one in self.classes],
+        }
+
+    @property
+    def mean_work(self) -> float:
+        """Expected work of a job, in processor-seconds."""
+        shares = self._probabilities()
+        work = [one.mean_size * one.mean_runtime for one in self.classes]
+        return float(np.dot(shares, work))
+
+    @property
+    def rate(self) -> float:
+        """Arrivals per second, on average."""
+        return self.load * self.processors / self.mean_work
+
+    def draw(self, jobs: int, seed: int, interarrival_factor: float, service_factor: float) -> Jobs:
+        """Draw the first `jobs`; see `WorkloadModel.draw`.
+
+        The factor of the times between arrivals leaves the daily cycle where it is, that of the
+        run times holds for the requests too.
+        """
+        arrivals, kinds, sizes, services, accuracies = (
+            Stream(child, draw).first(jobs)
+            for child, draw in zip(
+                np.random.SeedSequence(seed).spawn(5),
+                (_exponential, _random, _pairs, _random, _random),
+            )
+        )
+        bounds = np.cumsum(self._probabilities())[:-1]
+        chosen = np.searchsorted(bounds, kinds, "right")
+        runtime, processors = np.empty(jobs), np.empty(jobs, dtype=np.int64)
+        for number, one in enumerate(self.classes):
+            rows = np.flatnonzero(chosen == number)
+            processors[rows] = one.sizes(*sizes[rows].T)
+            runtime[rows] = one.run_times(services[rows])
+        longest = np.array([one.longest for one in self.classes])[chosen]
+        return Jobs(
+            self._submit(np.cumsum(arrivals) / self.rate * interarrival_factor),
+            runtime * service_factor,
+            processors,
+            self._requests(runtime, longest, accuracies) * service_factor,
+        )
+
+    def _probabilities(self) -> NDArray[np.float64]:
+        shares = np.array([one.share for one in self.classes])
+        probabilities: NDArray[np.float64] = shares / shares.sum()
+        return probabilities
+
+    def _submit(self, average: NDArray[np.float64]) -> NDArray[np.float64]:
+        if not self.hourly:
+            return average
+        rates = np.array(self.hourly)
+        return clock(average, rates / rates.mean())
+
+    def _requests(
+        self,
+        runtime: NDArray[np.float64],
+        longest: NDArray[np.float64],
+        uniform: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Return requested times from a random number each, from 0 and below 1."""
+        lowest, highest = self.accuracy
+        requests = np.minimum(runtime / (lowest + (highest - lowest) * uniform), longest)
+        if not self.limits:
+            return requests
+        limits = np.array(self.limits, dtype=np.float64)
+        return limits[np.searchsorted(limits, requests)]
+
+
+def _random(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
+    return rng.random(count)
+
+
+def _pairs(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
+    return rng.random((count, 2))
+
+
+def _exponential(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
+    return rng.standard_exponential(count)
+
+
+def _read_model(spec: SpecTable) -> dict[str, Any]:
+    """Return what the table of a spec states; raise all its mistakes."""
+    spec.known(MODEL_KEYS)
+    texts = {key: spec.text(key) for key in ("description", "source")}
+    processors = spec.whole("processors", expected="processors of the machine")
+    load = spec.number("load", 1e-9, 1e3, "work that arrives over the machine's, above 0")
+    limits, hourly = _read_limits(spec), _read_hourly(spec)
+    longest = limits[-1] if limits else LONGEST
+    classes = [_read_class(part, processors, longest) for part in spec.parts("classes")]
+    total = sum(one.share for one in classes if one)
+    if all(classes) and classes and abs(total - 100) > ROUNDING:
+        spec.note("classes", f"shares add up to {total:g}; expected 100")
+    model = {
+        "processors": processors,
+        "load": load,
+        "accuracy": _read_accuracy(spec),
+        "limits": limits,
+        "hourly": hourly,
+        "classes": tuple(one for one in classes if one),
+    }
+    spec.done()
+    return model | texts
+
+
+def _read_class(spec: SpecTable, processors: int, longest: float) -> CapabilityClass | None:
+    """Return the class of a table; None, and mistakes noted, if it is none."""
+    before = len(spec.mistakes)
+    spec.known(CLASS_KEYS)
+    one = CapabilityClass(
+        spec.whole("smallest"),
+        spec.whole("largest"),
+        spec.number("share", 1e-9, 100, "a percentage of the jobs, above 0"),
+        spec.number("median", 1e-3, LONGEST, "seconds, above 0"),
+        spec.number("sigma", 1e-3, 10, "a standard deviation of logarithms, from 0.001 to 10"),
+        spec.number("longest", 1, longest, f"seconds, from 1 to {longest:g}"),
+        spec.number("powers_of_two", 0, 1, "a probability from 0 to 1", default=0.0),
+    )
+    if len(spec.mistakes) > before:
+        return None
+    if not one.smallest <= one.largest <= processors:
+        wanted = (
+            f"a whole number from {one.smallest} to {processors}, the processors of the machine"
+        )
+        spec.note("largest", f"{one.largest}; expected {wanted}")
+    elif one.powers_of_two and not one.powers:
+        sizes = f"{one.smallest} to {one.largest}"
+        spec.note("powers_of_two", f"no power of two from {sizes}; expected 0")
+    if one.median > one.longest:
+        spec.note("median", f"{one.median:g}; expected at most {one.longest:g}, the longest")
+    return one if len(spec.mistakes) == before else None
+
+
+def _read_accuracy(spec: SpecTable) -> tuple[float, float]:
+    if "accuracy" not in spec.table:
+        return 1.0, 1.0
+    part = spec.part("accuracy", "a table of lowest and highest")
+    if part is None:
+        return 1.0, 1.0
+    part.known(("lowest", "highest"))
+    highest = part.number("highest", 1e-6, 1, "run time over requested time, above 0, at most 1")
+    wanted = f"run time over requested time, above 0 and at most {highest:g}, the highest"
+    return part.number("lowest", 1e-6, highest, wanted), highest
+
+
+def _read_limits(spec: SpecTable) -> tuple[int, ...]:
+    limits = spec.table.get("limits", [])
+    if (
+        not isinstance(limits, list)
+        or not all(type(limit) is int and 1 <= limit <= LONGEST for limit in limits)
+        or limits != sorted(set(limits))
+    ):
+        spec.note("limits", f"{limits!r}; expected seconds as ascending whole numbers from 1")
+        return ()
+    return tuple(limits)
+
+
+def _read_hourly(spec: SpecTable) -> tuple[float, ...]:
+    hourly = spec.table.get("hourly", [])
+    if (
+        not isinstance(hourly, list)
+        or len(hourly) not in (0, HOURS)
+        or not all(type(rate) in (int, float) and 0 < rate <= MOST_RATE for rate in hourly)
+    ):
+        wanted = f"{HOURS} numbers above 0 and at most {MOST_RATE:g}, one for each hour of the day"
+        spec.note("hourly", f"{hourly!r}; expected {wanted}")
+        return ()
+    return tuple(hourly)

@@ -1,0 +1,292 @@
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import optsched
+from optsched.boxes.box import Box
+from optsched.boxes.shapes import shapes
+from optsched.errors import InputError
+from optsched.models import BoxPlacement, box_placement_candidates
+from optsched.models.torus_fields import TorusFields, routers_for
+from optsched.testing import box_placements, brute_force, check_problem, check_solver
+
+EXAMPLE = BoxPlacement(
+    TorusFields((5, 4, 1), wrap=(True, False, True), holes=["1x1x1@0,0,0"]),
+    running=["2x2x1@1,1,0", "1x1x1@4,3,0"],
+    waiting=[6, 4, 3],
+    running_jobs=["A", "B"],
+    waiting_jobs=["C", "D", "E"],
+)
+"""The worked example of the model's page."""
+
+BEST = (Box(3, 0, 0, 2, 3, 1), Box(1, 0, 0, 2, 1, 1), Box(0, 1, 0, 1, 3, 1))
+
+
+def changed(**fields):
+    """Return the example with other fields, as on file."""
+    return EXAMPLE.to_json() | fields
+
+
+def fits(problem, size):
+    """Return all free boxes that a job may have, box by box, from the words of the page."""
+    grid = problem.grid
+    routers = routers_for(size, problem.torus.nodes_per_router)
+    ranked = shapes(routers, grid, problem.torus.links)[: problem.shapes]
+    boxes = [
+        Box(*anchor, *shape)
+        for shape in ranked
+        for anchor in product(*map(range, grid.shape))
+        if not grid.mistake(Box(*anchor, *shape))
+    ]
+    free = [box for box in boxes if problem.free[grid.routers_of(box)].all()]
+    if problem.anchors == "corners":
+        return [box for box in free if not slides(problem, box)] or free
+    return free
+
+
+def slides(problem, box):
+    """Return whether a box can move by one along some dimension, one way and the other."""
+    grid = problem.grid
+    for axis in range(3):
+        if box.extent[axis] == grid.shape[axis]:
+            continue
+        free_beside = 0
+        for step in (-1, 1):
+            anchor = list(box.anchor)
+            anchor[axis] += step
+            if grid.wrap[axis]:
+                anchor[axis] %= grid.shape[axis]
+            there = Box(*anchor, *box.extent)
+            moves = not grid.mistake(there) and problem.free[grid.routers_of(there)].all()
+            free_beside += bool(moves)
+        if free_beside == 2:
+            return True
+    return False
+
+
+def apart(grid, boxes):
+    placed = [box for box in boxes if box is not None]
+    return not any(
+        grid.overlap(one, other) for at, one in enumerate(placed) for other in placed[:at]
+    )
+
+
+def test_the_worked_example_of_the_page():
+    assert EXAMPLE.violations(BEST) == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(box_placements(max_waiting=2))
+def test_it_keeps_the_contract_of_a_problem(problem):
+    check_problem(problem)
+
+
+@settings(max_examples=100, deadline=None)
+@given(box_placements(max_side=3))
+def test_candidates_are_the_boxes_that_the_page_admits(problem):
+    found = problem._candidates
+    for number, jobs in enumerate(found.jobs):
+        size = int(problem.waiting[jobs[0]])
+        boxes = [
+            found.box(candidate)
+            for candidate in range(len(found.at))
+            if found.class_of[found.piece(candidate)] == number
+        ]
+        assert boxes == fits(problem, size)
+    assert sorted(job for jobs in found.jobs for job in jobs) == [*range(len(problem.waiting))]
+
+
+@settings(max_examples=60, deadline=None)
+@given(box_placements(max_waiting=3, max_side=2))
+def test_the_optimum_by_the_words_of_the_page(problem):
+    choices = [[None, *fits(problem, size)] for size in problem.waiting.tolist()]
+    assume(np.prod([len(boxes) for boxes in choices]) < 3000)
+    best = max(
+        sum(profit for profit, box in zip(problem.profits.tolist(), boxes) if box is not None)
+        for boxes in product(*choices)
+        if apart(problem.grid, boxes)
+    )
+    assert optsched.solve(problem, "highs").objective == best
+    if len(problem.formulate().objective) <= 10:
+        assert brute_force(problem) == best
+
+
+@settings(max_examples=60, deadline=None)
+@given(box_placements(max_side=3), st.data())
+def test_every_placement_is_judged_by_the_words_of_the_page(problem, data):
+    grid = problem.grid
+    some = st.builds(
+        Box,
+        *(st.integers(0, side - 1) for side in grid.shape),
+        *(st.integers(1, side) for side in grid.shape),
+    )
+    boxes = []
+    for size in problem.waiting.tolist():
+        admitted = fits(problem, size)
+        drawn = st.none() | some | st.sampled_from(admitted) if admitted else st.none() | some
+        boxes.append(data.draw(drawn))
+    good = apart(grid, boxes) and all(
+        box is None or box in fits(problem, size)
+        for box, size in zip(boxes, problem.waiting.tolist())
+    )
+    assert (not problem.violations(tuple(boxes))) == good
+    if good:
+        x = problem.encode(tuple(boxes))
+        assert problem.objective(problem.decode(x)) == problem.objective(tuple(boxes))
+
+
+@pytest.mark.parametrize("solver", ["cp-sat", "highs"])
+@pytest.mark.parametrize("anchors", ["all", "corners"])
+def test_generic_solvers_prove_the_example(solver, anchors, solver_named):
+    problem = BoxPlacement.from_json(changed(anchors=anchors))
+    assert check_solver(solver_named(solver), problem).objective == 13
+
+
+def test_equal_jobs_are_one_class_whose_first_jobs_are_placed():
+    problem = BoxPlacement(TorusFields((3, 1, 1)), ["1x1x1@0,0,0"], [1, 2, 1, 1])
+    last = (None, None, Box(1, 0, 0, 1, 1, 1), Box(2, 0, 0, 1, 1, 1))
+    assert problem.violations(last) == []
+    first = problem.decode(problem.encode(last))
+    assert first == (Box(1, 0, 0, 1, 1, 1), None, Box(2, 0, 0, 1, 1, 1), None)
+    assert problem.formulate().num_variables == 3
+
+
+def test_the_program_is_the_page_of_the_model_in_numbers():
+    problem = BoxPlacement(TorusFields((4, 1, 1)), ["1x1x1@1,0,0"], [2, 1, 1], [5, 1, 1])
+    program = problem.formulate()
+    names = [program.variable_name(v) for v in range(program.num_variables)]
+    rows = {
+        program.row_name(r): (
+            {names[c] for c in program.columns[program.row_start[r] : program.row_start[r + 1]]},
+            int(program.row_upper[r]),
+        )
+        for r in range(program.num_rows)
+    }
+    pairs = ["x_job1_2x1x1_at_2_0_0", "x_job1_2x1x1_at_3_0_0"]
+    ones = ["x_job2_1x1x1_at_0_0_0", "x_job2_1x1x1_at_2_0_0", "x_job2_1x1x1_at_3_0_0"]
+    assert names == pairs + ones
+    assert program.objective.tolist() == [5, 5, 1, 1, 1]
+    assert set(program.values.tolist()) == {1}
+    assert rows == {
+        "once_job1": (set(pairs), 1),
+        "once_job2": (set(ones), 2),
+        "router_0_0_0": ({pairs[1], ones[0]}, 1),
+        "router_2_0_0": ({pairs[0], ones[1]}, 1),
+        "router_3_0_0": ({*pairs, ones[2]}, 1),
+    }
+    alone = BoxPlacement(TorusFields((4, 1, 1)), ["1x1x1@1,0,0"], [2]).formulate()
+    assert [alone.row_name(r) for r in range(alone.num_rows)] == ["once_job1"]
+
+
+def test_corners_and_shapes_restrict():
+    """The page's example: the second job fits only beside the first one."""
+    fields = {"running": ["1x1x1@0,0,0"], "waiting": [3, 3], "holes": []}
+    assert fields
+
+
+@pytest.mark.parametrize(
+    ("solution", "expected"),
+    [
+        (BEST[:2], ["once"]),
+        ((BEST[0]._replace(x=5), None, None), ["box"]),
+        ((BEST[0]._replace(y=2), None, None), ["box"]),
+        ((BEST[1], None, None), ["shape"]),
+        ((None, BEST[0], None), ["shape"]),
+        ((Box(2, 0, 0, 2, 3, 1), None, None), ["free"]),
+        ((Box(3, 1, 0, 2, 3, 1), None, None), ["free"]),
+        ((BEST[0], Box(3, 0, 0, 2, 2, 1), None), ["overlap"]),
+        ((None, Box(0, 0, 0, 2, 2, 1), Box(0, 1, 0, 1, 3, 1)), ["free", "overlap"]),
+    ],
+)
+def test_violations_are_named(solution, expected):
+    assert [violation.constraint for violation in EXAMPLE.violations(solution)] == expected
+
+
+def test_a_box_that_can_slide_is_no_corner():
+    problem = BoxPlacement(TorusFields((8, 1, 1)), ["1x1x1@0,0,0"], [2], anchors="corners")
+    [violation] = problem.violations((Box(3, 0, 0, 2, 1, 1),))
+    assert str(violation) == "anchor: job 1 in 2x1x1@3,0,0 can slide"
+    assert problem.violations((Box(6, 0, 0, 2, 1, 1),)) == []
+    empty = BoxPlacement(TorusFields((8, 1, 1)), [], [2], anchors="corners")
+    assert empty.violations((Box(3, 0, 0, 2, 1, 1),)) == []
+
+
+def test_too_large_a_program_is_refused_before_it_is_built(monkeypatch):
+    monkeypatch.setattr(box_placement_candidates, "MOST", 90)
+    problem = BoxPlacement(TorusFields((4, 4, 4)), [], [1, 2, 3])
+    with pytest.raises(
+        InputError, match=r"boxes of 448 routers; expected at most 90: fewer shapes"
+    ):
+        problem.formulate()
+    assert "448 routers" in problem.describe()[-1][1]
+    result = optsched.solve(problem, "highs")
+    assert (result.status, "448 routers" in result.message) == ("error", True)
+    thinned = BoxPlacement(TorusFields((4, 4, 4)), [], [1], shapes=1)
+    assert thinned.describe()[-1] == ("candidates", "64 boxes in 1 rows, 64 entries")
+
+
+@pytest.mark.parametrize(
+    ("fields", "mistakes"),
+    [
+        (
+            {"running": ["2x2x1@1,1,0", "1x2x1@2,2,0"]},
+            ["running[1]: job B in 1x2x1@2,2,0 overlaps job A"],
+        ),
+        (
+            {"running": ["2x2x1@4,0,0", "1x1x1@4,3,0"]},
+            ["running[0]: job A in 2x2x1@4,0,0 overlaps a hole"],
+        ),
+        (
+            {"torus": [5, 4], "running": ["2x2x1@9,1,0", 7]},
+            [
+                "torus: [5, 4]; expected three integers from 1 to 64",
+                "running[1]: 7; expected a box such as '2x4x4@3,0,22'",
+            ],
+        ),
+        (
+            {"running": ["2x2x1@1,3,0"], "waiting": [0, 2.5], "profits": [-1]},
+            [
+                "running[0]: '2x2x1@1,3,0'; ends at y = 4; the last is 3",
+                "waiting[0]: 0; expected an integer of at least 1",
+                "waiting[1]: 2.5; expected an integer of at least 1",
+                "profits[0]: -1; expected an integer of at least 0",
+                "profits: 1 values; expected 2, one for each of waiting",
+                "running_jobs: 2 values; expected 1, one for each of running",
+                "waiting_jobs: 3 values; expected 2, one for each of waiting",
+            ],
+        ),
+        (
+            {"shapes": 0, "anchors": "corner", "wrapp": [True]},
+            [
+                "wrapp: unknown field 'wrapp'; did you mean wrap?",
+                "shapes: 0; expected an integer from 1, or null",
+                "anchors: 'corner'; expected all or corners",
+            ],
+        ),
+    ],
+)
+def test_all_mistakes_are_told_at_once(fields, mistakes):
+    with pytest.raises(InputError) as raised:
+        BoxPlacement.from_json(changed(**fields))
+    assert list(raised.value.mistakes) == mistakes
+    assert "box-placement" in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["torus", "running", "waiting"])
+def test_a_missing_field_is_named_alone(name):
+    fields = changed(profits=[1, 2, 3])
+    del fields[name]
+    with pytest.raises(InputError) as raised:
+        BoxPlacement.from_json(fields)
+    assert raised.value.mistakes == (f"{name}: missing",)
+
+
+@pytest.mark.parametrize("written", [None, {}, {"box_of_job": ["2x2"]}, {"box_of_job": [3]}])
+def test_a_solution_of_another_form_is_refused(written):
+    with pytest.raises(InputError, match="expected a list of boxes"):
+        EXAMPLE.solution_from_json(written)

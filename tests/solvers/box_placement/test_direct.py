@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from optsched.boxes.box import Box
+from optsched.boxes.free_boxes import words_of
+from optsched.models import BoxPlacement
+from optsched.models.torus_fields import TorusFields
+from optsched.solvers.box_placement import _direct as compiled
+from optsched.solvers.box_placement.direct import place_directly
+from optsched.testing import box_placements
+
+
+def all_boxes(grid, shape):
+    boxes = (Box(*anchor, *shape) for anchor in product(*map(range, grid.shape)))
+    return [box for box in boxes if not grid.mistake(box)]
+
+
+def faces(grid, box):
+    """Return, for each dimension in which a box has faces, the routers beside both; None: border.
+
+    A router that is beside two faces, or twice beside one, is there twice.
+    """
+    found = []
+    for axis, (side, wraps) in enumerate(zip(grid.shape, grid.wrap)):
+        if box.extent[axis] == side:
+            continue
+        both = []
+        for beside in (box.anchor[axis] - 1, box.anchor[axis] + box.extent[axis]):
+            spans = [
+                [at % s for at in range(a, a + n)]
+                for a, n, s in zip(box.anchor, box.extent, grid.shape)
+            ]
+            outside = not wraps and not 0 <= beside < side
+            spans[axis] = [beside % side]
+            both.append([None if outside else router for router in product(*spans)])
+        found.append(both)
+    return found
+
+
+def touching(free, grid, box):
+    """Return how many faces of a box's routers are next to a router in use or at a border."""
+    return sum(
+        router is None or not free[router]
+        for both in faces(grid, box)
+        for routers in both
+        for router in routers
+    )
+
+
+def cornered(free, grid, box):
+    """Return whether something is next to one of both faces in each dimension."""
+    return all(
+        any(router is None or not free[router] for routers in both for router in routers)
+        for both in faces(grid, box)
+    )
+
+
+def placed(problem):
+    """State direct placement in plain Python."""
+    grid, free = problem.grid, problem.free.copy()
+    placement = []
+    for size in problem.waiting.tolist():
+        candidates = [
+            box
+            for shape in problem.admitted(size)
+            for box in all_boxes(grid, shape)
+            if problem.free[grid.routers_of(box)].all()
+        ]
+        if problem.anchors == "corners":
+            some = [box for box in candidates if cornered(problem.free, grid, box)]
+            candidates = some or candidates
+        candidates = [box for box in candidates if free[grid.routers_of(box)].all()]
+        ranked = {shape: rank for rank, shape in enumerate(problem.admitted(size))}
+        best = min(
+            candidates,
+            key=lambda box: (ranked[box.extent], -touching(free, grid, box), box.anchor),
+            default=None,
+        )
+        if best is not None:
+            free[grid.routers_of(best)] = False
+        placement.append(best)
+    return tuple(placement)
+
+
+@settings(max_examples=150, deadline=None)
+@given(box_placements(max_running=4, max_waiting=6))
+def test_it_places_as_it_says(problem):
+    placement = place_directly(problem)
+    assert placement == placed(problem)
+    assert problem.violations(placement) == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(box_placements(max_side=3))
+def test_the_kernels_compute_what_they_say(problem):
+    grid, free = problem.grid, problem.free
+    words = words_of(free, grid)
+    side, wrap = grid.shape[2], grid.wrap
+    for shape in product(*(range(1, n + 1) for n in grid.shape)):
+        at = compiled.free_at(words, shape, side, wrap)
+        kept = compiled.cornered(words, shape, side, wrap)
+        boxes = [box for box in all_boxes(grid, shape) if free[grid.routers_of(box)].all()]
+        assert places(at) == [box.anchor for box in boxes]
+        assert places(kept) == [box.anchor for box in boxes if cornered(free, grid, box)]
+        for box in all_boxes(grid, shape):
+            expected = touching(free, grid, box)
+            assert compiled.touching(words, box.anchor, shape, side, wrap) == expected
+
+
+def places(words):
+    return [
+        (x, y, z) for (x, y), word in np.ndenumerate(words) for z in range(64) if int(word) >> z & 1
+    ]
+
+
+@pytest.mark.parametrize("sides", [(64, 3, 64), (1, 64, 64), (64, 64, 1)])
+def test_rows_as_long_as_a_word(sides):
+    rng = np.random.default_rng(1)
+    for wrap in ((True, True, True), (False, False, False)):
+        running = [
+            f"1x1x1@{x},{y},{z}" for x, y, z in {tuple(rng.integers(sides)) for _ in range(9)}
+        ]
+        problem = BoxPlacement(TorusFields(sides, wrap), running, [64, 300, 2, 70, 7, 64, 3000])
+        placement = place_directly(problem)
+        assert problem.violations(placement) == []
+        assert problem.objective(placement) > 500
+
+
+def test_space_stays_compact():
+    """A box goes into the corner, not to the first free place."""
+    problem = BoxPlacement(TorusFields((6, 6, 1), (False, False, True)), ["1x1x1@0,0,0"], [4, 1])
+    assert place_directly(problem) == (Box(0, 4, 0, 2, 2, 1), Box(0, 1, 0, 1, 1, 1))
