@@ -90,9 +90,7 @@ def fits(words: Words, shapes: Integers, least: int, side: int, wrap: Wrap) -> b
 
 
 @kernel
-def left_free(
-    words: Words, boxes: Integers, jobs: Integers, place: Integers, side: int
-) -> Words:
+def left_free(words: Words, boxes: Integers, jobs: Integers, place: Integers, side: int) -> Words:
     """Return the free routers once some jobs have left their boxes and a place is taken."""
     free = words.copy()
     for job in jobs:
@@ -202,9 +200,7 @@ def pack(
         found = False
         while not found:
             if at[job, 2] < 0:
-                if layer_starts(
-                    free[job], at[job, 1], shapes[at[job, 0]], side, wrap, starts[job]
-                ):
+                if layer_starts(free[job], at[job, 1], shapes[at[job, 0]], side, wrap, starts[job]):
                     at[job, 2] = 0
                 else:
                     at[job, 2] = sy

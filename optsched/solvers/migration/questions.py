@@ -142,13 +142,22 @@ class Questions:
 
     def _floor_of(self, job: int) -> int:
         """Return what moving a job costs, and with it those in the way of its cheapest box."""
-        box = Family(self, _table(self.extents[job]), self.room, 0, 1 << job, None)
+        box = Family(self, self.shapes_of(job), self.room, 0, 1 << job, None)
         [[cost, _], *_] = box.boxes(None, 1).tolist() or [[NEVER, 0]]
         return int(cost) + self.problem.costs[job] if cost < NEVER else NEVER
 
+    def listed(self, jobs: int) -> list[int]:
+        """Return the jobs of a bit mask, the largest first, and those of the same shapes together."""
+        return [job for job in self._in_order if jobs >> job & 1]
+
+    def shapes_of(self, job: int) -> Ints:
+        """Return the shapes that a job may take, the best first, shape (shapes, 3)."""
+        kind = self._kinds[job]
+        return self._shapes[self._first[kind] : self._first[kind + 1]]
+
     def ask(self, question: Question, most: int) -> Answer:
         """Answer a question, trying at most so many boxes."""
-        jobs = [job for job in self._in_order if question.jobs >> job & 1]
+        jobs = self.listed(question.jobs)
         numbers = np.array(jobs, dtype=np.int64)
         words = left_free(
             self.free, self.boxes, numbers, np.array(question.place, dtype=np.int64), self.side
@@ -211,7 +220,7 @@ class Family:
         place: tuple[int, ...] | None,
     ) -> None:
         self._asked = asked
-        self._shapes = shapes
+        self.shapes = shapes
         self._room = room
         self._base = cost
         self.jobs = jobs
@@ -219,21 +228,24 @@ class Family:
         self._others: Ints | None = None
         self.is_wider = place is not None
         self._after = np.array([-1, -1])
-        self._size = PORTION
+        self._size = 0
         self.cost: int | None = cost
         if self.is_wider:
             further = asked.further(jobs)
             self.cost = None if further is None else cost + further
 
-    def cheapest(self, below: int | None) -> list[Question]:
-        """Return the next questions, and drop those that cost `below` or more."""
+    def cheapest(self, below: int | None, most: int = PORTION) -> list[Question]:
+        """Return the next questions, and drop those that cost `below` or more.
+
+        At most so many the first time, four times as many each further time.
+        """
+        self._size = self._size * 4 or most
         found = self.boxes(below, self._size + 1)
         self.cost = None
         if len(found) > self._size:
             self.cost = self._base + int(found[-1, 0])
             found = found[:-1]
             self._after = found[-1]
-            self._size *= 4
         return self._questions(found)
 
     def boxes(self, below: int | None, most: int) -> Ints:
@@ -243,7 +255,7 @@ class Family:
             others = [job for job in asked.problem.movers if not self.jobs >> job & 1]
             self._others = np.array(others, dtype=np.int64)
         return cheapest_boxes(  # type: ignore[no-any-return]
-            self._shapes,
+            self.shapes,
             asked.boxes[self._others],
             asked.costs[self._others],
             self._room,
@@ -258,9 +270,9 @@ class Family:
     def _questions(self, chosen: Ints) -> list[Question]:
         asked = self._asked
         assert self._others is not None
-        grid = (len(self._shapes), *asked.problem.torus)
+        grid = (len(self.shapes), *asked.problem.torus)
         number, x, y, z = np.unravel_index(chosen[:, 1], grid)
-        boxes = np.column_stack((x, y, z, self._shapes[number]))
+        boxes = np.column_stack((x, y, z, self.shapes[number]))
         met = meetings(boxes, asked.boxes[self._others], asked.sides)
         found = []
         for box, cost, row in zip(boxes.tolist(), chosen[:, 0].tolist(), met):
