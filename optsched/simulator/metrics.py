@@ -133,6 +133,7 @@ def summarise_problems(decisions: pd.DataFrame) -> dict[str, Any]:
     ``heuristic_matched`` is the share of answered problems where the policy's heuristic finds as
     much as the answer that counted, and ``heuristic_gap`` its mean relative distance from that
     where it finds less; ``unanswered`` counts the problems without any solution.
+    ``nominal_seconds`` is what their solves are priced at, together.
 
     Parameters
     ----------
@@ -141,6 +142,8 @@ def summarise_problems(decisions: pd.DataFrame) -> dict[str, Any]:
     """
     proven = decisions["status"].isin(["optimal", "infeasible"])
     figures: dict[str, Any] = {"unproven": int((~proven).sum())}
+    if len(decisions):
+        figures["nominal_seconds"] = float(decisions["price"].sum())
     answered = decisions[decisions["objective"].notna()]
     if len(answered) < len(decisions):
         figures["unanswered"] = len(decisions) - len(answered)

@@ -113,7 +113,9 @@ class NodeTime(NamedTuple):
         recorded time. ``internal_fragmentation`` is the share of the held node time that is
         internal, ``external_fragmentation`` and ``drained`` are the parts of the whole, and
         ``large_mean_drain`` and ``large_max_drain`` are over those large jobs that were the head of
-        the queue, ``large_at_head``.
+        the queue, ``large_at_head``. ``recorded_held`` and ``recorded_running`` are the histogram:
+        shares of the recorded time by level, named by the percentage that it begins at; levels
+        that do not occur are left out.
         """
         shares, recorded = dict(self.shares), dict(self.recorded_shares)
         if not shares:
@@ -134,6 +136,7 @@ class NodeTime(NamedTuple):
             "large_max_drain": float(drain.max()) if len(drain) else None,
             "node_time": shares,
             "recorded_node_time": recorded,
+            **dict(zip(("recorded_held", "recorded_running"), map(_by_level, self.histogram()))),
         }
 
 
@@ -267,6 +270,13 @@ def _stays(torus: Torus, schedule: Schedule) -> _Stays:
 
 def _held(shares: Mapping[str, float]) -> float:
     return sum(shares[name] for name in PARTS[:3])
+
+
+def _by_level(shares: NDArray[np.float64]) -> dict[str, float]:
+    """Return the levels of a histogram that occur, by the percentage at which they begin."""
+    return {
+        f"{100 * level // len(shares)}": float(shares[level]) for level in np.flatnonzero(shares)
+    }
 
 
 def _over_time(

@@ -352,6 +352,9 @@ def test_a_run_has_the_figures_and_its_page_shows_them(make_trace, tmp_path):
     assert run.fragmentation is None
     assert run.node_time.summary().items() <= summary.items()
     assert sum(summary["node_time"].values()) == pytest.approx(1)
+    for name, shares in zip(("recorded_held", "recorded_running"), run.node_time.histogram()):
+        levels = {str(5 * level): share for level, share in enumerate(shares) if share}
+        assert summary[name] == pytest.approx(levels)
     page = save(run, tmp_path / "run") / "report.html"
     written = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert written["node_time"] == pytest.approx(summary["node_time"])
