@@ -29,10 +29,13 @@ class Study(ABC):
         The registered name: that of the paper.
     paper : str
         How it is cited.
+    parts : tuple of str
+        Metrics that are tables of their own, of which `prepare` gets each number as a column.
     """
 
     name: ClassVar[str]
     paper: ClassVar[str]
+    parts: ClassVar[tuple[str, ...]] = ()
 
     def inputs(self, folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
         """Return the traces that the study makes for itself, by the name of their file.

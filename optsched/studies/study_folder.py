@@ -15,6 +15,7 @@ from optsched.files import FolderKind, check_replaceable, write_json, written
 from optsched.report import style
 from optsched.report.folder_files import read_object, read_pictures
 from optsched.report.page import write_page
+from optsched.studies.results import with_parts
 from optsched.studies.study import Study
 from optsched.sweeps.merging import versions_used
 from optsched.traces.reading import write_trace
@@ -125,6 +126,7 @@ def _read(folder: Path) -> tuple[Study, pd.DataFrame]:
         results = pd.read_parquet(path)
     except (OSError, ValueError):
         raise InputError("damaged; expected the Parquet file of a sweep", file=path) from None
+    results = with_parts(results, study.parts, folder / SWEEP / "runs")
     try:
         return study, study.prepare(results, folder / INPUTS)
     except InputError as error:

@@ -14,7 +14,6 @@ from optsched.studies.franke_1999.claims import claims
 from optsched.studies.franke_1999.evaluation import (
     compared,
     keeping_up,
-    offered_by,
     plain,
     prepare,
 )
@@ -28,6 +27,7 @@ from optsched.studies.franke_1999.plan import (
     plan,
 )
 from optsched.studies.franke_1999.published import MPLS, NODES
+from optsched.studies.offered import offered_by
 from optsched.studies.study_folder import write_inputs
 from optsched.sweeps.study_file import read_study
 from optsched.traces.reading import write_trace

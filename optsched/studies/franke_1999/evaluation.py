@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optsched.studies.franke_1999.plan import SEEDS, SHOWN
 from optsched.studies.franke_1999.published import MPLS
+from optsched.studies.offered import offered_by
 from optsched.studies.results import check_results
 from optsched.traces.reading import read_trace
 
@@ -53,24 +54,6 @@ NEEDED = ("trace", "policy", "solver", "error", "utilization", "makespan", "jobs
 """Columns of the results that the evaluation reads."""
 
 
-class Offered(NamedTuple):
-    """What a workload asks for.
-
-    Parameters
-    ----------
-    days : float
-        From the first to the last submission.
-    load : float
-        Its work over what the machine can do in that time.
-    runtime : float
-        Mean run time of its jobs, in seconds.
-    """
-
-    days: float
-    load: float
-    runtime: float
-
-
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     """Return the results of the sweep with the columns that the evaluation goes by.
 
@@ -107,14 +90,6 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     frame["context_switch"] = frame["context_switch"].fillna(0.0)
     frame["solver"] = frame["solver"].where(~gang | frame["solver"].notna(), "first-fit")
     return frame
-
-
-def offered_by(trace: Trace, processors: int) -> Offered:
-    """Return what a trace asks of a machine of so many processors."""
-    seconds = float(trace.submit.max() - trace.submit.min())
-    work = float((trace.processors * trace.runtime).sum())
-    load = work / (processors * seconds) if seconds else float("inf")
-    return Offered(seconds / 86_400, load, float(trace.runtime.mean()))
 
 
 def _workload(file: str) -> dict[str, Any]:

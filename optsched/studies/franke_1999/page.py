@@ -30,7 +30,6 @@ from optsched.studies.franke_1999.evaluation import (
     baseline,
     compared,
     keeping_up,
-    offered_by,
 )
 from optsched.studies.franke_1999.figures import FIGURES
 from optsched.studies.franke_1999.plan import (
@@ -51,6 +50,7 @@ from optsched.studies.franke_1999.published import (
     UTILISATION,
 )
 from optsched.studies.franke_1999.standing_in import MODELS
+from optsched.studies.offered import offered_by
 from optsched.workloads.spec_file import read_workload
 
 if TYPE_CHECKING:

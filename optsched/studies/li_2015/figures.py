@@ -1,0 +1,148 @@
+"""The pictures of the study: Figures 5 to 7, where the node time goes, the waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optsched.report import style
+from optsched.simulator.node_time import PARTS
+from optsched.studies.li_2015.evaluation import LEVELS, NODE_TIME, of, variants, workloads
+from optsched.studies.li_2015.plan import CEILING, OWN
+from optsched.studies.li_2015.published import UTILISATION, WINDOWS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLUMNS = 3
+"""Panels side by side."""
+
+MARKS = "os^Dv"
+
+HOUR = 3600
+
+
+def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
+    """Draw all pictures, by name."""
+    drawn = {
+        f"figure-{WINDOWS[depth]}": _histograms(frame, name, depth)
+        for name, depth in zip(OWN, WINDOWS)
+    }
+    return drawn | {"node-time": _node_time(frame), "waits": _waits(frame)}
+
+
+def _panels(figure: Figure, names: Sequence[str], *, sharex: bool) -> list[Axes]:
+    """Return a panel for each workload, under its name."""
+    columns = min(COLUMNS, len(names))
+    grid = figure.subplots(
+        -(-len(names) // columns), columns, sharex=sharex, sharey=True, squeeze=False
+    )
+    panels = list(grid.flat)
+    for panel, name in zip(panels, names):
+        panel.set_title(name)
+    for spare in panels[len(names) :]:
+        spare.set_visible(False)
+    for above in panels[: max(0, len(names) - columns)]:
+        if sharex and not panels[panels.index(above) + columns].get_visible():
+            above.tick_params(labelbottom=True)
+    return panels[: len(names)]
+
+
+def _height(names: Sequence[str], row: float) -> float:
+    return 0.8 + row * -(-len(names) // COLUMNS)
+
+
+def _histograms(frame: pd.DataFrame, variant: str, depth: int) -> Figure:
+    """Draw the share of the recorded time by level of nodes held and running."""
+    from matplotlib.ticker import PercentFormatter
+
+    names = workloads(frame)
+    title = f"Figure {WINDOWS[depth]}. Recorded time by utilisation, scan window of {depth}"
+    with style.applied():
+        figure = style.new_figure(_height(names, 2.0), title)
+        panels = _panels(figure, names, sharex=True)
+        for panel, name in zip(panels, names):
+            own = frame[frame["workload"] == name]
+            held, running = (
+                [np.nan_to_num(of(own, variant, f"{metric}.{level}").mean()) for level in LEVELS]
+                for metric in ("recorded_held", "recorded_running")
+            )
+            step = LEVELS[1] - LEVELS[0]
+            panel.bar(LEVELS, held, step, align="edge", color=style.FILLS[0], label="held")
+            edges = [*LEVELS, LEVELS[-1] + step]
+            panel.stairs(running, edges, color=style.LINES[1], linewidth=1.2, label="running")
+            panel.axvline(100 * UTILISATION, color=style.GREY, linewidth=0.8, linestyle="--")
+            panel.xaxis.set_major_formatter(PercentFormatter(decimals=0))
+            panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+            panel.set_xlim(0, 100)
+        figure.supxlabel("share of the nodes (dashed: the paper's level)", fontsize=9)
+        figure.supylabel("share of the recorded time", fontsize=9)
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside right center")
+    return figure
+
+
+def _node_time(frame: pd.DataFrame) -> Figure:
+    """Draw the parts of the recorded node time of each variant, side by side."""
+    from matplotlib.ticker import PercentFormatter
+
+    names = workloads(frame)
+    shown = [name for name in variants(frame) if name != CEILING]
+    places = np.arange(len(shown))[::-1]
+    with style.applied():
+        figure = style.new_figure(
+            _height(names, 0.6 + 0.22 * len(shown)), "Where the recorded node time goes"
+        )
+        panels = _panels(figure, names, sharex=True)
+        for panel, name in zip(panels, names):
+            own = frame[frame["workload"] == name]
+            left = np.zeros(len(shown))
+            for part, colour in zip(PARTS, _part_colours()):
+                width = np.array([of(own, one, NODE_TIME[part]).mean() for one in shown])
+                width = np.nan_to_num(width)
+                panel.barh(places, width, 0.75, left, color=colour, label=part)
+                left += width
+            panel.set_xlim(0, 1)
+            panel.set_yticks(places, shown)
+            panel.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+            panel.grid(axis="y", visible=False)
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(PARTS))
+    return figure
+
+
+def _part_colours() -> Sequence[str]:
+    """Return a colour for each part: held ones first, those without work to do last."""
+    blue, orange, yellow, pink, cyan, green, _ = style.FILLS
+    return (blue, green, cyan, orange, yellow, pink, style.FAINT)
+
+
+def _waits(frame: pd.DataFrame) -> Figure:
+    """Draw the mean waits of each variant, of all jobs and of large ones, over those on nodes."""
+    from matplotlib.ticker import LogLocator, StrMethodFormatter
+
+    shown = variants(frame)
+    places = np.arange(len(shown))[::-1]
+    with style.applied():
+        figure = style.new_figure(1.2 + 0.28 * len(shown), "Mean waits, in hours")
+        panels = figure.subplots(1, 2, sharey=True)
+        for panel, (metric, title) in zip(
+            panels, (("mean_wait", "all jobs"), ("large_mean_wait", "large jobs"))
+        ):
+            for name, colour, mark in zip(workloads(frame), style.LINES, MARKS):
+                own = frame[frame["workload"] == name]
+                hours = [of(own, one, metric).mean() / HOUR for one in shown]
+                panel.plot(hours, places, mark, color=colour, markersize=5, label=name)
+            panel.set_xscale("log")
+            panel.xaxis.set_major_locator(LogLocator(subs=(1.0,)))
+            panel.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            panel.set_title(title)
+            panel.set_xlabel("hours")
+            panel.set_yticks(places, shown)
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    return figure
