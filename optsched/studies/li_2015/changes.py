@@ -19,6 +19,7 @@ from optsched.studies.li_2015.plan import (
     ONLY_BACKFILLING,
     ONLY_MIGRATION,
     SYSTEM,
+    jobs_of,
 )
 from optsched.studies.paired import improvement, percent
 
@@ -53,8 +54,8 @@ def migration_table(frame: pd.DataFrame) -> Table:
     return Table(
         "The same system with migration over that without it: points of utilisation (running), "
         "points of node time that are fragmented, and by how much less jobs wait (a plus is "
-        "better), with the 95 % interval of a paired bootstrap over the files where there are "
-        "three; migrations of a run, and the node time that they take of all that jobs ran.",
+        "better), with the 95 % interval of a paired bootstrap over seeds and logs where there "
+        "are three; migrations of a run, and the node time that they take of all that jobs ran.",
         [
             "workload",
             "variant",
@@ -81,7 +82,8 @@ def _improved(frame: pd.DataFrame, old: str, new: str, metric: str) -> Cell:
     known = before.notna() & after.notna() & (before > 0)
     if not known.any():
         return cell(None)
-    found = improvement(before[known], after[known], before.index[known])
+    jobs = [jobs_of(file) for file in before.index[known]]
+    found = improvement(before[known], after[known], jobs)
     return Cell(f"{percent(found.mean)}%", found.mean, note=found.interval)
 
 
@@ -114,8 +116,8 @@ def change_table(frame: pd.DataFrame, base: str) -> Table:
     return Table(
         f"{base}, with one thing changed at a time: waits as multiples of its own (below 1 is "
         "better), the median and the range over the files; points of utilisation in the mean, with "
-        "the range. The modelled workloads of the lower load are those of the first seed only, but "
-        "for the variants of the comparison.",
+        "the range. At the lower of the modelled loads, changes that are not variants of the "
+        "comparison are run on the first seed only.",
         [
             "change",
             *(("times the", what) for what in WAITS.values()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from optsched.studies.li_2015.plan import (
@@ -10,6 +11,7 @@ from optsched.studies.li_2015.plan import (
     JOBS,
     LOAD,
     MODEL,
+    QUICK_FROM,
     QUICK_JOBS,
     SMALL,
     log_file,
@@ -22,6 +24,7 @@ from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.scaling import scale_trace
 from optsched.traces.trace import Trace
+from optsched.workloads.capability_mix import CapabilityMix
 from optsched.workloads.spec_file import read_workload
 
 
@@ -34,7 +37,7 @@ def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
         If a log is damaged.
     """
     nodes = (SMALL if quick else FULL).nodes
-    model, jobs = read_workload(MODEL), QUICK_JOBS if quick else JOBS
+    model, jobs = _model(quick=quick), QUICK_JOBS if quick else JOBS
     traces = {
         one.file: _at_load(model.generate(jobs, one.seed), nodes, one.load)
         for one in modelled(quick=quick)
@@ -44,6 +47,19 @@ def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
         last = log.first + QUICK_JOBS - 1 if quick else log.last
         traces[log_file(log)] = _at_load(whole.jobs(log.first, last), nodes, LOAD)
     return traces
+
+
+def _model(*, quick: bool) -> CapabilityMix:
+    """Return the model, or for a quick look its classes of many nodes."""
+    model = read_workload(MODEL)
+    assert isinstance(model, CapabilityMix)
+    if not quick:
+        return model
+    classes = [one for one in model.classes if one.smallest >= QUICK_FROM]
+    total = sum(one.share for one in classes)
+    return replace(
+        model, classes=tuple(replace(one, share=100 * one.share / total) for one in classes)
+    )
 
 
 def _at_load(trace: Trace, nodes: int, load: float) -> Trace:

@@ -58,7 +58,9 @@ the queue grows, so that the scheduler always has something to place."""
 
 SEEDS = (1, 2, 3)
 JOBS = 8000
-QUICK_JOBS = 300
+QUICK_JOBS = 200
+QUICK_FROM = 129
+"""Nodes from which on jobs of the model are generated for the quick look: few jobs, much work."""
 
 LOAD = 0.95
 """That real workloads are brought to."""
@@ -123,7 +125,7 @@ MIGRATION = "migration=position-search"
 MIGRATION_WORK = 500.0
 """The exact solver of migrations, and the boxes that it may try for one problem: some 50 ms."""
 
-FREE: Mapping[str, float] = {"restart": 0.0, "per_node": 0.0}
+FREE: Mapping[str, Any] = {"restart": 0.0, "per_node": 0.0}
 """What migration costs where it is free."""
 
 PAPER = Variant(
@@ -150,12 +152,12 @@ BOXES = Variant(
 )
 """EASY backfilling with boxes in the place of nodes."""
 
-OWN = {f"window {depth}": PAPER.but(depth=depth) for depth in WINDOWS}
+OWN = {f"paper, window {depth}": PAPER.but(depth=depth) for depth in WINDOWS}
 SYSTEM, *LONGER = OWN
 """The paper's system with its scan windows; the first stands for all."""
 
-ONLY_BACKFILLING, ONLY_MIGRATION, NEITHER = "no migration", "no backfilling", "neither"
-NO_PAUSE = "no pause point"
+ONLY_BACKFILLING, ONLY_MIGRATION = "paper, no migration", "paper, no backfilling"
+NEITHER, NO_PAUSE = "paper, neither", "paper, no pause point"
 EASY, EASY_MIGRATION = "EASY on boxes", "EASY on boxes, migration"
 CEILING = "EASY on nodes"
 """EASY that counts nodes: no boxes, so nothing is fragmented."""
@@ -172,11 +174,11 @@ MAIN: Mapping[str, Variant] = {
 """Those of the comparison, run on all workloads."""
 
 FROM_SYSTEM: Mapping[str, Variant] = {
-    "exact detection": PAPER.but(detect="exact"),
-    "any free box": PAPER.but(place="boxes"),
-    "exact placement": PAPER.but(PLACEMENT, PLACEMENT_WORK),
-    "exact migration": PAPER.but(MIGRATION, MIGRATION_WORK),
-    "free migration": PAPER.but(**FREE),
+    "paper, exact detection": PAPER.but(detect="exact"),
+    "paper, any free box": PAPER.but(place="boxes"),
+    "paper, exact placement": PAPER.but(PLACEMENT, PLACEMENT_WORK),
+    "paper, exact migration": PAPER.but(MIGRATION, MIGRATION_WORK),
+    "paper, free migration": PAPER.but(**FREE),
 }
 FROM_EASY: Mapping[str, Variant] = {
     "EASY, layered detection": BOXES.but(detect="layered"),
@@ -199,15 +201,14 @@ ABLATIONS = {
 """Single changes, by what is changed."""
 
 SINGLE = {**FROM_SYSTEM, **FROM_EASY, **FROM_EASY_MIGRATION}
-"""Those of them that are not run for the comparison; not on the modelled workloads of the first
-load, all but the first seed."""
+"""Those that are not part of the comparison; at the lower load they are run on one seed only."""
 
 VARIANTS: Mapping[str, Variant] = {**MAIN, **SINGLE}
 
 EXACT = {
-    "exact detection": SYSTEM,
-    "exact placement": SYSTEM,
-    "exact migration": SYSTEM,
+    "paper, exact detection": SYSTEM,
+    "paper, exact placement": SYSTEM,
+    "paper, exact migration": SYSTEM,
     "EASY, exact placement": EASY,
     "EASY, exact migration": EASY_MIGRATION,
 }
@@ -232,7 +233,7 @@ MODELLED_FILE = re.compile(r"modelled_load([\d.]+)_seed(\d+)\.swf\.gz")
 def modelled(*, quick: bool) -> list[Modelled]:
     """Return the modelled workloads."""
     if quick:
-        return [Modelled(LOADS[-1], seed) for seed in SEEDS[:2]]
+        return [Modelled(LOADS[-1], SEEDS[0])]
     return [Modelled(load, seed) for load in LOADS for seed in SEEDS]
 
 
@@ -251,6 +252,12 @@ def logs_at_hand(folders: Sequence[Path], *, quick: bool) -> list[Log]:
 def log_file(log: Log) -> str:
     """Return the name of the file with the part of a log that is run."""
     return f"{log.name}.swf.gz"
+
+
+def jobs_of(file: str) -> str:
+    """Return whose jobs are in a file: those of a seed are the same at all loads."""
+    own = MODELLED_FILE.fullmatch(file)
+    return f"seed {own.group(2)}" if own else file
 
 
 def workload_of(file: str) -> str:

@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from optsched.cli import run as optsched
+from optsched.errors import InputError
+from optsched.report.page import Verdict
+from optsched.simulator.node_time import PARTS
+from optsched.studies.li_2015.changes import change_table, exact_table, migration_table
+from optsched.studies.li_2015.claims import claims
+from optsched.studies.li_2015.evaluation import METRICS, all_runs, of, prepare, variants, workloads
+from optsched.studies.li_2015.figures import figures
+from optsched.studies.li_2015.inputs import inputs
+from optsched.studies.li_2015.page import page
+from optsched.studies.li_2015.plan import (
+    CEILING,
+    EASY,
+    EASY_MIGRATION,
+    FULL,
+    LOAD,
+    LOADS,
+    LOGS,
+    MAIN,
+    NEITHER,
+    ONLY_BACKFILLING,
+    ONLY_MIGRATION,
+    OWN,
+    SEEDS,
+    SINGLE,
+    SMALL,
+    SYSTEM,
+    VARIANTS,
+    Modelled,
+    jobs_of,
+    plan,
+    workload_of,
+)
+from optsched.studies.offered import offered_by
+from optsched.studies.results import with_parts
+from optsched.studies.study_folder import write_inputs
+from optsched.sweeps.study_file import read_study
+from optsched.traces.reading import write_trace
+from optsched.traces.trace import Trace
+
+FILES = [Modelled(load, seed).file for load, seed in itertools.product(LOADS, SEEDS)]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """A folder with a small trace for every modelled workload."""
+    folder = tmp_path_factory.mktemp("inputs")
+    trace = Trace(
+        job_id=np.array([1, 2]),
+        submit=np.array([0, 100_000]),
+        runtime=np.array([90_000, 100]),
+        requested_time=np.array([90_000, 100]),
+        processors=np.array([27_648, 1]),
+    )
+    for file in FILES:
+        write_trace(trace, folder / file)
+    return folder
+
+
+def results(figures_of):
+    """Results in which a run has the held, running and fragmented shares that `figures_of` says.
+
+    It takes the variant, and returns these three, the mean wait and the nominal seconds.
+    """
+    settings = {name for variant in VARIANTS.values() for name in variant.settings}
+    rows = []
+    for file, name in itertools.product(FILES, [*VARIANTS, CEILING]):
+        held, running, fragmented, wait, seconds = figures_of(name)
+        row = dict.fromkeys(METRICS, 1.0) | dict.fromkeys(f"settings.{s}" for s in settings)
+        row |= {
+            "run": f"{file} {name}",
+            "trace": f"elsewhere/{file}",
+            "policy": "easy" if name == CEILING else "torus",
+            "machine": f"nodes:{FULL.nodes}" if name == CEILING else FULL.spec,
+            "solver": None,
+            "error": None,
+            "jobs": 2,
+            "mean_wait": wait,
+            "nominal_seconds": seconds,
+        }
+        if name == CEILING:
+            row |= dict.fromkeys(("occupied", "useful", "recorded_from"))
+        else:
+            variant = VARIANTS[name]
+            row |= {f"settings.{s}": value for s, value in variant.settings.items()}
+            row |= {"solver": variant.solver, "occupied": held, "useful": running}
+            row |= {
+                "recorded_node_time.running": running,
+                "recorded_node_time.internal": held - running,
+                "recorded_node_time.fragmented": fragmented,
+                "recorded_node_time.drained": 1 - held - fragmented,
+                "recorded_held.90": 0.75,
+                "recorded_held.85": 0.25,
+                "recorded_running.85": 1.0,
+            }
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+LIKE_THE_PAPER = dict.fromkeys(VARIANTS, (0.90, 0.88, 0.02, 100.0, 1.0)) | {
+    name: (0.90 + 0.005 * more, 0.88 + 0.005 * more, 0.02, 100.0, 1.0 + more)
+    for more, name in enumerate(OWN)
+}
+LIKE_THE_PAPER |= {
+    ONLY_BACKFILLING: (0.8, 0.78, 0.1, 400.0, 0.5),
+    ONLY_MIGRATION: (0.7, 0.68, 0.1, 800.0, 0.5),
+    NEITHER: (0.6, 0.58, 0.2, 1600.0, 0.5),
+    EASY: (0.85, 0.84, 0.1, 50.0, 0.5),
+    CEILING: (0, 0, 0, 25.0, 0.0),
+}
+
+
+def verdicts(frame):
+    return [[judged.verdict for judged in claim.judgements.values()] for claim in claims(frame)]
+
+
+def test_what_the_paper_says_holds_in_results_that_look_like_it(tiny):
+    frame = prepare(results(LIKE_THE_PAPER.__getitem__), tiny)
+    assert workloads(frame) == ["modelled, load 0.9", "modelled, load 1.1"]
+    assert verdicts(frame) == [[Verdict.HELD] * 2] * 9
+
+
+def test_what_is_not_so_is_not_held(tiny):
+    reverse = {
+        **dict.fromkeys(VARIANTS, (0.6, 0.5, 0.3, 100.0, 1.0)),
+        **dict(zip(list(OWN)[1:], itertools.repeat((0.7, 0.6, 0.2, 100.0, 1.0)))),
+        ONLY_BACKFILLING: (0.7, 0.6, 0.3, 90.0, 1.0),
+        ONLY_MIGRATION: (0.8, 0.7, 0.1, 80.0, 1.0),
+        CEILING: (0, 0, 0, 25.0, 0.0),
+    }
+    frame = prepare(results(reverse.__getitem__), tiny)
+    assert verdicts(frame) == [[Verdict.NOT_HELD] * 2] * 9
+
+
+def test_workloads_are_judged_apart_and_runs_that_record_nothing_count_against(tiny):
+    table = results(LIKE_THE_PAPER.__getitem__)
+    low = table["trace"].str.contains("load0.9")
+    table.loc[low & (table["settings.depth"] == 500), ["occupied", "useful"]] = np.nan
+    first = {
+        c.text: [j.verdict for j in c.judgements.values()] for c in claims(prepare(table, tiny))
+    }
+    [of_500] = [found for text, found in first.items() if "window of 500" in text]
+    assert of_500 == [Verdict.NOT_HELD, Verdict.HELD]
+    [similar] = [found for text, found in first.items() if "similar" in text]
+    assert similar == [Verdict.IN_PART, Verdict.HELD]
+
+
+def test_each_run_is_known_by_its_settings_and_solver(tiny):
+    table = results(LIKE_THE_PAPER.__getitem__)
+    frame = prepare(table.sample(frac=1, random_state=0, ignore_index=True), tiny)
+    assert all(
+        run == f"{file} {name}" for run, file, name in frame[["run", "file", "variant"]].values
+    )
+    assert variants(frame) == [*MAIN, CEILING]
+    assert of(frame, SYSTEM, "recorded_held.90").tolist() == [0.75] * 6
+    assert of(frame, SYSTEM, "recorded_held.40").tolist() == [0] * 6
+    assert of(frame, CEILING, "recorded_held.90").isna().all()
+    assert frame["offered"].iloc[0] == pytest.approx(0.9 + 100 / 27_648 / 1e5)
+    rows = all_runs(frame)
+    assert rows["variant"].iloc[: len(MAIN)].tolist() == list(MAIN)
+    assert len(rows) == 6 * (len(VARIANTS) + 1)
+
+
+def test_what_migration_and_changes_are_worth_is_told(tiny):
+    frame = prepare(results(LIKE_THE_PAPER.__getitem__), tiny)
+    row = next(r for r in migration_table(frame).cells if r[0].text == "all" and EASY in r[1].text)
+    assert [one.text for one in row[2:5]] == ["+4.0", "-8.0", "-100.0%"]
+    by_change = {r[0].text: r for r in change_table(frame, SYSTEM).cells}
+    assert by_change[ONLY_BACKFILLING][1].text == "4.00"
+    assert by_change["(EASY on nodes)"][1].text == "0.25"
+    exact = {(r[0].text, r[2].text): r for r in exact_table(frame).cells}
+    assert exact["paper, exact placement", "modelled, load 0.9"][7].text == "+0.0"
+
+
+def test_the_page_has_all_parts_also_of_runs_that_record_nothing(tiny):
+    table = results(LIKE_THE_PAPER.__getitem__)
+    table.loc[table["settings.depth"] == 500, ["occupied", "useful", "recorded_from"]] = np.nan
+    frame = prepare(table, tiny)
+    drawn = dict.fromkeys(figures(frame), "<svg/>")
+    assert set(drawn) == {"figure-5", "figure-6", "figure-7", "node-time", "waits"}
+    made = page(frame, drawn, {}, quick=False)
+    assert made.sections[0].title == "What becomes of the claims"
+    told = str(made)
+    assert all(log.file in told for log in LOGS)  # they are not there
+    assert "nan" not in made.lead
+
+
+def test_a_failed_run_ends_the_evaluation(tmp_path):
+    with pytest.raises(InputError, match=r"1 runs of the study failed; the first: no memory"):
+        prepare(pd.DataFrame({"error": [None, "no memory"]}), tmp_path)
+
+
+def test_all_runs_are_there(shared, tmp_path):
+    files = (*FILES, *(f"{log.name}.swf.gz" for log in LOGS))
+    write_inputs(dict.fromkeys(files, _two_jobs()), tmp_path)
+    table = plan([shared("traces")], tmp_path / "inputs", quick=False)
+    rows = pd.DataFrame(
+        [
+            {"file": trace.rpartition("/")[2], "variant": name}
+            for name, run in zip([*VARIANTS, CEILING], table["runs"], strict=True)
+            for trace in run["trace"]
+        ]
+    )
+    counts = rows.groupby("variant").size()
+    assert set(counts[[*MAIN, CEILING]]) == {len(FILES) + len(LOGS)}
+    assert set(counts[list(SINGLE)]) == {len(SEEDS) + 1 + len(LOGS)}
+    # no two variants are the same, and each is one that the policy takes
+    sample = [run | {"trace": run["trace"][:1]} for run in table["runs"]]
+    study = read_study(table | {"runs": sample})
+    assert (len(study.runs), study.duplicates) == (len(VARIANTS) + 1, 0)
+
+
+def _two_jobs():
+    return Trace(
+        job_id=np.array([1, 2]),
+        submit=np.array([0, 10]),
+        runtime=np.array([10, 10]),
+        requested_time=np.array([10, 10]),
+        processors=np.array([1, 2]),
+    )
+
+
+def test_logs_that_are_not_there_are_left_out(tmp_path):
+    assert set(inputs([tmp_path], quick=True)) == {Modelled(LOADS[-1], SEEDS[0]).file}
+    table = plan([tmp_path], tmp_path / "inputs", quick=False)
+    assert {workload_of(trace.rpartition("/")[2]) for trace in table["runs"][0]["trace"]} == {
+        f"modelled, load {load:g}" for load in LOADS
+    }
+
+
+def test_workloads_offer_what_they_are_named_for(shared):
+    made = inputs([shared("traces")], quick=True)
+    for file, trace in made.items():
+        wanted = LOADS[-1] if file.startswith("modelled") else LOAD
+        assert offered_by(trace, SMALL.nodes).load == pytest.approx(wanted, rel=0.01)
+        assert trace.processors.max() <= SMALL.nodes
+    assert [jobs_of(file) for file in made] == ["seed 1", "Mira.swf.gz"]
+
+
+def test_parts_of_metrics_become_columns(tmp_path):
+    for run, summary in {"a": {"held": {"80": 1.0}}, "b": {"held": {"85": 0.5, "90": 0.5}}}.items():
+        (tmp_path / run).mkdir()
+        (tmp_path / run / "summary.json").write_text(json.dumps(summary))
+    table = pd.DataFrame({"run": ["a", "b", "failed"], "error": [None, None, "why"]})
+    found = with_parts(table, ("held", "none"), tmp_path)
+    assert found.columns.tolist() == ["run", "error", "held.80", "held.85", "held.90"]
+    assert found["held.85"].fillna(-1).tolist() == [-1, 0.5, -1]
+
+
+def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys):
+    folder = tmp_path / "quick"
+    quick = ["study", "li-2015", "--traces", str(shared("traces")), "--quick", "--workers", "2"]
+    assert optsched([*quick, "-o", str(folder)]) == 0
+    about = json.loads((folder / "study.json").read_text())
+    assert about == {"study": "li-2015", "quick": True}
+    written = (folder / "report.html").read_text()
+    assert "A quick look at a small torus" in written
+    assert "What becomes of the claims" not in written
+    rows = pd.read_csv(folder / "variants.csv")
+    assert set(rows["variant"]) == {*VARIANTS, CEILING}
+    torus = rows[rows["variant"] != CEILING]
+    parts = torus[[f"recorded_node_time.{part}" for part in PARTS]].sum(axis=1)
+    assert parts.to_numpy() == pytest.approx(1)
+    assert (torus.loc[torus["variant"] == EASY_MIGRATION, "migrations"] > 0).any()
+
+    (folder / "report.html").unlink()
+    assert optsched(["report", str(folder)]) == 0
+    assert (folder / "report.html").read_text() == written
+    capsys.readouterr()
