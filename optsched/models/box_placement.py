@@ -99,6 +99,7 @@ class BoxPlacement(Problem[Placement]):
     waiting_jobs: Sequence[str | int] | None
 
     sense = "max"
+    default_solver = "box-search"
 
     def __init__(
         self,

@@ -25,8 +25,8 @@ class BoxSearch(Solver):
     """Place directly, which is proven best if it meets the bound on room; else ask CP-SAT.
 
     Jobs are placed directly twice: as they queue, and the largest first. The better placement is
-    the optimum where it meets `room_bound`, in milliseconds. Otherwise CP-SAT begins with it, unless
-    the program is too large to be stated.
+    the optimum where it meets `room_bound`, in milliseconds. Otherwise CP-SAT begins with it,
+    unless the program is too large to be stated.
     """
 
     models = frozenset({"box-placement"})
