@@ -99,6 +99,7 @@ class BoxPlacement(Problem[Placement]):
     waiting_jobs: Sequence[str | int] | None
 
     sense = "max"
+    default_solver = "box-search"
 
     def __init__(
         self,
@@ -172,7 +173,8 @@ class BoxPlacement(Problem[Placement]):
         return ranked[: self.shapes]
 
     @cached_property
-    def _candidates(self) -> Candidates:
+    def candidates(self) -> Candidates:
+        """The boxes that jobs choose from; an `InputError` if they are too many."""
         from optsched.models.box_placement_candidates import candidates
 
         return candidates(self)
@@ -187,15 +189,15 @@ class BoxPlacement(Problem[Placement]):
         """
         from optsched.models.box_placement_program import formulate
 
-        return formulate(self, self._candidates)
+        return formulate(self, self.candidates)
 
     def decode(self, x: NDArray[np.int64]) -> Placement:
         """Return the box of each job; the first of equal jobs are placed, in the order of boxes."""
-        return self._candidates.placement(np.asarray(x))
+        return self.candidates.placement(np.asarray(x))
 
     def encode(self, solution: Placement) -> NDArray[np.int64]:
         """Return the 0-1 vector of a placement; which of equal jobs has which box is lost."""
-        return self._candidates.vector(solution)
+        return self.candidates.vector(solution)
 
     def objective(self, solution: Placement) -> int:
         """Return the profit of the placed jobs, equation (1)."""
@@ -297,7 +299,7 @@ class BoxPlacement(Problem[Placement]):
         if solution is None:
             lines.append(("waiting", " ".join(named) or "-"))
             try:
-                text = self._candidates.report()
+                text = self.candidates.report()
             except InputError as error:
                 text = error.mistakes[0]
             return [*lines, ("candidates", text)]

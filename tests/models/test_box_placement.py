@@ -110,7 +110,7 @@ def test_it_keeps_the_contract_of_a_problem(problem):
 @settings(max_examples=100, deadline=None)
 @given(box_placements(max_side=3))
 def test_candidates_are_the_boxes_that_the_page_admits(problem):
-    found = problem._candidates
+    found = problem.candidates
     for number, jobs in enumerate(found.jobs):
         size = int(problem.waiting[jobs[0]])
         boxes = [
