@@ -114,8 +114,7 @@ def room_bound(problem: BoxPlacement, jobs: Room) -> int:
     Examples
     --------
     >>> from optsched.models import BoxPlacement
-    >>> from optsched.models.torus_fields import TorusFields
-    >>> problem = BoxPlacement(TorusFields((4, 2, 1)), ["1x2x1@1,0,0"], [5, 4, 4])
+    >>> problem = BoxPlacement((4, 2, 1), ["1x2x1@1,0,0"], [5, 4, 4])
     >>> room_bound(problem, [(6, 5), (4, 4), (4, 4)])
     5
     """

@@ -30,8 +30,7 @@ def place_directly(problem: BoxPlacement, *, largest_first: bool = False) -> Pla
     Examples
     --------
     >>> from optsched.models import BoxPlacement
-    >>> from optsched.models.torus_fields import TorusFields
-    >>> problem = BoxPlacement(TorusFields((4, 2, 1)), running=["1x2x1@1,0,0"], waiting=[2, 5, 4])
+    >>> problem = BoxPlacement((4, 2, 1), running=["1x2x1@1,0,0"], waiting=[2, 5, 4])
     >>> place_directly(problem)
     (Box(x=0, y=0, z=0, nx=1, ny=2, nz=1), None, Box(x=2, y=0, z=0, nx=2, ny=2, nz=1))
     """
