@@ -23,7 +23,7 @@ Label = TypeVar("Label", bound=Hashable)
 BUSY = style.FAINT
 """Fill of jobs that a picture is not about."""
 
-BACK, SPARSE, DOTS = "////", "\\\\\\", "...."
+CLOSE, WIDELY, UPRIGHT = "//////", "\\\\\\", "||||"
 """Hatches: of holes, of jobs that come in, of jobs that are parked."""
 
 THIN, THICK = 0.4, 1.4
@@ -32,7 +32,7 @@ THIN, THICK = 0.4, 1.4
 ACROSS = 6
 """Maps beside each other; a torus of more than so many rows of maps has more."""
 
-LARGEST_CELL, HIGHEST = 0.3, 6.5
+LARGEST_CELL, HIGHEST = 0.24, 6.5
 """Side of a router on paper, and height of all maps together, in inches, at most."""
 
 GAPS = (0.1, 0.2)
@@ -41,7 +41,7 @@ GAPS = (0.1, 0.2)
 MARGIN = 0.3
 """Inches to the left of the maps and below them, for the coordinates of their corners."""
 
-HEADING, LINE = 0.3, 0.19
+HEADING, LINE = 0.26, 0.19
 """Height of a heading and of a line of the legend, in inches."""
 
 LABEL, SMALL = 7.0, 6.5
@@ -172,6 +172,15 @@ class Rectangle(NamedTuple):
         return [(a, c), (b, c), (b, d), (a, d), (a, c)]
 
     @property
+    def middle(self) -> tuple[float, float]:
+        """Its centre."""
+        return (self.left + self.right) / 2, (self.low + self.high) / 2
+
+    def has_room(self, label: str) -> bool:
+        """Return whether a label fits into it."""
+        return self.right - self.left >= WIDE * len(label) and self.high - self.low >= TALL
+
+    @property
     def edges(self) -> Iterator[Corners]:
         """The edges at which the box ends."""
         a, b, c, d, cut = self
@@ -232,10 +241,10 @@ def colours(grid: Grid, *arrangements: Mapping[Label, Box]) -> dict[Label, str]:
 
 def holes_of(holes: Sequence[Box]) -> list[Part]:
     """Return routers that no job can have as they are drawn."""
-    return [Part(box, None, hatch=BACK, outline=0.0) for box in holes]
+    return [Part(box, None, hatch=CLOSE, outline=0.0) for box in holes]
 
 
-HOLES = Entry("no router for jobs", None, BACK, 0.0)
+HOLES = Entry("no router for jobs", None, CLOSE, 0.0)
 """Their entry in the legend."""
 
 
@@ -257,26 +266,31 @@ def figure_of(
     """
     sheet = Sheet.of(grid)
     width, tall = sheet.extent
+    wide = width + 2 * MARGIN
+    beside = max(1, min(len(panels), int(style.WIDTH / wide)))
+    panel_height = HEADING + LINE + tall + MARGIN
     longest = max((len(entry.text) for entry in legend), default=1)
     columns = max(1, min(len(legend), int((style.WIDTH - MARGIN) / (0.062 * longest + 0.55))))
     foot = math.ceil(len(legend) / columns) * LINE + 0.1 if legend else 0.0
-    panel_height = HEADING + LINE + tall + MARGIN
-    height = HEADING + len(panels) * panel_height + foot
+    height = HEADING + math.ceil(len(panels) / beside) * panel_height + foot
     with style.applied():
         drawing = style.new_figure(height, title)
         drawing.set_layout_engine("none")
         drawing.suptitle(title, x=0.01, y=1 - 0.08 / height, ha="left", va="top")
         for place, panel in enumerate(panels):
-            bottom = height - HEADING - place * panel_height - HEADING - LINE - tall
-            inside = (MARGIN, bottom, width, tall)
+            row, column = divmod(place, beside)
+            left = column * wide + MARGIN
+            bottom = height - HEADING - (row + 1) * panel_height + MARGIN
+            bounds = (left, bottom, width, tall)
             axes = drawing.add_axes(
-                tuple(n / side for n, side in zip(inside, (style.WIDTH, height) * 2))
+                tuple(n / side for n, side in zip(bounds, (style.WIDTH, height) * 2))
             )
-            draw_layers(axes, sheet, panel.parts)
+            without = draw_layers(axes, sheet, panel.parts)
+            told = f"; {without} too narrow for a label" if without else ""
             drawing.text(
-                0.09 / style.WIDTH,
-                (bottom + tall + LINE + 0.05) / height,
-                panel.heading,
+                (left - MARGIN + 0.09) / style.WIDTH,
+                (bottom + tall + LINE + 0.03) / height,
+                panel.heading + told,
                 color=style.GREY,
             )
         if legend:
@@ -293,8 +307,10 @@ def figure_of(
     return drawing
 
 
-def draw_layers(axes: Axes, sheet: Sheet, parts: Sequence[Part]) -> None:
-    """Draw the maps of all layers; axes in inches, all of one look as one path: small in SVG.
+def draw_layers(axes: Axes, sheet: Sheet, parts: Sequence[Part]) -> int:
+    """Draw the maps of all layers, and return how many boxes have no room for their labels.
+
+    The axes are in inches. What looks alike is drawn as one path: small in SVG, and sharp.
 
     Parameters
     ----------
@@ -329,21 +345,22 @@ def draw_layers(axes: Axes, sheet: Sheet, parts: Sequence[Part]) -> None:
         axes.add_patch(
             _patch(lines, facecolor="none", linewidth=outline, edgecolor=style.INK, zorder=4)
         )
+    without = 0
     for part, rectangles in pieces:
-        for left, right, low, high, _ in rectangles if part.label else ():
-            if right - left >= WIDE * len(part.label) and high - low >= TALL:
-                middle = ((left + right) / 2, (low + high) / 2)
-                axes.text(
-                    *middle,
-                    part.label,
-                    fontsize=LABEL,
-                    ha="center",
-                    va="center_baseline",
-                    zorder=5,
-                    bbox={"boxstyle": "square,pad=0.05", "fc": part.fill or "white", "lw": 0}
-                    if part.hatch
-                    else None,
-                )
+        middles = [piece.middle for piece in rectangles if piece.has_room(part.label)]
+        without += bool(part.label and not middles)
+        for x, z in middles if part.label else ():
+            axes.text(
+                x,
+                z,
+                part.label,
+                fontsize=LABEL,
+                ha="center",
+                va="center_baseline",
+                zorder=5,
+                bbox={"boxstyle": "square,pad=0.05", "facecolor": part.fill, "linewidth": 0},
+            )
+    return without
 
 
 def _frames(axes: Axes, sheet: Sheet) -> Iterator[PathPatch]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from optsched.boxes.box import Box, Grid
 from optsched.report.layer_maps import (
     BUSY,
-    DOTS,
+    UPRIGHT,
     HOLES,
-    SPARSE,
+    WIDELY,
     THICK,
     THIN,
     Entry,
@@ -63,7 +63,7 @@ def figure(
 ) -> Figure:
     """Return the torus before and after.
 
-    Jobs that move have the same colour in both, dotted if they are parked on the way. The boxes of
+    Jobs that move have the same colour in both, with upright lines if they are parked on the way. The boxes of
     jobs that come in are outlined before, and hatched after. All others are grey.
 
     Parameters
@@ -92,23 +92,23 @@ def figure(
             if job in moves:
                 move = moves[job]
                 label = move.before if is_before else move.after
-                parts.append(Part(box, fills[job], label, DOTS if move.parked else ""))
+                parts.append(Part(box, fills[job], label, UPRIGHT if move.parked else ""))
             elif job in coming:
-                parts.append(Part(box, COMING, coming[job], SPARSE, THICK))
+                parts.append(Part(box, COMING, coming[job], WIDELY, THICK))
             else:
                 parts.append(Part(box, BUSY))
         panels.append(Panel(heading, parts + (places if is_before else [])))
     told = list(moves)[:MOST_TOLD]
     legend = [
-        Entry(moves[job].text, fills[job], DOTS if moves[job].parked else "") for job in told
+        Entry(moves[job].text, fills[job], UPRIGHT if moves[job].parked else "") for job in told
     ]
     if len(moves) > len(told):
         legend.append(Entry(f"and {len(moves) - len(told)} more", None, outline=0.0))
     if coming:
         noun = "job that comes in" if len(coming) == 1 else "jobs that come in"
-        legend.append(Entry(noun, COMING, SPARSE, THICK))
+        legend.append(Entry(noun, COMING, WIDELY, THICK))
     if set(before) - set(moves):
         legend.append(Entry("stays", BUSY, outline=THIN))
     if any(move.parked for move in moves.values()):
-        legend.append(Entry("dotted: parked on the way", None, DOTS))
+        legend.append(Entry("lines: parked on the way", None, UPRIGHT))
     return figure_of(title, grid, panels, [*legend, *([HOLES] if holes else [])])

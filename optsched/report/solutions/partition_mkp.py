@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from optsched.boxes.box import Box
 from optsched.report.layer_maps import (
     BUSY,
@@ -32,8 +30,9 @@ def figure(problem: PartitionMKP, solution: Placement) -> Figure:
     names = problem.waiting_jobs or range(1, len(solution) + 1)
     boxes = {job: box for job, box in enumerate(problem.boxes(solution)) if box is not None}
     fills = colours(problem.grid, boxes)
-    outside = problem.grid.free_of((*problem.bins, *problem.holes))
-    parts = [Part(Box(*at, 1, 1, 1), BUSY, outline=0.0) for at in np.argwhere(outside).tolist()]
+    everything = Box(0, 0, 0, *problem.torus)
+    parts = [Part(everything, BUSY, outline=0.0)]
+    parts += [Part(box, "white", outline=0.0) for box in (*problem.bins, *problem.holes)]
     parts += holes_of(problem.holes)
     parts += [Part(box, fills[job], str(names[job])) for job, box in boxes.items()]
     parts += [Part(box, None, outline=THICK) for box in problem.bins]
