@@ -266,7 +266,7 @@ def figure_of(
     """
     sheet = Sheet.of(grid)
     width, tall = sheet.extent
-    wide = width + 2 * MARGIN
+    wide = width + MARGIN
     beside = max(1, min(len(panels), int(style.WIDTH / wide)))
     panel_height = HEADING + LINE + tall + MARGIN
     longest = max((len(entry.text) for entry in legend), default=1)
