@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,12 +117,7 @@ class Grid(NamedTuple):
 
     def routers_of(self, box: Box) -> tuple[NDArray[np.int64], ...]:
         """Return the index of the box in an array over the grid, for reading and for writing."""
-        return np.ix_(
-            *(
-                np.arange(at, at + length) % side
-                for at, length, side in zip(box.anchor, box.extent, self.shape)
-            )
-        )
+        return _routers_of(self.shape, box)
 
     def cells(self, box: Box) -> NDArray[np.int64]:
         """Return the numbers of the routers of a box in row-major order, shape (volume,)."""
@@ -135,3 +131,14 @@ class Grid(NamedTuple):
         for box in boxes:
             free[self.routers_of(box)] = False
         return free
+
+
+@lru_cache(maxsize=2**14)
+def _routers_of(shape: Triple, box: Box) -> tuple[NDArray[np.int64], ...]:
+    # cached: a scheduler looks at the boxes of its running jobs in every decision
+    return np.ix_(
+        *(
+            np.arange(at, at + length) % side
+            for at, length, side in zip(box.anchor, box.extent, shape)
+        )
+    )

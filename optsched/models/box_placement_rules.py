@@ -44,7 +44,9 @@ def can_slide(problem: BoxPlacement, box: Box) -> bool:
         if not wraps and not (0 <= beside[0] and beside[1] < side):
             continue
         inside = list(grid.routers_of(box))
-        inside[axis] = np.array(beside).reshape(inside[axis].shape[:axis] + (2,) + (1,) * (2 - axis))
+        inside[axis] = np.array(beside).reshape(
+            inside[axis].shape[:axis] + (2,) + (1,) * (2 - axis)
+        )
         inside[axis] %= side
         if problem.free[tuple(inside)].all():
             return True

@@ -8,20 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.boxes.layer_shapes import layer_shape
 from optsched.errors import InputError
 from optsched.models.fields import FieldChecks
-from optsched.models.partition_mkp_boxes import (
-    Place,
-    Placement,
-    check_bins,
-    ill_led,
-    misplaced,
-    stacked,
-)
+from optsched.models.partition_mkp_boxes import check_bins, ill_led, misplaced, stacked
 from optsched.models.problem import Problem, Violation
 from optsched.models.torus_fields import (
     LONGEST,
@@ -39,6 +32,29 @@ if TYPE_CHECKING:
 
     from optsched.models.partition_mkp_program import Columns
     from optsched.models.program import Program
+
+
+class Place(NamedTuple):
+    """Where a job is: in a layer of a bin, on a shelf of that layer.
+
+    Parameters
+    ----------
+    bin : int
+        The bin, from 0.
+    layer : int
+        The job, from 0, that leads the layer: it leads the first of the highest of its shelves. A
+        job with layers of its own leads them.
+    shelf : int
+        The job, from 0, that leads the shelf: the first of the highest on it.
+    """
+
+    bin: int
+    layer: int
+    shelf: int
+
+
+Placement = tuple[Place | None, ...]
+"""The place of each job in order; none for a job that is not placed."""
 
 
 @models.register("partition-mkp")
@@ -262,7 +278,7 @@ class PartitionMKP(Problem[Placement]):
         jobs = self.waiting_jobs or [str(job + 1) for job in range(len(self.waiting))]
         named = [f"{job} ({size})" for job, size in zip(jobs, self.waiting)]
         routers = "x".join(map(str, self.torus))
-        lines = [("torus", f"{routers}, {self.nodes_per_router} nodes on each router")]
+        lines = [("torus", f"{routers} routers, nodes on each: {self.nodes_per_router}")]
         if solution is None:
             lines.append(("bins", " ".join(map(str, self.bins)) or "-"))
             return [*lines, ("waiting", " ".join(named) or "-")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,28 +13,8 @@ from optsched.boxes.layer_shapes import layer_shape
 from optsched.models.fields import SHOWN, FieldChecks
 from optsched.models.problem import Violation
 
-
-class Place(NamedTuple):
-    """Where a job is: in a layer of a bin, on a shelf of that layer.
-
-    Parameters
-    ----------
-    bin : int
-        The bin, from 0.
-    layer : int
-        The job, from 0, that leads the layer: it leads the first of the highest of its shelves. A
-        job with layers of its own leads them.
-    shelf : int
-        The job, from 0, that leads the shelf: the first of the highest on it.
-    """
-
-    bin: int
-    layer: int
-    shelf: int
-
-
-Placement = tuple[Place | None, ...]
-"""The place of each job in order; none for a job that is not placed."""
+if TYPE_CHECKING:
+    from optsched.models.partition_mkp import Place, Placement
 
 
 def stacked(
@@ -103,7 +83,7 @@ def ill_led(places: Placement, boxes: Sequence[Box | None]) -> list[Violation]:
             continue
         for noun, leader, expected in (
             ("shelf", place.shelf, place),
-            ("layer", place.layer, Place(place.bin, place.layer, place.layer)),
+            ("layer", place.layer, (place.bin, place.layer, place.layer)),
         ):
             leads = boxes[leader] if 0 <= leader < len(places) else None
             if leads is None or places[leader] != expected:

@@ -7,17 +7,14 @@ differ in the names of shelves or layers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.layer_shapes import layer_shape
-from optsched.models.partition_mkp_boxes import Place, Placement
+from optsched.models.partition_mkp import PartitionMKP, Place, Placement
 from optsched.models.program import UNBOUNDED, Program
-
-if TYPE_CHECKING:
-    from optsched.models.partition_mkp import PartitionMKP
 
 WHOLE, SHELF, LAYER = range(3)
 """A job has layers of its own; is on the shelf of its leader; leads a shelf in its leader's layer.

@@ -55,6 +55,8 @@ class TorusBoxes(Policy):
     backfill : {"none", "shadow", "easy"}
         Which jobs may start behind a head that waits: none, those that end by its shadow time, as
         in the paper, or also those that keep off the box that is reserved for it.
+    pause : bool
+        Whether backfilling stops at the next large job that cannot be placed, as in the paper.
     shapes : int
         How many of the best shapes are tried, for jobs in any free box and for those that are
         migrated or let in by migration.
@@ -77,6 +79,7 @@ class TorusBoxes(Policy):
     place: Literal["bins", "boxes"] = "bins"
     migrate: bool = True
     backfill: Literal["none", "shadow", "easy"] = "shadow"
+    pause: bool = True
     shapes: int = 8
 
     machines: ClassVar[frozenset[str]] = frozenset({"torus"})
@@ -142,15 +145,13 @@ class TorusBoxes(Policy):
         self, system: System, window: Sequence[int]
     ) -> Generator[Action, None, list[int]]:
         """Start what is placed of the jobs up to the first large one; return which."""
-        front = window[: self._pause(system, window, 0) + 1]
+        front = window[: self._first_large(system, window) + 1]
         return (yield from self._start(system, front, ()))
 
-    def _pause(self, system: System, jobs: Sequence[int], at_least: int) -> int:
+    def _first_large(self, system: System, jobs: Sequence[int]) -> int:
         """Return where the first large job stands, or the last one if there is none."""
-        for place in range(at_least, len(jobs)):
-            if self._is_large(system, jobs[place]):
-                return place
-        return len(jobs) - 1
+        large = (place for place, job in enumerate(jobs) if self._is_large(system, job))
+        return next(large, len(jobs) - 1)
 
     def _start(
         self, system: System, jobs: Sequence[int], kept: Sequence[Box]
@@ -190,7 +191,7 @@ class TorusBoxes(Policy):
         from optsched.models.migration import Migration
         from optsched.policies.torus_fitting import fields_of
 
-        torus, place = self._torus, self._pause(system, window, 0)
+        torus, place = self._torus, self._first_large(system, window)
         job = window[place]
         routers = self._fitting.routers(system.processors[job])
         if not self._is_large(system, job) or routers * torus.nodes_per_router > torus.free:
@@ -200,11 +201,11 @@ class TorusBoxes(Policy):
             kept = self._free_part(reserved.box)
         running = sorted(system.held)
         problem = Migration(
-            fields_of(torus, kept),
-            [system.held[one] for one in running],
-            [system.processors[one] for one in running],
-            [int(system.now - (system.start[one] or 0.0)) for one in running],
-            system.processors[job],
+            running=[system.held[one] for one in running],
+            sizes=[system.processors[one] for one in running],
+            elapsed=[int(system.now - (system.start[one] or 0.0)) for one in running],
+            incoming=system.processors[job],
+            **fields_of(torus, kept)._asdict(),
             shapes=self.shapes,
             running_jobs=[system.job_id[one] for one in running],
             incoming_job=system.job_id[job],
@@ -227,14 +228,14 @@ class TorusBoxes(Policy):
         if reserved is None:
             return
         while behind:
-            cut = self._pause(system, behind, 0) + 1
+            cut = self._first_large(system, behind) + 1 if self.pause else len(behind)
             group, behind = behind[:cut], behind[cut:]
             in_time = [job for job in group if self._ends_in_time(system, job, reserved)]
             started = yield from self._start(system, in_time, ())
             if self.backfill == "easy":
                 late = [job for job in group if job not in in_time]
                 started += yield from self._start(system, late, self._free_part(reserved.box))
-            if self._is_large(system, group[-1]) and group[-1] not in started:
+            if group[-1] not in started:
                 return
 
     def _ends_in_time(self, system: System, job: int, reserved: BoxReservation) -> bool:

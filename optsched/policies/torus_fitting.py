@@ -121,10 +121,10 @@ class InBins(Fitting):
         if not bins:
             return None
         return PartitionMKP(
-            fields_of(torus),
-            bins,
-            [system.processors[job] for job in jobs],
-            profits,
+            bins=bins,
+            waiting=[system.processors[job] for job in jobs],
+            profits=profits,
+            **fields_of(torus)._asdict(),
             waiting_jobs=[system.job_id[job] for job in jobs],
         )
 

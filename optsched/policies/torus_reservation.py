@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import groupby
-from operator import itemgetter
-from typing import NamedTuple
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes.box import Box
+from optsched.boxes.box import Box, Grid, Triple
 from optsched.boxes.free_boxes import anchors
 from optsched.machines.torus import Torus
 from optsched.policies.torus_fitting import Fitting
@@ -18,20 +19,40 @@ from optsched.simulator.system import System
 Free = NDArray[np.bool_]
 
 
-class BoxReservation(NamedTuple):
+@dataclass
+class BoxReservation:
     """When a blocked job can start in a box by the estimates, and in which.
 
     Parameters
     ----------
     shadow : float
         Shadow time in seconds: the earliest estimated end at which a box is free that holds it.
-    box : Box
-        The box that is kept for it: of the best shape that is free then, where the fewest routers
-        are free now.
+    free : bool array, shape of the torus
+        Which routers are free now.
+    free_then : bool array, shape of the torus
+        Which are free at the shadow time.
+    grid : Grid
+        The routers.
+    shapes : sequence of (int, int, int)
+        The shapes that the job may have, the best first.
     """
 
     shadow: float
-    box: Box
+    free: Free
+    free_then: Free
+    grid: Grid
+    shapes: Sequence[Triple]
+
+    @cached_property
+    def box(self) -> Box:
+        """The box that is kept: of the best shape, where the fewest routers are free now."""
+        for shape in self.shapes:
+            at = anchors(self.free_then, self.grid, shape)
+            if len(at):
+                free_now = _sums(self.free, shape)[tuple(at.T)]
+                x, y, z = at[int(free_now.argmin())].tolist()
+                return Box(x, y, z, *shape)
+        raise AssertionError("a job fits, but has no box")
 
 
 def reserve_box(system: System, fitting: Fitting, routers: int) -> BoxReservation:
@@ -52,47 +73,28 @@ def reserve_box(system: System, fitting: Fitting, routers: int) -> BoxReservatio
     Raises
     ------
     ValueError
-        If no box holds it on the empty machine.
+        If no box holds it when all running jobs have ended.
     """
     torus = system.machine
     assert isinstance(torus, Torus)
-    ends = [
-        (end, [system.held[job] for _, job in releases])
-        for end, releases in groupby(system.running.by_estimated_end, itemgetter(0))
-    ]
-
-    def free_after(instants: int) -> Free:
-        free = torus.boxes.free.copy()
-        for _, boxes in ends[:instants]:
-            for box in boxes:
-                free[torus.grid.routers_of(box)] = True
-        return free
-
-    low, high = 0, len(ends)  # fits after `high` of them, does not after `low`
-    while high - low > 1:
-        middle = (low + high) // 2
-        if fitting.fits(free_after(middle), routers):
-            high = middle
-        else:
-            low = middle
-    box = _place(torus, fitting, free_after(high), routers)
-    if box is None or not high:
-        raise ValueError(f"a reservation of {routers} routers, which are free or never will be")
-    return BoxReservation(max(ends[high - 1][0], system.now), box)
+    free = torus.boxes.free
+    held_until = np.where(free, -np.inf, np.inf)
+    for job in system.running:
+        held_until[torus.grid.routers_of(system.held[job])] = system.running.estimated_end(job)
+    ends = sorted({end for end, _ in system.running.by_estimated_end})
+    first = bisect_left(ends, True, key=lambda end: fitting.fits(held_until <= end, routers))
+    if first == len(ends):
+        raise ValueError(f"no box of {routers} routers, even when all running jobs have ended")
+    return BoxReservation(
+        shadow=max(ends[first], system.now),
+        free=free.copy(),
+        free_then=held_until <= ends[first],
+        grid=torus.grid,
+        shapes=fitting.shapes(routers),
+    )
 
 
-def _place(torus: Torus, fitting: Fitting, free: Free, routers: int) -> Box | None:
-    """Return the box of the best shape that is free then where the fewest routers are free now."""
-    for shape in fitting.shapes(routers):
-        at = anchors(free, torus.grid, shape)
-        if len(at):
-            taken = _sums(torus.boxes.free, shape)[tuple(at.T)]
-            x, y, z = at[int(taken.argmin())].tolist()
-            return Box(x, y, z, *shape)
-    return None
-
-
-def _sums(free: Free, shape: tuple[int, int, int]) -> NDArray[np.int64]:
+def _sums(free: Free, shape: Triple) -> NDArray[np.int64]:
     """Return the free routers in the box of a shape at each anchor, which may wrap around."""
     total = free.astype(np.int64)
     for axis, length in enumerate(shape):

@@ -75,8 +75,7 @@ def summarise(
     makespan = float(end[held].max() - trace.submit.min()) if held.any() else 0.0
     busy = float((runtime[held] * trace.processors[held]).sum())
     slowdown = response[finished] / runtime[finished]
-    if large_from is None:
-        large_from = int(np.quantile(trace.processors, LARGE, method="higher"))
+    large_from = least_large(trace, large_from)
     large = finished & (trace.processors >= large_from)
     bounded = bounded_slowdown((response - runtime)[finished], runtime[finished])
     return {
@@ -104,6 +103,13 @@ def summarise(
         "decisions": schedule.decisions,
         "cleaning": trace.cleaning.to_json() if trace.cleaning is not None else None,
     }
+
+
+def least_large(trace: Trace, large_from: int | None = None) -> int:
+    """Return from how many processors on jobs are large: as given, or the tenth that needs most."""
+    if large_from is not None:
+        return large_from
+    return int(np.quantile(trace.processors, LARGE, method="higher"))
 
 
 def summarise_placement(measures: Mapping[str, NDArray[Any]]) -> dict[str, Any]:

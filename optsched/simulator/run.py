@@ -22,6 +22,7 @@ from optsched.simulator.metrics import (
     summarise_placement,
     summarise_problems,
 )
+from optsched.simulator.node_time import NodeTime, node_time
 from optsched.simulator.schedule import Schedule, State
 from optsched.traces.trace import Trace
 
@@ -101,9 +102,11 @@ class Run:
         problems = {"problems": len(self.decisions)} | summarise_problems(self.decisions)
         problems["fallbacks"] = self.fallbacks
         line = {} if self.fragmentation is None else self.fragmentation.summary()
+        boxes = {} if self.node_time is None else self.node_time.summary()
         model = {} if self.execution_report is None else dict(self.execution_report.figures)
         shared = {"mean_pause": self._mean_pause} if self.machine.time_shared else {}
-        return metrics | shared | summarise_placement(self._measures) | line | problems | model
+        placement = summarise_placement(self._measures)
+        return metrics | shared | placement | line | boxes | problems | model
 
     @cached_property
     def fragmentation(self) -> Fragmentation | None:
@@ -112,6 +115,14 @@ class Run:
         if not isinstance(machine, Nodes) or (isinstance(machine, Torus) and machine.holds_boxes):
             return None
         return fragmentation(self.trace, self.machine.size, self.schedule)
+
+    @cached_property
+    def node_time(self) -> NodeTime | None:
+        """What became of the node time, if the machine is a torus whose jobs hold boxes."""
+        machine = self.machine
+        if not isinstance(machine, Torus) or not machine.holds_boxes:
+            return None
+        return node_time(self.trace, machine, self.schedule, self.config["large_from"])
 
     @cached_property
     def jobs(self) -> pd.DataFrame:

@@ -287,6 +287,9 @@ def _is_count(number: object) -> bool:
 
 def _stated_machine(trace: Trace, policy: Policy) -> str:
     kind = "nodes" if "nodes" in policy.machines else min(policy.machines)
+    usage = registry.machines[kind].usage
+    if usage != f"{kind}:NUMBER":
+        raise InputError(f"policy {policy.name!r} runs on {usage}; say on which, with --machine")
     if trace.header.max_procs is None:
         nodes = trace.header.max_nodes or 0
         example = f"{kind}:{nodes} (it states {nodes:,} nodes)" if nodes >= 1 else f"{kind}:NUMBER"

@@ -14,8 +14,9 @@ from optsched.solvers.heuristic import Heuristic
 class DirectPlacement(Heuristic):
     """Place the jobs one by one, in the order of the queue (Algorithm 2 of Li et al. 2015).
 
-    Of the bins that accept a job it takes the one where it leaves the fewest routers idle. Work is
-    counted in jobs.
+    Of the bins that accept a job it takes the one where it leaves the fewest routers idle. Where
+    jobs may have any free box it takes the first of its ranked shapes that is free somewhere, where
+    that touches most. Work is counted in jobs.
 
     References
     ----------
@@ -30,12 +31,16 @@ class DirectPlacement(Heuristic):
     (Place(bin=1, layer=0, shelf=0),)
     """
 
-    models = frozenset({"partition-mkp"})
+    models = frozenset({"partition-mkp", "box-placement"})
     work_unit = "jobs"
     seconds_per_work = 2e-5
 
     def place(self, problem: Any) -> Any:
         """Return the placement by Algorithm 2."""
+        if problem.name == "box-placement":
+            from optsched.solvers.box_placement.direct import place_directly
+
+            return place_directly(problem)
         from optsched.solvers.partition_mkp.direct import placed_directly
 
         return placed_directly(problem)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from typing import Literal
 
 from optsched.solvers.result import Budget, Incumbent, Limit
 from optsched.solvers.solver import OnIncumbent
@@ -18,6 +19,8 @@ class Progress:
         What may be spent.
     on_incumbent : callable, optional
         Called with each incumbent.
+    sense : {"max", "min"}
+        Direction of the objective.
 
     Attributes
     ----------
@@ -25,20 +28,28 @@ class Progress:
         Those noted so far.
     """
 
-    def __init__(self, budget: Budget, on_incumbent: OnIncumbent | None) -> None:
+    def __init__(
+        self,
+        budget: Budget,
+        on_incumbent: OnIncumbent | None,
+        sense: Literal["max", "min"] = "max",
+    ) -> None:
         self.incumbents: list[Incumbent] = []
         self._budget = budget
         self._on_incumbent = on_incumbent
+        self._sign = 1 if sense == "max" else -1
         self._began = time.perf_counter()
 
     def seconds(self) -> float:
         """Return the seconds since the search began."""
         return time.perf_counter() - self._began
 
-    def note(self, objective: int, bound: int) -> None:
+    def note(self, objective: int, bound: int | None) -> None:
         """Note an incumbent if it is better than the last."""
-        if self.incumbents and objective <= self.incumbents[-1].objective:
-            return
+        if self.incumbents:
+            gain = self._sign * (objective - self.incumbents[-1].objective)
+            if gain <= 0:
+                return
         incumbent = Incumbent(self.seconds(), objective, bound)
         self.incumbents.append(incumbent)
         if self._on_incumbent is not None:

@@ -29,14 +29,13 @@ def partition_mkps(max_jobs: int = 3, max_bins: int = 2) -> SearchStrategy[Parti
 
     @st.composite
     def problems(draw: Callable[[SearchStrategy[Any]], Any]) -> PartitionMKP:
-        grid = Grid(
-            draw(st.tuples(*[st.integers(1, 5)] * 3)), draw(st.tuples(*[st.booleans()] * 3))
-        )
+        sides = st.sampled_from([3, 4, 5, 2, 1])
+        grid = Grid(draw(st.tuples(sides, sides, sides)), draw(st.tuples(*[st.booleans()] * 3)))
 
         def apart(boxes: list[Box], count: int) -> list[Box]:
             found: list[Box] = []
-            for _ in range(draw(st.integers(0, count))):
-                extent = [draw(st.integers(1, side)) for side in grid.shape]
+            for _ in range(draw(st.one_of(st.just(count), st.integers(0, count)))):
+                extent = [draw(st.sampled_from(range(side, 0, -1))) for side in grid.shape]
                 anchor = [
                     0 if n == side else draw(st.integers(0, side - 1 if ring else side - n))
                     for n, side, ring in zip(extent, *grid)
@@ -48,8 +47,9 @@ def partition_mkps(max_jobs: int = 3, max_bins: int = 2) -> SearchStrategy[Parti
 
         bins = apart([], max_bins)
         nodes = draw(st.sampled_from([1, 1, 2, 3]))
-        waiting = draw(st.lists(st.integers(1, 20 * nodes), max_size=max_jobs))
-        count = len(waiting)
+        size = st.one_of(st.integers(1, 4 * nodes), st.integers(1, 20 * nodes))
+        count = draw(st.one_of(st.just(max_jobs), st.integers(0, max_jobs)))
+        waiting = draw(st.lists(size, min_size=count, max_size=count))
         profits = st.lists(st.integers(0, 40), min_size=count, max_size=count)
         return PartitionMKP(
             grid.shape,
@@ -89,9 +89,7 @@ def box_placements(
         def listed(elements: SearchStrategy[Any], count: int) -> Any:
             return draw(st.lists(elements, min_size=count, max_size=count))
 
-        grid = Grid(
-            tuple(listed(st.integers(1, max_side), 3)), tuple(listed(st.booleans(), 3))
-        )
+        grid = Grid(tuple(listed(st.integers(1, max_side), 3)), tuple(listed(st.booleans(), 3)))
 
         def box() -> Box:
             extent = [draw(st.integers(1, side)) for side in grid.shape]

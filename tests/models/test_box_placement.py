@@ -219,7 +219,9 @@ def test_a_box_that_can_slide_is_no_corner():
 def test_too_large_a_program_is_refused_before_it_is_built(monkeypatch):
     monkeypatch.setattr(box_placement_candidates, "MOST", 90)
     problem = BoxPlacement(TorusFields((4, 4, 4)), [], [1, 2, 3])
-    with pytest.raises(InputError, match=r"boxes of 448 routers; expected at most 90: fewer shapes"):
+    with pytest.raises(
+        InputError, match=r"boxes of 448 routers; expected at most 90: fewer shapes"
+    ):
         problem.formulate()
     assert "448 routers" in problem.describe()[-1][1]
     result = optsched.solve(problem, "highs")

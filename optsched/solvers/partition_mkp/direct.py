@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from optsched.models.partition_mkp import PartitionMKP
-from optsched.models.partition_mkp_boxes import Placement
+from optsched.models.partition_mkp import PartitionMKP, Placement
 from optsched.solvers.partition_mkp.filling import Fillings
 
 

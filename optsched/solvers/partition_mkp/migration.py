@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from optsched.models.partition_mkp import PartitionMKP
-from optsched.models.partition_mkp_boxes import Placement
+from optsched.models.partition_mkp import PartitionMKP, Placement
 from optsched.solvers.partition_mkp.filling import Choice, Fillings
 
 
-class Migration(NamedTuple):
+class Move(NamedTuple):
     """A job that leaves its bin for another one; they compare by cost, the best first.
 
     Parameters
@@ -63,13 +62,13 @@ class _Migrating:
                 continue
             direct = self._bins.direct(routers)
             choice = direct and direct[0]
-            migration = self._migration(routers, choice)
-            if migration is not None:
-                self._bins.fillings[migration.home.bin].take(migration.victim)
-                self._put(migration.victim, migration.host)
+            move = self._best_move(routers, choice)
+            if move is not None:
+                self._bins.fillings[move.home.bin].take(move.victim)
+                self._put(move.victim, move.host)
                 self._stuck.clear()
                 hopeless.clear()
-                choice = migration.home
+                choice = move.home
             if choice is None:
                 hopeless.add(routers)
             else:
@@ -83,8 +82,8 @@ class _Migrating:
         filling.put(job, choice.shape, spot)
         self._hosts.clear()
 
-    def _migration(self, routers: int, direct: Choice | None) -> Migration | None:
-        """Return the best migration out of the first bin from which there is one.
+    def _best_move(self, routers: int, direct: Choice | None) -> Move | None:
+        """Return the best move out of the first bin from which there is one.
 
         Only bins are looked at that the job prefers to the one which accepts it directly.
         """
@@ -92,7 +91,7 @@ class _Migrating:
             if home == direct:
                 break
             filling = self._bins.fillings[home.bin]
-            best: Migration | None = None
+            best: Move | None = None
             for victim, (shape, _) in filling.held.items():
                 moved = shape[0] * shape[1] * shape[2]
                 idle = moved - self._problem.routers[victim]
@@ -103,7 +102,7 @@ class _Migrating:
                     direct is not None and home.idle + host.idle - idle >= direct.idle
                 ):
                     continue
-                found = Migration(host.idle - idle, moved, victim, home, host)
+                found = Move(host.idle - idle, moved, victim, home, host)
                 if (best is None or found < best) and filling.has_room_without(victim, home.shape):
                     best = found
             if best is not None:

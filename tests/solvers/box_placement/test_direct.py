@@ -114,10 +114,7 @@ def test_the_kernels_compute_what_they_say(problem):
 
 def places(words):
     return [
-        (x, y, z)
-        for (x, y), word in np.ndenumerate(words)
-        for z in range(64)
-        if int(word) >> z & 1
+        (x, y, z) for (x, y), word in np.ndenumerate(words) for z in range(64) if int(word) >> z & 1
     ]
 
 
@@ -125,7 +122,9 @@ def places(words):
 def test_rows_as_long_as_a_word(sides):
     rng = np.random.default_rng(1)
     for wrap in ((True, True, True), (False, False, False)):
-        running = [f"1x1x1@{x},{y},{z}" for x, y, z in {tuple(rng.integers(sides)) for _ in range(9)}]
+        running = [
+            f"1x1x1@{x},{y},{z}" for x, y, z in {tuple(rng.integers(sides)) for _ in range(9)}
+        ]
         problem = BoxPlacement(TorusFields(sides, wrap), running, [64, 300, 2, 70, 7, 64, 3000])
         placement = place_directly(problem)
         assert problem.violations(placement) == []

@@ -1,0 +1,80 @@
+"""Whether a free box of a torus holds the head of the queue, through a whole schedule, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.boxes._free_boxes import largest
+from optsched.boxes._rows import Integers, Words, Wrap, bounds_of, full, slices_of
+from optsched.compiled import kernel
+
+Bools = NDArray[np.bool_]
+
+
+@kernel
+def mark(words: Words, box: Integers, free: bool, side: int) -> None:
+    """Let the routers of a box be free, or free no longer."""
+    sx, sy = words.shape
+    run = full(box[5])
+    bits = (run << np.uint64(box[2])) & full(side)
+    if box[2] + box[5] > side:
+        bits |= run >> np.uint64(side - box[2])
+    for x in range(box[0], box[0] + box[3]):
+        for y in range(box[1], box[1] + box[4]):
+            if free:
+                words[x % sx, y % sy] |= bits
+            else:
+                words[x % sx, y % sy] &= ~bits
+
+
+@kernel
+def free_box_holds(
+    words: Words,
+    boxes: Integers,
+    releases: Bools,
+    changes: Integers,
+    needs: Integers,
+    side: int,
+    wrap: Wrap,
+) -> Bools:
+    """Return of each instant whether from then on a free box has as many routers as are needed.
+
+    Parameters
+    ----------
+    words : uint64 array, shape (X, Y)
+        The routers that are free before the first instant, as rows of bits; overwritten.
+    boxes : int64 array, shape (changes, 6)
+        What is released or taken: columns x, y, z, nx, ny, nz.
+    releases : bool array, shape (changes,)
+        Whether the box is released.
+    changes : int64 array, shape (instants + 1,)
+        The changes of instant i are those from ``changes[i]`` up to ``changes[i + 1]``.
+    needs : int64 array, shape (instants,)
+        Routers; 0 where nothing is asked.
+    side : int
+        Routers along Z.
+    wrap : (bool, bool, bool)
+        Whether each dimension wraps around.
+    """
+    holds = np.zeros(len(needs), dtype=np.bool_)
+    above_all = words.size * side + 1
+    # a free box is known to have `has` routers, none to have `lacks`
+    has, lacks = 0, above_all
+    for instant in range(len(needs)):
+        for change in range(changes[instant], changes[instant + 1]):
+            mark(words, boxes[change], releases[change], side)
+            if releases[change]:
+                lacks = above_all
+            else:
+                has = 0
+        need = needs[instant]
+        if has < need < lacks:
+            slices = slices_of(words, wrap[0])
+            found = largest(slices, bounds_of(slices), need - 1, need, side, wrap)
+            if found[3] > 0:
+                has = need
+            else:
+                lacks = need
+        holds[instant] = 0 < need <= has
+    return holds

@@ -1,0 +1,73 @@
+"""Solvers for a policy that poses problems of several models."""
+
+from __future__ import annotations
+
+import pytest
+
+from optsched.errors import InputError
+from optsched.simulator.chosen_solvers import choose_solvers, text_of
+from optsched.simulator.policy import Answers
+from optsched.solvers.cp_sat import CpSat
+from optsched.solvers.result import Budget
+
+MODELS = {
+    "window-mkp": Answers("branch-and-bound", "greedy"),
+    "gang-packing": Answers("first-fit", "first-fit"),
+}
+
+
+def names(asked):
+    return {model: one.name for model, one in choose_solvers(MODELS, asked).items()}
+
+
+@pytest.mark.parametrize(
+    ("asked", "of_window", "of_gang"),
+    [
+        (None, "branch-and-bound", "first-fit"),
+        ("cp-sat", "cp-sat", "cp-sat"),
+        ("row-search", "branch-and-bound", "row-search"),
+        ("gang-packing=cp-sat", "branch-and-bound", "cp-sat"),
+        ("window-mkp=greedy,gang-packing=best-fit", "greedy", "best-fit"),
+        ({"window-mkp": CpSat()}, "cp-sat", "first-fit"),
+        ("highs-quick", "highs-quick", "highs-quick"),
+    ],
+)
+def test_a_solver_answers_what_it_can_and_the_rest_is_the_policy_s(asked, of_window, of_gang):
+    assert names(asked) == {"window-mkp": of_window, "gang-packing": of_gang}
+
+
+@pytest.mark.parametrize("asked", ["cp-sat", "window-mkp=greedy,gang-packing=best-fit"])
+def test_the_text_asks_for_the_same_again(asked):
+    chosen = choose_solvers(MODELS, asked)
+    assert text_of(chosen) == asked
+    assert names(text_of(chosen)) == names(asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("window-mkp=", "solver: 'window-mkp='; expected a name, or MODEL=NAME"),
+        ("window-mkp=greedy,window-mkp=cp-sat", "with each model once"),
+        ("gang=first-fit", "unknown model of the policy 'gang'.*gang-packing"),
+        ("gang-packing=greedy", "solver 'greedy' does not answer 'gang-packing' problems"),
+        ("gang-packing=nobody", "unknown solver 'nobody'"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_told(asked, message):
+    with pytest.raises(InputError, match=message):
+        choose_solvers(MODELS, asked)
+
+
+def test_a_solver_of_other_models_is_refused():
+    models = {"window-mkp": MODELS["window-mkp"]}
+    with pytest.raises(InputError, match="'row-search' does not answer 'window-mkp' problems"):
+        choose_solvers(models, "row-search")
+
+
+def test_budgets_and_seeds_are_the_asked_ones_or_their_own():
+    own = choose_solvers(MODELS, "highs-quick")["window-mkp"]
+    assert own.budget == own.profile.budget
+    default = choose_solvers(MODELS)["window-mkp"]
+    assert default.budget == Budget(work=default.solver.default_work)
+    asked = choose_solvers(MODELS, budget=Budget(seconds=2), seed=7)["gang-packing"]
+    assert (asked.budget, asked.seed) == (Budget(seconds=2), 7)

@@ -1,0 +1,98 @@
+"""Jobs that are stopped, moved and restarted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from optsched import simulate
+from optsched.boxes.box import Box
+from optsched.errors import InputError
+from optsched.executions.migration import MigrationDelay
+from optsched.simulator.actions import Action, Migrate, Start, Wake
+from optsched.simulator.policy import Policy
+from optsched.simulator.system import System
+
+LEFT, RIGHT = Box(0, 0, 0, 1, 1, 1), Box(1, 0, 0, 1, 1, 1)
+
+
+@dataclass
+class Scripted(Policy):
+    """Does at each time what it is told."""
+
+    script: Mapping[float, list[Any]] = field(default_factory=dict)
+    machines: ClassVar[frozenset[str]] = frozenset({"torus"})
+
+    def decide(self, system: System) -> Iterable[Action]:
+        yield from (Wake(at) for at in self.script if system.now == 0 and at > 0)
+        yield from self.script.get(system.now, ())
+
+
+def run(trace, script, execution=None):
+    return simulate(
+        trace, "torus:2x1x1", Scripted(script), execution=execution, check=True, journal=True
+    )
+
+
+def test_a_migrated_job_loses_time_and_is_not_killed_for_it(make_trace):
+    trace = make_trace((0, 100, 100, 1))
+    script = {0: [Start(0, LEFT)], 40: [Migrate({0: RIGHT})]}
+    found = run(trace, script, MigrationDelay(restart=25, per_node=5))
+    assert found.end.tolist() == [130]
+    assert found.summary["killed"] == 0
+    assert found.schedule.paused.tolist() == [30]
+    assert found.jobs["stretch"].tolist() == [1.3]
+    assert found.jobs[["migrations", "migration_delay", "paused_time"]].values.tolist() == [
+        [1, 30, 30]
+    ]
+    assert found.jobs["box"].tolist() == ["1x1x1@1,0,0"]
+    assert found.migrations.values.tolist() == [
+        [40.0, 1, "1x1x1@0,0,0", "1x1x1@1,0,0", False, 30.0]
+    ]
+    assert ("migrate", 0, "1x1x1@1,0,0") in [entry[1:] for entry in found.journal.entries]
+    figures = {"migrations": 1, "migrated_jobs": 1, "parked": 0, "mean_migration_delay": 30.0}
+    assert figures.items() <= found.summary.items()
+    assert found.summary["migration_processor_hours"] == 30 / 3600
+
+
+def test_without_an_execution_model_migration_is_free(make_trace):
+    found = run(make_trace((0, 100, 100, 1)), {0: [Start(0, LEFT)], 40: [Migrate({0: RIGHT})]})
+    assert found.end.tolist() == [100]
+    assert len(found.migrations) == 1
+
+
+def test_jobs_change_places_and_one_is_parked(make_trace):
+    trace = make_trace((0, 100, 100, 1), (0, 100, 100, 1))
+    script = {
+        0: [Start(0, LEFT), Start(1, RIGHT)],
+        40: [Migrate({0: RIGHT, 1: LEFT}, parked=frozenset({1}))],
+    }
+    found = run(trace, script, MigrationDelay(restart=10, per_node=0))
+    assert found.end.tolist() == [110, 120]
+    assert found.migrations["parked"].tolist() == [False, True]
+
+
+def test_a_job_that_migrates_while_it_restarts_begins_its_restart_again(make_trace):
+    trace = make_trace((0, 100, 100, 1))
+    script = {0: [Start(0, LEFT)], 40: [Migrate({0: RIGHT})], 45: [Migrate({0: LEFT})]}
+    found = run(trace, script, MigrationDelay(restart=20, per_node=0))
+    assert found.end.tolist() == [125]  # 40 to 65 without progress
+    assert found.schedule.paused.tolist() == [25]
+
+
+def test_a_limit_is_put_off_by_what_migration_took(make_trace):
+    trace = replace(make_trace((0, 100, 100, 1)), requested_time=np.array([60]))
+    script = {0: [Start(0, LEFT)], 40: [Migrate({0: RIGHT})]}
+    found = run(trace, script, MigrationDelay(restart=20, per_node=0))
+    assert found.end.tolist() == [80]
+    assert found.summary["killed"] == 1
+
+
+@pytest.mark.parametrize("name", ["restart", "per_node"])
+def test_seconds_are_not_negative(name):
+    with pytest.raises(InputError, match=f"{name} -1; expected seconds from 0"):
+        MigrationDelay(**{name: -1})

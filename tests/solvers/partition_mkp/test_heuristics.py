@@ -1,0 +1,171 @@
+"""Algorithms 2 and 3: as stated, feasible, and never better than the optimum."""
+
+from __future__ import annotations
+
+import copy
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched import Budget, registry, solve
+from optsched.boxes.layer_shapes import layer_shape
+from optsched.models import PartitionMKP
+from optsched.solvers.partition_mkp.filling import Filling
+from optsched.testing import check_solver, partition_mkps
+
+NAMES = ("direct-placement", "migration-based")
+
+FIGURE_4 = PartitionMKP((8, 4, 1), ["4x2x1@0,0,0", "3x3x1@4,0,0"], waiting=[8, 4, 4])
+
+
+def place(name, problem):
+    return registry.solvers[name]().place(problem)
+
+
+def bins_of(name, problem):
+    return [None if place is None else place.bin + 1 for place in place(name, problem)]
+
+
+def idle(problem, solution):
+    boxes = problem.boxes(solution)
+    return sum(box.volume - n for box, n in zip(boxes, problem.routers) if box is not None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=60, deadline=None)
+@given(problem=partition_mkps(max_jobs=6, max_bins=3))
+def test_answers_are_feasible_and_no_better_than_the_optimum(name, problem):
+    solution = place(name, problem)
+    assert problem.violations(solution) == []
+    assert problem.objective(solution) <= solve(problem, "highs").objective
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=15, deadline=None)
+@given(problem=partition_mkps(max_jobs=3, max_bins=1))
+def test_they_keep_the_contract_of_a_solver(name, problem):
+    check_solver(registry.solvers[name](), problem)
+
+
+def slabs(seed, jobs=60):
+    """Return a window for a torus that is cut into bins of all forms; more jobs than room."""
+    rng = random.Random(seed)
+    boxes = [(0, 0, 0, 12, 12, 12)]
+    while len(boxes) < 12:
+        box = boxes.pop(rng.randrange(len(boxes)))
+        axis = rng.randrange(3)
+        cut = rng.randrange(1, max(2, box[3 + axis]))
+        low, high = list(box), list(box)
+        low[3 + axis] = cut
+        high[axis], high[3 + axis] = box[axis] + cut, box[3 + axis] - cut
+        boxes += [low, high] if high[3 + axis] else [box]
+    sizes = [int(2 ** rng.uniform(0, 8)) for _ in range(jobs)]
+    return PartitionMKP((12, 12, 12), rng.sample(boxes, 10), sizes)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_larger_windows_are_filled_without_a_violation(seed):
+    problem = slabs(seed)
+    for name in NAMES:
+        solution = place(name, problem)
+        assert problem.violations(solution) == []
+        assert None in solution
+        assert place(name, problem) == solution
+
+
+def test_the_bin_with_the_fewest_idle_routers_comes_first():
+    figure_2 = PartitionMKP((8, 2, 1), ["4x2x1@0,0,0", "3x2x1@4,0,0"], waiting=[6, 6])
+    assert bins_of("direct-placement", figure_2) == [2, 1]
+
+
+def test_of_equal_bins_the_fullest_comes_first_and_then_the_lowest_number():
+    bins = ["4x1x1@0,0,0", "3x1x1@5,0,0", "3x1x1@9,0,0"]
+    problem = PartitionMKP((12, 1, 1), bins, waiting=[1, 1, 1, 1, 3])
+    assert bins_of("direct-placement", problem) == [2, 2, 2, 3, 1]
+
+
+def test_jobs_behind_one_that_fits_nowhere_are_placed():
+    problem = PartitionMKP((4, 1, 1), ["4x1x1@0,0,0"], waiting=[3, 4, 2, 2, 1])
+    assert bins_of("direct-placement", problem) == [1, None, None, None, 1]
+
+
+def test_a_shelf_becomes_higher_where_that_takes_the_least_height():
+    # a 3 x 2 rectangle beside a 2 x 1 one
+    problem = PartitionMKP((5, 1, 2), ["5x1x2@0,0,0"], waiting=[2, 6])
+    assert bins_of("direct-placement", problem) == [1, 1]
+    assert place("direct-placement", problem)[0].shelf == 1
+
+
+def test_figure_4_a_victim_makes_room():
+    direct, migrated = (place(name, FIGURE_4) for name in NAMES)
+    assert bins_of("direct-placement", FIGURE_4) == [1, 2, None]
+    assert bins_of("migration-based", FIGURE_4) == [2, 1, 1]
+    # the victim leaves one router idle, the incoming job would have left two
+    assert (idle(FIGURE_4, direct), idle(FIGURE_4, migrated)) == (2, 1)
+    assert FIGURE_4.objective(migrated) == 16
+
+
+def test_no_job_moves_where_nothing_is_gained():
+    # 2 idle routers for the incoming job in its second bin, and 2 for the victim there
+    problem = PartitionMKP((9, 2, 1), ["4x2x1@0,0,0", "5x2x1@4,0,0"], waiting=[8, 8])
+    assert bins_of("migration-based", problem) == [1, 2]
+
+
+def test_a_job_that_no_bin_accepts_is_worth_any_migration():
+    bins = ["4x2x1@0,0,0", "3x2x1@4,0,0"]
+    problem = PartitionMKP((8, 2, 1), bins, waiting=[4, 8])
+    assert bins_of("direct-placement", problem) == [1, None]
+    assert bins_of("migration-based", problem) == [2, 1]
+    assert idle(problem, place("migration-based", problem)) == 2
+
+
+def test_the_victim_with_the_least_increase_moves():
+    # in the second bin the first job would leave two routers idle, the second none
+    bins = ["4x2x1@0,0,0", "3x2x1@4,0,0"]
+    problem = PartitionMKP((8, 2, 1), bins, waiting=[4, 3, 4])
+    assert bins_of("direct-placement", problem) == [1, 1, 2]
+    assert bins_of("migration-based", problem) == [1, 2, 1]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_room_without_a_job_is_the_room_once_it_is_taken_out(data):
+    extent = tuple(data.draw(st.integers(1, 6)) for _ in range(3))
+    sizes = data.draw(st.lists(st.integers(1, 40), min_size=1, max_size=12))
+    filling = Filling(extent)
+    for job, size in enumerate(sizes):
+        shape = layer_shape(size, extent)
+        spot = shape and filling.spot(shape)
+        if spot is not None:
+            filling.put(job, shape, spot)
+    wanted = layer_shape(data.draw(st.integers(1, 40)), extent)
+    if wanted is None or filling.spot(wanted) is not None:
+        return
+    for job in filling.held:
+        without = copy.deepcopy(filling)
+        without.take(job)
+        assert filling.has_room_without(job, wanted) == (without.spot(wanted) is not None)
+
+
+@given(st.data())
+def test_what_is_taken_out_leaves_nothing_behind(data):
+    filling = Filling((5, 3, 5))
+    sizes = data.draw(st.lists(st.integers(1, 60), max_size=10))
+    for job, size in enumerate(sizes):
+        shape = layer_shape(size, filling.extent)
+        if shape is not None and (spot := filling.spot(shape)) is not None:
+            filling.put(job, shape, spot)
+    for job in data.draw(st.permutations(list(filling.held))):
+        filling.take(job)
+    assert (filling.left, filling.free, filling.layers, filling.held) == (75, 3, [], {})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_better_hint_is_kept(name):
+    problem = PartitionMKP((4, 1, 1), ["4x1x1@0,0,0"], waiting=[1, 4])
+    best = solve(problem, "highs").solution
+    solver = registry.solvers[name]()
+    assert solver.solve(problem, budget=Budget()).objective == 1
+    assert solver.solve(problem, budget=Budget(), hint=best).solution == best
