@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from optsched.boxes.box import Box, Grid
 from optsched.report import style
+from optsched.report.layer_sheet import LABEL, MARGIN, Corners, Rectangle, Sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.patches import PathPatch
+    from matplotlib.patches import Patch, PathPatch
 
-    Corners = list[tuple[float, float]]
-
-Label = TypeVar("Label", bound=Hashable)
 
 BUSY = style.FAINT
 """Fill of jobs that a picture is not about."""
@@ -29,26 +27,11 @@ CLOSE, WIDELY, UPRIGHT = "//////", "\\\\\\", "||||"
 THIN, THICK = 0.4, 1.4
 """Width of the outline of a job, and of what stands out, in points."""
 
-ACROSS = 6
-"""Maps beside each other; a torus of more than so many rows of maps has more."""
-
-LARGEST_CELL, HIGHEST = 0.24, 6.5
-"""Side of a router on paper, and height of all maps together, in inches, at most."""
-
-GAPS = (0.1, 0.2)
-"""Inches between maps beside each other, and above each other."""
-
-MARGIN = 0.3
-"""Inches to the left of the maps and below them, for the coordinates of their corners."""
+SMALL = 6.5
+"""Size of the labels of the maps, in points."""
 
 HEADING, LINE = 0.26, 0.19
 """Height of a heading and of a line of the legend, in inches."""
-
-LABEL, SMALL = 7.0, 6.5
-"""Size of the labels in boxes and of those of the maps, in points."""
-
-WIDE, TALL = 0.64 * LABEL / 72, 0.95 * LABEL / 72
-"""Width of a character of a label and height of a label, in inches."""
 
 
 class Part(NamedTuple):
@@ -89,154 +72,6 @@ class Panel(NamedTuple):
 
     heading: str
     parts: Sequence[Part]
-
-
-class Sheet(NamedTuple):
-    """How the maps of a grid lie on paper.
-
-    Parameters
-    ----------
-    grid : Grid
-        The routers.
-    columns, rows : int
-        Maps beside each other and above each other; Y grows to the right, then downwards.
-    cell : float
-        Side of a router in inches.
-    """
-
-    grid: Grid
-    columns: int
-    rows: int
-    cell: float
-
-    @classmethod
-    def of(cls, grid: Grid) -> Sheet:
-        """Return the sheet on which the maps are as large as there is room for."""
-        wide, layers, tall = grid.shape
-        rows = math.ceil(layers / max(ACROSS, math.isqrt(layers)))
-        columns = math.ceil(layers / rows)
-        width = style.WIDTH - 2 * MARGIN - (columns - 1) * GAPS[0]
-        height = HIGHEST - (rows - 1) * GAPS[1]
-        cell = min(LARGEST_CELL, width / (columns * wide), height / (rows * tall))
-        return cls(grid, columns, rows, cell)
-
-    @property
-    def extent(self) -> tuple[float, float]:
-        """Width and height of all maps together, in inches."""
-        wide, _, tall = self.grid.shape
-        gap, line = GAPS
-        return (
-            self.columns * (wide * self.cell + gap) - gap,
-            self.rows * (tall * self.cell + line) - line,
-        )
-
-    def origin(self, layer: int) -> tuple[float, float]:
-        """Return where the map of a layer has its lower left corner, in inches."""
-        wide, _, tall = self.grid.shape
-        row, column = divmod(layer, self.columns)
-        return (
-            column * (wide * self.cell + GAPS[0]),
-            (self.rows - 1 - row) * (tall * self.cell + GAPS[1]),
-        )
-
-    def rectangles(self, box: Box) -> Iterator[Rectangle]:
-        """Yield the pieces of a box in its layers, cut where it wraps around."""
-        x, y, z, nx, ny, nz = box
-        wide, layers, tall = self.grid.shape
-        for layer in range(y, y + ny):
-            left, below = self.origin(layer % layers)
-            for x0, x1, *cut_x in _spans(x, nx, wide):
-                for z0, z1, *cut_z in _spans(z, nz, tall):
-                    yield Rectangle(
-                        left + x0 * self.cell,
-                        left + x1 * self.cell,
-                        below + z0 * self.cell,
-                        below + z1 * self.cell,
-                        (cut_x[0], cut_x[1], cut_z[0], cut_z[1]),
-                    )
-
-
-class Rectangle(NamedTuple):
-    """A piece of a box on paper, in inches, and at which of these edges the box goes on."""
-
-    left: float
-    right: float
-    low: float
-    high: float
-    cut: tuple[bool, bool, bool, bool] = (False, False, False, False)
-
-    @property
-    def corners(self) -> Corners:
-        """The corners, the first one again as the last."""
-        a, b, c, d, _ = self
-        return [(a, c), (b, c), (b, d), (a, d), (a, c)]
-
-    @property
-    def middle(self) -> tuple[float, float]:
-        """Its centre."""
-        return (self.left + self.right) / 2, (self.low + self.high) / 2
-
-    def has_room(self, label: str) -> bool:
-        """Return whether a label fits into it."""
-        return self.right - self.left >= WIDE * len(label) and self.high - self.low >= TALL
-
-    @property
-    def edges(self) -> Iterator[Corners]:
-        """The edges at which the box ends."""
-        a, b, c, d, cut = self
-        lines = ([(a, c), (a, d)], [(b, c), (b, d)], [(a, c), (b, c)], [(a, d), (b, d)])
-        return (line for line, goes_on in zip(lines, cut) if not goes_on)
-
-
-def _spans(at: int, length: int, side: int) -> list[tuple[int, int, bool, bool]]:
-    """Return begin, end, and whether it goes on there, for each piece of a stretch of a ring."""
-    if at + length <= side:
-        return [(at, at + length, False, False)]
-    return [(at, side, False, True), (0, at + length - side, True, False)]
-
-
-def colours(grid: Grid, *arrangements: Mapping[Label, Box]) -> dict[Label, str]:
-    """Return a fill for each job, the same in all arrangements.
-
-    Jobs are coloured in the order in which they are met. Each gets the fill of `style.FILLS` that
-    has the fewest links to it so far, and of those the one that was given longest ago.
-
-    Parameters
-    ----------
-    grid : Grid
-        The routers and their links.
-    *arrangements : mapping of labels to Box
-        The jobs at several moments; those of one moment do not overlap.
-    """
-    jobs = list(dict.fromkeys(job for boxes in arrangements for job in boxes))
-    number = {job: place for place, job in enumerate(jobs)}
-    links: list[dict[int, int]] = [{} for _ in jobs]
-    for boxes in arrangements:
-        holder = np.full(grid.shape, -1)
-        for job, box in boxes.items():
-            holder[grid.routers_of(box)] = number[job]
-        for axis, wraps in enumerate(grid.wrap):
-            pairs = np.stack((holder, np.roll(holder, -1, axis)), axis=-1)
-            if not wraps:
-                pairs = np.delete(pairs, -1, axis)
-            pairs = pairs.reshape(-1, 2)
-            apart = (pairs.min(axis=1) >= 0) & (pairs[:, 0] != pairs[:, 1])
-            met, counts = np.unique(pairs[apart], axis=0, return_counts=True)
-            for (a, b), count in zip(met.tolist(), counts.tolist()):
-                links[a][b] = links[a].get(b, 0) + count
-                links[b][a] = links[b].get(a, 0) + count
-    chosen: list[int] = []
-    given = list(range(len(style.FILLS)))
-    for near in links:
-        border = [0] * len(style.FILLS)
-        for other, count in near.items():
-            if other < len(chosen):
-                border[chosen[other]] += count
-        fill = min(given, key=border.__getitem__)
-        given.remove(fill)
-        given.append(fill)
-        chosen.append(fill)
-    return {job: style.FILLS[fill] for job, fill in zip(jobs, chosen)}
 
 
 def holes_of(holes: Sequence[Box]) -> list[Part]:
@@ -281,9 +116,8 @@ def figure_of(
             row, column = divmod(place, beside)
             left = column * wide + MARGIN
             bottom = height - HEADING - (row + 1) * panel_height + MARGIN
-            bounds = (left, bottom, width, tall)
             axes = drawing.add_axes(
-                tuple(n / side for n, side in zip(bounds, (style.WIDTH, height) * 2))
+                (left / style.WIDTH, bottom / height, width / style.WIDTH, tall / height)
             )
             without = draw_layers(axes, sheet, panel.parts)
             told = f"; {without} too narrow for a label" if without else ""
@@ -347,16 +181,20 @@ def draw_layers(axes: Axes, sheet: Sheet, parts: Sequence[Part]) -> int:
         )
     without = 0
     for part, rectangles in pieces:
-        middles = [piece.middle for piece in rectangles if piece.has_room(part.label)]
-        without += bool(part.label and not middles)
-        for x, z in middles if part.label else ():
+        if not part.label:
+            continue
+        turns = [(piece.middle, piece.turn(part.label)) for piece in rectangles]
+        without += all(turn is None for _, turn in turns)
+        for middle, turn in turns:
+            if turn is None:
+                continue
             axes.text(
-                x,
-                z,
+                *middle,
                 part.label,
                 fontsize=LABEL,
                 ha="center",
-                va="center_baseline",
+                va="center" if turn else "center_baseline",
+                rotation=turn,
                 zorder=5,
                 bbox={"boxstyle": "square,pad=0.05", "facecolor": part.fill, "linewidth": 0},
             )
@@ -366,7 +204,7 @@ def draw_layers(axes: Axes, sheet: Sheet, parts: Sequence[Part]) -> int:
 def _frames(axes: Axes, sheet: Sheet) -> Iterator[PathPatch]:
     """Yield the frame of all maps, and write their coordinates beside them."""
     wide, layers, tall = sheet.grid.shape
-    small = {"fontsize": SMALL, "color": style.GREY, "clip_on": False}
+    small: dict[str, Any] = {"fontsize": SMALL, "color": style.GREY, "clip_on": False}
     corners = []
     for layer in range(layers):
         left, low = sheet.origin(layer)
@@ -388,21 +226,17 @@ def _frames(axes: Axes, sheet: Sheet) -> Iterator[PathPatch]:
     yield _patch(corners, facecolor="none", edgecolor=style.GREY, linewidth=0.6, zorder=3)
 
 
-def _patch(lines: Sequence[Corners], *, linewidth: float, **look: object) -> PathPatch:
+def _patch(lines: Sequence[Corners], *, linewidth: float, **look: Any) -> PathPatch:
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
-    codes = [Path.MOVETO if first else Path.LINETO for line in lines for first in _firsts(line)]
+    codes = [code for line in lines for code in (Path.MOVETO, *[Path.LINETO] * (len(line) - 1))]
     path = Path(np.concatenate([np.array(line) for line in lines]), codes)
     look = {"edgecolor": style.GREY, "clip_on": False, "joinstyle": "miter"} | look
     return PathPatch(path, linewidth=linewidth, capstyle="projecting", **look)
 
 
-def _firsts(line: Corners) -> Iterator[bool]:
-    return (place == 0 for place in range(len(line)))
-
-
-def _swatch(entry: Entry) -> PathPatch:
+def _swatch(entry: Entry) -> Patch:
     from matplotlib.patches import Patch
 
     return Patch(

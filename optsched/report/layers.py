@@ -13,8 +13,9 @@ from optsched.boxes.box import Box
 from optsched.machines.box_allocations import boxes_of
 from optsched.machines.torus import Torus
 from optsched.report import load, relocation
+from optsched.report.box_colours import colours
 from optsched.report.durations import spoken
-from optsched.report.layer_maps import HOLES, Panel, Part, colours, figure_of, holes_of
+from optsched.report.layer_maps import HOLES, Panel, Part, figure_of, holes_of
 from optsched.report.page import counted
 from optsched.report.relocation import Move
 
@@ -38,23 +39,28 @@ class Stays:
     end: NDArray[np.float64]
     box: NDArray[np.int64]
 
-    def during(self, begin: float, end: float) -> dict[int, Box]:
-        """Return the boxes that are held from `begin` to `end`, by job."""
-        there = np.flatnonzero((self.begin <= begin) & (self.end >= end))
-        there = there[np.argsort(self.job[there])]
-        boxes = self.box[there].tolist()
-        return {job: Box(*box) for job, box in zip(self.job[there].tolist(), boxes)}
+    def before(self, now: float) -> dict[int, Box]:
+        """Return the boxes that jobs hold just before an instant, by job."""
+        return self._boxes((self.begin < now) & (self.end >= now))
 
-    @property
-    def instants(self) -> NDArray[np.float64]:
-        """When anything changes, in order."""
-        return np.unique(np.append(self.begin, self.end))
+    def after(self, now: float) -> dict[int, Box]:
+        """Return the boxes that jobs hold from an instant on, by job."""
+        return self._boxes((self.begin <= now) & (self.end > now))
+
+    def _boxes(self, rows: NDArray[np.bool_]) -> dict[int, Box]:
+        boxes = [Box(*box) for box in self.box[rows].tolist()]
+        return dict(zip(self.job[rows].tolist(), boxes))
+
+    def fullest(self) -> float:
+        """Return the first instant from which on most routers are held, in seconds."""
+        routers = self.box[:, 3:].prod(axis=1)
+        instants, change = np.unique(np.append(self.begin, self.end), return_inverse=True)
+        held = np.cumsum(np.bincount(change, np.append(routers, -routers)))
+        return float(instants[held.argmax()])
 
 
-def stays_of(run: Run) -> Stays:
-    """Return where the jobs of a run on a torus were that started, in the order of the trace."""
-    torus = run.machine
-    assert isinstance(torus, Torus)
+def stays_of(run: Run, torus: Torus) -> Stays:
+    """Return where the jobs of a run were that started, in the order of the trace."""
     job, begin, end, resources = [], [], [], []
     until = load.held_until(run)
     moves = _by_job(run.schedule.migrations)
@@ -91,9 +97,8 @@ def figure(run: Run) -> Figure | None:
     """
     if not isinstance(run.machine, Torus) or not run.machine.holds_boxes:
         return None
-    stays = stays_of(run)
-    instants = stays.instants
-    if not len(instants):
+    stays = stays_of(run, run.machine)
+    if not len(stays.job):
         return None
     if not run.schedule.migrations:
         return _fullest(run, run.machine, stays)
@@ -103,12 +108,8 @@ def figure(run: Run) -> Figure | None:
 
 def _migration(run: Run, torus: Torus, stays: Stays, now: float) -> Figure:
     """Return the torus before and after the migrations of an instant."""
-    instants = stays.instants
-    place = int(np.searchsorted(instants, now))
-    before = stays.during(float(instants[place - 1]), now)
-    after = stays.during(now, float(instants[place + 1]))
-    ended = np.isfinite(run.end) & (run.end <= now)
-    before = {job: box for job, box in before.items() if not ended[job]}
+    before = {job: box for job, box in stays.before(now).items() if not run.end[job] <= now}
+    after = stays.after(now)
     names = run.trace.job_id
     moved = _by_job([one for one in run.schedule.migrations if one.time == now])
     moves = {
@@ -122,12 +123,11 @@ def _migration(run: Run, torus: Torus, stays: Stays, now: float) -> Figure:
         if job in before and job in after
     }
     coming = {job: str(names[job]) for job in after if job not in before}
-    held = sum(box.volume for box in after.values()) * torus.nodes_per_router / torus.size
     return relocation.figure(
         load.subject(run),
         (
             f"{_told(run, now)}, before {counted(len(moves), 'job')} moved",
-            f"after; {held:.1%} of the nodes are held",
+            f"after; {_share(torus, after)}",
         ),
         torus.grid,
         torus.holes,
@@ -140,20 +140,12 @@ def _migration(run: Run, torus: Torus, stays: Stays, now: float) -> Figure:
 
 def _fullest(run: Run, torus: Torus, stays: Stays) -> Figure:
     """Return the torus at the first moment at which jobs hold most of it."""
-    instants = stays.instants
-    change = np.zeros(len(instants))
-    routers = stays.box[:, 3:].prod(axis=1)
-    np.add.at(change, np.searchsorted(instants, stays.begin), routers)
-    np.subtract.at(change, np.searchsorted(instants, stays.end), routers)
-    held = np.cumsum(change)
-    place = int(held.argmax())
-    boxes = stays.during(float(instants[place]), float(instants[place + 1]))
+    now = stays.fullest()
+    boxes = stays.after(now)
     fills = colours(torus.grid, boxes)
     parts = holes_of(torus.holes)
     parts += [Part(box, fills[job], str(run.trace.job_id[job])) for job, box in boxes.items()]
-    share = held[place] * torus.nodes_per_router / torus.size
-    heading = f"{_told(run, float(instants[place]))}: {counted(len(boxes), 'job')}"
-    heading += f" on {share:.1%} of the nodes"
+    heading = f"{_told(run, now)}: {counted(len(boxes), 'job')}; {_share(torus, boxes)}"
     legend = [HOLES] if torus.holes else []
     return figure_of(load.subject(run), torus.grid, [Panel(heading, parts)], legend)
 
@@ -161,3 +153,9 @@ def _fullest(run: Run, torus: Torus, stays: Stays) -> Figure:
 def _told(run: Run, now: float) -> str:
     """Say when something was."""
     return f"{spoken(now - load.span(run)[0])} after the first submission"
+
+
+def _share(torus: Torus, boxes: Mapping[int, Box]) -> str:
+    """Say how much of the machine jobs hold."""
+    nodes = sum(box.volume for box in boxes.values()) * torus.nodes_per_router
+    return f"{nodes / torus.size:.1%} of the nodes are held"

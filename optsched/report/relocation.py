@@ -6,18 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.boxes.box import Box, Grid
+from optsched.report.box_colours import Label, colours
 from optsched.report.layer_maps import (
     BUSY,
-    UPRIGHT,
     HOLES,
-    WIDELY,
     THICK,
     THIN,
+    UPRIGHT,
+    WIDELY,
     Entry,
-    Label,
     Panel,
     Part,
-    colours,
     figure_of,
     holes_of,
 )
@@ -63,8 +62,8 @@ def figure(
 ) -> Figure:
     """Return the torus before and after.
 
-    Jobs that move have the same colour in both, with upright lines if they are parked on the way. The boxes of
-    jobs that come in are outlined before, and hatched after. All others are grey.
+    Jobs that move have the same colour in both, with upright lines if they are parked on the way.
+    The boxes of jobs that come in are outlined before, and hatched after. All others are grey.
 
     Parameters
     ----------
@@ -81,9 +80,7 @@ def figure(
     coming : mapping of jobs to str
         Labels of the jobs of `after` that come in.
     """
-    fills = colours(
-        grid, {job: before[job] for job in moves}, {job: after[job] for job in moves}
-    )
+    fills = colours(grid, {job: before[job] for job in moves}, {job: after[job] for job in moves})
     places = [Part(after[job], None, outline=THICK) for job in coming]
     panels = []
     for heading, boxes, is_before in zip(headings, (before, after), (True, False)):

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 from optsched.report import gantt, histogram, layers, slots, style, utilization, waits
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.figure import Figure
+
     from optsched.simulator.run import Run
 
-PICTURES = {
+PICTURES: dict[str, Callable[[Run], Figure | None]] = {
     "gantt": gantt.figure,
     "utilization": utilization.figure,
     "waits": waits.figure,

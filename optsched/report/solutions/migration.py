@@ -26,8 +26,7 @@ def figure(problem: Migration, solution: Plan) -> Figure:
         job: Move(
             before=numbers[0],
             after=numbers[-1],
-            text=f"{' and '.join(numbers)}: job {names[job]}"
-            + f" to {solution.destinations[job]}",
+            text=f"{' and '.join(numbers)}: job {names[job]}" + f" to {solution.destinations[job]}",
             parked=len(numbers) > 1,
         )
         for job, numbers in steps.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.boxes.box import Box
+from optsched.report.box_colours import colours
 from optsched.report.layer_maps import (
     BUSY,
     HOLES,
@@ -12,7 +13,6 @@ from optsched.report.layer_maps import (
     Entry,
     Panel,
     Part,
-    colours,
     figure_of,
     holes_of,
 )
@@ -21,8 +21,7 @@ from optsched.report.page import counted
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from optsched.models.partition_mkp import PartitionMKP
-    from optsched.models.partition_mkp_boxes import Placement
+    from optsched.models.partition_mkp import PartitionMKP, Placement
 
 
 def figure(problem: PartitionMKP, solution: Placement) -> Figure:
