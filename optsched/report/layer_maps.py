@@ -10,7 +10,7 @@ import numpy as np
 
 from optsched.boxes.box import Box, Grid
 from optsched.report import style
-from optsched.report.layer_sheet import LABEL, MARGIN, Corners, Rectangle, Sheet
+from optsched.report.layer_sheet import LABEL, MARGIN, Corners, Rectangle, Sheet, label_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -153,7 +153,7 @@ def draw_layers(axes: Axes, sheet: Sheet, parts: Sequence[Part]) -> int:
     sheet : Sheet
         Where the maps lie.
     parts : sequence of Part
-        What is on them, from the back to the front.
+        What is on them; of those that overlap, a look that comes later lies over the others.
     """
     axes.set_axis_off()
     axes.set_xlim(0, sheet.extent[0])
@@ -179,26 +179,37 @@ def draw_layers(axes: Axes, sheet: Sheet, parts: Sequence[Part]) -> int:
         axes.add_patch(
             _patch(lines, facecolor="none", linewidth=outline, edgecolor=style.INK, zorder=4)
         )
+    bold = [line for outline, lines in outlines.items() if outline > THIN for line in lines]
     without = 0
     for part, rectangles in pieces:
-        if not part.label:
-            continue
-        turns = [(piece.middle, piece.turn(part.label)) for piece in rectangles]
-        without += all(turn is None for _, turn in turns)
-        for middle, turn in turns:
-            if turn is None:
-                continue
-            axes.text(
-                *middle,
-                part.label,
-                fontsize=LABEL,
-                ha="center",
-                va="center" if turn else "center_baseline",
-                rotation=turn,
-                zorder=5,
-                bbox={"boxstyle": "square,pad=0.05", "facecolor": part.fill, "linewidth": 0},
-            )
+        turns = [(piece, piece.turn(part.label)) for piece in rectangles if part.label]
+        without += bool(turns) and all(turn is None for _, turn in turns)
+        for piece, turn in turns:
+            if turn is not None:
+                _write(axes, part, piece, turn, bold)
     return without
+
+
+def _write(axes: Axes, part: Part, piece: Rectangle, turn: int, bold: Sequence[Corners]) -> None:
+    """Write a label; on its fill where a hatch or a bold outline would run through it."""
+    middle = piece.middle
+    size = label_size(part.label, turn)
+    back = None
+    if part.hatch or any(
+        all(min(ends) - h / 2 < m < max(ends) + h / 2 for *ends, m, h in zip(*line, middle, size))
+        for line in bold
+    ):
+        back = {"boxstyle": "square,pad=0.05", "facecolor": part.fill, "linewidth": 0}
+    axes.text(
+        *middle,
+        part.label,
+        fontsize=LABEL,
+        ha="center",
+        va="center" if turn else "center_baseline",
+        rotation=turn,
+        zorder=5,
+        bbox=back,
+    )
 
 
 def _frames(axes: Axes, sheet: Sheet) -> Iterator[PathPatch]:

@@ -117,11 +117,11 @@ class Rectangle(NamedTuple):
 
     def turn(self, label: str) -> int | None:
         """Return by how many degrees a label is turned that fits into it; none if none does."""
-        wide, tall = self.right - self.left, self.high - self.low
-        long = WIDE * len(label)
-        if wide >= long and tall >= TALL:
-            return 0
-        return 90 if wide >= TALL and tall >= long else None
+        for turn in (0, 90):
+            wide, tall = label_size(label, turn)
+            if self.right - self.left >= wide and self.high - self.low >= tall:
+                return turn
+        return None
 
     @property
     def edges(self) -> Iterator[Corners]:
@@ -129,6 +129,12 @@ class Rectangle(NamedTuple):
         a, b, c, d, cut = self
         lines = ([(a, c), (a, d)], [(b, c), (b, d)], [(a, c), (b, c)], [(a, d), (b, d)])
         return (line for line, goes_on in zip(lines, cut) if not goes_on)
+
+
+def label_size(label: str, turn: int) -> tuple[float, float]:
+    """Return width and height of a label that is turned by 0 or 90 degrees, in inches."""
+    long = WIDE * len(label)
+    return (TALL, long) if turn else (long, TALL)
 
 
 def _spans(at: int, length: int, side: int) -> list[tuple[int, int, bool, bool]]:
