@@ -48,13 +48,13 @@ def figure(run: Run) -> Figure | None:
         panels = drawing.subplots(len(rows), 1, height_ratios=rows, squeeze=False)[:, 0]
         _draw_parts(panels[-1], bars)
         if found.recorded is None:
-            panels[-1].set_title(f"never {OCCUPIED} % of the nodes held while jobs came")
+            panels[-1].set_title(f"never {OCCUPIED}% of the nodes held while jobs came")
         else:
             held, running = found.histogram(LEVELS)
             _draw_levels(panels[0], held, running)
             begin, end = (time - load.span(run)[0] for time in found.recorded)
             panels[0].set_title(
-                f"recorded: from the first {OCCUPIED} % of nodes held, after {spoken(begin)}, "
+                f"recorded: from the first {OCCUPIED}% of nodes held, after {spoken(begin)}, "
                 f"to the last submission, after {spoken(end)}"
             )
         drawing.legend(
