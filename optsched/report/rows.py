@@ -63,7 +63,7 @@ def figure_of(
         axes = drawing.subplots()
         axes.set_title(heading)
         axes.grid(visible=False)
-        look: dict[str, Any] = {"height": 0.8, "linewidth": 0.6}
+        look: dict[str, Any] = {"height": 0.8, "linewidth": 0.6, "clip_on": False}
         axes.barh(range(len(names)), lengths, color="white", edgecolor=style.GREY, **look)
         for row, begin, end, fill, label in stretches:
             axes.barh(row, end - begin, left=begin, color=fill, edgecolor=style.INK, **look)
