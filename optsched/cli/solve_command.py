@@ -88,8 +88,11 @@ def command(
     answer = describe(read, result) | {"contradictions": list(settled.contradictions)}
     if output is not None:
         write_json(output, answer)
-    if picture is not None and draw is not None and result.solution is not None:
-        save_as(draw(read.problem, result.solution), picture)
+    if picture is not None and draw is not None:
+        if result.solution is None:
+            say(f"optsched: {picture}: not drawn, for there is no solution")
+        else:
+            save_as(draw(read.problem, result.solution), picture)
     if json:
         print_json(answer)
     else:
