@@ -204,7 +204,7 @@ class BoxPlacement(Problem[Placement]):
 
     def violations(self, solution: Placement) -> list[Violation]:
         """Check that boxes are on the torus, admitted, free, and apart from each other."""
-        from optsched.models.box_placement_rules import TAKEN, may_lie
+        from optsched.models.box_placement_rules import TAKEN, AnchorRule
 
         if len(solution) != len(self.waiting):
             jobs = len(self.waiting)
@@ -212,6 +212,7 @@ class BoxPlacement(Problem[Placement]):
         found = []
         holder = np.where(self.free, 0, TAKEN)
         sizes = self.waiting.tolist()
+        rule = AnchorRule(self)
         for job, box in self._placed(solution):
             mistake = self.grid.mistake(box)
             if mistake:
@@ -220,7 +221,7 @@ class BoxPlacement(Problem[Placement]):
             if box.extent not in self.admitted(sizes[job]):
                 detail = f"job {job + 1} of {self.routers(sizes[job])} routers in {box}"
                 found.append(Violation("shape", detail))
-            elif not may_lie(self, sizes[job], box):
+            elif not rule.admits(sizes[job], box):
                 found.append(Violation("anchor", f"job {job + 1} in {box} can slide"))
             inside = self.grid.routers_of(box)
             for other in np.unique(holder[inside]).tolist():

@@ -294,6 +294,7 @@ def test_it_says_what_a_look_at_every_router_says(
 
     assert found.shares == pytest.approx(shares(0, len(spans)))
     assert sum(found.shares.values()) == pytest.approx(1)
+    assert found.shares["running"] == pytest.approx(run.summary["utilization"])
     assert found.time[0] == run.trace.submit[0]
     assert found.time[-1] == np.nanmax(run.end)
     last = min(run.trace.submit[-1], found.time[-1])  # later ones were rejected

@@ -69,7 +69,7 @@ class _Places:
             if place[0] >= 0:
                 compiled.take(self.words, place, shape, self.side)
                 self.left -= shape[0] * shape[1] * shape[2]
-                return Box(*place, *shape)
+                return Box(*(*place, *shape))
             self._gone.add((shape, corners))
         return None
 

@@ -9,6 +9,7 @@ from optsched.boxes._rows import NONE, ONE, Integers, Words, Wrap, lowest
 from optsched.compiled import kernel
 from optsched.solvers.migration._packing import layer_starts
 
+
 @kernel
 def anchor_runs(at: int, length: int, shape: int, side: int, ring: bool, runs: Integers) -> int:
     """Find where a box of a length may begin to meet one at `at`; return how many runs there are.

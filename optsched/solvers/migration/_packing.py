@@ -6,10 +6,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes._anchors import starts_in
-from optsched.boxes._rows import NONE, ONE, Integers, Words, Wrap, full, lowest, reach
+from optsched.boxes._free_boxes import largest
+from optsched.boxes._rows import (
+    NONE,
+    ONE,
+    Integers,
+    Words,
+    Wrap,
+    bounds_of,
+    full,
+    lowest,
+    reach,
+    slices_of,
+)
 from optsched.compiled import kernel
 
 Flags = NDArray[np.bool_]
+
+AT_ONCE = 3
+"""So many shapes are looked for before the largest free box is."""
 
 NO, YES, OPEN = 0, 1, 2
 """Answers; `OPEN` when the boxes that may be tried are used up."""
@@ -58,34 +73,64 @@ def layer_starts(
 
 
 @kernel
-def fits(words: Words, shapes: Integers, side: int, wrap: Wrap, starts: Words) -> bool:
-    """Return whether one of some shapes is free anywhere."""
-    for shape in shapes:
+def fits(words: Words, shapes: Integers, least: int, side: int, wrap: Wrap) -> bool:
+    """Return whether one of some shapes, of at least so many routers each, is free anywhere."""
+    starts = np.zeros(2 * words.shape[1], dtype=np.uint64)
+    for number in range(len(shapes)):
+        if number == AT_ONCE:
+            # before all the others: is any box large enough?
+            slices = slices_of(words, wrap[0])
+            bounds = bounds_of(slices)
+            if largest(slices, bounds, least - 1, least, side, wrap)[3] == 0:
+                return False
         for x in range(len(words)):
-            if layer_starts(words, x, shape, side, wrap, starts):
+            if layer_starts(words, x, shapes[number], side, wrap, starts):
                 return True
     return False
 
 
 @kernel
+def left_free(words: Words, boxes: Integers, jobs: Integers, place: Integers, side: int) -> Words:
+    """Return the free routers once some jobs have left their boxes and a place is taken."""
+    free = words.copy()
+    for job in jobs:
+        fill(free, boxes[job], side, True)
+    fill(free, place, side, False)
+    return free
+
+
+@kernel
 def pack(
-    words: Words, first: Integers, shapes: Integers, same: Flags, side: int, wrap: Wrap, most: int
+    words: Words,
+    jobs: Integers,
+    kinds: Integers,
+    first: Integers,
+    shapes: Integers,
+    needs: Integers,
+    side: int,
+    wrap: Wrap,
+    most: int,
 ) -> tuple[int, int, Integers, Flags]:
     """Place a box of each job, the first job first, so that no two overlap.
 
-    A job tries its shapes in order, and the anchors of each in row-major order. Where one of the
+    A job tries its shapes in order, and the anchors of each in row-major order. Of jobs of a kind,
+    which follow each other, each comes later in that order than the one before it. Where one of the
     jobs to come has no free box left, the search turns back.
 
     Parameters
     ----------
     words : uint64 array, shape (X, Y)
         The free routers, rows along Z as bits.
-    first : int64 array, shape (jobs + 1,)
-        Job j may take ``shapes[first[j]:first[j + 1]]``.
+    jobs : int64 array, shape (placed,)
+        The jobs to place.
+    kinds : int64 array, shape (jobs,)
+        The kind of each job there is.
+    first : int64 array, shape (kinds + 1,)
+        A job of kind k may take ``shapes[first[k]:first[k + 1]]``.
     shapes : int64 array, shape (shapes, 3)
         Routers in each dimension.
-    same : bool array, shape (jobs,)
-        Whether a job has the shapes of the one before it. Then its box comes later in their order.
+    needs : int64 array, shape (kinds,)
+        The least routers of the shapes of each kind.
     side : int
         Routers along Z.
     wrap : (bool, bool, bool)
@@ -99,21 +144,20 @@ def pack(
         `YES`, `NO` or `OPEN`.
     tried : int
         Boxes tried.
-    placed : int64 array, shape (jobs, 6)
+    placed : int64 array, shape (placed, 6)
         The boxes, if the answer is yes.
-    needed : bool array, shape (jobs,)
+    needed : bool array, shape (placed,)
         If the answer is no: jobs that do not fit, even without the others.
     """
-    jobs = len(first) - 1
+    count = len(jobs)
     sx, sy = words.shape
-    placed = np.zeros((jobs, 6), dtype=np.int64)
-    needed = np.zeros(jobs, dtype=np.bool_)
-    free = np.empty((jobs + 1, sx, sy), dtype=np.uint64)
+    placed = np.zeros((count, 6), dtype=np.int64)
+    needed = np.zeros(count, dtype=np.bool_)
+    free = np.empty((count + 1, sx, sy), dtype=np.uint64)
     free[0] = words
-    starts = np.zeros((jobs, 2 * sy), dtype=np.uint64)
-    scratch = np.zeros(2 * sy, dtype=np.uint64)
+    starts = np.zeros((count, 2 * sy), dtype=np.uint64)
     # where each job is in its list: shape, layer, row; the bits left of the row are in `starts`
-    at = np.zeros((jobs, 3), dtype=np.int64)
+    at = np.zeros((count, 3), dtype=np.int64)
     tried = 0
     job = 0
     entered = True
@@ -121,24 +165,23 @@ def pack(
         if entered:
             entered = False
             blocked = -1
-            for other in range(job, jobs):
-                if same[other] and other > job:
+            for other in range(job, count):
+                kind = kinds[jobs[other]]
+                if other > job and kind == kinds[jobs[other - 1]]:
                     continue
-                own = shapes[first[other] : first[other + 1]]
-                if not fits(free[job], own, side, wrap, scratch):
+                own = shapes[first[kind] : first[kind + 1]]
+                if not fits(free[job], own, needs[kind], side, wrap):
                     blocked = other
                     break
             if blocked >= 0:
                 needed[blocked] = True
                 job -= 1
-            elif job == jobs:
+            elif job == count:
                 return YES, tried, placed, needed
             else:
-                at[job, 0], at[job, 1], at[job, 2] = first[job], 0, -1
-                if same[job]:
-                    # equal jobs: go on behind the box of the one before
+                at[job, 0], at[job, 1], at[job, 2] = first[kinds[jobs[job]]], 0, -1
+                if job > 0 and kinds[jobs[job]] == kinds[jobs[job - 1]]:
                     at[job] = at[job - 1]
-                    at[job, 0] += first[job] - first[job - 1]
                     if layer_starts(
                         free[job], at[job, 1], shapes[at[job, 0]], side, wrap, starts[job]
                     ):
@@ -157,9 +200,7 @@ def pack(
         found = False
         while not found:
             if at[job, 2] < 0:
-                if layer_starts(
-                    free[job], at[job, 1], shapes[at[job, 0]], side, wrap, starts[job]
-                ):
+                if layer_starts(free[job], at[job, 1], shapes[at[job, 0]], side, wrap, starts[job]):
                     at[job, 2] = 0
                 else:
                     at[job, 2] = sy
@@ -173,7 +214,7 @@ def pack(
             if at[job, 1] == sx:
                 at[job, 1] = 0
                 at[job, 0] += 1
-                if at[job, 0] == first[job + 1]:
+                if at[job, 0] == first[kinds[jobs[job]] + 1]:
                     break
         if not found:
             needed[job] = True

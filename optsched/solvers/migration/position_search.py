@@ -16,7 +16,7 @@ from optsched.solvers.solver import OnIncumbent, Solver
 PATIENCE = 200
 """Boxes that a packing question may try in the first round."""
 
-FIRST_ROUND = 4000
+FIRST_ROUND = 3000
 """Work after which the first round ends, even if it has not found a plan."""
 
 GROWTH = 8
@@ -30,11 +30,13 @@ class PositionSearch(Solver):
 
     A *question* is a place of the large job and a set of jobs to move, which holds those in its
     way: do they fit into the routers that are free then? A yes to the cheapest one is optimal. A
-    no leads to larger sets: one of the jobs that do not fit must get a box that meets further
-    jobs, so these have to move, too. Answered are questions by a depth-first search; those that it
-    leaves open are put off to a round with more patience.
+    no leads to a *family* of wider questions: one of the jobs that do not fit must get a box that
+    meets further jobs, so these have to move, too. A depth-first search answers questions; those
+    that it leaves open are put off to a round with more patience, and so are wider questions in the
+    first round until there is a plan.
 
-    Work is counted in boxes that this search tries, and one more for each question.
+    Work is counted in boxes that this search tries, one more for each question, and for a family
+    of questions in shapes whose boxes are looked at all over the torus.
 
     Examples
     --------
@@ -45,10 +47,10 @@ class PositionSearch(Solver):
     """
 
     models = frozenset({"migration"})
-    work_unit = "boxes tried"
+    work_unit = "boxes tried or shapes looked at"
     seconds_per_solve = 5e-3
-    seconds_per_work = 3e-5
-    default_work = 20_000
+    seconds_per_work = 1e-4
+    default_work = 10_000
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Compile the kernels, and import what puts moves in order."""
@@ -161,18 +163,22 @@ class _Search:
     def _push(self, item: Any) -> None:
         if item.cost is not None:
             self._found += 1
-            entry = _Entry(item.cost, item.is_family, self._found, item)
+            cost = max(item.cost, self._questions.floor(item.jobs))
+            entry = _Entry(cost, item.is_family, self._found, item)
             if self._may_be_better(entry):
                 heapq.heappush(self._heap, entry)
 
     def _step(self, entry: _Entry) -> None:
         item = entry.item
         self.work += 1
-        if not entry.is_family:
+        if entry.cost < self._questions.floor(item.jobs):
+            self._push(item)  # found out since
+        elif not entry.is_family:
             self._ask(entry)
         elif item.is_wider and self._patience == PATIENCE and self.objective is None:
             self._put_off.append(entry)
         else:
+            self.work += len(item.shapes)
             for question in item.cheapest(self.objective):
                 self._push(question)
             self._push(item)

@@ -13,7 +13,7 @@ from optsched.boxes._rows import words_of
 from optsched.boxes.box import Box, Triple
 from optsched.models.migration import Migration, Plan
 from optsched.solvers.migration._in_the_way import cheapest_boxes, meetings
-from optsched.solvers.migration._packing import OPEN, YES, fill, pack
+from optsched.solvers.migration._packing import OPEN, YES, fill, left_free, pack
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -87,11 +87,18 @@ class Questions:
         self.free = words_of(grid.free_of([*problem.holes, *problem.running]))
         self.large = _table(problem.place_extents)
         self.extents = {job: problem.extents(job) for job in problem.movers}
-        self.shapes = {job: _table(extents) for job, extents in self.extents.items()}
-        self.needs = {
-            job: min(nx * ny * nz for nx, ny, nz in extents)
-            for job, extents in self.extents.items()
-        }
+        # by kind, the larger first
+        kinds = sorted(set(self.extents.values()), key=lambda extents: (-_least(extents), extents))
+        number = {extents: kind for kind, extents in enumerate(kinds)}
+        self._kinds = np.full(len(problem.running), -1)
+        for job, extents in self.extents.items():
+            self._kinds[job] = number[extents]
+        self._first = np.cumsum([0, *map(len, kinds)])
+        self._shapes = _table([extent for extents in kinds for extent in extents])
+        self._needs = np.array([_least(extents) for extents in kinds], dtype=np.int64)
+        self._in_order = sorted(problem.movers, key=lambda job: (self._kinds[job], job))
+        self._cheapest = sorted(problem.movers, key=problem.costs.__getitem__)
+        self._floors: dict[int, int] = {}
         self.asked: set[tuple[tuple[int, ...], int]] = set()
 
     def may_fit(self) -> bool:
@@ -99,7 +106,18 @@ class Questions:
         if not len(self.large):
             return False
         room = int(np.bitwise_count(self.room).sum())
-        return int(self.large[0].prod()) + sum(self.needs.values()) <= room
+        needed = int(self._needs[self._kinds[self._in_order]].sum())
+        return int(self.large[0].prod()) + needed <= room
+
+    def floor(self, jobs: int) -> int:
+        """Return what a plan that moves some jobs costs at least, given as a bit mask."""
+        known = [least for job, least in self._floors.items() if jobs >> job & 1]
+        return max(known, default=0)
+
+    def further(self, jobs: int) -> int | None:
+        """Return the cost of the cheapest job that is not among some, given as a bit mask."""
+        others = (self.problem.costs[job] for job in self._cheapest if not jobs >> job & 1)
+        return next(others, None)
 
     def places(self) -> Family:
         """Return the questions of all places: the jobs in the way of each are to move."""
@@ -115,28 +133,45 @@ class Questions:
         needed : sequence of int
             Jobs that do not fit. One of them needs a box that meets further jobs.
         """
+        if len(needed) == 1 and needed[0] not in self._floors:
+            self._floors[needed[0]] = self._floor_of(needed[0])
         room = self.room.copy()
         fill(room, np.array(question.place), self.side, False)
         shapes = _table(sorted({shape for job in needed for shape in self.extents[job]}))
         return Family(self, shapes, room, question.cost, question.jobs, question.place)
 
+    def _floor_of(self, job: int) -> int:
+        """Return what moving a job costs, and with it those in the way of its cheapest box."""
+        box = Family(self, self.shapes_of(job), self.room, 0, 1 << job, None)
+        [[cost, _], *_] = box.boxes(None, 1).tolist() or [[NEVER, 0]]
+        return int(cost) + self.problem.costs[job] if cost < NEVER else NEVER
+
+    def listed(self, jobs: int) -> list[int]:
+        """Return the jobs of a bit mask, the largest first, and those of the same shapes together."""
+        return [job for job in self._in_order if jobs >> job & 1]
+
+    def shapes_of(self, job: int) -> Ints:
+        """Return the shapes that a job may take, the best first, shape (shapes, 3)."""
+        kind = self._kinds[job]
+        return self._shapes[self._first[kind] : self._first[kind + 1]]
+
     def ask(self, question: Question, most: int) -> Answer:
         """Answer a question, trying at most so many boxes."""
-        jobs = [job for job in self.problem.movers if question.jobs >> job & 1]
-        # the largest first, and equal ones together
-        jobs.sort(key=lambda job: (-self.needs[job], self.extents[job], job))
-        words = self.free.copy()
-        for job in jobs:
-            fill(words, self.boxes[job], self.side, True)
-        fill(words, np.array(question.place), self.side, False)
-        first = np.cumsum([0, *(len(self.shapes[job]) for job in jobs)])
-        same = [
-            one >= 0 and self.extents[one] == self.extents[other]
-            for one, other in zip([-1, *jobs], jobs)
-        ]
-        shapes = np.concatenate([self.shapes[job] for job in jobs] or [_table(())])
+        jobs = self.listed(question.jobs)
+        numbers = np.array(jobs, dtype=np.int64)
+        words = left_free(
+            self.free, self.boxes, numbers, np.array(question.place, dtype=np.int64), self.side
+        )
         answer, tried, placed, needed = pack(
-            words, first, shapes, np.array(same, dtype=np.bool_), self.side, self.wrap, most
+            words,
+            numbers,
+            self._kinds,
+            self._first,
+            self._shapes,
+            self._needs,
+            self.side,
+            self.wrap,
+            most,
         )
         if answer == YES:
             found = {job: Box(*box) for job, box in zip(jobs, placed.tolist())}
@@ -185,27 +220,42 @@ class Family:
         place: tuple[int, ...] | None,
     ) -> None:
         self._asked = asked
-        self._shapes = shapes
+        self.shapes = shapes
         self._room = room
         self._base = cost
-        self._jobs = jobs
+        self.jobs = jobs
         self._place = place
-        self._others = np.array(
-            [job for job in asked.problem.movers if not jobs >> job & 1], dtype=np.int64
-        )
+        self._others: Ints | None = None
         self.is_wider = place is not None
         self._after = np.array([-1, -1])
-        self._size = PORTION
+        self._size = 0
         self.cost: int | None = cost
         if self.is_wider:
-            further = asked.costs[self._others]
-            self.cost = cost + int(further.min()) if len(further) else None
+            further = asked.further(jobs)
+            self.cost = None if further is None else cost + further
 
-    def cheapest(self, below: int | None) -> list[Question]:
-        """Return the next questions, and drop those that cost `below` or more."""
+    def cheapest(self, below: int | None, most: int = PORTION) -> list[Question]:
+        """Return the next questions, and drop those that cost `below` or more.
+
+        At most so many the first time, four times as many each further time.
+        """
+        self._size = self._size * 4 or most
+        found = self.boxes(below, self._size + 1)
+        self.cost = None
+        if len(found) > self._size:
+            self.cost = self._base + int(found[-1, 0])
+            found = found[:-1]
+            self._after = found[-1]
+        return self._questions(found)
+
+    def boxes(self, below: int | None, most: int) -> Ints:
+        """Return costs and numbers of the next boxes, see `cheapest_boxes`."""
         asked = self._asked
-        found = cheapest_boxes(
-            self._shapes,
+        if self._others is None:
+            others = [job for job in asked.problem.movers if not self.jobs >> job & 1]
+            self._others = np.array(others, dtype=np.int64)
+        return cheapest_boxes(  # type: ignore[no-any-return]
+            self.shapes,
             asked.boxes[self._others],
             asked.costs[self._others],
             self._room,
@@ -214,33 +264,31 @@ class Family:
             self.is_wider,
             self._after,
             NEVER if below is None else below - self._base,
-            self._size + 1,
+            most,
         )
-        self.cost = None
-        if len(found) > self._size:
-            self.cost = self._base + int(found[-1, 0])
-            found = found[:-1]
-            self._after = found[-1]
-            self._size *= 4
-        return self._questions(found)
 
     def _questions(self, chosen: Ints) -> list[Question]:
         asked = self._asked
-        grid = (len(self._shapes), *asked.problem.torus)
+        assert self._others is not None
+        grid = (len(self.shapes), *asked.problem.torus)
         number, x, y, z = np.unravel_index(chosen[:, 1], grid)
-        boxes = np.column_stack((x, y, z, self._shapes[number]))
+        boxes = np.column_stack((x, y, z, self.shapes[number]))
         met = meetings(boxes, asked.boxes[self._others], asked.sides)
         found = []
         for box, cost, row in zip(boxes.tolist(), chosen[:, 0].tolist(), met):
             further = sum(1 << job for job in self._others[row].tolist())
             if self._place is None:
                 found.append(Question(cost, tuple(box), further))
-            elif (self._place, self._jobs | further) not in asked.asked:
-                asked.asked.add((self._place, self._jobs | further))
-                question = Question(self._base + cost, self._place, self._jobs | further)
+            elif (self._place, self.jobs | further) not in asked.asked:
+                asked.asked.add((self._place, self.jobs | further))
+                question = Question(self._base + cost, self._place, self.jobs | further)
                 found.append(question)
         return found
 
 
 def _table(extents: Sequence[Triple]) -> Ints:
     return np.array(extents, dtype=np.int64).reshape(-1, 3)
+
+
+def _least(extents: Sequence[Triple]) -> int:
+    return min(nx * ny * nz for nx, ny, nz in extents)

@@ -122,9 +122,8 @@ def places(words):
 def test_rows_as_long_as_a_word(sides):
     rng = np.random.default_rng(1)
     for wrap in ((True, True, True), (False, False, False)):
-        running = [
-            f"1x1x1@{x},{y},{z}" for x, y, z in {tuple(rng.integers(sides)) for _ in range(9)}
-        ]
+        taken = {tuple(rng.integers(sides).tolist()) for _ in range(9)}
+        running = [f"1x1x1@{x},{y},{z}" for x, y, z in sorted(taken)]
         problem = BoxPlacement(TorusFields(sides, wrap), running, [64, 300, 2, 70, 7, 64, 3000])
         placement = place_directly(problem)
         assert problem.violations(placement) == []
