@@ -192,23 +192,19 @@ def draw_layers(axes: Axes, sheet: Sheet, parts: Sequence[Part]) -> int:
 
 def _write(axes: Axes, part: Part, piece: Rectangle, turn: int, bold: Sequence[Corners]) -> None:
     """Write a label; on its fill where a hatch or a bold outline would run through it."""
-    middle = piece.middle
-    size = label_size(part.label, turn)
-    back = None
-    if part.hatch or any(
-        all(min(ends) - h / 2 < m < max(ends) + h / 2 for *ends, m, h in zip(*line, middle, size))
-        for line in bold
-    ):
-        back = {"boxstyle": "square,pad=0.05", "facecolor": part.fill, "linewidth": 0}
+    (x, z), (wide, tall) = piece.middle, label_size(part.label, turn)
+    behind = Rectangle(x - wide / 2, x + wide / 2, z - tall / 2, z + tall / 2)
+    if part.hatch or any(behind.is_crossed(line) for line in bold):
+        axes.add_patch(_patch([behind.corners], facecolor=part.fill, linewidth=0, zorder=4.5))
     axes.text(
-        *middle,
+        x,
+        z,
         part.label,
         fontsize=LABEL,
         ha="center",
         va="center" if turn else "center_baseline",
         rotation=turn,
         zorder=5,
-        bbox=back,
     )
 
 

@@ -115,6 +115,12 @@ class Rectangle(NamedTuple):
         """Its centre."""
         return (self.left + self.right) / 2, (self.low + self.high) / 2
 
+    def is_crossed(self, line: Corners) -> bool:
+        """Return whether a line, upright or level, runs through it."""
+        (a, c), (b, d) = line
+        across = min(a, b) < self.right and max(a, b) > self.left
+        return across and min(c, d) < self.high and max(c, d) > self.low
+
     def turn(self, label: str) -> int | None:
         """Return by how many degrees a label is turned that fits into it; none if none does."""
         for turn in (0, 90):
