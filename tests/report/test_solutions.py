@@ -13,14 +13,15 @@ from optsched.errors import InputError
 from optsched.models.box_placement import BoxPlacement
 from optsched.models.migration import Migration, Plan, Step
 from optsched.models.partition_mkp import PartitionMKP, Place
-from optsched.models.torus_fields import TorusFields
 from optsched.report.solutions import find_picture, pictured
 from optsched.report.style import FILLS, save_as
 
 
 def placement():
-    torus = TorusFields((4, 4, 4), holes=("1x1x1@0,0,0",))
-    problem = BoxPlacement(torus, ["2x2x2@1,1,1"], [8, 4, 64], waiting_jobs=["a", "b", "c"])
+    torus = {"torus": (4, 4, 4), "holes": ["1x1x1@0,0,0"]}
+    problem = BoxPlacement(
+        running=["2x2x2@1,1,1"], waiting=[8, 4, 64], waiting_jobs=["a", "b", "c"], **torus
+    )
     return problem, (Box(3, 0, 0, 1, 4, 2), Box(1, 3, 1, 2, 1, 2), None)
 
 

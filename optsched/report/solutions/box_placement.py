@@ -19,11 +19,11 @@ def figure(problem: BoxPlacement, solution: Placement) -> Figure:
     names = problem.waiting_jobs or range(1, len(solution) + 1)
     boxes = {job: box for job, box in enumerate(solution) if box is not None}
     fills = colours(problem.grid, boxes)
-    parts = holes_of(problem.torus.holes)
+    parts = holes_of(problem.holes)
     parts += [Part(box, BUSY) for box in problem.running]
     parts += [Part(box, fills[job], str(names[job])) for job, box in boxes.items()]
     heading = f"{len(boxes):,} of {counted(len(solution), 'job')} placed"
     legend = [Entry("running", BUSY)] if problem.running else []
-    legend += [HOLES] if problem.torus.holes else []
+    legend += [HOLES] if problem.holes else []
     title = f"{problem.name} {problem.size}"
     return figure_of(title, problem.grid, [Panel(heading, parts)], legend)
