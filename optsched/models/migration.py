@@ -387,7 +387,7 @@ class Migration(Problem[Plan]):
             ("running", f"{len(self.running)} jobs on {share:.1%} of {usable} routers"),
             ("movable", f"{len(self.movers)} jobs"),
             ("large job", f"{self.incoming} nodes, shapes: {len(self.place_extents)}"),
-            ("program", f"{columns} variables, {entries} entries"),
+            ("program", f"{columns} variables, up to {entries} entries"),
         ]
 
     def _told(self, step: Step) -> str:

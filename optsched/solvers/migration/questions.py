@@ -27,7 +27,7 @@ PORTION = 64
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Do these jobs fit into what is free, once they have left and the large job is placed?
+    """Whether jobs fit into what is free once they have left and the large job is placed.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class Questions:
         return int(cost) + self.problem.costs[job] if cost < NEVER else NEVER
 
     def listed(self, jobs: int) -> list[int]:
-        """Return the jobs of a bit mask, the largest first, and those of the same shapes together."""
+        """Return the jobs of a bit mask, the largest first, those of the same shapes together."""
         return [job for job in self._in_order if jobs >> job & 1]
 
     def shapes_of(self, job: int) -> Ints:
