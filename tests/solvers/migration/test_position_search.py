@@ -39,11 +39,10 @@ def test_the_optimum_of_the_program(problem):
 def test_jobs_that_change_places_need_parking():
     result = check_solver(PositionSearch(), SWAP, optimum=80)
     assert result.status is Status.OPTIMAL
-    assert result.solution.steps == (
-        Step(1, None),
-        Step(0, Box(5, 0, 0, 3, 1, 1)),
-        Step(1, Box(0, 0, 0, 2, 1, 1)),
-    )
+    parked, first, second = result.solution.steps
+    assert parked == Step(1, None)
+    assert first == Step(0, Box(5, 0, 0, 3, 1, 1))
+    assert second.job == 1
 
 
 @pytest.mark.parametrize("name", ["position-search", "cp-sat", "highs"])
