@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 PATIENCE = 200
 """Boxes that a packing question may try in the first round."""
 
-FIRST_ROUND = 3000
+FIRST_ROUND = 2000
 """Work after which the first round ends, even if it has not found a plan."""
 
-DIVING = 2
-"""Up to how much of that work a plan is sought by dives if the first round has not found one."""
+DIVING = 4
+"""Up to how often that work a plan is sought by dives if the first round has not found one."""
 
 GROWTH = 8
 """How much more patient each round is than the one before it."""
@@ -161,7 +161,7 @@ class _Search:
     def _begin_round(self) -> None:
         if self.objective is None and self._patience == PATIENCE:
             for entry in sorted(self._put_off):
-                if self.work < DIVING * self._enough:
+                if self.objective is None and self.work < DIVING * self._enough:
                     self._dive(entry.item)
         for entry in self._put_off:
             heapq.heappush(self._heap, entry)
