@@ -121,6 +121,7 @@ class _Search:
     def __init__(self, problem: Migration, progress: Progress, seconds_per_work: float) -> None:
         from optsched.solvers.migration.questions import Questions
 
+        self._problem = problem
         self._progress = progress
         self._seconds_per_work = seconds_per_work
         self.best: Plan | None = None
@@ -229,6 +230,9 @@ class _Search:
         answer = self._questions.ask(question, int(min(self._patience, max(left, 1))))
         self.work += answer.tried
         if answer.plan is not None:
-            self.best, self.objective = answer.plan, question.cost
-            self._progress.note(self.objective, self.bound())
+            # a job may have come back to where it was, and costs nothing then
+            cost = self._problem.objective(answer.plan)
+            if self.objective is None or cost < self.objective:
+                self.best, self.objective = answer.plan, cost
+                self._progress.note(cost, self.bound())
         return answer

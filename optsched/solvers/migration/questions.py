@@ -179,7 +179,6 @@ class Questions:
         )
         if answer == YES:
             found = {job: Box(*box) for job, box in zip(jobs, placed.tolist())}
-            # a job of no cost may have come back to where it was
             moves = {j: box for j, box in found.items() if box != self.problem.running[j]}
             return Answer(self.problem.plan(moves, Box(*question.place)), False, (), tried)
         which = tuple(job for job, is_needed in zip(jobs, needed) if is_needed)
