@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import Box, Grid, Triple
+from optsched.boxes.free_boxes import anchors
 from optsched.errors import InputError
 
 if TYPE_CHECKING:
@@ -206,16 +207,3 @@ class _Places:
         upper = s[a, b, c] - s[x, b, c] - s[a, y, c] + s[x, y, c]
         lower = s[a, b, z] - s[x, b, z] - s[a, y, z] + s[x, y, z]
         return np.asarray(upper - lower)
-
-
-def anchors(free, grid, shape):
-    """Stand in for `optsched.boxes.free_boxes.anchors`."""
-    there = free.copy()
-    for axis, (length, side, wraps) in enumerate(zip(shape, grid.shape, grid.wrap)):
-        all_along = there.copy()
-        for step in range(1, length):
-            all_along &= np.roll(there, -step, axis)
-        last = 1 if length == side else side if wraps else side - length + 1
-        all_along[tuple(slice(last, None) if a == axis else slice(None) for a in range(3))] = False
-        there = all_along
-    return np.argwhere(there)

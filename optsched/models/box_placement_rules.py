@@ -18,15 +18,27 @@ TAKEN = -1
 """Stands for the holder of routers that are not free."""
 
 
-def may_lie(problem: BoxPlacement, size: int, box: Box) -> bool:
-    """Return whether the rule for anchors lets a job of so many nodes lie in a box.
+class AnchorRule:
+    """Where the rule for anchors lets jobs lie; what is found of a shape is kept."""
 
-    Under ``corners`` it may lie where it cannot slide; anywhere if no free box of an admitted
-    shape is such a one.
-    """
-    if problem.anchors == "all" or not can_slide(problem, box):
+    def __init__(self, problem: BoxPlacement) -> None:
+        self._problem = problem
+        self._cornered: dict[Triple, bool] = {}
+
+    def admits(self, size: int, box: Box) -> bool:
+        """Return whether a job of so many nodes may lie in a box.
+
+        Under ``corners`` it may lie where it cannot slide; anywhere if no free box of an admitted
+        shape is such a one.
+        """
+        if self._problem.anchors == "all" or not can_slide(self._problem, box):
+            return True
+        for shape in self._problem.admitted(size):
+            if shape not in self._cornered:
+                self._cornered[shape] = _has_corner(self._problem, shape)
+            if self._cornered[shape]:
+                return False
         return True
-    return not any(_cornered(problem, shape) for shape in problem.admitted(size))
 
 
 def can_slide(problem: BoxPlacement, box: Box) -> bool:
@@ -41,31 +53,31 @@ def can_slide(problem: BoxPlacement, box: Box) -> bool:
         if length == side:
             continue
         beside = [box.anchor[axis] - 1, box.anchor[axis] + length]
-        if not wraps and not (0 <= beside[0] and beside[1] < side):
+        if not wraps and not (beside[0] >= 0 and beside[1] < side):
             continue
         inside = list(grid.routers_of(box))
-        inside[axis] = np.array(beside).reshape(
-            inside[axis].shape[:axis] + (2,) + (1,) * (2 - axis)
-        )
-        inside[axis] %= side
+        along = [-1 if other == axis else 1 for other in range(3)]
+        inside[axis] = np.array(beside).reshape(along) % side
         if problem.free[tuple(inside)].all():
             return True
     return False
 
 
-def _cornered(problem: BoxPlacement, shape: Triple) -> bool:
-    """Return whether a free box of a shape cannot slide, by counting routers in use.
+def _has_corner(problem: BoxPlacement, shape: Triple) -> bool:
+    """Return whether some free box of a shape cannot slide, by counting routers in use.
 
     All anchors are looked at together: ``counts(extent)[x, y, z]`` is how many routers in use the
     box of that extent at (x, y, z) holds.
     """
     grid = problem.grid
-    admitted = _counts(problem, shape) == 0
+    admitted = np.ones(grid.shape, dtype=np.bool_)
     for axis, (length, side, wraps) in enumerate(zip(shape, grid.shape, grid.wrap)):
         at = np.arange(side).reshape([-1 if other == axis else 1 for other in range(3)])
         if length == side:
             admitted &= at == 0
             continue
+        if wraps and problem.free.all():
+            return False
         face = (*shape[:axis], 1, *shape[axis + 1 :])
         held = _counts(problem, face) > 0
         touched = np.roll(held, 1, axis) | np.roll(held, -length, axis)
@@ -73,10 +85,10 @@ def _cornered(problem: BoxPlacement, shape: Triple) -> bool:
             admitted &= at + length <= side
             touched |= (at == 0) | (at + length == side)
         admitted &= touched
-    return bool(admitted.any())
+    return bool((admitted & (_counts(problem, shape) == 0)).any())
 
 
-def _counts(problem: BoxPlacement, extent: Triple) -> NDArray[np.int64]:
+def _counts(problem: BoxPlacement, extent: tuple[int, ...]) -> NDArray[np.int64]:
     counts = (~problem.free).astype(np.int64)
     for axis, length in enumerate(extent):
         side = counts.shape[axis]

@@ -184,7 +184,7 @@ class PartitionMKP(Problem[Placement]):
         return columns_of(self)
 
     def formulate(self) -> Program:
-        """State the program of the model's page, equations (1) to (8)."""
+        """State the program of the model's page, equations (1) to (7)."""
         from optsched.models.partition_mkp_program import formulate
 
         return formulate(self, self._columns)

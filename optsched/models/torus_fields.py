@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from optsched.boxes.box import Box, Grid, box_of_text
 from optsched.models.fields import SHOWN, FieldChecks
 
@@ -116,6 +118,9 @@ def check_apart(
 ) -> None:
     """Note running jobs whose boxes overlap each other or a hole, by their labels."""
     grid = torus.grid
+    left = np.count_nonzero(grid.free_of((*torus.holes, *boxes)))
+    if left == np.count_nonzero(grid.free_of(torus.holes)) - sum(box.volume for box in boxes):
+        return  # their routers add up
     holder: dict[int, str] = {}
     for hole in torus.holes:
         holder.update(dict.fromkeys(grid.cells(hole).tolist(), "a hole"))
@@ -148,6 +153,8 @@ def _are(values: Any, kind: type) -> bool:
 
 
 def _box(value: Any) -> Box | None:
+    if type(value) is Box and {*map(type, value)} == {int}:
+        return value
     value = _plain(value)
     if isinstance(value, str):
         return box_of_text(value)

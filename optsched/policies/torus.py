@@ -34,9 +34,9 @@ class TorusBoxes(Policy):
     first large job, and with it, they are placed together, as one problem; the head of the queue
     counts more than all others. When nothing more can be placed and there is a large job in the
     window for which enough routers are free, but no box, running jobs are migrated if a plan is
-    found. The head of the queue, if it still waits, has a reservation: the earliest estimated end
-    at which a box is free that holds it. Behind it jobs are backfilled up to the next large job
-    that cannot be placed, the pause point.
+    found; if none was, it is sought again when more routers are free. The head of the queue, if it
+    still waits, has a reservation: the earliest estimated end at which a box is free that holds it.
+    Behind it jobs are backfilled up to the next large job that cannot be placed, the pause point.
 
     Parameters
     ----------
@@ -111,6 +111,7 @@ class TorusBoxes(Policy):
             else InBins(torus, self.detect == "layered")
         )
         self._admitted: dict[int, bool] = {}
+        self._no_plan = (-1, 0)
 
     def admits(self, job: int, system: System) -> bool:
         """Return whether a box of the empty machine holds the job."""
@@ -196,6 +197,8 @@ class TorusBoxes(Policy):
         routers = self._fitting.routers(system.processors[job])
         if not self._is_large(system, job) or routers * torus.nodes_per_router > torus.free:
             return False
+        if self._no_plan[0] == job and torus.free <= self._no_plan[1]:
+            return False
         kept: Sequence[Box] = ()
         if place and reserved is not None and not self._ends_in_time(system, job, reserved):
             kept = self._free_part(reserved.box)
@@ -212,6 +215,7 @@ class TorusBoxes(Policy):
         )
         plan = system.pose(problem)
         if plan is None:
+            self._no_plan = (job, torus.free)
             return False
         moves = {running[one]: box for one, box in plan.destinations.items()}
         if moves:

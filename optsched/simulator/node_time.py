@@ -109,9 +109,9 @@ class NodeTime(NamedTuple):
     def summary(self) -> dict[str, Any]:
         """Return the figures, JSON-able.
 
-        ``occupied`` and ``useful`` are the mean shares of nodes that are held and that run while
-        is recorded. ``internal_fragmentation`` is the share of the held node time that is internal,
-        ``external_fragmentation`` and ``drained`` are the parts of the whole, and
+        ``occupied`` and ``useful`` are the mean shares of nodes that are held and that run over the
+        recorded time. ``internal_fragmentation`` is the share of the held node time that is
+        internal, ``external_fragmentation`` and ``drained`` are the parts of the whole, and
         ``large_mean_drain`` and ``large_max_drain`` are over those large jobs that were the head of
         the queue, ``large_at_head``.
         """
@@ -155,12 +155,7 @@ def node_time(
     """
     submit, nodes = trace.submit.astype(np.float64), torus.size
     waits_until = _waiting_ends(schedule)
-    # a job is the head from when all before it wait no more, until it and they do
-    passed = np.maximum.accumulate(waits_until)
-    comes = np.maximum(submit, np.append(-np.inf, passed[:-1]))
-    was_head = np.isfinite(waits_until) & (waits_until >= comes)
-    drain = np.full(len(trace), np.nan)
-    drain[was_head] = (waits_until - comes)[was_head]
+    drain = _time_at_head(submit, waits_until)
     drain = drain[trace.processors >= least_large(trace, large_from)]
     if not np.isfinite(schedule.end).any():
         none = np.zeros(0, np.int64)
@@ -169,15 +164,13 @@ def node_time(
     time = np.unique(np.concatenate((submit, stays.since, stays.goes_on, stays.until)))
     time = time[time <= stays.until.max()]
     asked = trace.processors[stays.job]
-    held = _over_time(
-        time, stays.since, stays.until, stays.box[:, 3:].prod(axis=1) * torus.nodes_per_router
-    )
+    boxes = stays.box[:, 3:].prod(axis=1) * torus.nodes_per_router
+    held = _over_time(time, stays.since, stays.until, boxes)
     running = _over_time(time, stays.goes_on, stays.until, asked)
     migrating = _over_time(time, stays.since, stays.goes_on, asked)
     free = nodes - held
-    head = np.minimum(np.searchsorted(passed, time, side="right"), len(trace) - 1)
-    waits = (submit[head] <= time) & (passed[head] > time)
-    needed = -(-trace.processors[head] // torus.nodes_per_router)
+    needed = -(-_head_sizes(trace, waits_until, time) // torus.nodes_per_router)
+    waits = needed > 0
     enough = waits & (needed * torus.nodes_per_router <= free)
     fits = _fits(torus, stays, time, np.where(enough, needed, 0))
     parts = [running, migrating, held - running - migrating]
@@ -201,6 +194,36 @@ def node_time(
         recorded_shares=shares(begin, end) if reached else {},
         drain=drain,
     )
+
+
+def _waiting_ends(schedule: Schedule) -> NDArray[np.float64]:
+    """Return when each job waits no more: -inf if it never waits, inf if it does so for ever."""
+    never = (schedule.state == State.REJECTED) | (schedule.state == State.UNSUBMITTED)
+    started = np.isfinite(schedule.start)
+    return np.where(started, schedule.start, np.where(never, -np.inf, np.inf))
+
+
+def _time_at_head(
+    submit: NDArray[np.float64], waits_until: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return for how long each job that started was the head; nan if never."""
+    passed = np.maximum.accumulate(waits_until)
+    comes = np.maximum(submit, np.append(-np.inf, passed[:-1]))
+    was_head = np.isfinite(waits_until) & (waits_until >= comes)
+    drain = np.full(len(submit), np.nan)
+    drain[was_head] = waits_until[was_head] - comes[was_head]
+    return drain
+
+
+def _head_sizes(
+    trace: Trace, waits_until: NDArray[np.float64], time: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Return the processors of the head from each instant on; 0 if no job waits."""
+    passed = np.maximum.accumulate(waits_until)
+    head = np.minimum(np.searchsorted(passed, time, side="right"), len(trace) - 1)
+    waits = (trace.submit[head] <= time) & (passed[head] > time)
+    sizes: NDArray[np.int64] = np.where(waits, trace.processors[head], 0)
+    return sizes
 
 
 class _Stays(NamedTuple):
@@ -240,13 +263,6 @@ def _stays(torus: Torus, schedule: Schedule) -> _Stays:
         until[stays],
         boxes_of(torus, text[stays].tolist()),
     )
-
-
-def _waiting_ends(schedule: Schedule) -> NDArray[np.float64]:
-    """Return when each job waits no more: -inf if it never waits, inf if it does so for ever."""
-    never = (schedule.state == State.REJECTED) | (schedule.state == State.UNSUBMITTED)
-    started = np.isfinite(schedule.start)
-    return np.where(started, schedule.start, np.where(never, -np.inf, np.inf))
 
 
 def _held(shares: Mapping[str, float]) -> float:

@@ -16,7 +16,8 @@ class MigrationBased(Heuristic):
 
     Before a job goes into a bin that it does not prefer, or into none, each job that this decision
     has placed in a preferred bin is asked whether it could go elsewhere at fewer idle routers in
-    all. Work is counted in jobs.
+    all. To admit a large job beside running ones, those in the way of it are moved, see
+    `optsched.solvers.migration.victims`. Work is counted in jobs.
 
     References
     ----------
@@ -34,16 +35,20 @@ class MigrationBased(Heuristic):
     [1, 0, 0]
     """
 
-    models = frozenset({"partition-mkp"})
+    models = frozenset({"partition-mkp", "migration"})
     work_unit = "jobs"
     seconds_per_work = 5e-5
 
     def place(self, problem: Any) -> Any:
-        """Return the placement by Algorithm 3."""
+        """Return the placement, or the plan if there is one, by Algorithm 3."""
+        if problem.name == "migration":
+            from optsched.solvers.migration.victims import find_plan
+
+            return find_plan(problem)
         from optsched.solvers.partition_mkp.migration import placed_by_migration
 
         return placed_by_migration(problem)
 
     def effort(self, problem: Any) -> int:
-        """Return the number of waiting jobs."""
-        return len(problem.waiting)
+        """Return the number of jobs that are placed or may be migrated."""
+        return len(problem.running if problem.name == "migration" else problem.waiting)

@@ -1,6 +1,6 @@
 """Where a box is free, cannot slide, and touches most, on rows of bits, compiled.
 
-Bit z of word [x, y] stands for router (x, y, z), as in `optsched.boxes._free_boxes`. What is
+Bit z of word [x, y] stands for router (x, y, z), as in `optsched.boxes._rows`. What is
 computed here is said in plain Python in ``tests/solvers/box_placement/test_direct.py``.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._free_boxes import NONE, ONE, ahead, full, lowest, ones, starts_of
+from optsched.boxes._rows import NONE, ONE, ahead, full, lowest, ones, starts_of
 from optsched.compiled import kernel
 
 Words = NDArray[np.uint64]
@@ -63,7 +63,7 @@ def cornered(words: Words, shape: Triple, side: int, wrap: Wrap) -> Words:
     """Return where a box of that shape is free and cannot slide."""
     sx, sy = words.shape
     nx, ny, nz = shape
-    stays = free_at(words, shape, side, wrap)
+    stays: Words = free_at(words, shape, side, wrap)
     if not stays.any():
         return stays
     if nx < sx:
@@ -92,7 +92,8 @@ def cornered(words: Words, shape: Triple, side: int, wrap: Wrap) -> Words:
 def behind(word: np.uint64, side: int, ring: bool) -> np.uint64:
     """Return which bits have one set right behind them."""
     over = word >> np.uint64(side - 1) if ring else NONE
-    return ((word << ONE) | over) & full(side)
+    following: np.uint64 = ((word << ONE) | over) & full(side)
+    return following
 
 
 @kernel
