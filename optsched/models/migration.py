@@ -369,8 +369,9 @@ class Migration(Problem[Plan]):
     def describe(self, solution: Plan | None = None) -> list[tuple[str, str]]:
         """Return what there is to decide and the program's size, or the plan step by step."""
         if solution is not None:
+            parked = {job for job, box in solution.steps if box is None}
             lines = [
-                (f"step {number}", self._told(step))
+                (f"step {number}", self._told(step, step.job in parked))
                 for number, step in enumerate(solution.steps, start=1)
             ]
             place = "-" if solution.place is None else str(solution.place)
@@ -387,14 +388,16 @@ class Migration(Problem[Plan]):
             ("running", f"{len(self.running)} jobs on {share:.1%} of {usable} routers"),
             ("movable", f"{len(self.movers)} jobs"),
             ("large job", f"{self.incoming} nodes, shapes: {len(self.place_extents)}"),
-            ("program", f"{columns} variables, {entries} entries"),
+            ("program", f"{columns} variables, up to {entries} entries"),
         ]
 
-    def _told(self, step: Step) -> str:
+    def _told(self, step: Step, is_parked: bool) -> str:
         job, box = step
         name = f"{self._name(job)} ({self.sizes[job]})"
         if box is None:
-            return f"park {name}, of {self.running[job]}"
+            return f"park {name}, give back {self.running[job]}"
+        if is_parked:
+            return f"restart {name} in {box}"
         return f"move {name} from {self.running[job]} to {box}"
 
 

@@ -1,4 +1,4 @@
-"""Migration by victims, one after the other: Algorithm 3 of Li et al. (2015) as section 6 has it."""
+"""Migration victim by victim: Algorithm 3 of Li et al. (2015) as their section 6 applies it."""
 
 from __future__ import annotations
 
