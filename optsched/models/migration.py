@@ -12,10 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from optsched.boxes.box import Box, Grid, Triple, box_of_text
+from optsched.boxes.box import Box, Grid, Triple
 from optsched.boxes.shapes import shapes as ranked_shapes
 from optsched.models.fields import FieldChecks
-from optsched.models.migration_fields import Fields, check_fields, from_file
+from optsched.models.migration_fields import (
+    PARKED,
+    Fields,
+    check_fields,
+    from_file,
+    plan_from_file,
+)
 from optsched.models.problem import Problem, Violation
 from optsched.models.torus_fields import TorusFields, routers_for
 from optsched.registry import models
@@ -28,8 +34,6 @@ if TYPE_CHECKING:
 
 FREE, HOLE, LARGE = -1, -2, -3
 """Who holds a router, if no running job does."""
-
-PARKED = "parked"
 
 
 class Step(NamedTuple):
@@ -351,20 +355,10 @@ class Migration(Problem[Plan]):
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Plan:
         """Return the plan written by `solution_to_json`."""
-        given = fields if isinstance(fields, Mapping) else {}
         check = FieldChecks(self.name)
-        steps = given.get("steps")
-        read = [_step(step) for step in steps] if isinstance(steps, list) else [None]
-        if None in read:
-            check.mistakes.append(
-                "steps: expected a list of steps such as [3, '2x4x4@3,0,22'] or [3, 'parked']"
-            )
-        text = given.get("place")
-        place = box_of_text(text) if isinstance(text, str) else None
-        if place is None and text is not None:
-            check.mistakes.append(f"place: {text!r}; expected a box such as '2x4x4@3,0,22'")
+        steps, place = plan_from_file(check, fields)
         check.done()
-        return Plan(tuple(step for step in read if step is not None), place)
+        return Plan(tuple(Step(job, box) for job, box in steps), place)
 
     def describe(self, solution: Plan | None = None) -> list[tuple[str, str]]:
         """Return what there is to decide and the program's size, or the plan step by step."""
@@ -399,12 +393,3 @@ class Migration(Problem[Plan]):
         if is_parked:
             return f"restart {name} in {box}"
         return f"move {name} from {self.running[job]} to {box}"
-
-
-def _step(written: Any) -> Step | None:
-    if not isinstance(written, list) or len(written) != 2 or type(written[0]) is not int:
-        return None
-    if written[1] == PARKED:
-        return Step(written[0] - 1, None)
-    box = box_of_text(written[1]) if isinstance(written[1], str) else None
-    return None if box is None else Step(written[0] - 1, box)

@@ -276,10 +276,12 @@ class Family:
         grid = (len(self.shapes), *asked.problem.torus)
         number, x, y, z = np.unravel_index(chosen[:, 1], grid)
         boxes = np.column_stack((x, y, z, self.shapes[number]))
-        met = meetings(boxes, asked.boxes[self._others], asked.sides)
+        met = np.zeros((len(boxes), len(asked.boxes)), np.bool_)
+        met[:, self._others] = meetings(boxes, asked.boxes[self._others], asked.sides)
+        masks = np.packbits(met, axis=1, bitorder="little")
         found = []
-        for box, cost, row in zip(boxes.tolist(), chosen[:, 0].tolist(), met):
-            further = sum(1 << job for job in self._others[row].tolist())
+        for box, cost, row in zip(boxes.tolist(), chosen[:, 0].tolist(), masks):
+            further = int.from_bytes(row.tobytes(), "little")
             if self._place is None:
                 found.append(Question(cost, tuple(box), further))
             else:
