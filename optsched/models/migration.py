@@ -268,7 +268,7 @@ class Migration(Problem[Plan]):
             if not 0 <= job < len(self.running):
                 found.append(Violation("job", f"step {number} is of job {job + 1}"))
                 continue
-            name = self._name(job)
+            name = self.named(job)
             if self.movable is not None and job not in self.movable:
                 found.append(Violation("movable", f"{name} may not be moved"))
             if job in moved or (to is None and job in parked):
@@ -285,12 +285,12 @@ class Migration(Problem[Plan]):
             if not self.grid.mistake(to):
                 holder[self.grid.routers_of(to)] = job
         found += [
-            Violation("parked", f"{self._name(job)} is not restarted")
+            Violation("parked", f"{self.named(job)} is not restarted")
             for job in sorted(parked - moved)
         ]
         if solution.place is None:
             return [*found, Violation("place", "the large job has no box")]
-        name = self._name(LARGE)
+        name = self.named(LARGE)
         return found + self._misplaced(name, holder, solution.place, self.incoming, None)
 
     def _misplaced(
@@ -306,11 +306,12 @@ class Migration(Problem[Plan]):
             found.append(Violation("shape", f"{name} in {box}, not a shape that it may take"))
         others = sorted(set(holder[self.grid.routers_of(box)].ravel().tolist()) - {FREE})
         if others:
-            met = " and ".join(self._name(other) for other in others)
+            met = " and ".join(self.named(other) for other in others)
             found.append(Violation("overlap", f"{name} in {box} meets {met}"))
         return found
 
-    def _name(self, job: int) -> str:
+    def named(self, job: int) -> str:
+        """Return what people call a running job, `HOLE` or `LARGE`."""
         if job == HOLE:
             return "a hole"
         if job == LARGE:
@@ -362,34 +363,6 @@ class Migration(Problem[Plan]):
 
     def describe(self, solution: Plan | None = None) -> list[tuple[str, str]]:
         """Return what there is to decide and the program's size, or the plan step by step."""
-        if solution is not None:
-            parked = {job for job, box in solution.steps if box is None}
-            lines = [
-                (f"step {number}", self._told(step, step.job in parked))
-                for number, step in enumerate(solution.steps, start=1)
-            ]
-            place = "-" if solution.place is None else str(solution.place)
-            return [*lines, ("start", f"{self._name(LARGE)} ({self.incoming}) in {place}")]
-        from optsched.models.migration_program import measure
+        from optsched.models.migration_description import described, told
 
-        held = sum(box.volume for box in self.running)
-        usable = int(self.grid.free_of(self.holes).sum())
-        share = held / usable if usable else 0.0
-        columns, entries = measure(self)
-        sides = "x".join(map(str, self.torus))
-        return [
-            ("torus", f"{sides}, nodes per router: {self.nodes_per_router}"),
-            ("running", f"{len(self.running)} jobs on {share:.1%} of {usable} routers"),
-            ("movable", f"{len(self.movers)} jobs"),
-            ("large job", f"{self.incoming} nodes, shapes: {len(self.place_extents)}"),
-            ("program", f"{columns} variables, up to {entries} entries"),
-        ]
-
-    def _told(self, step: Step, is_parked: bool) -> str:
-        job, box = step
-        name = f"{self._name(job)} ({self.sizes[job]})"
-        if box is None:
-            return f"park {name}, give back {self.running[job]}"
-        if is_parked:
-            return f"restart {name} in {box}"
-        return f"move {name} from {self.running[job]} to {box}"
+        return described(self) if solution is None else told(self, solution)

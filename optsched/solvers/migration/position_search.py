@@ -56,14 +56,14 @@ class PositionSearch(Solver):
     models = frozenset({"migration"})
     work_unit = "boxes tried or shapes looked at"
     seconds_per_solve = 5e-3
-    seconds_per_work = 1e-4
+    seconds_per_work = 7e-5
     default_work = 10_000
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Compile the kernels, and import what puts moves in order."""
         import networkx  # noqa: F401
 
-        example = Migration((2, 1, 1), ["1x1x1@0,0,0"], [1], [1], 2)
+        example = Migration((4, 1, 1), ["1x1x1@1,0,0"], [1], [1], 3, wrap=(False,) * 3)
         self.solve(example, budget=Budget())
 
     def solve(
