@@ -66,3 +66,14 @@ def test_detection_is_measured_by_occupancy(tmp_path):
     assert [float(row["busy"]) for row in rows] == [0.3, 0.9]
     assert all(0 < float(row["layered_share"]) <= 1 for row in rows)
     assert all(float(row["bins"]) <= float(row["layered_bins"]) for row in rows)
+
+
+def test_decisions_on_a_torus_are_compared_by_model(tmp_path):
+    told = run(
+        "torus_decisions.py", "--jobs", 300, "--load", 2, "--snapshots", 2, "--seconds", 1,
+        "-o", tmp_path,
+    )  # fmt: skip
+    assert told == (tmp_path / "torus-decisions.txt").read_text()
+    rows = rows_of(tmp_path / "torus-decisions.csv")
+    assert {row["model"] for row in rows} <= {"partition-mkp", "box-placement", "migration"}
+    assert all(int(row["found"]) <= int(row["solvable"]) <= int(row["snapshots"]) for row in rows)

@@ -12,6 +12,8 @@ from optsched.cli.terminal import figure, print_json, print_lines, say
 from optsched.files import check_not_read, write_json
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot
+from optsched.report.solutions import find_picture
+from optsched.report.style import check_suffix, save_as
 from optsched.solvers.comparison.claims import read_known, settle
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solving import find_solver, solve
@@ -39,6 +41,7 @@ def command(
     hint: str | None = None,
     json: bool = False,
     output: Annotated[Path | None, Parameter(alias="-o")] = None,
+    picture: Path | None = None,
 ) -> int:
     """Answer one snapshot of a decision.
 
@@ -61,10 +64,17 @@ def command(
         Print one JSON object.
     output
         Write that JSON object to a file.
+    picture
+        Draw the solution, as .svg or .png.
     """
     read = read_snapshot(snapshot)
-    if output is not None:
-        check_not_read(output, snapshot)
+    draw = None
+    if picture is not None:
+        check_suffix(picture)
+        draw = find_picture(read.problem.name)
+    for written in (output, picture):
+        if written is not None:
+            check_not_read(written, snapshot)
     known = read_known(read, snapshot)
     name = solver or read.problem.default_solver
     budget = None
@@ -78,6 +88,11 @@ def command(
     answer = describe(read, result) | {"contradictions": list(settled.contradictions)}
     if output is not None:
         write_json(output, answer)
+    if picture is not None and draw is not None:
+        if result.solution is None:
+            say(f"optsched: {picture}: not drawn, for there is no solution")
+        else:
+            save_as(draw(read.problem, result.solution), picture)
     if json:
         print_json(answer)
     else:

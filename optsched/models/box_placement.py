@@ -46,8 +46,8 @@ class BoxPlacement(Problem[Placement]):
 
     Parameters
     ----------
-    torus : TorusFields
-        The routers, and those that no job can have.
+    torus : (int, int, int)
+        Routers in each dimension.
     running : sequence of Box
         The boxes of the running jobs.
     waiting : array_like of int, shape (jobs,)
@@ -63,6 +63,8 @@ class BoxPlacement(Problem[Placement]):
         at all may lie anywhere.
     running_jobs, waiting_jobs : sequence, optional
         A label for each job, for people.
+    wrap, nodes_per_router, holes, links
+        See `optsched.models.torus_fields.TorusFields`.
 
     Raises
     ------
@@ -82,14 +84,14 @@ class BoxPlacement(Problem[Placement]):
 
     Examples
     --------
-    >>> problem = BoxPlacement(TorusFields((4, 2, 1)), running=["1x2x1@1,0,0"], waiting=[4, 2])
+    >>> problem = BoxPlacement((4, 2, 1), running=["1x2x1@1,0,0"], waiting=[4, 2])
     >>> problem.objective((Box(2, 0, 0, 2, 2, 1), Box(0, 0, 0, 1, 2, 1)))
     6
     >>> problem.violations((Box(3, 0, 0, 2, 2, 1), Box(0, 0, 0, 1, 2, 1)))
     [Violation(constraint='overlap', detail='job 2 in 1x2x1@0,0,0 overlaps job 1')]
     """
 
-    torus: TorusFields
+    torus: Triple
     running: tuple[Box, ...]
     waiting: NDArray[np.int64]
     profits: NDArray[np.int64]
@@ -97,12 +99,17 @@ class BoxPlacement(Problem[Placement]):
     anchors: Literal["all", "corners"]
     running_jobs: Sequence[str | int] | None
     waiting_jobs: Sequence[str | int] | None
+    wrap: tuple[bool, bool, bool]
+    nodes_per_router: int
+    holes: tuple[Box, ...]
+    links: Triple
 
     sense = "max"
+    default_solver = "box-search"
 
     def __init__(
         self,
-        torus: TorusFields,
+        torus: Any,
         running: Sequence[Box | str],
         waiting: ArrayLike,
         profits: ArrayLike | None = None,
@@ -110,9 +117,13 @@ class BoxPlacement(Problem[Placement]):
         anchors: str = "all",
         running_jobs: Sequence[str | int] | None = None,
         waiting_jobs: Sequence[str | int] | None = None,
+        wrap: Any = (True, True, True),
+        nodes_per_router: int = 1,
+        holes: Sequence[Any] = (),
+        links: Any = (1, 1, 1),
     ) -> None:
         check = FieldChecks(self.name)
-        fields = check_torus(check, torus)
+        fields = check_torus(check, TorusFields(torus, wrap, nodes_per_router, holes, links))
         read = not any(mistake.startswith(("torus:", "wrap:")) for mistake in check.mistakes)
         boxes = check_boxes(check, "running", running, fields.grid if read else None)
         sizes = check.integers("waiting", waiting, at_least=1)
@@ -134,7 +145,7 @@ class BoxPlacement(Problem[Placement]):
             check_apart(check, "running", boxes, of_running, fields)
         check.done()
         for field, value in (
-            ("torus", fields),
+            *fields._asdict().items(),
             ("running", boxes),
             ("waiting", sizes),
             ("profits", worth),
@@ -153,26 +164,27 @@ class BoxPlacement(Problem[Placement]):
     @property
     def grid(self) -> Grid:
         """The routers and their links."""
-        return self.torus.grid
+        return Grid(self.torus, self.wrap)
 
     @cached_property
     def free(self) -> NDArray[np.bool_]:
         """Whether each router is free: no hole, and no running job's; shape of the torus."""
-        free = self.grid.free_of((*self.torus.holes, *self.running))
+        free = self.grid.free_of((*self.holes, *self.running))
         free.flags.writeable = False
         return free
 
     def routers(self, size: int) -> int:
         """Return how many routers a job of so many nodes takes."""
-        return routers_for(size, self.torus.nodes_per_router)
+        return routers_for(size, self.nodes_per_router)
 
     def admitted(self, size: int) -> tuple[Triple, ...]:
         """Return the shapes that a job of so many nodes may have, the best first."""
-        ranked = ranked_shapes(self.routers(size), self.grid, self.torus.links)
+        ranked = ranked_shapes(self.routers(size), self.grid, self.links)
         return ranked[: self.shapes]
 
     @cached_property
-    def _candidates(self) -> Candidates:
+    def candidates(self) -> Candidates:
+        """The boxes that jobs choose from; an `InputError` if they are too many."""
         from optsched.models.box_placement_candidates import candidates
 
         return candidates(self)
@@ -187,15 +199,15 @@ class BoxPlacement(Problem[Placement]):
         """
         from optsched.models.box_placement_program import formulate
 
-        return formulate(self, self._candidates)
+        return formulate(self, self.candidates)
 
     def decode(self, x: NDArray[np.int64]) -> Placement:
         """Return the box of each job; the first of equal jobs are placed, in the order of boxes."""
-        return self._candidates.placement(np.asarray(x))
+        return self.candidates.placement(np.asarray(x))
 
     def encode(self, solution: Placement) -> NDArray[np.int64]:
         """Return the 0-1 vector of a placement; which of equal jobs has which box is lost."""
-        return self._candidates.vector(solution)
+        return self.candidates.vector(solution)
 
     def objective(self, solution: Placement) -> int:
         """Return the profit of the placed jobs, equation (1)."""
@@ -235,7 +247,8 @@ class BoxPlacement(Problem[Placement]):
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields; boxes as texts, profits where they differ from the sizes."""
-        fields = self.torus.to_json()
+        machine = TorusFields(*(getattr(self, name) for name in TorusFields._fields))
+        fields = machine.to_json()
         fields |= {"running": [str(box) for box in self.running], "waiting": self.waiting.tolist()}
         if not np.array_equal(self.profits, self.waiting):
             fields["profits"] = self.profits.tolist()
@@ -255,15 +268,14 @@ class BoxPlacement(Problem[Placement]):
         own = ("profits", "shapes", "anchors", "running_jobs", "waiting_jobs")
         check = FieldChecks(cls.name)
         check.names(fields, required=required, optional=(*OPTIONAL, *own))
-        known = {name: fields[name] for name in (*required, *own) if name in fields}
+        known = {name: fields[name] for name in (*required, *own, *OPTIONAL) if name in fields}
         for name in ("running", "waiting"):
             if name not in fields:  # their labels and profits have nothing to be compared with
                 known = {key: value for key, value in known.items() if key != f"{name}_jobs"}
                 known[name] = []
         if "waiting" not in fields:
             known.pop("profits", None)
-        whole = [fields.get("torus", [LONGEST] * 3)]
-        known["torus"] = TorusFields(*whole, **{n: fields[n] for n in OPTIONAL if n in fields})
+        known.setdefault("torus", [LONGEST] * 3)
         try:
             problem = cls(**known)
         except InputError as error:
@@ -297,7 +309,7 @@ class BoxPlacement(Problem[Placement]):
         if solution is None:
             lines.append(("waiting", " ".join(named) or "-"))
             try:
-                text = self._candidates.report()
+                text = self.candidates.report()
             except InputError as error:
                 text = error.mistakes[0]
             return [*lines, ("candidates", text)]

@@ -12,10 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from optsched.boxes.box import Box, Grid, Triple, box_of_text
+from optsched.boxes.box import Box, Grid, Triple
 from optsched.boxes.shapes import shapes as ranked_shapes
 from optsched.models.fields import FieldChecks
-from optsched.models.migration_fields import Fields, check_fields, from_file
+from optsched.models.migration_fields import (
+    PARKED,
+    Fields,
+    check_fields,
+    from_file,
+    plan_from_file,
+)
 from optsched.models.problem import Problem, Violation
 from optsched.models.torus_fields import TorusFields, routers_for
 from optsched.registry import models
@@ -28,8 +34,6 @@ if TYPE_CHECKING:
 
 FREE, HOLE, LARGE = -1, -2, -3
 """Who holds a router, if no running job does."""
-
-PARKED = "parked"
 
 
 class Step(NamedTuple):
@@ -264,7 +268,7 @@ class Migration(Problem[Plan]):
             if not 0 <= job < len(self.running):
                 found.append(Violation("job", f"step {number} is of job {job + 1}"))
                 continue
-            name = self._name(job)
+            name = self.named(job)
             if self.movable is not None and job not in self.movable:
                 found.append(Violation("movable", f"{name} may not be moved"))
             if job in moved or (to is None and job in parked):
@@ -281,12 +285,12 @@ class Migration(Problem[Plan]):
             if not self.grid.mistake(to):
                 holder[self.grid.routers_of(to)] = job
         found += [
-            Violation("parked", f"{self._name(job)} is not restarted")
+            Violation("parked", f"{self.named(job)} is not restarted")
             for job in sorted(parked - moved)
         ]
         if solution.place is None:
             return [*found, Violation("place", "the large job has no box")]
-        name = self._name(LARGE)
+        name = self.named(LARGE)
         return found + self._misplaced(name, holder, solution.place, self.incoming, None)
 
     def _misplaced(
@@ -302,11 +306,12 @@ class Migration(Problem[Plan]):
             found.append(Violation("shape", f"{name} in {box}, not a shape that it may take"))
         others = sorted(set(holder[self.grid.routers_of(box)].ravel().tolist()) - {FREE})
         if others:
-            met = " and ".join(self._name(other) for other in others)
+            met = " and ".join(self.named(other) for other in others)
             found.append(Violation("overlap", f"{name} in {box} meets {met}"))
         return found
 
-    def _name(self, job: int) -> str:
+    def named(self, job: int) -> str:
+        """Return what people call a running job, `HOLE` or `LARGE`."""
         if job == HOLE:
             return "a hole"
         if job == LARGE:
@@ -351,57 +356,13 @@ class Migration(Problem[Plan]):
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Plan:
         """Return the plan written by `solution_to_json`."""
-        given = fields if isinstance(fields, Mapping) else {}
         check = FieldChecks(self.name)
-        steps = given.get("steps")
-        read = [_step(step) for step in steps] if isinstance(steps, list) else [None]
-        if None in read:
-            check.mistakes.append(
-                "steps: expected a list of steps such as [3, '2x4x4@3,0,22'] or [3, 'parked']"
-            )
-        text = given.get("place")
-        place = box_of_text(text) if isinstance(text, str) else None
-        if place is None and text is not None:
-            check.mistakes.append(f"place: {text!r}; expected a box such as '2x4x4@3,0,22'")
+        steps, place = plan_from_file(check, fields)
         check.done()
-        return Plan(tuple(step for step in read if step is not None), place)
+        return Plan(tuple(Step(job, box) for job, box in steps), place)
 
     def describe(self, solution: Plan | None = None) -> list[tuple[str, str]]:
         """Return what there is to decide and the program's size, or the plan step by step."""
-        if solution is not None:
-            lines = [
-                (f"step {number}", self._told(step))
-                for number, step in enumerate(solution.steps, start=1)
-            ]
-            place = "-" if solution.place is None else str(solution.place)
-            return [*lines, ("start", f"{self._name(LARGE)} ({self.incoming}) in {place}")]
-        from optsched.models.migration_program import measure
+        from optsched.models.migration_description import described, told
 
-        held = sum(box.volume for box in self.running)
-        usable = int(self.grid.free_of(self.holes).sum())
-        share = held / usable if usable else 0.0
-        columns, entries = measure(self)
-        sides = "x".join(map(str, self.torus))
-        return [
-            ("torus", f"{sides}, nodes per router: {self.nodes_per_router}"),
-            ("running", f"{len(self.running)} jobs on {share:.1%} of {usable} routers"),
-            ("movable", f"{len(self.movers)} jobs"),
-            ("large job", f"{self.incoming} nodes, shapes: {len(self.place_extents)}"),
-            ("program", f"{columns} variables, {entries} entries"),
-        ]
-
-    def _told(self, step: Step) -> str:
-        job, box = step
-        name = f"{self._name(job)} ({self.sizes[job]})"
-        if box is None:
-            return f"park {name}, of {self.running[job]}"
-        return f"move {name} from {self.running[job]} to {box}"
-
-
-def _step(written: Any) -> Step | None:
-    if not isinstance(written, list) or len(written) != 2 or type(written[0]) is not int:
-        return None
-    if written[1] == PARKED:
-        return Step(written[0] - 1, None)
-    box = box_of_text(written[1]) if isinstance(written[1], str) else None
-    return None if box is None else Step(written[0] - 1, box)
+        return described(self) if solution is None else told(self, solution)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from optsched.boxes.box import Box, box_of_text
 from optsched.models.fields import LARGEST, SHOWN, FieldChecks
 from optsched.models.torus_fields import OPTIONAL as OF_TORUS
 from optsched.models.torus_fields import TorusFields, check_apart, check_boxes, check_torus
 
 REQUIRED = ("torus", "running", "sizes", "elapsed", "incoming")
 OPTIONAL = (*OF_TORUS, "movable", "shapes", "running_jobs", "incoming_job")
+
+PARKED = "parked"
+"""What a job is in a step of a plan on file that gives it no box."""
 
 MOST_NODES = 10**6 * 64**3
 """Nodes of the largest torus."""
@@ -143,3 +147,29 @@ def _note(check: FieldChecks, name: str, wrong: list[str]) -> None:
     check.mistakes += wrong[:SHOWN]
     if len(wrong) > SHOWN:
         check.mistakes.append(f"{name}: {len(wrong) - SHOWN} more such values")
+
+
+def plan_from_file(
+    check: FieldChecks, fields: Any
+) -> tuple[list[tuple[int, Box | None]], Box | None]:
+    """Return the steps of a plan on file, jobs from 0, and the box of the large job."""
+    given = fields if isinstance(fields, Mapping) else {}
+    steps = given.get("steps")
+    read = [_step(step) for step in steps] if isinstance(steps, list) else [None]
+    if None in read:
+        expected = f"expected a list of steps such as [3, '2x4x4@3,0,22'] or [3, {PARKED!r}]"
+        check.mistakes.append(f"steps: {expected}")
+    text = given.get("place")
+    place = box_of_text(text) if isinstance(text, str) else None
+    if place is None and text is not None:
+        check.mistakes.append(f"place: {text!r}; expected a box such as '2x4x4@3,0,22'")
+    return [step for step in read if step is not None], place
+
+
+def _step(written: Any) -> tuple[int, Box | None] | None:
+    if not isinstance(written, list) or len(written) != 2 or type(written[0]) is not int:
+        return None
+    if written[1] == PARKED:
+        return written[0] - 1, None
+    box = box_of_text(written[1]) if isinstance(written[1], str) else None
+    return None if box is None else (written[0] - 1, box)

@@ -41,19 +41,20 @@ def ordered(problem: Migration, destinations: Mapping[int, Box], place: Box | No
     >>> [(step.job, str(step.box)) for step in plan.steps]
     [(1, 'None'), (0, '1x1x1@1,0,0'), (1, '1x1x1@0,0,0')]
     """
-    import networkx as nx
-
     jobs = sorted(destinations)
-    waits = nx.DiGraph()
-    waits.add_nodes_from(jobs)
-    waits.add_edges_from(
+    waiting = [
         (leaving, job)
         for job in jobs
         for leaving in jobs
         if leaving != job and problem.grid.overlap(destinations[job], problem.running[leaving])
-    )
+    ]
+    if not waiting:
+        return Plan(tuple(Step(job, destinations[job]) for job in jobs), place)
+
+    import networkx as nx
+
     parked = []
-    released = waits.copy()
+    released = nx.DiGraph(waiting)
     while circle := _circle(released):
         job = min(circle, key=lambda number: (problem.costs[number], number))
         parked.append(job)
@@ -63,9 +64,7 @@ def ordered(problem: Migration, destinations: Mapping[int, Box], place: Box | No
     steps.add_nodes_from((False, job) for job in jobs)
     for job in parked:
         steps.add_edge((True, job), (False, job))
-    steps.add_edges_from(
-        ((leaving in parked, leaving), (False, job)) for leaving, job in waits.edges
-    )
+    steps.add_edges_from(((leaving in parked, leaving), (False, job)) for leaving, job in waiting)
     in_order = nx.lexicographical_topological_sort(steps)
     return Plan(
         tuple(Step(job, None if parking else destinations[job]) for parking, job in in_order),

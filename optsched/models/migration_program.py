@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import Box, Grid, Triple
+from optsched.boxes.free_boxes import anchors
 from optsched.errors import InputError
 from optsched.models.program import UNBOUNDED, Program
 
@@ -190,19 +191,6 @@ def _routers(grid: Grid, boxes: Ints) -> Iterator[tuple[Ints, Ints]]:
         at = (boxes[start:end, None, :3] + offsets) % grid.shape
         cells = (at[..., 0] * grid.shape[1] + at[..., 1]) * grid.shape[2] + at[..., 2]
         yield np.repeat(np.arange(start, end), len(offsets)), cells.ravel()
-
-
-def anchors(free: NDArray[np.bool_], grid: Grid, shape: Triple) -> Ints:
-    """Return where a box of that shape is free, shape (n, 3), in row-major order."""
-    fits = free
-    for axis, (length, side, wraps) in enumerate(zip(shape, grid.shape, grid.wrap)):
-        window = fits.copy()
-        for step in range(1, length):
-            window &= np.roll(fits, -step, axis)
-        last = 1 if length == side else side if wraps else side - length + 1
-        np.moveaxis(window, axis, 0)[last:] = False
-        fits = window
-    return np.argwhere(fits)
 
 
 def _text(box: Ints) -> str:

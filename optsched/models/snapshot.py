@@ -28,7 +28,8 @@ class Snapshot:
         Where it came from: trace, policy, simulated time, number of the decision; or a citation.
     known : mapping
         What is known of it: ``objective`` and ``bound`` (equal when the optimum is proven),
-        ``solution`` in the model's JSON form, ``source``.
+        ``solution`` in the model's JSON form, ``infeasible`` (true when it is proven that there is
+        none), ``source``.
     """
 
     problem: Problem[Any]

@@ -153,6 +153,8 @@ def _are(values: Any, kind: type) -> bool:
 
 
 def _box(value: Any) -> Box | None:
+    if type(value) is Box and {*map(type, value)} == {int}:
+        return value
     value = _plain(value)
     if isinstance(value, str):
         return box_of_text(value)

@@ -34,9 +34,9 @@ class TorusBoxes(Policy):
     first large job, and with it, they are placed together, as one problem; the head of the queue
     counts more than all others. When nothing more can be placed and there is a large job in the
     window for which enough routers are free, but no box, running jobs are migrated if a plan is
-    found; if none was, it is sought again when more routers are free. The head of the queue, if it still waits, has a reservation: the earliest estimated end
-    at which a box is free that holds it. Behind it jobs are backfilled up to the next large job
-    that cannot be placed, the pause point.
+    found; if none was, it is sought again when more routers are free. The head of the queue, if it
+    still waits, has a reservation: the earliest estimated end at which a box is free that holds it.
+    Behind it jobs are backfilled up to the next large job that cannot be placed, the pause point.
 
     Parameters
     ----------

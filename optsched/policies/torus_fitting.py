@@ -162,12 +162,11 @@ class InBoxes(Fitting):
         """Return the placement of the jobs into boxes that are free."""
         running = sorted(system.held)
         return BoxPlacement(
-            fields_of(self.torus, kept),
-            [system.held[job] for job in running],
-            [system.processors[job] for job in jobs],
-            profits,
+            running=[system.held[job] for job in running],
+            waiting=[system.processors[job] for job in jobs],
+            profits=profits,
             shapes=self.best,
-            anchors="corners",
+            **fields_of(self.torus, kept)._asdict(),
             running_jobs=[system.job_id[job] for job in running],
             waiting_jobs=[system.job_id[job] for job in jobs],
         )

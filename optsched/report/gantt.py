@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.machines.torus import Torus
 from optsched.report import load, style
 from optsched.report.durations import ROUND, spoken, time_ticks, unit_for
 
@@ -188,8 +189,13 @@ def colours(boxes: Rectangles, length: float, processors: float) -> NDArray[np.i
     return colour
 
 
-def figure(run: Run, most: int = MOST_RECTANGLES) -> Figure:
-    """Return the Gantt chart: jobs as rectangles, time x processors; at most `most` of them."""
+def figure(run: Run, most: int = MOST_RECTANGLES) -> Figure | None:
+    """Return the Gantt chart: jobs as rectangles, time x processors; at most `most` of them.
+
+    None for jobs in boxes of a torus: on a line of processors a box is in pieces all over.
+    """
+    if isinstance(run.machine, Torus) and run.machine.holds_boxes:
+        return None
     with style.applied():
         part = window(run, most)
         boxes = rectangles(run, part)

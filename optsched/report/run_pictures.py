@@ -56,6 +56,18 @@ def run_pictures(
             "Free nodes over time, by the size of the slot (maximal free run) that they are in.",
             _slots_in_words(summary),
         ),
+        "layers": (
+            "The torus, a map for each of its layers: before and after the moment at which most"
+            " jobs were migrated; if none was, when most nodes were held.",
+            f"Maps of the layers of {config['machine']}, with the boxes that jobs held.",
+        ),
+        "histogram": (
+            "How many nodes were in use for which share of the time, and what became of the node"
+            " time. Held by jobs: running, migrating, internal fragmentation. Free: fragmented (no"
+            " box holds the head of the queue), drained (too few routers for it), undecided (a box"
+            " holds it), unwanted (no job waits).",
+            _node_time_in_words(summary),
+        ),
     }
     return [
         Figure(svg, caption=caption, alt=alt)
@@ -107,6 +119,18 @@ def _slots_in_words(summary: Mapping[str, Any]) -> str:
     }
     words = [text.format(summary[name]) for name, text in told.items() if name in summary]
     return f"Free slots over time: {', '.join(words)}." if words else "Free slots over time."
+
+
+def _node_time_in_words(summary: Mapping[str, Any]) -> str:
+    parts = summary.get("node_time")
+    if not isinstance(parts, dict):
+        return "What became of the node time."
+    words = ", ".join(f"{name} {part:.1%}" for name, part in parts.items())
+    recorded = ""
+    if summary.get("occupied") is not None and summary.get("useful") is not None:
+        recorded = f" While recorded, {summary['occupied']:.1%} of the nodes were held and"
+        recorded += f" {summary['useful']:.1%} running, on average."
+    return f"What became of the node time: {words}.{recorded}"
 
 
 def _waits_in_words(jobs: pd.DataFrame) -> str:

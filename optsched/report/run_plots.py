@@ -5,16 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optsched.report import gantt, slots, style, utilization, waits
+from optsched.report import gantt, histogram, layers, slots, style, utilization, waits
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.figure import Figure
+
     from optsched.simulator.run import Run
 
-PICTURES = {
+PICTURES: dict[str, Callable[[Run], Figure | None]] = {
     "gantt": gantt.figure,
     "utilization": utilization.figure,
     "waits": waits.figure,
     "slots": slots.figure,
+    "layers": layers.figure,
+    "histogram": histogram.figure,
 }
 
 
@@ -24,6 +30,8 @@ def draw(run: Run, folder: Path) -> list[Path]:
     ``gantt``: who held which processors when; of a long run the busiest part. ``utilization``:
     processors in use, waiting jobs and waiting work over time. ``waits``: distribution of the
     waiting times. ``slots``: free nodes by the size of their slot over time, on a line of nodes.
+    Of jobs in boxes of a torus there is no ``gantt``, but ``layers``: the torus before and after a
+    migration, and ``histogram``: for how long how much of it was in use.
     The same run gives the same bytes.
 
     Returns

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from optsched.errors import InputError
 from optsched.files import written
 
 if TYPE_CHECKING:
@@ -37,6 +38,12 @@ WIDTH = 9.0
 """Width of a picture, in inches."""
 
 DOTS_PER_INCH = 150
+
+METADATA: dict[str, dict[str, str | None]] = {
+    ".svg": {"Date": None, "Creator": None},
+    ".png": {"Software": None},
+}
+"""The formats of pictures by suffix, and what is left out so that they repeat to the byte."""
 
 _RC = {
     "axes.axisbelow": True,
@@ -142,13 +149,38 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     InputError
         If the folder cannot be written to.
     """
-    paths = []
-    for suffix, metadata in (("svg", {"Date": None, "Creator": None}), ("png", {"Software": None})):
-        path = folder / f"{name}.{suffix}"
-        with applied(), written(path) as temporary:
-            figure.savefig(temporary, format=suffix, dpi=DOTS_PER_INCH, metadata=metadata)
-        paths.append(path)
+    paths = [folder / f"{name}{suffix}" for suffix in METADATA]
+    for path in paths:
+        save_as(figure, path)
     return paths
+
+
+def save_as(figure: Figure, path: Path) -> None:
+    """Write a picture in the format that its suffix names, one of `METADATA`.
+
+    Raises
+    ------
+    InputError
+        If it has another suffix, or cannot be written.
+    """
+    check_suffix(path)
+    with applied(), written(path) as temporary:
+        figure.savefig(
+            temporary, format=path.suffix[1:], dpi=DOTS_PER_INCH, metadata=METADATA[path.suffix]
+        )
+
+
+def check_suffix(path: Path) -> None:
+    """Refuse a name of another format than those of pictures.
+
+    Raises
+    ------
+    InputError
+        If it is one.
+    """
+    if path.suffix not in METADATA:
+        expected = f"expected the suffix {' or '.join(METADATA)}"
+        raise InputError(f"not the name of a picture; {expected}", file=path)
 
 
 def count_ticks(axis: Axis) -> None:

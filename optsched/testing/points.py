@@ -19,7 +19,7 @@ POINTS = 4096
 def is_small(program: Program) -> bool:
     """Return whether the program has at most `POINTS` points within the bounds of its variables."""
     widths = program.upper.astype(float) - program.lower + 1
-    return bool(np.prod(widths) <= POINTS)
+    return bool(np.log2(widths).sum() <= np.log2(POINTS))
 
 
 def points(program: Program) -> Iterator[NDArray[np.int64]]:

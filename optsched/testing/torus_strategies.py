@@ -80,7 +80,6 @@ def box_placements(
 
     from optsched.boxes.box import Box, Grid
     from optsched.models.box_placement import BoxPlacement
-    from optsched.models.torus_fields import TorusFields
 
     labels = st.one_of(st.integers(0, 10**6), st.text(max_size=5))
 
@@ -109,7 +108,7 @@ def box_placements(
         jobs = draw(st.integers(0, max_waiting))
         size = st.one_of(st.integers(1, 6), st.integers(1, nodes * grid.routers + 1))
         return BoxPlacement(
-            TorusFields(grid.shape, grid.wrap, nodes, holes, listed(st.integers(1, 3), 3)),
+            grid.shape,
             running,
             listed(size, jobs),
             profits=draw(st.none() | st.lists(st.integers(0, 9), min_size=jobs, max_size=jobs)),
@@ -117,6 +116,10 @@ def box_placements(
             anchors=draw(st.sampled_from(["all", "corners"])),
             running_jobs=listed(labels, len(running)) if draw(st.booleans()) else None,
             waiting_jobs=listed(labels, jobs) if draw(st.booleans()) else None,
+            wrap=grid.wrap,
+            nodes_per_router=nodes,
+            holes=holes,
+            links=listed(st.integers(1, 3), 3),
         )
 
     return problems()

@@ -58,6 +58,24 @@ def test_the_answer_is_written_to_a_file(optsched, example, tmp_path):
     assert optsched("solve", example, "-o", tmp_path / "no" / "answer.json").returncode == 1
 
 
+def test_the_solution_is_drawn(optsched, example, tmp_path):
+    pictures = [tmp_path / "solution.svg", tmp_path / "solution.png"]
+    for picture in pictures:
+        assert optsched("solve", example, "--picture", picture).returncode == 0
+    assert pictures[0].read_text().startswith("<?xml")
+    assert pictures[1].read_bytes().startswith(b"\x89PNG")
+    assert sorted(tmp_path.iterdir()) == sorted(pictures)
+
+
+def test_a_picture_that_cannot_be_is_told(optsched, example, tmp_path):
+    done = optsched("solve", example, "--picture", tmp_path / "solution.pdf")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "expected the suffix .svg or .png" in done.stderr
+    done = optsched("solve", example, "--picture", tmp_path / "no" / "solution.svg")
+    assert done.returncode == 1
+    assert "cannot be written" in done.stderr
+
+
 def test_a_snapshot_with_three_mistakes_has_all_three_named(optsched, tmp_path):
     wrong = {"kind": "window-mkp", "weights": [3, -1], "capacities": "six", "profits": [1, 2, 3]}
     path = tmp_path / "wrong.json"

@@ -105,7 +105,7 @@ def test_a_torus_is_a_line_or_holds_boxes():
         machine.claim(Box(2, 2, 2, 1, 1, 1), processors=1)
     boxes = Torus((4, 4, 4))
     boxes.claim(Box(2, 2, 2, 1, 1, 1), processors=1)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="3 positions"):
         boxes.allocate(3)
 
 

@@ -12,23 +12,24 @@ from optsched.boxes.box import Box
 from optsched.boxes.shapes import shapes
 from optsched.errors import InputError
 from optsched.models import BoxPlacement, box_placement_candidates
-from optsched.models.torus_fields import TorusFields, routers_for
+from optsched.models.torus_fields import routers_for
 from optsched.solvers.box_placement.direct import place_directly
 from optsched.testing import box_placements, brute_force, check_problem
 
 EXAMPLE = BoxPlacement(
-    TorusFields((6, 4, 1), wrap=(True, False, True)),
+    (6, 4, 1),
     running=["3x2x1@4,0,0", "3x1x1@1,1,0"],
     waiting=[4, 2, 7],
     running_jobs=["A", "B"],
     waiting_jobs=["C", "D", "E"],
+    wrap=(True, False, True),
 )
 """The worked example of the model's page."""
 
 BEST = (Box(3, 2, 0, 2, 2, 1), Box(2, 0, 0, 2, 1, 1), Box(5, 2, 0, 4, 2, 1))
 
 SLIDING = BoxPlacement(
-    TorusFields((5, 4, 1), wrap=(True, False, True)), ["3x1x1@1,1,0"], [2, 6], anchors="corners"
+    (5, 4, 1), ["3x1x1@1,1,0"], [2, 6], anchors="corners", wrap=(True, False, True)
 )
 """The page's example of what corners cost."""
 
@@ -41,8 +42,8 @@ def changed(**fields):
 def fits(problem, size):
     """Return all free boxes that a job may have, box by box, from the words of the page."""
     grid = problem.grid
-    routers = routers_for(size, problem.torus.nodes_per_router)
-    ranked = shapes(routers, grid, problem.torus.links)[: problem.shapes]
+    routers = routers_for(size, problem.nodes_per_router)
+    ranked = shapes(routers, grid, problem.links)[: problem.shapes]
     boxes = [
         Box(*anchor, *shape)
         for shape in ranked
@@ -110,7 +111,7 @@ def test_it_keeps_the_contract_of_a_problem(problem):
 @settings(max_examples=100, deadline=None)
 @given(box_placements(max_side=3))
 def test_candidates_are_the_boxes_that_the_page_admits(problem):
-    found = problem._candidates
+    found = problem.candidates
     for number, jobs in enumerate(found.jobs):
         size = int(problem.waiting[jobs[0]])
         boxes = [
@@ -162,7 +163,7 @@ def test_every_placement_is_judged_by_the_words_of_the_page(problem, data):
 
 
 def test_equal_jobs_are_one_class_whose_first_jobs_are_placed():
-    problem = BoxPlacement(TorusFields((3, 1, 1)), ["1x1x1@0,0,0"], [1, 2, 1, 1])
+    problem = BoxPlacement((3, 1, 1), ["1x1x1@0,0,0"], [1, 2, 1, 1])
     last = (None, None, Box(1, 0, 0, 1, 1, 1), Box(2, 0, 0, 1, 1, 1))
     assert problem.violations(last) == []
     first = problem.decode(problem.encode(last))
@@ -171,7 +172,7 @@ def test_equal_jobs_are_one_class_whose_first_jobs_are_placed():
 
 
 def test_the_program_is_the_page_of_the_model_in_numbers():
-    problem = BoxPlacement(TorusFields((4, 1, 1)), ["1x1x1@1,0,0"], [2, 1, 1], [5, 1, 1])
+    problem = BoxPlacement((4, 1, 1), ["1x1x1@1,0,0"], [2, 1, 1], [5, 1, 1])
     program = problem.formulate()
     names = [program.variable_name(v) for v in range(program.num_variables)]
     rows = {
@@ -193,7 +194,7 @@ def test_the_program_is_the_page_of_the_model_in_numbers():
         "router_2_0_0": ({pairs[0], ones[1]}, 1),
         "router_3_0_0": ({*pairs, ones[2]}, 1),
     }
-    alone = BoxPlacement(TorusFields((4, 1, 1)), ["1x1x1@1,0,0"], [2]).formulate()
+    alone = BoxPlacement((4, 1, 1), ["1x1x1@1,0,0"], [2]).formulate()
     assert [alone.row_name(r) for r in range(alone.num_rows)] == ["once_job1"]
 
 
@@ -224,23 +225,23 @@ def test_violations_are_named(solution, expected):
 
 
 def test_a_box_that_can_slide_is_no_corner():
-    problem = BoxPlacement(TorusFields((8, 1, 1)), ["1x1x1@0,0,0"], [2], anchors="corners")
+    problem = BoxPlacement((8, 1, 1), ["1x1x1@0,0,0"], [2], anchors="corners")
     [violation] = problem.violations((Box(3, 0, 0, 2, 1, 1),))
     assert str(violation) == "anchor: job 1 in 2x1x1@3,0,0 can slide"
     assert problem.violations((Box(6, 0, 0, 2, 1, 1),)) == []
-    empty = BoxPlacement(TorusFields((8, 1, 1)), [], [2], anchors="corners")
+    empty = BoxPlacement((8, 1, 1), [], [2], anchors="corners")
     assert empty.violations((Box(3, 0, 0, 2, 1, 1),)) == []
 
 
 def test_too_large_a_program_is_refused_before_it_is_built(monkeypatch):
     monkeypatch.setattr(box_placement_candidates, "MOST", 90)
-    problem = BoxPlacement(TorusFields((4, 4, 4)), [], [1, 2, 3])
+    problem = BoxPlacement((4, 4, 4), [], [1, 2, 3])
     with pytest.raises(InputError, match="boxes of 448 routers; expected at most 90: fewer"):
         problem.formulate()
     assert "448 routers" in problem.describe()[-1][1]
     result = optsched.solve(problem, "highs")
     assert (result.status, "448 routers" in result.message) == ("error", True)
-    thinned = BoxPlacement(TorusFields((4, 4, 4)), [], [1], shapes=1)
+    thinned = BoxPlacement((4, 4, 4), [], [1], shapes=1)
     assert thinned.describe()[-1] == ("candidates", "64 boxes in 1 rows, 64 entries")
 
 

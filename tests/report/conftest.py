@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from optsched import simulate
+from optsched.boxes.box import Box
+from optsched.simulator.actions import Action, Migrate, Start, Wake
+from optsched.simulator.policy import Policy
+from optsched.simulator.system import System
 
 
 @pytest.fixture
@@ -46,3 +52,42 @@ def interrupted_run(make_trace):
     resources = [text if state[row] != "WAITING" else "" for row, text in enumerate(run.resources)]
     schedule = run.schedule._replace(start=start, end=end, state=state, resources=resources)
     return replace(run, schedule=schedule)
+
+
+@dataclass
+class Scripted(Policy):
+    """Does at each time what `script` tells; that is no setting, for it is no JSON."""
+
+    script: ClassVar[Mapping[float, list[Any]]] = {}
+    machines: ClassVar[frozenset[str]] = frozenset({"torus"})
+    execution: ClassVar[str] = "migration"
+
+    def begin(self, system: System) -> None:
+        self.left = dict(self.script)
+
+    def decide(self, system: System) -> Iterable[Action]:
+        yield from (Wake(at) for at in self.left if at > system.now)
+        yield from self.left.pop(system.now, ())
+
+
+@pytest.fixture
+def boxes_run(make_trace):
+    """Return the function that runs four jobs on 4 x 4 x 4 routers, one of them a hole.
+
+    At 40 the third one ends, and the second may be parked and migrated to let the fourth start,
+    whose box wraps around; else that never starts.
+    """
+
+    def build(*, migrate=True):
+        rows = [(0, 900, 900, 3), (0, 900, 900, 8), (0, 40, 40, 4), (40, 900, 900, 16)]
+        places = [Box(0, 0, 0, 1, 3, 1), Box(0, 0, 2, 2, 2, 2), Box(2, 1, 1, 2, 2, 1)]
+        script = {0: [Start(job, place) for job, place in enumerate(places)]}
+        if migrate:
+            moved = Migrate({1: Box(2, 1, 2, 2, 2, 2)}, frozenset({1}))
+            script[40] = [moved, Start(3, Box(0, 3, 2, 4, 2, 2))]
+        torus = "torus:4x4x4:holes=1x1x1@3,0,0"
+        policy = Scripted()
+        policy.script = script
+        return simulate(make_trace(*rows, name="boxed"), torus, policy, check=True)
+
+    return build

@@ -162,6 +162,7 @@ def test_a_bound_within_rounding_is_no_contradiction():
 @pytest.mark.parametrize(
     ("known", "words", "best"),
     [
+        (Known(infeasible=True), "no solution, but finder has a verified solution", (15, 15)),
         (Known(bound=14), "bound 14, beaten by finder has a verified solution of 15", (15, 15)),
         (Known(objective=16), "objective 16, but prover claims the bound 15", (15, 15)),
         (Known(objective=16, solution=BEST), "reports 16 for a solution of 15", (15, 15)),

@@ -43,8 +43,9 @@ def _examples() -> dict[str, tuple]:
         snapshot = read_snapshot(file)
         known = snapshot.known
         proven = "objective" in known and known["objective"] == known.get("bound")
+        proven |= known.get("infeasible", False)
         if proven and snapshot.problem.formulate().num_variables <= SOON_SOLVED:
-            examples[file.stem] = (snapshot.problem, known["objective"])
+            examples[f"{file.parent.name}-{file.stem}"] = (snapshot.problem, known.get("objective"))
     return examples
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from optsched.models.box_placement import BoxPlacement, Placement
 
 
-def place_directly(problem: BoxPlacement) -> Placement:
+def place_directly(problem: BoxPlacement, *, largest_first: bool = False) -> Placement:
     """Place the waiting jobs in the order of the queue, each into the first shape that is free.
 
     Algorithm 2 of Li et al. 2015 without bins: the shapes of a job, the best-ranked first, take the
@@ -19,25 +19,32 @@ def place_directly(problem: BoxPlacement) -> Placement:
     where most faces of its routers are next to a router in use or at a border; of equal ones, to
     the first in row-major order. A job without a place stays out, and the next is tried.
 
+    Parameters
+    ----------
+    problem : BoxPlacement
+        The problem.
+    largest_first : bool
+        Whether large jobs are placed before small ones instead; of equal ones that which queues
+        first.
+
     Examples
     --------
     >>> from optsched.models import BoxPlacement
-    >>> from optsched.models.torus_fields import TorusFields
-    >>> problem = BoxPlacement(TorusFields((4, 2, 1)), running=["1x2x1@1,0,0"], waiting=[2, 5, 4])
+    >>> problem = BoxPlacement((4, 2, 1), running=["1x2x1@1,0,0"], waiting=[2, 5, 4])
     >>> place_directly(problem)
     (Box(x=0, y=0, z=0, nx=1, ny=2, nz=1), None, Box(x=2, y=0, z=0, nx=2, ny=2, nz=1))
     """
+    sizes = problem.waiting.tolist()
+    order = sorted(range(len(sizes)), key=lambda job: -sizes[job] if largest_first else job)
     places = _Places(problem)
-    placement: list[Box | None] = []
+    placement: list[Box | None] = [None] * len(sizes)
     without: set[int] = set()
-    for size in problem.waiting.tolist():
-        routers = problem.routers(size)
-        box = None
+    for job in order:
+        routers = problem.routers(sizes[job])
         if routers <= places.left and routers not in without:
-            box = places.taken_by(problem.admitted(size))
-            if box is None:
+            placement[job] = places.taken_by(problem.admitted(sizes[job]))
+            if placement[job] is None:
                 without.add(routers)
-        placement.append(box)
     return tuple(placement)
 
 

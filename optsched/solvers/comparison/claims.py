@@ -31,6 +31,7 @@ class Known(NamedTuple):
     objective: int | None = None
     bound: float | None = None
     solution: Any = None
+    infeasible: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,8 @@ def read_known(snapshot: Snapshot, place: str | Path) -> Known:
     Raises
     ------
     InputError
-        If the values are not numbers or the solution is not of the model's form.
+        If the values are not numbers or the solution is not of the model's form, or if it is said
+        neither that the problem is infeasible nor that it is not.
     """
     known = snapshot.known
     for name, kinds, expected in (
@@ -79,13 +81,17 @@ def read_known(snapshot: Snapshot, place: str | Path) -> Known:
         if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
             expected = f"{value!r}; expected {expected}"
             raise InputError(expected, file=place, field=f"known {name}")
+    infeasible = known.get("infeasible", False)
+    if not isinstance(infeasible, bool):
+        expected = f"{infeasible!r}; expected true or false"
+        raise InputError(expected, file=place, field="known infeasible")
     solution = known.get("solution")
     if solution is not None:
         try:
             solution = snapshot.problem.solution_from_json(solution)
         except InputError as error:
             raise error.within(place) from None
-    return Known(known.get("objective"), known.get("bound"), solution)
+    return Known(known.get("objective"), known.get("bound"), solution, infeasible)
 
 
 def settle(problem: Problem[Any], known: Known, results: Sequence[Result]) -> Settled:
@@ -105,7 +111,7 @@ def settle(problem: Problem[Any], known: Known, results: Sequence[Result]) -> Se
     """
     sign = 1 if problem.sense == "max" else -1
     contradictions = []
-    known_objective, known_bound, known_solution = known
+    known_objective, known_bound, known_solution, infeasible = known
     found = [
         Claim(r.solver, r.objective) for r in results if r.verified and r.objective is not None
     ]
@@ -118,6 +124,8 @@ def settle(problem: Problem[Any], known: Known, results: Sequence[Result]) -> Se
             contradictions.append(answer.message)
             known_objective = None
     best = max(found, key=lambda claim: sign * claim.value, default=None)
+    if infeasible and best is not None:
+        contradictions.append(f"{KNOWN}: no solution, but {_has(best)}")
 
     checked = []
     for result in results:

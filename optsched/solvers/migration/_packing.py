@@ -33,10 +33,10 @@ NO, YES, OPEN = 0, 1, 2
 @kernel
 def run_of(z: int, nz: int, side: int) -> np.uint64:
     """Return the bits of nz routers from z on, around the ring."""
-    run = full(nz)
-    if z == 0:
-        return run
-    return ((run << np.uint64(z)) | (run >> np.uint64(side - z))) & full(side)
+    run: np.uint64 = full(nz)
+    if z > 0:
+        run = ((run << np.uint64(z)) | (run >> np.uint64(side - z))) & full(side)
+    return run
 
 
 @kernel

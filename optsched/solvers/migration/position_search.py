@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.models.migration import Migration, Plan
 from optsched.models.problem import Problem
@@ -13,11 +14,17 @@ from optsched.solvers.progress import Progress
 from optsched.solvers.result import Budget, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 
+if TYPE_CHECKING:
+    from optsched.solvers.migration.questions import Answer, Question
+
 PATIENCE = 200
 """Boxes that a packing question may try in the first round."""
 
-FIRST_ROUND = 3000
+FIRST_ROUND = 2000
 """Work after which the first round ends, even if it has not found a plan."""
+
+DIVING = 4
+"""Up to how often that work a plan is sought by dives if the first round has not found one."""
 
 GROWTH = 8
 """How much more patient each round is than the one before it."""
@@ -49,14 +56,14 @@ class PositionSearch(Solver):
     models = frozenset({"migration"})
     work_unit = "boxes tried or shapes looked at"
     seconds_per_solve = 5e-3
-    seconds_per_work = 1e-4
+    seconds_per_work = 7e-5
     default_work = 10_000
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Compile the kernels, and import what puts moves in order."""
         import networkx  # noqa: F401
 
-        example = Migration((2, 1, 1), ["1x1x1@0,0,0"], [1], [1], 2)
+        example = Migration((4, 1, 1), ["1x1x1@1,0,0"], [1], [1], 3, wrap=(False,) * 3)
         self.solve(example, budget=Budget())
 
     def solve(
@@ -114,12 +121,14 @@ class _Search:
     def __init__(self, problem: Migration, progress: Progress, seconds_per_work: float) -> None:
         from optsched.solvers.migration.questions import Questions
 
+        self._problem = problem
         self._progress = progress
         self._seconds_per_work = seconds_per_work
         self.best: Plan | None = None
         self.objective: int | None = None
         self.work = 0
         self._questions = Questions(problem)
+        self._asked: set[tuple[tuple[int, ...], int]] = set()
         self._heap: list[_Entry] = []
         self._put_off: list[_Entry] = []
         self._found = 0
@@ -151,27 +160,50 @@ class _Search:
             self._step(heapq.heappop(self._heap))
 
     def _begin_round(self) -> None:
+        if self.objective is None and self._patience == PATIENCE:
+            for entry in sorted(self._put_off):
+                if self.objective is None and self.work < DIVING * self._enough:
+                    self._dive(entry.item)
         for entry in self._put_off:
             heapq.heappush(self._heap, entry)
         self._put_off = []
         self._patience *= GROWTH
         self._enough = GROWTH * self.work
 
+    def _dive(self, item: Any) -> None:
+        """Follow the cheapest question of each family down, so as to find a plan at all."""
+        if not item.is_family:
+            return
+        family = copy(item)  # what it has found on a dive is still to be asked in order
+        while self._progress.exhausted(self.work) is None:
+            self.work += 1 + len(family.shapes)
+            cheapest = family.cheapest(self.objective, 1)
+            if not cheapest:
+                return
+            answer = self._answer(cheapest[0])
+            if answer.plan is not None or answer.is_open:
+                return
+            family = self._questions.wider(cheapest[0], answer.needed)
+            if family.cost is None:
+                return
+
     def _may_be_better(self, entry: _Entry) -> bool:
         return self.objective is None or entry.cost < self.objective
 
     def _push(self, item: Any) -> None:
-        if item.cost is not None:
-            self._found += 1
-            cost = max(item.cost, self._questions.floor(item.jobs))
-            entry = _Entry(cost, item.is_family, self._found, item)
-            if self._may_be_better(entry):
-                heapq.heappush(self._heap, entry)
+        floor = self._questions.floor(item.jobs)
+        if item.cost is None or floor is None:
+            return
+        self._found += 1
+        entry = _Entry(max(item.cost, floor), item.is_family, self._found, item)
+        if self._may_be_better(entry):
+            heapq.heappush(self._heap, entry)
 
     def _step(self, entry: _Entry) -> None:
         item = entry.item
         self.work += 1
-        if entry.cost < self._questions.floor(item.jobs):
+        floor = self._questions.floor(item.jobs)
+        if floor is None or entry.cost < floor:
             self._push(item)  # found out since
         elif not entry.is_family:
             self._ask(entry)
@@ -180,17 +212,27 @@ class _Search:
         else:
             self.work += len(item.shapes)
             for question in item.cheapest(self.objective):
-                self._push(question)
+                if (question.place, question.jobs) not in self._asked:
+                    self._asked.add((question.place, question.jobs))
+                    self._push(question)
             self._push(item)
 
     def _ask(self, entry: _Entry) -> None:
+        answer = self._answer(entry.item)
+        if answer.is_open:
+            self._put_off.append(entry)
+        elif answer.plan is None:
+            self._push(self._questions.wider(entry.item, answer.needed))
+
+    def _answer(self, question: Question) -> Answer:
+        """Ask a question, and keep the plan if the answer is yes."""
         left = self._progress.left(self.work, self._seconds_per_work)
-        answer = self._questions.ask(entry.item, int(min(self._patience, max(left, 1))))
+        answer = self._questions.ask(question, int(min(self._patience, max(left, 1))))
         self.work += answer.tried
         if answer.plan is not None:
-            self.best, self.objective = answer.plan, entry.cost
-            self._progress.note(self.objective, self.bound())
-        elif answer.is_open:
-            self._put_off.append(entry)
-        else:
-            self._push(self._questions.wider(entry.item, answer.needed))
+            # a job may have come back to where it was, and costs nothing then
+            cost = self._problem.objective(answer.plan)
+            if self.objective is None or cost < self.objective:
+                self.best, self.objective = answer.plan, cost
+                self._progress.note(cost, self.bound())
+        return answer

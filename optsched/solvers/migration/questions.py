@@ -27,7 +27,7 @@ PORTION = 64
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Do these jobs fit into what is free, once they have left and the large job is placed?
+    """Whether jobs fit into what is free once they have left and the large job is placed.
 
     Parameters
     ----------
@@ -99,7 +99,6 @@ class Questions:
         self._in_order = sorted(problem.movers, key=lambda job: (self._kinds[job], job))
         self._cheapest = sorted(problem.movers, key=problem.costs.__getitem__)
         self._floors: dict[int, int] = {}
-        self.asked: set[tuple[tuple[int, ...], int]] = set()
 
     def may_fit(self) -> bool:
         """Return whether there are routers enough for all jobs that have to share them."""
@@ -109,10 +108,15 @@ class Questions:
         needed = int(self._needs[self._kinds[self._in_order]].sum())
         return int(self.large[0].prod()) + needed <= room
 
-    def floor(self, jobs: int) -> int:
-        """Return what a plan that moves some jobs costs at least, given as a bit mask."""
+    def floor(self, jobs: int) -> int | None:
+        """Return what a plan that moves some jobs costs at least, given as a bit mask.
+
+        None if one of them cannot be moved at all. Known are the floors of jobs that had no box in
+        a question.
+        """
         known = [least for job, least in self._floors.items() if jobs >> job & 1]
-        return max(known, default=0)
+        least = max(known, default=0)
+        return least if least < NEVER else None
 
     def further(self, jobs: int) -> int | None:
         """Return the cost of the cheapest job that is not among some, given as a bit mask."""
@@ -142,12 +146,12 @@ class Questions:
 
     def _floor_of(self, job: int) -> int:
         """Return what moving a job costs, and with it those in the way of its cheapest box."""
-        box = Family(self, self.shapes_of(job), self.room, 0, 1 << job, None)
-        [[cost, _], *_] = box.boxes(None, 1).tolist() or [[NEVER, 0]]
-        return int(cost) + self.problem.costs[job] if cost < NEVER else NEVER
+        # its present box is the first of those with nothing in their way
+        boxes = Family(self, self.shapes_of(job), self.room, 0, 1 << job, None).boxes(None, 2)
+        return self.problem.costs[job] + int(boxes[1, 0]) if len(boxes) > 1 else NEVER
 
     def listed(self, jobs: int) -> list[int]:
-        """Return the jobs of a bit mask, the largest first, and those of the same shapes together."""
+        """Return the jobs of a bit mask, the largest first, those of the same shapes together."""
         return [job for job in self._in_order if jobs >> job & 1]
 
     def shapes_of(self, job: int) -> Ints:
@@ -175,7 +179,6 @@ class Questions:
         )
         if answer == YES:
             found = {job: Box(*box) for job, box in zip(jobs, placed.tolist())}
-            # a job of no cost may have come back to where it was
             moves = {j: box for j, box in found.items() if box != self.problem.running[j]}
             return Answer(self.problem.plan(moves, Box(*question.place)), False, (), tried)
         which = tuple(job for job, is_needed in zip(jobs, needed) if is_needed)
@@ -273,16 +276,16 @@ class Family:
         grid = (len(self.shapes), *asked.problem.torus)
         number, x, y, z = np.unravel_index(chosen[:, 1], grid)
         boxes = np.column_stack((x, y, z, self.shapes[number]))
-        met = meetings(boxes, asked.boxes[self._others], asked.sides)
+        met = np.zeros((len(boxes), len(asked.boxes)), np.bool_)
+        met[:, self._others] = meetings(boxes, asked.boxes[self._others], asked.sides)
+        masks = np.packbits(met, axis=1, bitorder="little")
         found = []
-        for box, cost, row in zip(boxes.tolist(), chosen[:, 0].tolist(), met):
-            further = sum(1 << job for job in self._others[row].tolist())
+        for box, cost, row in zip(boxes.tolist(), chosen[:, 0].tolist(), masks):
+            further = int.from_bytes(row.tobytes(), "little")
             if self._place is None:
                 found.append(Question(cost, tuple(box), further))
-            elif (self._place, self.jobs | further) not in asked.asked:
-                asked.asked.add((self._place, self.jobs | further))
-                question = Question(self._base + cost, self._place, self.jobs | further)
-                found.append(question)
+            else:
+                found.append(Question(self._base + cost, self._place, self.jobs | further))
         return found
 
 

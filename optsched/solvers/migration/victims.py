@@ -1,6 +1,8 @@
-"""Migration by victims, one after the other: Algorithm 3 of Li et al. (2015) as section 6 has it."""
+"""Migration victim by victim: Algorithm 3 of Li et al. (2015) as their section 6 applies it."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -34,7 +36,7 @@ def find_plan(problem: Migration) -> Plan | None:
     if not questions.may_fit():
         return None
     asked = 0
-    for place in questions.places().cheapest(None, PLACES):
+    for place in _cheapest(questions):
         # a bin whose cheapest place has failed is not asked again
         if place.jobs and not place.jobs & ~asked:
             continue
@@ -43,6 +45,15 @@ def find_plan(problem: Migration) -> Plan | None:
         if moves is not None:
             return problem.plan(moves, Box(*place.place))
     return None
+
+
+def _cheapest(questions: Questions) -> Iterator[Question]:
+    """Yield the cheapest places of the large job, `PLACES` of them."""
+    places, looked_at = questions.places(), 0
+    while places.cost is not None and looked_at < PLACES:
+        portion = places.cheapest(None)[: PLACES - looked_at]
+        looked_at += len(portion)
+        yield from portion
 
 
 def _hosts(questions: Questions, place: Question) -> dict[int, Box] | None:

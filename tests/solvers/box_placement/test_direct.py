@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from optsched.boxes.box import Box
 from optsched.boxes.free_boxes import words_of
 from optsched.models import BoxPlacement
-from optsched.models.torus_fields import TorusFields
 from optsched.solvers.box_placement import _direct as compiled
 from optsched.solvers.box_placement.direct import place_directly
 from optsched.testing import box_placements
@@ -124,7 +123,7 @@ def test_rows_as_long_as_a_word(sides):
     for wrap in ((True, True, True), (False, False, False)):
         taken = {tuple(rng.integers(sides).tolist()) for _ in range(9)}
         running = [f"1x1x1@{x},{y},{z}" for x, y, z in sorted(taken)]
-        problem = BoxPlacement(TorusFields(sides, wrap), running, [64, 300, 2, 70, 7, 64, 3000])
+        problem = BoxPlacement(sides, running, [64, 300, 2, 70, 7, 64, 3000], wrap=wrap)
         placement = place_directly(problem)
         assert problem.violations(placement) == []
         assert problem.objective(placement) > 500
@@ -132,5 +131,5 @@ def test_rows_as_long_as_a_word(sides):
 
 def test_space_stays_compact():
     """A box goes into the corner, not to the first free place."""
-    problem = BoxPlacement(TorusFields((6, 6, 1), (False, False, True)), ["1x1x1@0,0,0"], [4, 1])
+    problem = BoxPlacement((6, 6, 1), ["1x1x1@0,0,0"], [4, 1], wrap=(False, False, True))
     assert place_directly(problem) == (Box(0, 4, 0, 2, 2, 1), Box(0, 1, 0, 1, 1, 1))

@@ -1,0 +1,53 @@
+"""Migration: the torus before and after a plan, its moves numbered by their steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optsched.report import relocation
+from optsched.report.page import counted
+from optsched.report.relocation import Move
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from optsched.models.migration import Migration, Plan
+
+COMING = -1
+
+
+def figure(problem: Migration, solution: Plan) -> Figure:
+    """Return the torus as it is, and as it is after the last step with the large job in it."""
+    names = problem.running_jobs or range(1, len(problem.running) + 1)
+    steps: dict[int, list[str]] = {}
+    for number, (job, _) in enumerate(solution.steps, start=1):
+        steps.setdefault(job, []).append(str(number))
+    moves = {
+        job: Move(
+            before=numbers[0],
+            after=numbers[-1],
+            text=f"{' and '.join(numbers)}: job {names[job]}" + f" to {solution.destinations[job]}",
+            parked=len(numbers) > 1,
+        )
+        for job, numbers in steps.items()
+    }
+    before = dict(enumerate(problem.running))
+    after = before | solution.destinations
+    coming = {}
+    if solution.place is not None:
+        after[COMING] = solution.place
+        coming[COMING] = "" if problem.incoming_job is None else str(problem.incoming_job)
+    moved = counted(len(moves), "job")
+    return relocation.figure(
+        f"{problem.name} {problem.size}",
+        (
+            f"before: {moved} to move; numbers are steps",
+            f"after: the large job of {counted(problem.incoming, 'node')} in {solution.place}",
+        ),
+        problem.grid,
+        problem.holes,
+        before,
+        after,
+        moves,
+        coming,
+    )

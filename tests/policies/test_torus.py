@@ -1,0 +1,221 @@
+"""Boxes on a torus: placing, migrating, reserving, backfilling."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched import load_snapshot, simulate
+from optsched.errors import InputError
+from optsched.policies.torus import TorusBoxes
+from optsched.traces.cleaning import clean
+from optsched.traces.trace import Trace
+
+
+def run(trace, machine="torus:4x1x1:hilbert:wrap=none", execution=None, **options):
+    options = {"interval": 0, "large": 2, "detect": "exact"} | options
+    return simulate(
+        trace, machine, "torus", settings=options, execution=execution, check=True, journal=True
+    )
+
+
+def boxes(found):
+    return found.jobs["box"].tolist()
+
+
+@pytest.fixture
+def in_the_middle(make_trace):
+    """Return a trace: job 2 ends and leaves job 1 in the middle of four routers; job 3 needs three.
+
+    Jobs 1 and 2 are beside each other, so where job 1 is left alone depends on nobody.
+    """
+    return make_trace((0, 10, 10, 1), (0, 100, 100, 1), (0, 100, 100, 1), (20, 50, 50, 3))
+
+
+@pytest.fixture
+def apart(make_trace):
+    """Return a trace: two routers are free, but not beside each other, when job 5 needs two."""
+    return make_trace(
+        (0, 10, 10, 1), (0, 100, 100, 1), (0, 10, 10, 1), (0, 200, 200, 1), (20, 50, 50, 2)
+    )
+
+
+def test_a_large_job_is_let_in_by_migration(apart):
+    moved = run(apart, large=1)
+    assert moved.start.tolist() == [0, 0, 0, 0, 20]
+    assert len(moved.migrations) == 1
+    assert moved.migrations["job_id"].tolist() == [2]  # cheaper than job 4? both cost 20
+    assert moved.end.tolist()[1] == 100 + 300.064  # the restart of a job of one node
+    waits = run(apart, large=1, migrate=False)
+    assert waits.start.tolist() == [0, 0, 0, 0, 100]
+    assert not len(waits.migrations)
+
+
+def test_a_job_that_is_not_large_waits(apart):
+    assert run(apart, large=2).start.tolist() == [0, 0, 0, 0, 100]
+
+
+def test_free_migration_costs_nothing(apart):
+    moved = run(apart, large=1, restart=0, per_node=0)
+    assert moved.end.tolist() == [10, 100, 10, 200, 70]
+
+
+def test_jobs_behind_the_head_end_by_its_shadow_time(make_trace):
+    trace = make_trace(
+        (0, 100, 100, 3), (1, 50, 50, 4), (2, 90, 90, 1), (3, 200, 200, 1), (4, 8, 8, 1)
+    )
+    off = {"migrate": False, "large": 9}
+    assert run(trace, backfill="shadow", **off).start.tolist() == [0, 100, 2, 150, 92]
+    assert run(trace, backfill="none", **off).start.tolist() == [0, 100, 150, 150, 150]
+
+
+def test_easy_also_starts_those_that_keep_off_the_reserved_box(make_trace):
+    trace = make_trace((0, 100, 100, 3), (1, 50, 50, 2), (2, 300, 300, 1))
+    off = {"migrate": False, "large": 9}
+    assert run(trace, backfill="shadow", **off).start.tolist() == [0, 100, 100]
+    assert run(trace, backfill="easy", **off).start.tolist() == [0, 100, 2]
+
+
+def test_backfilling_stops_at_the_next_large_job(make_trace):
+    trace = make_trace((0, 100, 100, 3), (1, 50, 50, 4), (2, 50, 50, 3), (3, 10, 10, 1))
+    off = {"migrate": False, "large": 2}
+    assert run(trace, pause=True, **off).start.tolist() == [0, 100, 150, 150]
+    assert run(trace, pause=False, **off).start.tolist() == [0, 100, 150, 3]
+
+
+def test_the_window_ends_the_search_for_jobs(make_trace):
+    trace = make_trace((0, 100, 100, 3), (1, 50, 50, 4), (2, 50, 50, 3), (3, 10, 10, 1))
+    found = run(trace, pause=False, depth=2, migrate=False)
+    assert found.start.tolist() == [0, 100, 150, 150]
+
+
+@pytest.mark.parametrize("place", ["bins", "boxes"])
+def test_a_job_without_a_box_is_rejected(make_trace, place):
+    trace = make_trace((0, 10, 10, 4), (0, 10, 10, 3))
+    found = run(trace, "torus:5x1x1:wrap=none:holes=1x1x1@3,0,0", place=place)
+    assert found.summary["rejected"] == 1
+    assert np.isnan(found.start[0])
+    ring = run(trace, "torus:5x1x1:holes=1x1x1@3,0,0", place=place)
+    assert ring.summary["rejected"] == 0
+    assert boxes(ring)[0] == "4x1x1@4,0,0"
+
+
+def test_layers_see_no_wrap_around(make_trace):
+    trace = make_trace((0, 10, 10, 4))
+    machine = "torus:5x1x1:holes=1x1x1@3,0,0"
+    assert run(trace, machine, detect="layered").summary["rejected"] == 1
+    assert run(trace, machine, detect="exact").summary["rejected"] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"depth": 0}, "depth 0; expected a whole number from 1"),
+        ({"large": 0}, "large 0; expected a whole number from 1"),
+        ({"interval": -1}, "interval -1; expected seconds from 0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        TorusBoxes(**options)
+
+
+def test_it_runs_on_a_torus_that_is_named(make_trace):
+    trace = make_trace((0, 10, 10, 4))
+    with pytest.raises(InputError, match="runs on torus, not on nodes:4"):
+        simulate(trace, "nodes:4", "torus")
+    with pytest.raises(InputError, match=r"'torus' runs on torus:XxYxZ.* say on which"):
+        simulate(trace, policy="torus")
+
+
+def test_what_it_posed_is_captured_and_answered_again(apart, tmp_path):
+    found = simulate(
+        apart,
+        "torus:4x1x1:hilbert:wrap=none",
+        "torus",
+        settings={"interval": 0, "large": 1, "detect": "exact"},
+        solver="migration=position-search",
+        capture=tmp_path,
+    )
+    assert found.config["solver"] == "partition-mkp=migration-based,migration=position-search"
+    kinds = [load_snapshot(file).name for file in sorted(tmp_path.iterdir())]
+    assert set(kinds) == {"partition-mkp", "migration"}
+    assert found.summary["migrations"] == 1
+
+
+CHOICES = {
+    "depth": [1, 3, 100],
+    "detect": ["layered", "exact"],
+    "place": ["bins", "boxes"],
+    "migrate": [False, True],
+    "backfill": ["none", "shadow", "easy"],
+    "pause": [False, True],
+    "interval": [0, 7],
+}
+
+
+@st.composite
+def workloads(draw):
+    jobs = draw(st.integers(1, 14))
+    rows = [
+        (
+            draw(st.integers(0, 60)),
+            draw(st.integers(1, 50)),
+            draw(st.integers(0, 30)),
+            draw(st.integers(1, 24)),
+        )
+        for _ in range(jobs)
+    ]
+    submit, runtime, more, processors = (np.array(column) for column in zip(*sorted(rows)))
+    return clean(
+        Trace(
+            job_id=np.arange(1, jobs + 1),
+            submit=submit,
+            runtime=runtime,
+            requested_time=runtime + more,
+            processors=processors,
+            name="drawn",
+        )
+    )
+
+
+@settings(max_examples=60)
+@given(
+    trace=workloads(),
+    options=st.fixed_dictionaries({name: st.sampled_from(of) for name, of in CHOICES.items()}),
+    machine=st.sampled_from(["torus:3x2x2x2", "torus:4x3x2:wrap=xz:holes=1x1x1@1,1,1"]),
+)
+def test_every_job_runs_and_the_head_is_never_put_off(trace, options, machine):
+    promised = {}
+
+    class Watched(TorusBoxes):
+        def _reserve(self, system):
+            reserved = super()._reserve(system)
+            if reserved is not None:
+                promised.setdefault(system.queue[0], reserved.shadow)
+            return reserved
+
+    found = simulate(
+        trace, machine, Watched(large=8, **options), check=True, execution="migration",
+    )  # fmt: skip
+    assert found.summary["finished"] + found.summary["rejected"] == len(trace)
+    if not options["migrate"]:
+        for job, shadow in promised.items():
+            assert found.start[job] <= shadow + options["interval"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_boxes_do_not_matter_it_is_fcfs(make_trace, seed):
+    rng = np.random.default_rng(seed)
+    rows = [
+        (int(at), int(run), int(run), 1)
+        for at, run in zip(rng.integers(0, 200, 80).cumsum() // 8, rng.integers(1, 90, 80))
+    ]
+    trace = make_trace(*rows)
+    for place, detect in itertools.product(["bins", "boxes"], ["layered", "exact"]):
+        found = run(trace, "torus:3x2x2", place=place, detect=detect, backfill="none")
+        assert (found.start == simulate(trace, "nodes:12", "fcfs").start).all()

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.boxes.box import Box, Grid
+from optsched.boxes.free_boxes import anchors
+from optsched.boxes.shapes import shapes
+from optsched.report import style
+from optsched.report.box_colours import colours
+from optsched.report.layer_maps import Entry, Panel, Part, figure_of
+from optsched.report.layer_sheet import Sheet
+
+RING = (True, True, True)
+SMALL = Grid((4, 3, 5), RING)
+
+
+def cells_of(sheet, box):
+    """Return the routers below the pieces of a box, found by their places on paper."""
+    (wide, layers, tall), found = sheet.grid.shape, []
+    pieces = list(sheet.rectangles(box))
+    for x, y, z in np.ndindex(wide, layers, tall):
+        left, low = sheet.origin(y)
+        at, up = left + (x + 0.5) * sheet.cell, low + (z + 0.5) * sheet.cell
+        found += [(x, y, z) for a, b, c, d, _ in pieces if a < at < b and c < up < d]
+    return found
+
+
+@st.composite
+def a_box(draw):
+    extent = [draw(st.integers(1, side)) for side in SMALL.shape]
+    at = [
+        draw(st.integers(0, side - 1)) if length < side else 0
+        for length, side in zip(extent, SMALL.shape)
+    ]
+    return Box(*at, *extent)
+
+
+@given(a_box())
+def test_pieces_cover_the_routers_of_a_box_once(box):
+    inside = np.zeros(SMALL.shape, bool)
+    inside[SMALL.routers_of(box)] = True
+    assert sorted(cells_of(Sheet.of(SMALL), box)) == list(map(tuple, np.argwhere(inside).tolist()))
+
+
+def test_a_box_that_wraps_around_is_open_where_it_goes_on():
+    sheet = Sheet.of(SMALL)
+    upper, lower = sheet.rectangles(Box(0, 1, 4, 2, 1, 2))
+    assert (upper.cut, lower.cut) == ((False, False, False, True), (False, False, True, False))
+    assert [len(list(piece.edges)) for piece in (upper, lower)] == [3, 3]
+    (whole,) = sheet.rectangles(Box(0, 1, 0, 4, 1, 5))
+    assert len(list(whole.edges)) == 4
+
+
+@pytest.mark.parametrize("shape", [(24, 24, 24), (4, 4, 4), (1, 1, 1), (64, 64, 64), (2, 9, 60)])
+def test_the_maps_fit_on_the_paper_and_lie_apart(shape):
+    sheet = Sheet.of(Grid(shape, RING))
+    wide, tall = sheet.extent
+    assert 0 < wide < style.WIDTH
+    assert 0 < tall <= 6.5 + 1e-9
+    assert sheet.columns * sheet.rows >= shape[1]
+    corners = [sheet.origin(layer) for layer in range(shape[1])]
+    for (x, z), (u, v) in combinations(corners, 2):
+        assert abs(x - u) > shape[0] * sheet.cell or abs(z - v) > shape[2] * sheet.cell
+    x, z = corners[0]
+    assert z + shape[2] * sheet.cell == pytest.approx(tall)  # the first layer is on top
+
+
+def test_24_layers_are_four_rows_of_six():
+    sheet = Sheet.of(Grid((24, 24, 24), RING))
+    assert (sheet.columns, sheet.rows) == (6, 4)
+    assert sheet.origin(5)[0] > sheet.origin(4)[0] > 0 == sheet.origin(6)[0]
+
+
+def packed(grid, sizes):
+    """Return boxes, first fit, one for each size that has one."""
+    free, boxes = grid.free_of(()), {}
+    for job, size in enumerate(sizes):
+        for shape in shapes(size, grid, (1, 1, 1)):
+            found = anchors(free, grid, shape)
+            if len(found):
+                boxes[job] = Box(*found[0].tolist(), *shape)
+                free[grid.routers_of(boxes[job])] = False
+                break
+    return boxes
+
+
+def test_neighbours_differ_in_colour_and_a_job_keeps_its_colour():
+    grid = Grid((6, 6, 6), RING)
+    before = packed(grid, [20, 9, 12, 7, 18, 8, 5])
+    after = {job: box for job, box in before.items() if job != 0}
+    moved = {**after, 6: before[0]}
+    fills = colours(grid, before, moved)
+    assert set(fills) == set(before)
+    assert set(fills.values()) == set(style.FILLS)  # seven jobs, seven colours
+    assert fills == colours(grid, before, moved)
+
+
+def test_with_two_neighbours_alone_colours_come_again():
+    grid = Grid((20, 1, 1), (False, True, True))
+    fills = colours(grid, {job: Box(job, 0, 0, 1, 1, 1) for job in range(20)})
+    assert len(set(fills.values())) == len(style.FILLS)
+    assert all(fills[job] != fills[job + 1] for job in range(19))
+
+
+def texts(figure):
+    inside = [text.get_text() for axes in figure.axes for text in axes.texts]
+    return inside + [text.get_text() for text in figure.texts]
+
+
+def test_labels_stand_where_they_fit_and_what_has_none_is_counted():
+    grid = Grid((24, 24, 24), RING)
+    parts = [
+        Part(Box(0, 0, 0, 8, 2, 8), style.FILLS[0], "1234"),
+        Part(Box(10, 0, 0, 2, 1, 9), style.FILLS[1], "567"),
+        Part(Box(20, 5, 5, 1, 1, 1), style.FILLS[2], "89"),
+    ]
+    figure = figure_of("torus", grid, [Panel("now", parts)], [Entry("a job", style.FILLS[0])])
+    found = texts(figure)
+    assert found.count("1234") == 2
+    assert found.count("567") == 1
+    assert "89" not in found
+    assert "now; 1 too narrow for a label" in found
+    (turned,) = [text for text in figure.axes[0].texts if text.get_text() == "567"]
+    assert turned.get_rotation() == 90
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["a job"]
+
+
+def test_no_label_leaves_its_box(tmp_path):
+    grid = Grid((24, 24, 24), RING)
+    boxes = packed(grid, [5, 60, 200, 12, 700, 35, 90, 400, 18, 64, 1000, 27])
+    parts = [Part(box, style.FILLS[0], str(1000 + job)) for job, box in boxes.items()]
+    figure = figure_of("torus", grid, [Panel("now", parts)])
+    (axes,) = figure.axes
+    figure.canvas.draw()
+    sheet = Sheet.of(grid)
+    for job, box in boxes.items():
+        pieces = list(sheet.rectangles(box))
+        for text in axes.texts:
+            if text.get_text() == str(1000 + job):
+                extent = text.get_window_extent().transformed(axes.transData.inverted())
+                x, z = extent.x0 + extent.width / 2, extent.y0 + extent.height / 2
+                [piece] = [p for p in pieces if p.left < x < p.right and p.low < z < p.high]
+                assert extent.width <= piece.right - piece.left
+                assert extent.x0 >= piece.left - 1e-6
+
+
+def test_small_maps_lie_beside_each_other():
+    figure = figure_of("torus", Grid((4, 4, 4), RING), [Panel("before", []), Panel("after", [])])
+    one, two = (axes.get_position() for axes in figure.axes)
+    assert one.y0 == two.y0
+    assert one.x1 < two.x0
+    figure = figure_of("torus", Grid((9, 24, 9), RING), [Panel("before", []), Panel("after", [])])
+    one, two = (axes.get_position() for axes in figure.axes)
+    assert one.x0 == two.x0
+    assert one.y0 > two.y1

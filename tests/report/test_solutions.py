@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from matplotlib.colors import to_hex
+
+from optsched import load_snapshot, registry
+from optsched.boxes.box import Box
+from optsched.content import bundled
+from optsched.errors import InputError
+from optsched.models.box_placement import BoxPlacement
+from optsched.models.migration import Migration, Plan, Step
+from optsched.models.partition_mkp import PartitionMKP, Place
+from optsched.report.solutions import find_picture, pictured
+from optsched.report.style import FILLS, save_as
+
+
+def placement():
+    torus = {"torus": (4, 4, 4), "holes": ["1x1x1@0,0,0"]}
+    problem = BoxPlacement(
+        running=["2x2x2@1,1,1"], waiting=[8, 4, 64], waiting_jobs=["a", "b", "c"], **torus
+    )
+    return problem, (Box(3, 0, 0, 1, 4, 2), Box(1, 3, 1, 2, 1, 2), None)
+
+
+def partition():
+    problem = PartitionMKP((4, 4, 4), ["2x2x2@0,0,0", "2x1x4@2,3,0"], [8, 3, 9])
+    return problem, (Place(0, 0, 0), Place(1, 1, 1), None)
+
+
+def migration():
+    boxes = ["2x1x2@0,0,0", "2x1x2@2,0,0", "1x1x1@0,2,3"]
+    problem = Migration((4, 3, 4), boxes, [4, 4, 1], [5, 7, 1], 8, incoming_job="L")
+    there, here = Box(2, 0, 0, 2, 1, 2), Box(0, 0, 0, 2, 1, 2)
+    steps = (Step(0, None), Step(1, here), Step(0, there))
+    return problem, Plan(steps, Box(0, 1, 0, 4, 1, 2))
+
+
+def window():
+    problem = load_snapshot(bundled("models") / "window-mkp" / "yang-2014-example.json")
+    return problem, (1, 2, 0, -1, 2)
+
+
+def gang():
+    problem = registry.models["gang-packing"](8, 2, [0b1111], [0], [4, 2, 8])
+    return problem, problem.packing((0,), (1, 1, -1))
+
+
+CASES = {
+    "box-placement": placement,
+    "gang-packing": gang,
+    "migration": migration,
+    "partition-mkp": partition,
+    "window-mkp": window,
+}
+
+
+def drawn(name):
+    problem, solution = CASES[name]()
+    assert problem.name == name
+    assert problem.violations(solution) == []
+    return find_picture(name)(problem, solution)
+
+
+def labels(axes):
+    return [text.get_text() for text in axes.texts]
+
+
+def legend(figure):
+    return [text.get_text() for found in figure.legends for text in found.get_texts()]
+
+
+def test_there_is_a_case_for_each_picture_and_a_model_for_each():
+    assert pictured() == sorted(CASES)
+    assert set(pictured()) <= set(registry.models)
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_the_same_solution_gives_the_same_bytes(name, tmp_path):
+    for suffix in (".svg", ".png"):
+        paths = [tmp_path / f"{number}{suffix}" for number in (1, 2)]
+        for path in paths:
+            save_as(drawn(name), path)
+        assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_placed_jobs_are_coloured_and_labelled():
+    figure = drawn("box-placement")
+    (axes,) = figure.axes
+    found = labels(axes)
+    assert [found.count(name) for name in "abc"] == [4, 1, 0]
+    assert figure.texts[1].get_text() == "2 of 3 jobs placed"
+    assert legend(figure) == ["running", "no router for jobs"]
+
+
+def test_bins_are_outlined_around_their_jobs():
+    figure = drawn("partition-mkp")
+    (axes,) = figure.axes
+    bold = [patch for patch in axes.patches if patch.get_linewidth() > 1]
+    assert len(bold) == 1
+    assert len(bold[0].get_path().vertices) == 2 * 4 * (2 + 1)  # edges in two layers, and in one
+    assert figure.texts[1].get_text() == "2 of 3 jobs placed in 2 bins"
+    assert legend(figure) == ["bin", "in no bin"]
+
+
+def test_a_migration_is_shown_with_its_steps():
+    figure = drawn("migration")
+    before, after = figure.axes
+    assert labels(before)[-2:] == ["1", "2"]
+    assert labels(after)[-3:] == ["3", "2", "L"]
+    assert legend(figure)[:3] == [
+        "1 and 3: job 1 to 2x1x2@2,0,0",
+        "2: job 2 to 2x1x2@0,0,0",
+        "job that comes in",
+    ]
+    assert "lines: parked on the way" in legend(figure)
+    problem, plan = migration()
+    lines = dict(problem.describe(plan))
+    assert lines["step 1"].startswith("park job 1 (4)")
+    assert lines["step 3"] == "move job 1 (4) from 2x1x2@0,0,0 to 2x1x2@2,0,0"
+
+
+def test_long_plans_are_told_in_part():
+    jobs = range(40)
+    boxes = [Box(job, 0, 0, 1, 1, 1) for job in jobs]
+    problem = Migration((40, 3, 1), boxes, [1] * 40, [1] * 40, 40)
+    steps = tuple(Step(job, Box(job, 1, 0, 1, 1, 1)) for job in jobs)
+    figure = find_picture("migration")(problem, Plan(steps, Box(0, 0, 0, 40, 1, 1)))
+    assert "and 10 more" in legend(figure)
+
+
+def test_jobs_of_a_slot_lie_side_by_side():
+    (axes,) = drawn("window-mkp").axes
+    assert labels(axes) == ["C", "A", "B", "E"]
+    bars = axes.patches[3:]
+    assert [bar.get_x() for bar in bars] == [0, 0, 0, 4]
+    assert [bar.get_width() for bar in bars] == [3, 6, 4, 2]
+    assert [name.get_text() for name in axes.get_yticklabels()] == ["1-3", "6-11", "15-20"]
+
+
+def test_running_jobs_of_a_matrix_are_grey():
+    (axes,) = drawn("gang-packing").axes
+    assert labels(axes) == ["r1", "w1", "w2"]
+    fills = [to_hex(bar.get_facecolor()).upper() for bar in axes.patches[2:]]
+    assert fills == ["#D9D9D9", *FILLS[:2]]
+
+
+def test_a_model_without_a_picture_is_told():
+    with pytest.raises(InputError, match="no picture of solutions of power-cap; there is one of"):
+        find_picture("power-cap")
+
+
+def test_another_suffix_is_told(tmp_path):
+    figure = drawn("window-mkp")
+    with pytest.raises(InputError, match=r"picture\.pdf: .*expected the suffix \.svg or \.png"):
+        save_as(figure, tmp_path / "picture.pdf")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_looking_for_a_picture_does_not_load_matplotlib():
+    code = "import sys; from optsched.report.solutions import find_picture as find\n"
+    code += "find('migration'); print('matplotlib' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "False"

@@ -1,0 +1,131 @@
+"""Position search is exact, and so are the compiled parts of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from optsched import Budget, solve
+from optsched.boxes._rows import words_of
+from optsched.boxes.box import Box
+from optsched.models import Migration, Step
+from optsched.solvers.cp_sat import CpSat
+from optsched.solvers.migration import position_search
+from optsched.solvers.migration._in_the_way import cheapest_boxes
+from optsched.solvers.migration.narrowing import narrowed
+from optsched.solvers.migration.position_search import PositionSearch
+from optsched.solvers.result import Limit, Status
+from optsched.testing import check_solver, migrations
+
+from .conftest import SWAP, optimum_of, random_state
+
+
+@settings(max_examples=80, deadline=None)
+@given(migrations(max_running=3, max_side=3))
+def test_the_optimum_by_trying_everything(problem):
+    result = solve(problem, PositionSearch())
+    optimum = optimum_of(problem)
+    assert result.objective == optimum, result.message
+    assert result.status is (Status.INFEASIBLE if optimum is None else Status.OPTIMAL)
+
+
+@settings(max_examples=40, deadline=None)
+@given(migrations(max_running=6))
+def test_the_optimum_of_the_program(problem):
+    result, other = solve(problem, PositionSearch()), solve(problem, CpSat())
+    assert (result.status, result.objective) == (other.status, other.objective), result.message
+
+
+def test_jobs_that_change_places_need_parking():
+    result = check_solver(PositionSearch(), SWAP, optimum=80)
+    assert result.status is Status.OPTIMAL
+    parked, first, second = result.solution.steps
+    assert parked == Step(1, None)
+    assert first == Step(0, Box(5, 0, 0, 3, 1, 1))
+    assert second.job == 1
+
+
+@pytest.mark.parametrize("name", ["position-search", "cp-sat", "highs"])
+def test_what_has_no_solution_is_proven_so(name, solver_named):
+    tight = Migration((3, 3, 1), ["1x1x1@1,1,0"], [1], [9], 6, movable=[], wrap=(False,) * 3)
+    for problem in (
+        tight,
+        Migration((2, 2, 2), ["2x2x1@0,0,0"], [4], [1], 5),
+        Migration((2, 2, 2), [], [], [], 9),
+    ):
+        result = check_solver(solver_named(name), problem)
+        assert result.status is Status.INFEASIBLE
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_keeps_the_contract_of_a_solver(seed):
+    problem = random_state(seed)
+    result = check_solver(PositionSearch(), problem)
+    assert result.status is Status.OPTIMAL
+    assert result.objective > 0
+
+
+def test_it_says_how_far_it_came():
+    problem = random_state(0, busy=0.85)
+    best = solve(problem, PositionSearch())
+    for work in (1, 10, 100, 1000):
+        result = check_solver(
+            PositionSearch(), problem, optimum=best.objective, budget=Budget(work=work)
+        )
+        assert result.status is not Status.INFEASIBLE
+        assert result.bound <= best.objective
+        assert result.limit is (None if result.status is Status.OPTIMAL else Limit.WORK)
+
+
+def test_fewer_jobs_may_move_in_a_narrowed_problem():
+    problem = random_state(1)
+    fewer = narrowed(problem, 1)
+    assert 0 < len(fewer.movable) < len(problem.running)
+    best, other = solve(problem, PositionSearch()), solve(fewer, PositionSearch())
+    assert best.objective <= other.objective
+    assert fewer.to_json() == problem.to_json() | {"movable": fewer.to_json()["movable"]}
+
+
+@given(migrations(max_running=6))
+def test_the_cheapest_boxes_are_those_with_the_cheapest_jobs_in_their_way(problem):
+    grid, costs = problem.grid, problem.costs
+    boxes = np.array(problem.running, dtype=np.int64).reshape(-1, 6)
+    table = np.array(problem.place_extents, dtype=np.int64).reshape(-1, 3)
+    room = problem.room()
+    for meeting in (False, True):
+        expected = []
+        for number, (s, *anchor) in enumerate(np.ndindex(len(table), *problem.torus)):
+            box = Box(*anchor, *table[s].tolist())
+            if grid.mistake(box) or not room[grid.routers_of(box)].all():
+                continue
+            met = [job for job, other in enumerate(problem.running) if grid.overlap(box, other)]
+            if met or not meeting:
+                expected.append((sum(costs[job] for job in met), number))
+        expected.sort()
+        for after, below, most in (((-1, -1), 10**18, 1000), ((3, 5), 20, 4)):
+            found = cheapest_boxes(
+                table,
+                boxes,
+                np.array(costs, dtype=np.int64),
+                words_of(room),
+                problem.torus[2],
+                problem.wrap,
+                meeting,
+                np.array(after),
+                below,
+                most,
+            )
+            wanted = [one for one in expected if one > after and one[0] < below]
+            assert [tuple(one) for one in found.tolist()] == wanted[:most]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_plans_of_dives_are_valued_by_the_jobs_that_did_move(seed, monkeypatch):
+    # at once in the second round, with wider questions than needed
+    monkeypatch.setattr(position_search, "FIRST_ROUND", 1)
+    monkeypatch.setattr(position_search, "DIVING", 10**6)
+    problem = random_state(seed, busy=0.8, large=100)
+    for work in (100, 1000, 5000):
+        result = solve(problem, PositionSearch(), budget=Budget(work=work))
+        assert result.status is not Status.ERROR, result.message

@@ -1,0 +1,68 @@
+"""Algorithm 3 on migrations: feasible plans, and those that are stated."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from optsched.boxes.box import Box
+from optsched.models import Migration
+from optsched.solvers.migration.victims import find_plan
+from optsched.testing import migrations
+
+from .conftest import SWAP, optimum_of, random_state
+
+LINE = {"torus": (8, 1, 1), "wrap": (False, False, False)}
+
+
+@settings(max_examples=60, deadline=None)
+@given(migrations(max_running=3, max_side=3))
+def test_plans_are_feasible_and_no_better_than_the_optimum(problem):
+    plan = find_plan(problem)
+    if plan is not None:
+        assert problem.violations(plan) == []
+        assert problem.objective(plan) >= optimum_of(problem)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_plans_on_a_busy_torus_are_feasible(seed):
+    problem = random_state(seed, busy=0.5)
+    plan = find_plan(problem)
+    assert plan is not None
+    assert problem.violations(plan) == []
+
+
+def test_a_free_bin_costs_nothing():
+    problem = Migration(running=["2x1x1@1,0,0"], sizes=[2], elapsed=[5], incoming=5, **LINE)
+    plan = find_plan(problem)
+    assert plan.steps == ()
+    assert plan.place == Box(3, 0, 0, 5, 1, 1)
+
+
+def test_the_victim_of_least_cost_moves():
+    running = ["1x1x1@2,0,0", "1x1x1@5,0,0"]
+    for elapsed, place in ((9, 5), Box(3, 0, 0, 5, 1, 1)), ((5, 9), Box(0, 0, 0, 5, 1, 1)):
+        problem = Migration(running=running, sizes=[1, 1], elapsed=elapsed, incoming=5, **LINE)
+        plan = find_plan(problem)
+        assert plan.place == place
+        assert problem.objective(plan) == 5
+
+
+def test_a_bin_without_a_host_for_its_victim_is_passed_over():
+    problem = Migration(
+        (7, 1, 1),
+        ["2x1x1@0,0,0", "1x1x1@5,0,0"],
+        sizes=[2, 1],
+        elapsed=[1, 9],
+        incoming=3,
+        holes=["1x1x1@3,0,0"],
+        wrap=(False, False, False),
+    )
+    plan = find_plan(problem)
+    assert plan.destinations == {1: Box(2, 0, 0, 1, 1, 1)}
+    assert plan.place == Box(4, 0, 0, 3, 1, 1)
+
+
+def test_no_job_makes_room_for_a_victim():
+    assert optimum_of(SWAP) == 80
+    assert find_plan(SWAP) is None
