@@ -35,7 +35,7 @@ MACHINE = "torus:24x24x24x2:hilbert:links=2,1,2"
 PLACINGS = {"bins": {"detect": "exact"}, "boxes": {"place": "boxes"}}
 
 PAIRS = {
-    "partition-mkp": (("direct-placement", "migration-based"), "highs"),
+    "partition-mkp": (("direct-placement", "migration-based"), "cp-sat"),
     "box-placement": (("direct-placement",), "box-search"),
     "migration": (("migration-based",), "position-search"),
 }

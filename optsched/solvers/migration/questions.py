@@ -96,7 +96,7 @@ class Questions:
         self._first = np.cumsum([0, *map(len, kinds)])
         self._shapes = _table([extent for extents in kinds for extent in extents])
         self._needs = np.array([_least(extents) for extents in kinds], dtype=np.int64)
-        self._in_order = sorted(problem.movers, key=lambda job: (self._kinds[job], job))
+        self.in_order = sorted(problem.movers, key=lambda job: (self._kinds[job], job))
         self._cheapest = sorted(problem.movers, key=problem.costs.__getitem__)
         self._floors: dict[int, int] = {}
 
@@ -105,7 +105,7 @@ class Questions:
         if not len(self.large):
             return False
         room = int(np.bitwise_count(self.room).sum())
-        needed = int(self._needs[self._kinds[self._in_order]].sum())
+        needed = int(self._needs[self._kinds[self.in_order]].sum())
         return int(self.large[0].prod()) + needed <= room
 
     def floor(self, jobs: int) -> int | None:
@@ -152,7 +152,7 @@ class Questions:
 
     def listed(self, jobs: int) -> list[int]:
         """Return the jobs of a bit mask, the largest first, those of the same shapes together."""
-        return [job for job in self._in_order if jobs >> job & 1]
+        return [job for job in self.in_order if jobs >> job & 1]
 
     def shapes_of(self, job: int) -> Ints:
         """Return the shapes that a job may take, the best first, shape (shapes, 3)."""
@@ -270,7 +270,21 @@ class Family:
             most,
         )
 
-    def _questions(self, chosen: Ints) -> list[Question]:
+    def met_by(self, chosen: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+        """Return the boxes of these numbers, and which running jobs each of them meets.
+
+        Parameters
+        ----------
+        chosen : int64 array, shape (boxes, 2)
+            What `boxes` returns.
+
+        Returns
+        -------
+        boxes : int64 array, shape (boxes, 6)
+            Columns x, y, z, nx, ny, nz.
+        met : bool array, shape (boxes, running jobs)
+            Those that are to move in any case are left out.
+        """
         asked = self._asked
         assert self._others is not None
         grid = (len(self.shapes), *asked.problem.torus)
@@ -278,6 +292,10 @@ class Family:
         boxes = np.column_stack((x, y, z, self.shapes[number]))
         met = np.zeros((len(boxes), len(asked.boxes)), np.bool_)
         met[:, self._others] = meetings(boxes, asked.boxes[self._others], asked.sides)
+        return boxes, met
+
+    def _questions(self, chosen: Ints) -> list[Question]:
+        boxes, met = self.met_by(chosen)
         masks = np.packbits(met, axis=1, bitorder="little")
         found = []
         for box, cost, row in zip(boxes.tolist(), chosen[:, 0].tolist(), masks):

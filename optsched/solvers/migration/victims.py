@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.boxes._anchors import first_fit
 from optsched.boxes.box import Box
 from optsched.models.migration import Migration, Plan
 from optsched.solvers.migration._packing import fill
-from optsched.solvers.migration.questions import Question, Questions
+from optsched.solvers.migration.questions import Questions
 
 PLACES = 4096
 """How many places of the large job are looked at, the cheapest."""
@@ -35,36 +34,34 @@ def find_plan(problem: Migration) -> Plan | None:
     questions = Questions(problem)
     if not questions.may_fit():
         return None
-    asked = 0
-    for place in _cheapest(questions):
-        # a bin whose cheapest place has failed is not asked again
-        if place.jobs and not place.jobs & ~asked:
-            continue
-        asked |= place.jobs
-        moves = _hosts(questions, place)
+    family = questions.places()
+    places, met = family.met_by(family.boxes(None, PLACES))
+    asked = np.zeros(met.shape[1], np.bool_)
+    left = met.sum(axis=1)  # bins that a place takes routers of and that were not asked
+    left[left == 0] = 1  # what is free is a bin, too
+    while left.any():
+        place = int((left > 0).argmax())
+        moves = _hosts(questions, places[place], met[place])
         if moves is not None:
-            return problem.plan(moves, Box(*place.place))
+            return problem.plan(moves, Box(*places[place].tolist()))
+        # a bin whose cheapest place has failed is not asked again
+        left -= met[:, met[place] & ~asked].sum(axis=1)
+        asked |= met[place]
     return None
 
 
-def _cheapest(questions: Questions) -> Iterator[Question]:
-    """Yield the cheapest places of the large job, `PLACES` of them."""
-    places, looked_at = questions.places(), 0
-    while places.cost is not None and looked_at < PLACES:
-        portion = places.cheapest(None)[: PLACES - looked_at]
-        looked_at += len(portion)
-        yield from portion
-
-
-def _hosts(questions: Questions, place: Question) -> dict[int, Box] | None:
+def _hosts(
+    questions: Questions, place: NDArray[np.int64], victims: NDArray[np.bool_]
+) -> dict[int, Box] | None:
     """Return where the victims of a place go; none if one of them finds no host."""
     free = questions.free.copy()
-    box = np.array(place.place)
-    fill(free, box, questions.side, False)
+    fill(free, place, questions.side, False)
     moves = {}
-    for job in questions.listed(place.jobs):
+    for job in questions.in_order:
+        if not victims[job]:
+            continue
         fill(free, questions.boxes[job], questions.side, True)
-        fill(free, box, questions.side, False)
+        fill(free, place, questions.side, False)
         host = first_fit(free, questions.shapes_of(job), questions.side, questions.wrap)
         if host[3] == 0:
             return None
