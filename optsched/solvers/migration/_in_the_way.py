@@ -217,8 +217,12 @@ def meetings(boxes: Integers, others: Integers, sides: Integers) -> NDArray[np.b
     for one in range(len(boxes)):
         for other in range(len(others)):
             for axis in range(3):
-                ahead = (others[other, axis] - boxes[one, axis]) % sides[axis]
-                behind = (boxes[one, axis] - others[other, axis]) % sides[axis]
+                ahead = others[other, axis] - boxes[one, axis]
+                behind = -ahead
+                if ahead < 0:
+                    ahead += sides[axis]
+                elif behind < 0:
+                    behind += sides[axis]
                 if ahead >= boxes[one, 3 + axis] and behind >= others[other, 3 + axis]:
                     found[one, other] = False
                     break
