@@ -20,7 +20,7 @@ from optsched.report.page import (
 )
 from optsched.simulator.node_time import PARTS
 from optsched.studies.li_2015.changes import change_table, exact_table, migration_table, ratio
-from optsched.studies.li_2015.claims import ALIKE, AROUND, AVOIDED, MORE, claims, percent
+from optsched.studies.li_2015.claims import ALIKE, ALL, AROUND, AVOIDED, MORE, claims, percent
 from optsched.studies.li_2015.evaluation import NODE_TIME, both, of, variants, workloads
 from optsched.studies.li_2015.plan import (
     ABLATIONS,
@@ -143,16 +143,15 @@ def _median(frame: pd.DataFrame, one: str, other: str, metric: str = "mean_wait"
 
 def _claims(frame: pd.DataFrame) -> Table:
     rows: list[list[Value]] = []
-    names = workloads(frame)
     for claim in claims(frame):
         judged = [replace(cell(j.verdict), note=j.why) for j in claim.judgements.values()]
         rows.append([claim.text, claim.published, *judged])
     return Table(
-        "By workload. Held: so in at least nine of ten runs, or comparisons of runs on the same "
-        f"jobs; in part: in half of them. Around: within {100 * AROUND:.0f} points; similar: "
+        "In all workloads, and in each. Held: so in at least nine of ten runs, or comparisons of "
+        f"runs on the same jobs; in part: in half of them. Around: within {100 * AROUND:.0f} points; similar: "
         f"within {100 * ALIKE:.0f} points; more time: at least {MORE:g} times; avoided: at most "
         f"{AVOIDED:.0%} left. Means over the seeds, with their range.",
-        ["claim", "published", *names],
+        ["claim", "published", ALL, *workloads(frame)],
         rows,
     )
 
