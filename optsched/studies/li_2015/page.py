@@ -148,9 +148,9 @@ def _claims(frame: pd.DataFrame) -> Table:
         rows.append([claim.text, claim.published, *judged])
     return Table(
         "In all workloads, and in each. Held: so in at least nine of ten runs, or comparisons of "
-        f"runs on the same jobs; in part: in half of them. Around: within {100 * AROUND:.0f} points; similar: "
-        f"within {100 * ALIKE:.0f} points; more time: at least {MORE:g} times; avoided: at most "
-        f"{AVOIDED:.0%} left. Means over the seeds, with their range.",
+        f"runs on the same jobs; in part: in half of them. Around: within "
+        f"{100 * AROUND:.0f} points; similar: within {100 * ALIKE:.0f} points; more time: at "
+        f"least {MORE:g} times; avoided: at most {AVOIDED:.0%} left. Means over the seeds, with their range.",
         ["claim", "published", ALL, *workloads(frame)],
         rows,
     )
