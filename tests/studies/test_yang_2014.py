@@ -132,7 +132,7 @@ def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["yang-2013", "--traces", "."], "unknown study 'yang-2013'; did you mean yang-2014?"),
+        (["yang2014", "--traces", "."], "unknown study 'yang2014'; did you mean yang-2014?"),
         (
             ["yang-2014"],
             "no folder is named; expected --traces, or OPTSCHED_TRACES",

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+ALL = "all"
+"""What all workloads together are called."""
+
 AROUND = 0.05
 """A utilisation is around that of the paper if it is no further from it."""
 
@@ -37,14 +40,15 @@ AVOIDED = 0.5
 
 
 def claims(frame: pd.DataFrame) -> list[Claim]:
-    """Judge the claims of the paper, run by run, in each workload.
+    """Judge the claims of the paper, run by run, in all workloads together and in each.
 
     Parameters
     ----------
     frame : pandas.DataFrame
         What `evaluation.prepare` returns.
     """
-    by_workload = {name: frame[frame["workload"] == name] for name in workloads(frame)}
+    by_workload = {ALL: frame}
+    by_workload |= {name: frame[frame["workload"] == name] for name in workloads(frame)}
 
     def claim(text: str, published: str, judgement: Callable[[pd.DataFrame], Judgement]) -> Claim:
         return Claim(text, published, {name: judgement(own) for name, own in by_workload.items()})
@@ -106,16 +110,17 @@ def percent(values: pd.Series[float]) -> str:
 def _around(own: pd.DataFrame, variant: str) -> Judgement:
     """Judge by the nodes that are held, the more favourable reading."""
     held, running = of(own, variant, "occupied"), of(own, variant, "useful")
-    told = f"{percent(held)} held, {percent(running)} running; within {AROUND:.0%} by nodes held "
+    told = f"{percent(held)} held, {percent(running)} running; "
+    told += f"within {100 * AROUND:.0f} points by nodes held "
     return judge((held - UTILISATION).abs() <= AROUND, f"{told}in {{so}} of {{of}} runs")
 
 
 def _more(own: pd.DataFrame, one: str, other: str, *, over: str | None = None) -> Judgement:
     """Judge whether more nodes run with one variant than with another."""
     first, second = both(own, one, other, "useful")
-    told = f"{percent(first)} running with {one}, {percent(second)} with {other}"
+    told = f"running: {percent(first)} ({one}), {percent(second)} ({other})"
     if over is not None:
-        told += f", {percent(of(own, over, 'useful'))} with {over}"
+        told += f", {percent(of(own, over, 'useful'))} ({over})"
     return judge(first > second, f"{told}; more in {{so}} of {{of}} runs")
 
 
@@ -135,7 +140,7 @@ def _costs(own: pd.DataFrame) -> Judgement:
     for variant in LONGER:
         long, usual = both(own, variant, SYSTEM, "nominal_seconds")
         ratio = long / usual
-        told.append(f"{ratio.mean():.2f} times with {variant}")
+        told.append(f"{ratio.mean():.2f} times ({variant})")
         cases += list(ratio >= MORE)
     return judge(
         cases,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.report import style
+from optsched.report.histogram import FILLS
 from optsched.simulator.node_time import PARTS
 from optsched.studies.li_2015.evaluation import LEVELS, NODE_TIME, of, variants, workloads
 from optsched.studies.li_2015.plan import CEILING, OWN
@@ -35,19 +36,19 @@ def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
     return drawn | {"node-time": _node_time(frame), "waits": _waits(frame)}
 
 
-def _panels(figure: Figure, names: Sequence[str], *, sharex: bool) -> list[Axes]:
+def _panels(figure: Figure, names: Sequence[str]) -> list[Axes]:
     """Return a panel for each workload, under its name."""
     columns = min(COLUMNS, len(names))
     grid = figure.subplots(
-        -(-len(names) // columns), columns, sharex=sharex, sharey=True, squeeze=False
+        -(-len(names) // columns), columns, sharex=True, sharey=True, squeeze=False
     )
     panels = list(grid.flat)
     for panel, name in zip(panels, names):
         panel.set_title(name)
     for spare in panels[len(names) :]:
         spare.set_visible(False)
-    for above in panels[: max(0, len(names) - columns)]:
-        if sharex and not panels[panels.index(above) + columns].get_visible():
+    for above, below in zip(panels, panels[columns:]):
+        if not below.get_visible():
             above.tick_params(labelbottom=True)
     return panels[: len(names)]
 
@@ -64,17 +65,16 @@ def _histograms(frame: pd.DataFrame, variant: str, depth: int) -> Figure:
     title = f"Figure {WINDOWS[depth]}. Recorded time by utilisation, scan window of {depth}"
     with style.applied():
         figure = style.new_figure(_height(names, 2.0), title)
-        panels = _panels(figure, names, sharex=True)
+        panels = _panels(figure, names)
         for panel, name in zip(panels, names):
             own = frame[frame["workload"] == name]
             held, running = (
                 [np.nan_to_num(of(own, variant, f"{metric}.{level}").mean()) for level in LEVELS]
                 for metric in ("recorded_held", "recorded_running")
             )
-            step = LEVELS[1] - LEVELS[0]
-            panel.bar(LEVELS, held, step, align="edge", color=style.FILLS[0], label="held")
-            edges = [*LEVELS, LEVELS[-1] + step]
-            panel.stairs(running, edges, color=style.LINES[1], linewidth=1.2, label="running")
+            edges = [*LEVELS, 100]
+            panel.stairs(held, edges, fill=True, color=style.FAINT, label="held")
+            panel.stairs(running, edges, color=style.LINES[0], linewidth=1.5, label="running")
             panel.axvline(100 * UTILISATION, color=style.GREY, linewidth=0.8, linestyle="--")
             panel.xaxis.set_major_formatter(PercentFormatter(decimals=0))
             panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
@@ -97,11 +97,11 @@ def _node_time(frame: pd.DataFrame) -> Figure:
         figure = style.new_figure(
             _height(names, 0.6 + 0.22 * len(shown)), "Where the recorded node time goes"
         )
-        panels = _panels(figure, names, sharex=True)
+        panels = _panels(figure, names)
         for panel, name in zip(panels, names):
             own = frame[frame["workload"] == name]
             left = np.zeros(len(shown))
-            for part, colour in zip(PARTS, _part_colours()):
+            for part, colour in zip(PARTS, FILLS):
                 width = np.array([of(own, one, NODE_TIME[part]).mean() for one in shown])
                 width = np.nan_to_num(width)
                 panel.barh(places, width, 0.75, left, color=colour, label=part)
@@ -113,12 +113,6 @@ def _node_time(frame: pd.DataFrame) -> Figure:
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(PARTS))
     return figure
-
-
-def _part_colours() -> Sequence[str]:
-    """Return a colour for each part: held ones first, those without work to do last."""
-    blue, orange, yellow, pink, cyan, green, _ = style.FILLS
-    return (blue, green, cyan, orange, yellow, pink, style.FAINT)
 
 
 def _waits(frame: pd.DataFrame) -> Figure:
