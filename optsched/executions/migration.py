@@ -70,7 +70,7 @@ class MigrationDelay(ExecutionModel):
                 "migrations": int(times.sum()),
                 "migrated_jobs": int(np.count_nonzero(times)),
                 "parked": int(parked),
-                "mean_migration_delay": float(delay[times > 0].mean()) if times.any() else None,
+                "mean_migration_delay": float(delay.sum() / times.sum()) if times.any() else None,
                 "migration_processor_hours": float((delay * trace.processors).sum() / 3600),
             },
         )

@@ -24,6 +24,9 @@ from optsched.registry import machines
 LARGEST = 2**20
 """Nodes; some ten times those of the largest torus that was built."""
 
+FASTEST = 10**6
+"""Speed of a link, relative to the others."""
+
 SPECIFICATION = re.compile(r"([0-9]{1,18}(?:x[0-9]{1,18}){2,3})((?::[^:]*)*)")
 
 OPTIONS = ("ordering", "wrap", "links", "holes")
@@ -93,6 +96,8 @@ class Torus(Nodes):
         three = "expected three whole numbers from 1"
         self.shape = _triple(shape, f"{shape!r}; {three}", "shape")
         self.links: Links = _triple(links, f"{links!r}; {three}", "links")
+        if max(self.links) > FASTEST:
+            raise InputError(f"{links!r}; expected at most {FASTEST:,}", field="links")
         if not _are_counts([nodes_per_router]):
             expected = "expected a whole number from 1"
             raise InputError(f"{nodes_per_router!r}; {expected}", field="nodes_per_router")
@@ -104,6 +109,8 @@ class Torus(Nodes):
         if nodes > LARGEST:
             raise InputError(f"torus of {nodes:,} nodes; expected at most {LARGEST:,}")
         self.grid = Grid(self.shape, (wrap[0], wrap[1], wrap[2]))
+        if not isinstance(holes, list | tuple):
+            raise InputError(f"{holes!r}; expected a list of boxes", field="holes")
         self.holes = tuple(_hole(hole, self.grid) for hole in holes)
         self.nodes_per_router = nodes_per_router
         self.ordering = ordering
@@ -250,7 +257,8 @@ def _options(parts: Sequence[str]) -> dict[str, Any] | None:
         if name in options or name not in OPTIONS:
             return None
         if name == "wrap":
-            if value != "none" and (set(value) - set("xyz") or len(set(value)) < len(value)):
+            axes = set(value) <= set("xyz") and len(set(value)) == len(value)
+            if value != "none" and not (value and axes):
                 return None
             options[name] = tuple(axis in value and value != "none" for axis in "xyz")
         elif name == "links":

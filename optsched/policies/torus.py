@@ -93,6 +93,10 @@ class TorusBoxes(Policy):
         if not self.interval >= 0:
             raise InputError(f"interval {self.interval}; expected seconds from 0")
 
+    def large_from(self) -> int:
+        """Return from how many nodes on a job is large."""
+        return self.large + 1
+
     def posed(self) -> Mapping[str, Answers]:
         """Return the model of placing, and that of migration unless it is switched off."""
         return PLACING[self.place] | (MIGRATING if self.migrate else {})
@@ -100,10 +104,14 @@ class TorusBoxes(Policy):
     def begin(self, system: System) -> None:
         """See how large a job can be."""
         from optsched.machines.torus import Torus
+        from optsched.models.torus_fields import LONGEST
         from optsched.policies.torus_fitting import Fitting, InBins, InBoxes
 
         torus = system.machine
         assert isinstance(torus, Torus)
+        if max(torus.shape) > LONGEST:
+            few = f"at most {LONGEST} routers in each dimension"
+            raise InputError(f"policy {self.name!r} places boxes on {few}, not on {torus.spec}")
         self._torus = torus
         self._fitting: Fitting = (
             InBoxes(torus, self.shapes)
@@ -111,7 +119,7 @@ class TorusBoxes(Policy):
             else InBins(torus, self.detect == "layered")
         )
         self._admitted: dict[int, bool] = {}
-        self._no_plan = (-1, 0)
+        self._no_plan = (-1, -1, 0)
 
     def admits(self, job: int, system: System) -> bool:
         """Return whether a box of the empty machine holds the job."""
@@ -197,16 +205,20 @@ class TorusBoxes(Policy):
         routers = self._fitting.routers(system.processors[job])
         if not self._is_large(system, job) or routers * torus.nodes_per_router > torus.free:
             return False
-        if self._no_plan[0] == job and torus.free <= self._no_plan[1]:
+        if self._no_plan[:2] == (job, place) and torus.free <= self._no_plan[2]:
             return False
         kept: Sequence[Box] = ()
-        if place and reserved is not None and not self._ends_in_time(system, job, reserved):
-            kept = self._free_part(reserved.box)
+        inside: Sequence[int] = ()
         running = sorted(system.held)
+        if place and reserved is not None:
+            # what is promised to the head of the queue stays as it is
+            kept, box = self._free_part(reserved.box), reserved.box
+            inside = [one for one in running if torus.grid.overlap(system.held[one], box)]
         problem = Migration(
             running=[system.held[one] for one in running],
             sizes=[system.processors[one] for one in running],
-            elapsed=[int(system.now - (system.start[one] or 0.0)) for one in running],
+            elapsed=[_elapsed(system, one) for one in running],
+            movable=[place for place, one in enumerate(running) if one not in inside],
             incoming=system.processors[job],
             **fields_of(torus, kept)._asdict(),
             shapes=self.shapes,
@@ -215,7 +227,7 @@ class TorusBoxes(Policy):
         )
         plan = system.pose(problem)
         if plan is None:
-            self._no_plan = (job, torus.free)
+            self._no_plan = (job, place, torus.free)
             return False
         moves = {running[one]: box for one, box in plan.destinations.items()}
         if moves:
@@ -253,3 +265,10 @@ class TorusBoxes(Policy):
         inside = np.zeros(torus.shape, np.bool_)
         inside[torus.grid.routers_of(box)] = True
         return disjoint_bins(inside & torus.boxes.free, torus.grid)
+
+
+def _elapsed(system: System, job: int) -> int:
+    """Return the whole seconds for which a running job has run; one may begin a little later."""
+    start = system.start[job]
+    assert start is not None
+    return max(0, int(system.now - start))

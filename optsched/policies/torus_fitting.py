@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import Box, Triple
-from optsched.boxes.free_boxes import disjoint_bins, first_fit, holds
+from optsched.boxes.free_boxes import anchors, disjoint_bins, first_fit, holds
 from optsched.boxes.layered import largest_layered_box, layered_bins
 from optsched.boxes.shapes import shapes
 from optsched.machines.torus import Torus
@@ -57,6 +57,26 @@ class Fitting(ABC):
     @abstractmethod
     def fits(self, free: Free, routers: int) -> bool:
         """Return whether a box that is free holds a job of so many routers."""
+
+    def reserved(self, free: Free, free_then: Free, routers: int) -> Box:
+        """Return the box to keep for a job of so many routers that fits at a later time.
+
+        It is one of the best shape that is free then, where the fewest routers are free now.
+
+        Parameters
+        ----------
+        free, free_then : bool array, shape of the torus
+            Which routers are free now, and at that time.
+        routers : int
+            Routers that the job takes.
+        """
+        for shape in self.shapes(routers):
+            at = anchors(free_then, self.torus.grid, shape)
+            if len(at):
+                free_now = _sums(free, shape)[tuple(at.T)]
+                x, y, z = at[int(free_now.argmin())].tolist()
+                return Box(x, y, z, *shape)
+        raise AssertionError("a job fits, but has no box")
 
     @abstractmethod
     def problem(
@@ -106,6 +126,14 @@ class InBins(Fitting):
             return holds(free, self.torus.grid, routers)
         largest = largest_layered_box(free, self.torus.grid)
         return largest is not None and largest.volume >= routers
+
+    def reserved(self, free: Free, free_then: Free, routers: int) -> Box:
+        """Return the box to keep; by layers the whole partition, since a part may not be found."""
+        if not self.layered:
+            return super().reserved(free, free_then, routers)
+        partition = largest_layered_box(free_then, self.torus.grid)
+        assert partition is not None
+        return partition
 
     def problem(
         self, system: System, jobs: Sequence[int], profits: Sequence[int], kept: Sequence[Box]
@@ -175,3 +203,15 @@ class InBoxes(Fitting):
         """Return the solution, which is boxes."""
         boxes: Sequence[Box | None] = solution
         return boxes
+
+
+def _sums(free: Free, shape: Triple) -> NDArray[np.int64]:
+    """Return the free routers in the box of a shape at each anchor, which may wrap around."""
+    total = free.astype(np.int64)
+    for axis, length in enumerate(shape):
+        around = np.concatenate((total, total), axis=axis).cumsum(axis=axis)
+        around = np.insert(around, 0, 0, axis=axis)
+        side = total.shape[axis]
+        ends = np.take(around, np.arange(length, length + side), axis=axis)
+        total = ends - np.take(around, np.arange(side), axis=axis)
+    return total

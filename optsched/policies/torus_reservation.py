@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from optsched.boxes.box import Box, Grid, Triple
-from optsched.boxes.free_boxes import anchors
+from optsched.boxes.box import Box
 from optsched.machines.torus import Torus
 from optsched.policies.torus_fitting import Fitting
 from optsched.simulator.system import System
-
-Free = NDArray[np.bool_]
 
 
 @dataclass
@@ -27,32 +23,17 @@ class BoxReservation:
     ----------
     shadow : float
         Shadow time in seconds: the earliest estimated end at which a box is free that holds it.
-    free : bool array, shape of the torus
-        Which routers are free now.
-    free_then : bool array, shape of the torus
-        Which are free at the shadow time.
-    grid : Grid
-        The routers.
-    shapes : sequence of (int, int, int)
-        The shapes that the job may have, the best first.
+    choose : callable
+        Chooses the box.
     """
 
     shadow: float
-    free: Free
-    free_then: Free
-    grid: Grid
-    shapes: Sequence[Triple]
+    choose: Callable[[], Box]
 
     @cached_property
     def box(self) -> Box:
-        """The box that is kept: of the best shape, where the fewest routers are free now."""
-        for shape in self.shapes:
-            at = anchors(self.free_then, self.grid, shape)
-            if len(at):
-                free_now = _sums(self.free, shape)[tuple(at.T)]
-                x, y, z = at[int(free_now.argmin())].tolist()
-                return Box(x, y, z, *shape)
-        raise AssertionError("a job fits, but has no box")
+        """The box that is kept for the job."""
+        return self.choose()
 
 
 def reserve_box(system: System, fitting: Fitting, routers: int) -> BoxReservation:
@@ -85,22 +66,8 @@ def reserve_box(system: System, fitting: Fitting, routers: int) -> BoxReservatio
     first = bisect_left(ends, True, key=lambda end: fitting.fits(held_until <= end, routers))
     if first == len(ends):
         raise ValueError(f"no box of {routers} routers, even when all running jobs have ended")
+    now, then = free.copy(), held_until <= ends[first]
     return BoxReservation(
         shadow=max(ends[first], system.now),
-        free=free.copy(),
-        free_then=held_until <= ends[first],
-        grid=torus.grid,
-        shapes=fitting.shapes(routers),
+        choose=lambda: fitting.reserved(now, then, routers),
     )
-
-
-def _sums(free: Free, shape: Triple) -> NDArray[np.int64]:
-    """Return the free routers in the box of a shape at each anchor, which may wrap around."""
-    total = free.astype(np.int64)
-    for axis, length in enumerate(shape):
-        around = np.concatenate((total, total), axis=axis).cumsum(axis=axis)
-        around = np.insert(around, 0, 0, axis=axis)
-        side = total.shape[axis]
-        ends = np.take(around, np.arange(length, length + side), axis=axis)
-        total = ends - np.take(around, np.arange(side), axis=axis)
-    return total

@@ -37,7 +37,7 @@ class Migrate(NamedTuple):
     """Stop running jobs, and restart them in other places, all at once.
 
     They make no progress for as long as the execution model says, and their limits are put off by
-    that.
+    that. Jobs that were started at this very time lose nothing: they begin in the other place.
 
     Parameters
     ----------

@@ -326,6 +326,7 @@ class Engine:
         """Stop running jobs and restart them elsewhere; all stop before the first restarts."""
         system, machine, now = self.system, self.system.machine, self.system.now
         left = {job: machine.resources(self.held[job]) for job in places}
+        begun = [job for job in places if (self.start[job] or 0.0) < now]  # others lose nothing
         for job in places:
             self._settle(job)
             machine.release(self.held[job])
@@ -333,15 +334,15 @@ class Engine:
             self.held[job] = machine.claim(place, system.processors[job])
             if self.journal is not None:
                 self.journal.record(now, "migrate", job, machine.place_text(self.held[job]))
-        for job in places:
+        for job in begun:
             allocation = self.held[job]
-            delay = 0.0
+            delay = self.posing.charged  # it is stopped while the scheduler thinks
             if self.execution is not None:
-                delay = self.execution.migrated(job, allocation, job in parked, system)
+                delay += self.execution.migrated(job, allocation, job in parked, system)
             taken = machine.resources(allocation)
-            self.migrations.append(Migration(now, job, left[job], taken, job in parked, delay))
             # a job that is stopped while it restarts has not spent the rest of that
             added = delay - max(0.0, self._works_since[job] - now)
+            self.migrations.append(Migration(now, job, left[job], taken, job in parked, added))
             self._works_since[job] = now + delay
             self.paused[job] += added
             self._killed_at[job] += added

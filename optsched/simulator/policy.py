@@ -75,6 +75,10 @@ class Policy(ABC):
         """Return those of `models` that it poses with its settings."""
         return self.models
 
+    def large_from(self) -> int | None:
+        """Return from how many processors on a job is large, if that means something to it."""
+        return None
+
     def admits(self, job: int, system: System) -> bool:
         """Return whether `job` can be started at all; it is rejected at submission otherwise."""
         return system.processors[job] <= system.machine.size

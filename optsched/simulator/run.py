@@ -111,8 +111,7 @@ class Run:
     @cached_property
     def fragmentation(self) -> Fragmentation | None:
         """The free slots over time, if the machine is a line of nodes."""
-        machine = self.machine
-        if not isinstance(machine, Nodes) or (isinstance(machine, Torus) and machine.holds_boxes):
+        if not isinstance(self.machine, Nodes) or self._in_boxes:
             return None
         return fragmentation(self.trace, self.machine.size, self.schedule)
 
@@ -162,7 +161,7 @@ class Run:
             "user": trace.user,
         }
         paused = self.schedule.paused
-        if paused is not None and (self.machine.time_shared or self.schedule.migrations):
+        if paused is not None and (self.machine.time_shared or self._in_boxes):
             columns["paused_time"] = paused
         columns |= {name: _spread(of, self._held) for name, of in self._measures.items()}
         if self.execution_report is not None:
@@ -191,6 +190,11 @@ class Run:
                 "delay": np.array([one.delay for one in moved], dtype=np.float64),
             }
         )
+
+    @property
+    def _in_boxes(self) -> bool:
+        """Whether jobs held boxes of a torus."""
+        return isinstance(self.machine, Torus) and self.machine.holds_boxes
 
     @cached_property
     def _held(self) -> NDArray[np.bool_]:

@@ -35,7 +35,8 @@ class Migration(NamedTuple):
     parked : bool
         Whether it had to leave its place before it could have the other.
     delay : float
-        Seconds until it made progress again.
+        Seconds that it lost by this. All until it made progress again; less the rest of a restart
+        that was cut short.
     """
 
     time: float

@@ -93,8 +93,8 @@ def simulate(
     capture_every : int
         Write every so-manieth problem.
     large_from : int, optional
-        Jobs of so many processors count as large in the summary; the tenth that needs most if left
-        out.
+        Jobs of so many processors count as large in the summary; if left out those that the policy
+        takes for large, or the tenth that needs most.
     check : bool
         Check the invariants after every event (slow).
     journal : bool
@@ -132,6 +132,8 @@ def simulate(
     if policy.machines.isdisjoint(machine.kinds()):
         kinds = ", ".join(sorted(policy.machines))
         raise InputError(f"policy {policy.name!r} runs on {kinds}, not on {machine.spec}")
+    if large_from is None and (policy.large_from() or LARGEST) <= machine.size:
+        large_from = policy.large_from()
     if large_from is not None and large_from > machine.size:
         expected = f"expected at most the {machine.size:,} processors of the machine"
         raise InputError(f"{large_from:,}; {expected}", field="large from")

@@ -129,8 +129,7 @@ class Planner:
         again after an upgrade. ``run.json`` says the versions.
         """
         policy: type[Policy] = self.look_up["policy"](values.get("policy", DEFAULTS["policy"]))
-        execution = values.get("execution", policy.execution)
-        parts = _configured(policy.name, execution, values.get("settings", {}))
+        parts = _configured(policy.name, values.get("execution"), values.get("settings", {}))
         settings = {
             field.name: getattr(part, field.name)
             for part in parts
@@ -192,6 +191,7 @@ def check_settings(policy: str, execution: str | None, settings: Mapping[str, An
 def _configured(policy: str, execution: str | None, settings: Mapping[str, Any]) -> list[Any]:
     """Return a policy, and an execution model if there is one, with their settings."""
     parts = {f"policy {policy!r}": registry.policies[policy]}
+    execution = execution or registry.policies[policy].execution
     if execution is not None:
         parts[f"execution model {execution!r}"] = registry.executions[execution]
     return configure_parts(parts, settings)

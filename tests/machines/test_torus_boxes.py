@@ -54,6 +54,8 @@ def test_a_file_names_the_same_options(tmp_path):
     [
         ("torus:4x4x4:wrap=xw", "expected torus:XxYxZ"),
         ("torus:4x4x4:wrap=xx", "expected torus:XxYxZ"),
+        ("torus:4x4x4:wrap=", "expected torus:XxYxZ"),
+        ("torus:4x4x4:links=1,2,1000001", "links: .* expected at most 1,000,000"),
         ("torus:4x4x4:links=2,1", r"links: \(2, 1\); expected three whole numbers from 1"),
         ("torus:4x4x4:links=2,1,0", "links: .* expected three whole numbers from 1"),
         ("torus:4x4x4:speed=2", "expected torus:XxYxZ"),
@@ -66,6 +68,14 @@ def test_a_file_names_the_same_options(tmp_path):
 def test_a_wrong_option_is_told(spec, expected):
     with pytest.raises(InputError, match=expected):
         read_machine(spec)
+
+
+def test_holes_on_file_are_a_list(tmp_path):
+    file = tmp_path / "torus.toml"
+    for holes in ("5", '"1x1x1@0,0,0"'):
+        file.write_text(f'kind = "torus"\nshape = [4, 4, 4]\nholes = {holes}\n')
+        with pytest.raises(InputError, match=r"torus\.toml, holes: .* expected a list of"):
+            read_machine(file)
 
 
 def test_a_job_holds_all_nodes_of_its_routers():

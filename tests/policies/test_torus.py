@@ -80,6 +80,30 @@ def test_easy_also_starts_those_that_keep_off_the_reserved_box(make_trace):
     assert run(trace, backfill="easy", **off).start.tolist() == [0, 100, 2]
 
 
+def test_by_layers_the_whole_partition_is_reserved(make_trace):
+    # the head fits into the upper half, of which the layers do not see a part
+    trace = make_trace(
+        (0, 100, 100, 2), (0, 100, 100, 1), (0, 1000, 1000, 1), (1, 50, 50, 2), (2, 900, 900, 1)
+    )
+    found = run(trace, "torus:1x4x1:wrap=none", migrate=False, detect="layered", backfill="easy")
+    assert found.start.tolist() == [0, 0, 0, 100, 100]
+
+
+def test_migration_for_a_later_job_leaves_the_promise_to_the_head(make_trace):
+    # two and two routers are free; job 6 is promised those of job 1 and the two beside it, and
+    # they would do for job 7, too, if job 1 went to the other two
+    running = [(0, end, end, 2) for end in (100, 10, 5000, 10, 5000)]
+    head, later = (11, 50, 50, 3), (12, 5000, 5000, 4)
+    machine = "torus:1x1x10:wrap=none"
+    alone = run(make_trace(*running, later), machine, large=3)
+    assert alone.migrations["job_id"].tolist() == [1]
+    assert alone.start.tolist()[5] == 12
+    for backfill in ("none", "shadow", "easy"):
+        found = run(make_trace(*running, head, later), machine, large=3, backfill=backfill)
+        assert found.start.tolist()[5] == 100
+        assert not len(found.migrations)
+
+
 def test_backfilling_stops_at_the_next_large_job(make_trace):
     trace = make_trace((0, 100, 100, 3), (1, 50, 50, 4), (2, 50, 50, 3), (3, 10, 10, 1))
     off = {"migrate": False, "large": 2}
@@ -203,9 +227,8 @@ def test_every_job_runs_and_the_head_is_never_put_off(trace, options, machine):
         trace, machine, Watched(large=8, **options), check=True, execution="migration",
     )  # fmt: skip
     assert found.summary["finished"] + found.summary["rejected"] == len(trace)
-    if not options["migrate"]:
-        for job, shadow in promised.items():
-            assert found.start[job] <= shadow + options["interval"]
+    for job, shadow in promised.items():
+        assert found.start[job] <= shadow + options["interval"]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -82,6 +82,15 @@ def test_a_job_that_migrates_while_it_restarts_begins_its_restart_again(make_tra
     found = run(trace, script, MigrationDelay(restart=20, per_node=0))
     assert found.end.tolist() == [125]  # 40 to 65 without progress
     assert found.schedule.paused.tolist() == [25]
+    assert found.migrations["delay"].tolist() == [20, 5]
+
+
+def test_a_job_that_starts_now_loses_nothing(make_trace):
+    script = {0: [Start(0, LEFT), Migrate({0: RIGHT})]}
+    found = run(make_trace((0, 100, 100, 1)), script, MigrationDelay(restart=20, per_node=0))
+    assert found.end.tolist() == [100]
+    assert not len(found.migrations)
+    assert found.jobs["box"].tolist() == ["1x1x1@1,0,0"]
 
 
 def test_a_limit_is_put_off_by_what_migration_took(make_trace):

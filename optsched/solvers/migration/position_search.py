@@ -57,7 +57,7 @@ class PositionSearch(Solver):
     work_unit = "boxes tried or shapes looked at"
     seconds_per_solve = 5e-3
     seconds_per_work = 7e-5
-    default_work = 10_000
+    default_work = 2_000
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Compile the kernels, and import what puts moves in order."""

@@ -122,7 +122,7 @@ PLACEMENT_WORK = 0.05
 50 ms."""
 
 MIGRATION = "migration=position-search"
-MIGRATION_WORK = 500.0
+MIGRATION_WORK = 2000.0
 """The exact solver of migrations, and the boxes that it may try for one problem: some 50 ms."""
 
 FREE: Mapping[str, Any] = {"restart": 0.0, "per_node": 0.0}
