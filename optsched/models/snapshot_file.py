@@ -28,6 +28,8 @@ CAPTURE = FolderKind("captured snapshots", "capture.json", ("decision-*.json",))
 def snapshot_files(path: Path) -> list[Path]:
     """Return the files that a path stands for: itself, or the snapshots in that folder.
 
+    The record that a capture leaves beside its snapshots is none, though a shell may name it too.
+
     A text file (``.txt``) in a folder is one if it begins with a number, as instances do.
 
     Raises
@@ -36,7 +38,7 @@ def snapshot_files(path: Path) -> list[Path]:
         If it is a folder without a snapshot.
     """
     if not path.is_dir():
-        return [path]
+        return [] if path.name == CAPTURE.marker else [path]
     files = sorted(file for pattern in PATTERNS for file in path.glob(pattern))
     found = [file for file in files if file.name != CAPTURE.marker and not _is_prose(file)]
     if not found:

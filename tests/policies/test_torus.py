@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from optsched import load_snapshot, simulate
 from optsched.errors import InputError
 from optsched.policies.torus import TorusBoxes
+from optsched.solvers.migration.position_search import PositionSearch
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
 
@@ -169,6 +170,30 @@ def test_what_it_posed_is_captured_and_answered_again(apart, tmp_path):
     kinds = [load_snapshot(file).name for file in sorted(tmp_path.iterdir())]
     assert set(kinds) == {"partition-mkp", "migration"}
     assert found.summary["migrations"] == 1
+
+
+def test_thinking_that_takes_time_is_paid_by_starts_and_migrations(apart):
+    class Slow(PositionSearch):
+        seconds_per_solve = 2.5
+
+    found = simulate(
+        apart,
+        "torus:4x1x1:hilbert:wrap=none",
+        "torus",
+        settings={"interval": 0, "large": 1, "detect": "exact", "restart": 0, "per_node": 0},
+        solver={"migration": Slow()},
+        charge_decisions=True,
+        check=True,
+    )
+    thought = found.start[4] - 20
+    assert 2.5 < thought < 2.6
+    assert found.migrations["delay"].tolist() == [pytest.approx(thought)]
+
+
+def test_large_jobs_are_those_of_the_policy(apart):
+    assert run(apart, large=1).summary["large_from"] == 2
+    assert run(apart, large=3).summary["large_from"] == 4
+    assert run(apart, large=9).summary["large_from"] == 2  # none is: the tenth that needs most
 
 
 CHOICES = {

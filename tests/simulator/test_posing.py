@@ -10,7 +10,7 @@ import pytest
 from optsched import registry, simulate
 from optsched.content import bundled
 from optsched.errors import InputError
-from optsched.models.snapshot_file import read_snapshot
+from optsched.models.snapshot_file import read_snapshot, snapshot_files
 from optsched.simulator.policy import Answers
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.result import Budget, Result, Status
@@ -212,6 +212,15 @@ def test_captured_snapshots_say_where_they_come_from(busy_trace, tmp_path):
     assert snapshot.problem.size == row["size"]
     written = json.loads(files[-1].read_text())
     assert set(written["jobs"]) <= set(busy_trace.job_id.tolist())
+
+
+def test_the_record_of_a_capture_is_no_snapshot(busy_trace, tmp_path):
+    folder = tmp_path / "captured"
+    folder.mkdir()
+    simulate(busy_trace, "nodes:10", "window", capture=folder, capture_every=10)
+    (folder / "capture.json").write_text("{}")
+    files = sorted(folder.iterdir())
+    assert [len(snapshot_files(file)) for file in files] == [0, *[1] * (len(files) - 1)]
 
 
 def test_a_tiny_budget_is_honest(busy_trace):
