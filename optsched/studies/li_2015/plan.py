@@ -123,7 +123,8 @@ PLACEMENT_WORK = 0.05
 
 MIGRATION = "migration=position-search"
 MIGRATION_WORK = 2000.0
-"""The exact solver of migrations, and the boxes that it may try for one problem: some 50 ms."""
+"""The exact solver of migrations, and the boxes that it may try for one problem: some
+200 ms."""
 
 FREE: Mapping[str, Any] = {"restart": 0.0, "per_node": 0.0}
 """What migration costs where it is free."""
