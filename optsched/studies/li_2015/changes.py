@@ -156,11 +156,12 @@ def exact_table(frame: pd.DataFrame) -> Table:
             row.append(_times(ratio(own, name, base, "nominal_seconds")))
             rows.append(row)
     return Table(
-        "The exact detector, and exact solvers with a budget of some 50 ms a placement and 200 ms a "
-        "migration, in the place of the paper's heuristics: problems of a run, those answered without a proof (all of a "
-        "heuristic's are) and those that the heuristic decided because the solver had nothing "
-        "better within its budget; the share of problems where the heuristic finds as much, of "
-        "both models together; what it gains; and how many times the nominal solving time.",
+        "The exact detector, and exact solvers with a budget of some 50 ms a placement and 200 ms "
+        "a migration, in the place of the paper's heuristics: problems of a run, those answered "
+        "without a proof (all of a heuristic's are) and those that the heuristic decided because "
+        "the solver had nothing better within its budget; the share of problems where the "
+        "heuristic finds as much, of both models together; what it gains; and how many times the "
+        "nominal solving time.",
         [
             "exact",
             "in the place of that of",
