@@ -342,7 +342,7 @@ class Engine:
             taken = machine.resources(allocation)
             # a job that is stopped while it restarts has not spent the rest of that
             added = delay - max(0.0, self._works_since[job] - now)
-            self.migrations.append(Migration(now, job, left[job], taken, job in parked, added))
+            self.migrations.append(Migration(now, job, left[job], taken, job in parked, delay))
             self._works_since[job] = now + delay
             self.paused[job] += added
             self._killed_at[job] += added

@@ -35,8 +35,7 @@ class Migration(NamedTuple):
     parked : bool
         Whether it had to leave its place before it could have the other.
     delay : float
-        Seconds that it lost by this. All until it made progress again; less the rest of a restart
-        that was cut short.
+        Seconds until it makes progress again, unless it is migrated again before.
     """
 
     time: float

@@ -119,7 +119,7 @@ def test_a_migration_is_shown_with_its_steps():
     problem, plan = migration()
     lines = dict(problem.describe(plan))
     assert lines["step 1"].startswith("park job 1 (4)")
-    assert lines["step 3"] == "move job 1 (4) from 2x1x2@0,0,0 to 2x1x2@2,0,0"
+    assert lines["step 3"] == "restart job 1 (4) in 2x1x2@2,0,0"
 
 
 def test_long_plans_are_told_in_part():

@@ -82,7 +82,9 @@ def test_a_job_that_migrates_while_it_restarts_begins_its_restart_again(make_tra
     found = run(trace, script, MigrationDelay(restart=20, per_node=0))
     assert found.end.tolist() == [125]  # 40 to 65 without progress
     assert found.schedule.paused.tolist() == [25]
-    assert found.migrations["delay"].tolist() == [20, 5]
+    assert found.migrations["delay"].tolist() == [20, 20]
+    assert found.jobs["migration_delay"].tolist() == [25]
+    assert found.summary["mean_migration_delay"] == 12.5
 
 
 def test_a_job_that_starts_now_loses_nothing(make_trace):
