@@ -19,6 +19,8 @@ from optsched.boxes._rows import (
 )
 from optsched.compiled import kernel
 
+Shape = tuple[int, int, int] | Integers
+
 
 @kernel
 def starts_in(starts: Words, ny: int, nz: int, side: int, wrap: Wrap) -> bool:
@@ -51,26 +53,48 @@ def starts_in(starts: Words, ny: int, nz: int, side: int, wrap: Wrap) -> bool:
 
 
 @kernel
-def anchors_of(words: Words, shape: tuple[int, int, int], side: int, wrap: Wrap) -> Integers:
+def layer_starts(words: Words, x: int, shape: Shape, side: int, wrap: Wrap, starts: Words) -> bool:
+    """Find the anchors of free boxes of a shape that begin in layer x; return whether any.
+
+    Parameters
+    ----------
+    words : uint64 array, shape (X, Y)
+        The free routers, rows along Z as bits.
+    x : int
+        The layer.
+    shape : (int, int, int) or int64 array, shape (3,)
+        Routers in each dimension.
+    side : int
+        Routers of the grid along Z.
+    wrap : (bool, bool, bool)
+        Whether each dimension wraps around.
+    starts : uint64 array, shape (2 Y)
+        Overwritten: the anchors as bits of rows, in the first half; meaningless without any.
+    """
+    sx, sy = words.shape
+    if reach(x, sx, wrap[0]) < shape[0]:
+        return False
+    starts[:sy] = words[x]
+    for layer in range(x + 1, x + shape[0]):
+        rows = words[layer % sx]
+        for y in range(sy):
+            starts[y] &= rows[y]
+    if wrap[1]:
+        starts[sy:] = starts[:sy]
+    else:
+        starts[sy:] = NONE
+    return bool(starts_in(starts, shape[1], shape[2], side, wrap))
+
+
+@kernel
+def anchors_of(words: Words, shape: Shape, side: int, wrap: Wrap) -> Integers:
     """Return where a box of that shape is free, in row-major order."""
     sx, sy = words.shape
-    nx, ny, nz = shape
     found = np.empty((words.size * side, 3), dtype=np.int64)
     count = 0
     starts = np.zeros(2 * sy, dtype=np.uint64)
     for x in range(sx):
-        if reach(x, sx, wrap[0]) < nx:
-            continue
-        starts[:sy] = words[x]
-        for layer in range(x + 1, x + nx):
-            rows = words[layer % sx]
-            for y in range(sy):
-                starts[y] &= rows[y]
-        if wrap[1]:
-            starts[sy:] = starts[:sy]
-        else:
-            starts[sy:] = NONE
-        if not starts_in(starts, ny, nz, side, wrap):
+        if not layer_starts(words, x, shape, side, wrap, starts):
             continue
         for y in range(sy):
             word = starts[y]

@@ -17,6 +17,7 @@ from optsched.boxes._rows import (
     nothing_in,
     ones,
     reach,
+    run_of,
     slices_of,
 )
 from optsched.compiled import kernel
@@ -191,10 +192,7 @@ def largest(
 def take(slices: Words, box: Integers, side: int) -> None:
     """Let the routers of a box be free no longer."""
     sx, _, sy = slices.shape
-    run = full(box[5])
-    taken = run << np.uint64(box[2])
-    if box[2] + box[5] > side:
-        taken = (taken & full(side)) | (run >> np.uint64(side - box[2]))
+    taken = run_of(box[2], box[5], side)
     for x in range(sx):
         nearest = (box[0] - x) % sx if (x - box[0]) % sx >= box[3] else 0
         for nx in range(nearest + 1, sx + 1):

@@ -59,6 +59,28 @@ def full(side: int) -> np.uint64:
 
 
 @kernel
+def run_of(z: int, nz: int, side: int) -> np.uint64:
+    """Return the bits of nz routers from z on, around the ring."""
+    run: np.uint64 = full(nz)
+    if z > 0:
+        run = ((run << np.uint64(z)) | (run >> np.uint64(side - z))) & full(side)
+    return run
+
+
+@kernel
+def fill(words: Words, box: Integers, side: int, free: bool) -> None:
+    """Make the routers of a box (x, y, z, nx, ny, nz) free, or take them."""
+    sx, sy = words.shape
+    run = run_of(box[2], box[5], side)
+    for x in range(box[0], box[0] + box[3]):
+        for y in range(box[1], box[1] + box[4]):
+            if free:
+                words[x % sx, y % sy] |= run
+            else:
+                words[x % sx, y % sy] &= ~run
+
+
+@kernel
 def ahead(word: np.uint64, steps: int, side: int, ring: bool) -> np.uint64:
     """Return which bits have one set so many steps ahead, 0 < steps < side."""
     near = word >> np.uint64(steps)

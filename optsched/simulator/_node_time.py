@@ -6,26 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes._free_boxes import largest
-from optsched.boxes._rows import Integers, Words, Wrap, bounds_of, full, slices_of
+from optsched.boxes._rows import Integers, Words, Wrap, bounds_of, fill, slices_of
 from optsched.compiled import kernel
 
 Bools = NDArray[np.bool_]
-
-
-@kernel
-def mark(words: Words, box: Integers, free: bool, side: int) -> None:
-    """Let the routers of a box be free, or free no longer."""
-    sx, sy = words.shape
-    run = full(box[5])
-    bits = (run << np.uint64(box[2])) & full(side)
-    if box[2] + box[5] > side:
-        bits |= run >> np.uint64(side - box[2])
-    for x in range(box[0], box[0] + box[3]):
-        for y in range(box[1], box[1] + box[4]):
-            if free:
-                words[x % sx, y % sy] |= bits
-            else:
-                words[x % sx, y % sy] &= ~bits
 
 
 @kernel
@@ -63,7 +47,7 @@ def free_box_holds(
     has, lacks = 0, above_all
     for instant in range(len(needs)):
         for change in range(changes[instant], changes[instant + 1]):
-            mark(words, boxes[change], releases[change], side)
+            fill(words, boxes[change], side, releases[change])
             if releases[change]:
                 lacks = above_all
             else:

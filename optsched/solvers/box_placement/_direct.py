@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._rows import NONE, ONE, ahead, full, lowest, ones, starts_of
+from optsched.boxes._anchors import layer_starts
+from optsched.boxes._rows import NONE, ONE, ahead, full, lowest, ones, run_of
 from optsched.compiled import kernel
 
 Words = NDArray[np.uint64]
@@ -21,40 +22,11 @@ Wrap = tuple[bool, bool, bool]
 def free_at(words: Words, shape: Triple, side: int, wrap: Wrap) -> Words:
     """Return where a box of that shape is free; one as long as the torus at 0 only."""
     sx, sy = words.shape
-    found = np.empty_like(words)
+    found = np.zeros_like(words)
+    starts = np.zeros(2 * sy, dtype=np.uint64)
     for x in range(sx):
-        for y in range(sy):
-            found[x, y] = starts_of(words[x, y], shape[2], side, wrap[2])
-    following = np.empty_like(words)
-    done = 1
-    while done < shape[1]:
-        step = min(done, shape[1] - done)
-        for x in range(sx):
-            for y in range(sy):
-                there = y + step
-                if there < sy:
-                    following[x, y] = found[x, y] & found[x, there]
-                else:
-                    following[x, y] = found[x, y] & found[x, there - sy] if wrap[1] else NONE
-        found, following = following, found
-        done += step
-    if shape[1] == sy:
-        found[:, 1:] = NONE
-    done = 1
-    while done < shape[0]:
-        step = min(done, shape[0] - done)
-        for x in range(sx):
-            there = x + step
-            if there >= sx and not wrap[0]:
-                following[x] = NONE
-                continue
-            there -= sx if there >= sx else 0
-            for y in range(sy):
-                following[x, y] = found[x, y] & found[there, y]
-        found, following = following, found
-        done += step
-    if shape[0] == sx:
-        found[1:] = NONE
+        if layer_starts(words, x, shape, side, wrap, starts):
+            found[x] = starts[:sy]
     return found
 
 
@@ -121,10 +93,7 @@ def touching(words: Words, at: Triple, shape: Triple, side: int, wrap: Wrap) -> 
     sx, sy = words.shape
     x, y, z = at
     nx, ny, nz = shape
-    run = full(nz)
-    row = run << np.uint64(z)
-    if z + nz > side:
-        row = (row | (run >> np.uint64(side - z))) & full(side)
+    row = run_of(z, nz, side)
     count = 0
     if nx < sx:
         for beside in (x - 1, x + nx):
@@ -154,16 +123,3 @@ def touching(words: Words, at: Triple, shape: Triple, side: int, wrap: Wrap) -> 
                 held = ~words[i - sx if i >= sx else i, j - sy if j >= sy else j]
                 count += twice * ones(ends & held)
     return count
-
-
-@kernel
-def take(words: Words, at: Triple, shape: Triple, side: int) -> None:
-    """Mark the routers of a box as in use."""
-    sx, sy = words.shape
-    run = full(shape[2])
-    row = run << np.uint64(at[2])
-    if at[2] + shape[2] > side:
-        row |= run >> np.uint64(side - at[2])
-    for i in range(at[0], at[0] + shape[0]):
-        for j in range(at[1], at[1] + shape[1]):
-            words[i % sx, j % sy] &= ~row

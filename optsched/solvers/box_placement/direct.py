@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from optsched.boxes.box import Box, Triple
 from optsched.boxes.free_boxes import words_of
 
@@ -63,6 +65,7 @@ class _Places:
 
     def taken_by(self, shapes: tuple[Triple, ...]) -> Box | None:
         """Return the box of a job with some shapes, which it takes; none if there is no place."""
+        from optsched.boxes._rows import fill
         from optsched.solvers.box_placement import _direct as compiled
 
         corners = self.corners and any(self._corners(shape) is not None for shape in shapes)
@@ -74,9 +77,10 @@ class _Places:
                 at &= self._corners(shape)
             place = compiled.busiest(self.words, at, shape, self.side, self.wrap)
             if place[0] >= 0:
-                compiled.take(self.words, place, shape, self.side)
-                self.left -= shape[0] * shape[1] * shape[2]
-                return Box(*(*place, *shape))
+                box = Box(*(*place, *shape))
+                fill(self.words, np.array(box), self.side, False)
+                self.left -= box.volume
+                return box
             self._gone.add((shape, corners))
         return None
 

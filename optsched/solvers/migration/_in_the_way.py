@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.boxes._anchors import layer_starts
 from optsched.boxes._rows import NONE, ONE, Integers, Words, Wrap, lowest
 from optsched.compiled import kernel
-from optsched.solvers.migration._packing import layer_starts
 
 
 @kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._anchors import starts_in
+from optsched.boxes._anchors import layer_starts
 from optsched.boxes._free_boxes import largest
 from optsched.boxes._rows import (
     NONE,
@@ -14,9 +14,8 @@ from optsched.boxes._rows import (
     Words,
     Wrap,
     bounds_of,
-    full,
+    fill,
     lowest,
-    reach,
     slices_of,
 )
 from optsched.compiled import kernel
@@ -28,48 +27,6 @@ AT_ONCE = 3
 
 NO, YES, OPEN = 0, 1, 2
 """Answers; `OPEN` when the boxes that may be tried are used up."""
-
-
-@kernel
-def run_of(z: int, nz: int, side: int) -> np.uint64:
-    """Return the bits of nz routers from z on, around the ring."""
-    run: np.uint64 = full(nz)
-    if z > 0:
-        run = ((run << np.uint64(z)) | (run >> np.uint64(side - z))) & full(side)
-    return run
-
-
-@kernel
-def fill(words: Words, box: Integers, side: int, free: bool) -> None:
-    """Make the routers of a box free, or take them."""
-    sx, sy = words.shape
-    run = run_of(box[2], box[5], side)
-    for x in range(box[0], box[0] + box[3]):
-        for y in range(box[1], box[1] + box[4]):
-            if free:
-                words[x % sx, y % sy] |= run
-            else:
-                words[x % sx, y % sy] &= ~run
-
-
-@kernel
-def layer_starts(
-    words: Words, x: int, shape: Integers, side: int, wrap: Wrap, starts: Words
-) -> bool:
-    """Find the anchors of a free box in layer x, in the first half of `starts`; whether any."""
-    sx, sy = words.shape
-    if reach(x, sx, wrap[0]) < shape[0]:
-        return False
-    starts[:sy] = words[x]
-    for layer in range(x + 1, x + shape[0]):
-        rows = words[layer % sx]
-        for y in range(sy):
-            starts[y] &= rows[y]
-    if wrap[1]:
-        starts[sy:] = starts[:sy]
-    else:
-        starts[sy:] = NONE
-    return bool(starts_in(starts, shape[1], shape[2], side, wrap))
 
 
 @kernel

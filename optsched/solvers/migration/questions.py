@@ -9,11 +9,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._rows import words_of
+from optsched.boxes._rows import fill, words_of
 from optsched.boxes.box import Box, Triple
 from optsched.models.migration import Migration, Plan
 from optsched.solvers.migration._in_the_way import cheapest_boxes, meetings
-from optsched.solvers.migration._packing import OPEN, YES, fill, left_free, pack
+from optsched.solvers.migration._packing import OPEN, YES, left_free, pack
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]

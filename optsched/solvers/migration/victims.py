@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes._anchors import first_fit
+from optsched.boxes._rows import fill
 from optsched.boxes.box import Box
 from optsched.models.migration import Migration, Plan
-from optsched.solvers.migration._packing import fill
 from optsched.solvers.migration.questions import Questions
 
 PLACES = 4096
