@@ -34,9 +34,15 @@ _version = cache(version)  # looking it up takes longer than simulating a small 
 
 
 def workload_sha256(trace: Trace) -> str:
-    """Return the SHA-256 of what is simulated: submit, run and requested times, processors."""
+    """Return the SHA-256 of what is simulated.
+
+    Submit, run and requested times, processors, and the annotations in the order of their names.
+    """
     digest = hashlib.sha256()
     for column in (trace.submit, trace.runtime, trace.requested_time, trace.processors):
+        digest.update(column.astype("<f8").tobytes())
+    for name, column in sorted(trace.annotations.items()):
+        digest.update(name.encode())
         digest.update(column.astype("<f8").tobytes())
     return digest.hexdigest()
 

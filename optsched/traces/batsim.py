@@ -138,6 +138,7 @@ def _left_out(trace: Trace) -> list[str]:
     left_out = []
     if lines:
         left_out.append(f"{lines:,} header lines")
+    names += trace.annotations
     if names:
         left_out.append(f"{len(names)} columns ({', '.join(names)})")
     return left_out

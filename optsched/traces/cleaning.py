@@ -16,8 +16,9 @@ def clean(trace: Trace) -> Trace:
 
     Processors are those allocated if positive, else those requested. Jobs with a run time below
     1 s, fewer than 1 processor or no submit time are dropped. A requested time that is missing or
-    shorter than the run time is raised to the run time. A trace that was cleaned before is
-    returned as it is.
+    shorter than the run time is raised to the run time; where limits hold
+    (`Trace.limits_hold`), only a missing one is. A trace that was cleaned before is returned as it
+    is.
 
     Raises
     ------
@@ -36,6 +37,7 @@ def clean(trace: Trace) -> Trace:
     rows = kept[order]
     requested, runtime = trace.requested_time[rows], trace.runtime[rows]
     missing = requested <= 0
+    raised = ~missing & (requested < runtime) & (not trace.limits_hold)
     report = CleaningReport(
         jobs_read=len(trace),
         dropped_runtime=int(too_short.sum()),
@@ -43,7 +45,7 @@ def clean(trace: Trace) -> Trace:
         dropped_submit=int(never_submitted.sum()),
         processors_from_request=int(from_request[rows].sum()),
         requested_time_missing=int(missing.sum()),
-        requested_time_raised=int((~missing & (requested < runtime)).sum()),
+        requested_time_raised=int(raised.sum()),
         reordered=int((order != np.arange(len(order))).sum()),
     )
     if not len(rows):
@@ -51,6 +53,6 @@ def clean(trace: Trace) -> Trace:
     return replace(
         trace.select(rows),
         processors=processors[rows],
-        requested_time=np.maximum(requested, runtime),
+        requested_time=np.where(missing | raised, runtime, requested),
         cleaning=report,
     )

@@ -282,6 +282,10 @@ def _notes(trace: Trace) -> list[str]:
         notes.append(f"cleaned by optsched ({'; '.join(done)}); {len(trace):,} jobs here")
     if trace.label is not None:
         notes.append("jobs are numbered; their names in the original are not part of this format")
+    if trace.annotations:
+        notes.append(f"{', '.join(trace.annotations)} of the jobs are not part of this format")
+    if trace.limits_hold:
+        notes.append("jobs end at their requested time, even those with a longer run time")
     return notes
 
 

@@ -109,12 +109,19 @@ partition, preceding_job, think_time : array, optional
         The file's own names of jobs, where they are not numbers.
     cleaning : CleaningReport, optional
         What cleaning did; None for a raw trace.
+    annotations : mapping of str to array, optional
+        Further columns, by name: what the Standard Workload Format has no place for. A name is
+        none of `COLUMNS`; int64 or float64, finite.
+    limits_hold : bool
+        Whether a run time above the requested time is meant: the job is cut at its limit. Cleaning
+        then leaves the requested time alone.
 
     Raises
     ------
     InputError
         If columns differ in length or hold something else than finite numbers (integers where
-        integers are due), or a time or an amount above 2^53.
+        integers are due), or a time or an amount above 2^53; or if an annotation has the name of
+        a column.
     """
 
     job_id: NDArray[np.int64]
@@ -144,6 +151,8 @@ partition, preceding_job, think_time : array, optional
     oddities: Mapping[str, int] = field(default_factory=dict)
     label: NDArray[np.str_] | None = None
     cleaning: CleaningReport | None = None
+    annotations: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    limits_hold: bool = False
 
     def __post_init__(self) -> None:
         jobs = len(self.job_id)
@@ -155,6 +164,15 @@ partition, preceding_job, think_time : array, optional
             object.__setattr__(self, name, _checked(name, column, jobs))
         if self.label is not None and len(self.label) != jobs:
             raise InputError(f"{len(self.label)} values for {jobs} jobs", field="label")
+        for name in self.annotations:
+            if not name.isidentifier() or name in (*COLUMNS, "label"):
+                expected = "expected a word that is not the name of a column"
+                raise InputError(f"{name!r}; {expected}", field="annotations")
+        annotations = {
+            name: _checked(name, np.asarray(column), jobs, annotation=True)
+            for name, column in self.annotations.items()
+        }
+        object.__setattr__(self, "annotations", annotations)
 
     def __len__(self) -> int:
         return len(self.job_id)
@@ -165,10 +183,10 @@ partition, preceding_job, think_time : array, optional
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per job, with the columns of `COLUMNS`, and `label` where there is one."""
+        """One row per job: `COLUMNS`, the annotations, and `label` where there is one."""
         import pandas as pd
 
-        columns = {name: getattr(self, name) for name in COLUMNS}
+        columns = {name: getattr(self, name) for name in COLUMNS} | dict(self.annotations)
         if self.label is not None:
             columns["label"] = self.label
         return pd.DataFrame(columns)
@@ -183,7 +201,14 @@ partition, preceding_job, think_time : array, optional
         """
         columns = {name: getattr(self, name)[rows] for name in COLUMNS}
         label = None if self.label is None else self.label[rows]
-        return replace(self, **columns, label=label)
+        annotations = {name: column[rows] for name, column in self.annotations.items()}
+        return replace(self, **columns, label=label, annotations=annotations)
+
+    def annotated(self, **columns: NDArray[Any]) -> Trace:
+        """Return the trace with further annotations; those of the same names are replaced."""
+        # the file and its checksum are those of a trace without them
+        annotations = {**self.annotations, **columns}
+        return replace(self, annotations=annotations, path=None, sha256=None, published=None)
 
     def jobs(self, first: int = 1, last: int | None = None) -> Trace:
         """Return the jobs from the `first` to the `last`, counted in order from 1, both included.
@@ -218,19 +243,23 @@ partition, preceding_job, think_time : array, optional
         return f"<table>{cells}</table>"
 
 
-def _checked(name: str, column: NDArray[Any], jobs: int) -> NDArray[Any]:
+def _checked(
+    name: str, column: NDArray[Any], jobs: int, *, annotation: bool = False
+) -> NDArray[Any]:
+    measured = name in (*TIMES, *AMOUNTS)
+    decimals = measured or annotation
     if column.shape != (jobs,):
         raise InputError(f"shape {column.shape}; expected ({jobs},), one per job", field=name)
-    if column.dtype.kind == "f" and name in (*TIMES, *AMOUNTS):
+    if column.dtype.kind == "f" and decimals:
         if not np.isfinite(column).all():
             raise InputError("not all numbers are finite", field=name)
         column = column.astype(np.float64, copy=False)
     elif column.dtype.kind in "iu":
         column = column.astype(np.int64, copy=False)
     else:
-        expected = "numbers" if name in (*TIMES, *AMOUNTS) else "integers"
+        expected = "numbers" if decimals else "integers"
         raise InputError(f"type {column.dtype}; expected {expected}", field=name)
-    if name in (*TIMES, *AMOUNTS) and (column > LARGEST).any():
+    if measured and (column > LARGEST).any():
         raise InputError(f"{column.max()}; expected numbers of at most 2^53", field=name)
     column = column.view()
     column.flags.writeable = False

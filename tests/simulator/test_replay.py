@@ -68,20 +68,31 @@ def test_a_replay_of_a_real_log_is_what_the_engine_does(log, shared):
     assert_same(trace.jobs(1, min(len(trace), 20_000)), None, "easy", "batched")
 
 
-def test_jobs_beyond_their_limit_are_killed_alike():
-    trace = clean(
-        Trace(
-            job_id=np.arange(3),
-            submit=np.array([0, 1, 2]),
-            runtime=np.array([10, 20, 5]),
-            requested_time=np.array([10, 20, 5]),
-            processors=np.array([2, 2, 9]),
+@pytest.mark.parametrize("policy", REPLAYED)
+@pytest.mark.parametrize("order", ORDERS)
+def test_jobs_beyond_their_limit_are_killed_alike(policy, order):
+    @given(jobs)
+    @settings(max_examples=40, deadline=None)
+    def compare(workload):
+        gaps, runtime, requested, processors = (np.array(column) for column in zip(*workload))
+        requested += 1
+        trace = clean(
+            Trace(
+                job_id=np.arange(len(gaps)),
+                submit=np.cumsum(gaps),
+                runtime=runtime,
+                requested_time=requested,
+                processors=processors,
+                limits_hold=True,
+            )
         )
-    )
-    limited = trace.select(slice(None))
-    object.__setattr__(limited, "requested_time", np.array([10, 15, 5]))
-    assert_same(limited, "nodes:3", "easy", "batched")
-    assert simulate(limited, "nodes:3", "easy", compiled_from=0).summary["killed"] == 1
+        assert_same(trace, "nodes:8", policy, order)
+        run = simulate(trace, "nodes:8", policy, event_order=order)
+        beyond = (runtime > requested) & (processors <= 8)
+        assert run.summary["killed"] == beyond.sum()
+        assert np.array_equal((run.end - run.start)[beyond], requested[beyond])
+
+    compare()
 
 
 def test_a_subclass_is_not_replayed_as_its_parent():

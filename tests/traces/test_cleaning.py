@@ -96,3 +96,12 @@ def test_cleaned_traces_obey_the_rules_and_stay_as_they_are(rows):
     again = clean(replace(cleaned, cleaning=None))
     assert again.frame.equals(cleaned.frame)
     assert set(again.cleaning.to_json().values()) <= {0, len(cleaned)}
+
+
+def test_limits_that_hold_are_left_alone(small_swf):
+    trace = clean(replace(read_swf(small_swf), limits_hold=True))
+    assert trace.runtime.tolist() == [100, 50, 70, 60]
+    assert trace.requested_time.tolist() == [200, 50, 70, 30]
+    assert trace.cleaning.requested_time_raised == 0
+    assert trace.cleaning.requested_time_missing == 1
+    assert trace.limits_hold

@@ -233,6 +233,14 @@ def test_labels_that_do_not_fit_are_mentioned(tmp_path, small_swf):
     assert "names" in read_swf(tmp_path / "b.swf").header.values("Note")[-1]
 
 
+def test_what_the_format_has_no_place_for_is_noted(small_swf, tmp_path):
+    raw = replace(read_swf(small_swf), limits_hold=True)
+    write_swf(raw.annotated(file=np.arange(8), load=np.arange(8)), tmp_path / "a.swf")
+    lost, limits = read_swf(tmp_path / "a.swf").header.values("Note")[-2:]
+    assert lost == "file, load of the jobs are not part of this format"
+    assert limits == "jobs end at their requested time, even those with a longer run time"
+
+
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [

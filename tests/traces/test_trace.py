@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from optsched.errors import InputError
+from optsched.traces.cleaning import clean
 from optsched.traces.header import Header
+from optsched.traces.scaling import scale_trace
 from optsched.traces.trace import COLUMNS, Trace
 
 
@@ -55,6 +57,12 @@ def test_integers_stay_integers_and_decimals_float64():
         ({"processors": np.ones(5)}, "processors: type float64; expected integers"),
         ({"runtime": np.array(list("abcde"))}, "runtime: type .*; expected numbers"),
         ({"label": np.array(["a"])}, "label: 1 values for 5 jobs"),
+        ({"annotations": {"file": np.ones(4, int)}}, "file: shape .4,.; expected .5,."),
+        ({"annotations": {"load": np.full(5, np.inf)}}, "load: not all numbers are finite"),
+        ({"annotations": {"load": np.array(list("abcde"))}}, "load: type .*; expected numbers"),
+        ({"annotations": {"user": np.ones(5, int)}}, "annotations: 'user'; expected a word"),
+        ({"annotations": {"label": np.ones(5, int)}}, "annotations: 'label'; expected a word"),
+        ({"annotations": {"two words": np.ones(5, int)}}, "expected a word"),
     ],
 )
 def test_wrong_columns_are_refused(columns, message):
@@ -90,6 +98,30 @@ def test_frame_has_all_columns():
     frame = make(label=np.array(list("abcde"))).frame
     assert list(frame.columns) == [*COLUMNS, "label"]
     assert frame.processors.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_annotations_go_with_their_jobs():
+    bandwidth = np.array([0.5, 1, 2, 4, 8], dtype=np.float32)
+    trace = make(annotations={"file": np.arange(5, dtype=np.int32), "bandwidth": bandwidth})
+    assert trace.annotations["file"].dtype == np.int64
+    assert trace.annotations["bandwidth"].dtype == np.float64
+    with pytest.raises(ValueError, match="read-only"):
+        trace.annotations["file"][0] = 1
+    assert trace.select(np.array([3, 0])).annotations["file"].tolist() == [3, 0]
+    assert trace.jobs(2, 3).annotations["bandwidth"].tolist() == [1, 2]
+    assert clean(trace.select(slice(None, None, -1))).annotations["file"].tolist() == [*range(5)]
+    assert scale_trace(trace, 10, processors=5).trace.annotations["file"].tolist() == [*range(5)]
+    assert list(trace.frame.columns) == [*COLUMNS, "file", "bandwidth"]
+    assert pickle.loads(pickle.dumps(trace)).frame.equals(trace.frame)
+
+
+def test_annotating_adds_and_replaces():
+    trace = make(annotations={"file": np.arange(5)}, sha256="of a file", published="a log")
+    annotated = trace.annotated(file=np.zeros(5, int), load=np.ones(5))
+    assert list(annotated.annotations) == ["file", "load"]
+    assert annotated.annotations["file"].tolist() == [0] * 5
+    assert trace.annotations["file"].tolist() == [*range(5)]
+    assert (annotated.sha256, annotated.published) == (None, None)
 
 
 def test_shown_forms_tell_what_it_is():
