@@ -93,7 +93,7 @@ def choose_solvers(
     for model, given in names.items():
         solver, profile = find_solver(given)
         fallback = models[model].fallback
-        spare = solver if given == fallback else find_solver(fallback)[0]
+        spare = solver if given == fallback or solver.is_rule else find_solver(fallback)[0]
         for one in (solver, spare):
             if not answers(one, model):
                 raise InputError(f"solver {one.name!r} does not answer {model!r} problems")

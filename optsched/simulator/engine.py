@@ -108,6 +108,7 @@ class Engine:
             processors=trace.processors.tolist(),
             requested_time=trace.requested_time.tolist(),
             pose=posing.pose,
+            annotations=trace.annotations,
         )
         jobs = len(trace)
         self.runtime: list[float] = trace.runtime.tolist()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
+
+from numpy.typing import NDArray
 
 from optsched.machines.machine import Allocation, Machine
 from optsched.models.problem import Problem
@@ -83,12 +86,15 @@ class System:
         Processors of each job.
     requested_time : list of float
         Requested time of each job, in seconds.
+    annotations : mapping of str to array, shape (jobs,)
+        What else the trace says of the jobs.
     pose : callable
         ``pose(problem) -> solution``: have the run's solver answer a problem. The solution is
         verified; when the solver fails the policy's fallback has answered.
     """
 
     __slots__ = (
+        "annotations",
         "ended",
         "held",
         "job_id",
@@ -112,6 +118,7 @@ class System:
         processors: list[int],
         requested_time: list[float],
         pose: Callable[[Problem[Any]], Any],
+        annotations: Mapping[str, NDArray[Any]] = MappingProxyType({}),
     ) -> None:
         self.now = 0.0
         self.machine = machine
@@ -126,3 +133,4 @@ class System:
         self.processors = processors
         self.requested_time = requested_time
         self.pose = pose
+        self.annotations = annotations

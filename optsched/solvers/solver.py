@@ -29,6 +29,9 @@ class Solver(ABC):
         The kinds of problem it answers; none stands for every problem that can be formulated.
     exact : bool
         Whether it proves optimality when it is given enough budget.
+    is_rule : bool
+        Whether it is a rule to be followed, for what it brings in the long run: its answer counts
+        although a fallback's may have the better objective.
     work_unit : str
         What one unit of ``Budget.work`` and ``Result.work`` is.
     seconds_per_solve, seconds_per_work : float
@@ -44,6 +47,7 @@ class Solver(ABC):
     name: ClassVar[str]
     models: ClassVar[frozenset[str] | None] = None
     exact: ClassVar[bool] = True
+    is_rule: ClassVar[bool] = False
     work_unit: ClassVar[str] = "nodes"
     seconds_per_solve: ClassVar[float] = 1e-5
     seconds_per_work: ClassVar[float] = 1e-6

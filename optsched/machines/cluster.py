@@ -1,0 +1,194 @@
+"""Nodes of several cores with a memory for files: ``cluster:NxC``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from optsched.column_sets import interval_text, lowest, runs_of, runs_text
+from optsched.errors import InputError
+from optsched.machines.machine import Machine
+from optsched.machines.node_memory import NodeMemory
+from optsched.registry import machines
+
+MOST_CORES = 62
+"""Cores of a node: its sets of cores are bits of a 64-bit number."""
+
+LARGEST = 2**20
+"""Cores of a cluster."""
+
+SPECIFICATION = re.compile(r"([0-9]{1,18})x([0-9]{1,18})((?::[a-z]+=[0-9]{1,18})*)")
+
+MEMORY = 128_000
+BANDWIDTH = 100
+
+
+class Cores(NamedTuple):
+    """Cores of one node.
+
+    Parameters
+    ----------
+    node : int
+        The node, from 0.
+    cores : int
+        Bit c is 1 for core c.
+    """
+
+    node: int
+    cores: int
+
+
+@machines.register("cluster")
+class Cluster(Machine):
+    """Identical nodes of several cores each, with a memory that keeps input files.
+
+    Every job runs on cores of one node. Its input file is loaded from a shared storage over the
+    node's own link, unless it is in the node's memory (`memory`). Core c of node n is processor
+    ``n * cores + c``.
+
+    Parameters
+    ----------
+    nodes : int
+        Number of nodes.
+    cores : int
+        Cores of each.
+    memory : int
+        Size of a node's memory, in MB.
+    bandwidth : int
+        Of a node's link to the storage, in MB/s.
+
+    Attributes
+    ----------
+    files : NodeMemory
+        The files in the nodes' memory.
+
+    Raises
+    ------
+    InputError
+        If a number is not a whole one from 1, or the machine is too large.
+
+    Examples
+    --------
+    >>> machine = Cluster(nodes=2, cores=4)
+    >>> machine.resources(machine.claim(Cores(1, 0b0110), processors=2))
+    '5-6'
+    >>> machine.loading_seconds(6400)
+    64
+    """
+
+    usage = "cluster:NODESxCORES[:memory=MB][:bandwidth=MB/s]"
+
+    def __init__(
+        self, nodes: int, cores: int, memory: int = MEMORY, bandwidth: int = BANDWIDTH
+    ) -> None:
+        given = {"nodes": nodes, "cores": cores, "memory": memory, "bandwidth": bandwidth}
+        for name, number in given.items():
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+                raise InputError(f"{number!r}; expected a whole number from 1", field=name)
+        if cores > MOST_CORES:
+            raise InputError(f"{cores}; expected at most {MOST_CORES}", field="cores")
+        if nodes * cores > LARGEST:
+            raise InputError(f"cluster of {nodes * cores:,} cores; expected at most {LARGEST:,}")
+        self.nodes = nodes
+        self.cores = cores
+        self.memory = memory
+        self.bandwidth = bandwidth
+        self.size = self.free = nodes * cores
+        self.files = NodeMemory(nodes, cores)
+        self._free = [(1 << cores) - 1] * nodes
+
+    @classmethod
+    def from_spec(cls, text: str) -> Cluster:
+        """Build ``cluster:<text>``."""
+        match = SPECIFICATION.fullmatch(text)
+        if match is None:
+            raise InputError(f"machine 'cluster:{text}'; expected {cls.usage}")
+        options: dict[str, int] = {}
+        for option in match[3].split(":")[1:]:
+            name, _, number = option.partition("=")
+            if name not in ("memory", "bandwidth") or name in options:
+                raise InputError(f"machine 'cluster:{text}'; expected {cls.usage}", field=name)
+            options[name] = int(number)
+        return cls(int(match[1]), int(match[2]), **options)
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> Cluster:
+        """Build the machine from its keys: nodes, cores, and perhaps memory and bandwidth."""
+        known = {"nodes", "cores", "memory", "bandwidth"}
+        if not {"nodes", "cores"} <= set(table) <= known:
+            expected = "expected nodes, cores, and perhaps memory and bandwidth"
+            raise InputError(f"keys {sorted(table)}; {expected}")
+        return cls(**table)
+
+    @property
+    def spec(self) -> str:
+        """The specification that builds this machine again."""
+        memory = "" if self.memory == MEMORY else f":memory={self.memory}"
+        bandwidth = "" if self.bandwidth == BANDWIDTH else f":bandwidth={self.bandwidth}"
+        return f"cluster:{self.nodes}x{self.cores}{memory}{bandwidth}"
+
+    def emptied(self) -> Cluster:
+        """Return a cluster of the same nodes that no job holds, with nothing in memory."""
+        return Cluster(self.nodes, self.cores, self.memory, self.bandwidth)
+
+    def loading_seconds(self, size: int) -> int:
+        """Return the whole seconds in which a file of `size` MB is loaded by a node."""
+        return size // self.bandwidth
+
+    def allocate(self, processors: int) -> Cores:
+        """Give a job the first free cores of the first node that has enough."""
+        for node, free in enumerate(self._free):
+            if free.bit_count() >= processors:
+                return self.claim(Cores(node, lowest(free, processors)), processors)
+        raise ValueError(f"no node has {processors} free cores")
+
+    def claim(self, place: Cores, processors: int) -> Cores:
+        """Give a job the cores that a policy chose."""
+        node, cores = int(place[0]), int(place[1])
+        if cores.bit_count() != processors:
+            raise ValueError(f"a place of {cores.bit_count()} cores for a job of {processors}")
+        if cores & ~self._free[node]:
+            raise ValueError(f"cores {interval_text(cores)} of node {node} are not all free")
+        self._free[node] &= ~cores
+        self.free -= processors
+        return Cores(node, cores)
+
+    def release(self, allocation: Cores) -> None:
+        """Take back the cores of a job."""
+        self._free[allocation.node] |= allocation.cores
+        self.free += allocation.cores.bit_count()
+
+    def is_contiguous(self, allocation: Cores) -> bool:
+        """Return whether the cores are one run of the node's."""
+        cores = allocation.cores
+        return (cores | (cores - 1)) & ((cores | (cores - 1)) + 1) == 0
+
+    def resources(self, allocation: Cores) -> str:
+        """Return the processors of an allocation as an interval set."""
+        first = allocation.node * self.cores
+        return runs_text([(first + a, first + b) for a, b in runs_of(allocation.cores)])
+
+    def violations(self, held: Mapping[int, Cores]) -> list[str]:
+        """Compare the free cores with what the running jobs hold."""
+        everything = (1 << self.cores) - 1
+        covered = list(self._free)
+        found = []
+        for job, (node, cores) in held.items():
+            if covered[node] & cores:
+                twice = interval_text(covered[node] & cores)
+                found.append(f"cores {twice} of node {node} are held twice, by job {job} too")
+            covered[node] |= cores
+        for node, cores in enumerate(covered):
+            if cores != everything:
+                found.append(f"cores {interval_text(everything & ~cores)} of node {node} are lost")
+        if (free := sum(free.bit_count() for free in self._free)) != self.free:
+            found.append(f"{self.free} cores counted free, {free} are")
+        return found
+
+    def nodes_in_use(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Return which nodes run a job, shape (nodes,)."""
+        everything = (1 << self.cores) - 1
+        return np.array([free != everything for free in self._free])

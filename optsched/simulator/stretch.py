@@ -1,0 +1,90 @@
+"""Flow and stretch of jobs that load input files, over the jobs that are evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.simulator.schedule import Schedule
+from optsched.traces.trace import Trace
+
+EVALUATED = 1
+"""The category of the jobs that count; those before and after keep the machine as busy."""
+
+SHORTEST = 300.0
+"""Reference flows below this many seconds count as this many in the bounded stretch."""
+
+
+def stretches(
+    trace: Trace, schedule: Schedule, loads: NDArray[np.int64]
+) -> dict[str, NDArray[np.float64]]:
+    """Return the stretch of each job: its flow over that on an empty cluster.
+
+    Parameters
+    ----------
+    trace : Trace
+        The jobs.
+    schedule : Schedule
+        When they ran.
+    loads : int64 array, shape (jobs,)
+        Seconds to load the file of each job.
+
+    Returns
+    -------
+    dict of str to float64 array, shape (jobs,)
+        ``stretch`` and ``bounded_stretch``; nan for jobs that did not run.
+    """
+    flow = schedule.end - trace.submit
+    reference = trace.runtime + loads
+    return {
+        "stretch": flow / reference,
+        "bounded_stretch": flow / np.maximum(SHORTEST, reference),
+    }
+
+
+def evaluated(trace: Trace, schedule: Schedule) -> NDArray[np.bool_]:
+    """Return which jobs count, shape (jobs,): those that ran, of the category that is evaluated."""
+    ran = np.isfinite(schedule.end)
+    category = trace.annotations.get("category")
+    return ran if category is None else ran & (category == EVALUATED)
+
+
+def summarise_stretches(
+    trace: Trace, schedule: Schedule, columns: Mapping[str, NDArray[Any]]
+) -> dict[str, Any]:
+    """Return the figures of the evaluated jobs; times in seconds.
+
+    Parameters
+    ----------
+    trace : Trace
+        The jobs.
+    schedule : Schedule
+        When they ran.
+    columns : mapping of str to float64 array, shape (jobs,)
+        ``transfer_time``, ``waiting_for_a_load``, ``stretch``, ``bounded_stretch``.
+    """
+    counts = evaluated(trace, schedule)
+    if not counts.any():
+        return {"evaluated": 0}
+    start, end = schedule.start[counts], schedule.end[counts]
+    submit, processors = trace.submit[counts], trace.processors[counts]
+    values = {name: column[counts] for name, column in columns.items()}
+    reuses = values["transfer_time"] == 0
+    return {
+        "evaluated": int(counts.sum()),
+        "mean_queue_time": float((start - submit).mean()),
+        "max_queue_time": float((start - submit).max()),
+        "mean_flow": float((end - submit).mean()),
+        "max_flow": float((end - submit).max()),
+        "transfer_time": float(values["transfer_time"].sum()),
+        "waiting_for_a_load": float(values["waiting_for_a_load"].sum()),
+        "core_time": float(((end - start) * processors).sum()),
+        "mean_stretch": float(values["stretch"].mean()),
+        "max_stretch": float(values["stretch"].max()),
+        "mean_bounded_stretch": float(values["bounded_stretch"].mean()),
+        "max_bounded_stretch": float(values["bounded_stretch"].max()),
+        "data_reuse": int(reuses.sum()),
+    }

@@ -1,0 +1,62 @@
+"""When the cores of a node are free, as far as a plan is made: compiled.
+
+A core is one number, ``free from * 64 + core``, so that sorting the numbers of a node sorts its
+cores by that time, and equal ones by number.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.compiled import kernel
+
+Integers = NDArray[np.int64]
+
+
+@kernel
+def sorted_cores(available: Integers) -> Integers:
+    """Return the cores of each node in order, shape (nodes, cores); a time before now is now."""
+    nodes, cores = available.shape
+    keys = np.empty((nodes, cores), dtype=np.int64)
+    for node in range(nodes):
+        for core in range(cores):
+            keys[node, core] = max(available[node, core], 0) * 64 + core
+        sort(keys[node])
+    return keys
+
+
+@kernel
+def sort(keys: Integers) -> None:
+    """Sort the cores of a node, nearly in order as they are."""
+    for i in range(1, len(keys)):
+        key = keys[i]
+        j = i
+        while j > 0 and keys[j - 1] > key:
+            keys[j] = keys[j - 1]
+            j -= 1
+        keys[j] = key
+
+
+@kernel
+def free_now(keys: Integers) -> int:
+    """Return how many cores of all nodes are free now."""
+    count = 0
+    for node in range(keys.shape[0]):
+        for key in keys[node]:
+            if key >= 64:
+                break
+            count += 1
+    return count
+
+
+@kernel
+def take_first(keys: Integers, count: int, until: int) -> int:
+    """Let a job have the first cores of a node until a time; return them as bits."""
+    bits = 0
+    for i in range(count):
+        core = keys[i] & 63
+        bits |= 1 << core
+        keys[i] = until * 64 + core
+    sort(keys)
+    return bits

@@ -1,0 +1,190 @@
+"""A plan for the jobs of a queue, one after the other, each where its score is least: compiled."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.compiled import kernel
+from optsched.solvers.data_placement._cores import free_now, sorted_cores, take_first
+from optsched.solvers.data_placement._holes import (
+    from_holes,
+    in_holes,
+    notice_widest,
+    take_by_number,
+    take_from_holes,
+)
+from optsched.solvers.data_placement._node_files import (
+    NodeFiles,
+    files_on,
+    loading_time,
+    reloading_time,
+    visit,
+)
+from optsched.solvers.data_placement.rule import Score
+
+Integers = NDArray[np.int64]
+
+
+class Choice(NamedTuple):
+    """Where a job goes: how many cores it has from holes is -1 if it does not use any."""
+
+    node: int
+    start: int
+    load: int
+    holes: int
+
+
+@kernel
+def plan(
+    available: Integers,
+    reserved: Integers,
+    occupied: NDArray[np.bool_],
+    jobs: Integers,
+    resident: Integers,
+    score: Score,
+    capacity: int,
+    backfill: bool,
+    widest: Integers,
+    partial: bool,
+) -> Integers:
+    """Return node, start and cores of each job, shape (jobs, 3); node -1 if it is left out.
+
+    Parameters
+    ----------
+    available, reserved, occupied, resident, capacity, partial
+        As in the data-placement problem; `reserved` is overwritten.
+    jobs : int64 array, shape (jobs, 4)
+        Processors, walltime, file and seconds to load it.
+    score : Score
+        The rule.
+    backfill : bool
+        Whether jobs may start now on cores that are reserved for later.
+    """
+    nodes, width = available.shape
+    keys = sorted_cores(available)
+    files = files_on(nodes, resident, len(jobs))
+    placed = np.zeros((len(jobs), 3), dtype=np.int64)
+    placed[:, 0] = -1
+    running = occupied.sum()
+    left = free_now(keys)
+    for job in range(len(jobs)):
+        processors, walltime, file, load = jobs[job]
+        full = partial and left == 0
+        if full and not backfill:
+            break
+        rule = score
+        if running * 100 // nodes < score.threshold:
+            rule = Score(1, 0, False, 0)
+        if full:
+            if processors > widest[0]:
+                continue
+            choice = best_hole(keys, reserved, files, jobs[job], rule, capacity)
+            if choice.node < 0:
+                continue
+        else:
+            choice = best_node(keys, reserved, files, jobs[job], rule, capacity, backfill)
+            visit(files, choice.node, file, load, choice.start, choice.start + choice.load,
+                  choice.start + walltime)
+        node = choice.node
+        if choice.start == 0 and not occupied[node] and keys[node, width - 1] < 64:
+            running += 1
+        before = keys[node]
+        free = free_on(before)
+        if choice.holes >= 0:
+            bits = take_from_holes(keys[node], reserved[node], processors, choice.holes, walltime)
+        elif backfill:
+            bits = take_by_number(keys[node], reserved[node], processors, choice.start, walltime)
+        else:
+            bits = take_first(keys[node], processors, choice.start + walltime)
+        if backfill and node == widest[1]:
+            notice_widest(reserved, widest)
+        left -= free - free_on(keys[node])
+        placed[job] = (node, choice.start, bits)
+    return placed
+
+
+@kernel
+def free_on(keys: Integers) -> int:
+    """Return how many cores of a node are free now."""
+    count = 0
+    for key in keys:
+        if key >= 64:
+            break
+        count += 1
+    return count
+
+
+@kernel
+def best_node(
+    keys: Integers,
+    reserved: Integers,
+    files: NodeFiles,
+    job: Integers,
+    score: Score,
+    capacity: int,
+    backfill: bool,
+) -> Choice:
+    """Return where a job has the least score; of equal ones, the first."""
+    processors, walltime, file, load = job
+    loading, reloading = score.loading, score.reloading
+    best = Choice(-1, 0, 0, -1)
+    least = 0
+    for node in range(len(keys)):
+        at = keys[node, processors - 1] >> 6
+        if score.opportune and at == 0:
+            loading, reloading = 1, 0
+        for hole in range(2 if backfill else 1):
+            holes = -1
+            if hole:
+                holes = from_holes(keys[node], reserved[node], processors, walltime)
+                if holes < 0:
+                    break
+                at = 0
+            if best.node >= 0 and at >= least:
+                continue
+            wait = loading_time(files, node, file, load, at) if loading else 0
+            value = at + loading * wait
+            if best.node >= 0 and value >= least:
+                continue
+            if reloading:
+                value += reloading * reloading_time(files, node, file, load, at, capacity)
+            if best.node < 0 or value < least:
+                best, least = Choice(node, at, wait, holes), value
+        if best.node >= 0 and least == 0:
+            break
+    return best
+
+
+@kernel
+def best_hole(
+    keys: Integers,
+    reserved: Integers,
+    files: NodeFiles,
+    job: Integers,
+    score: Score,
+    capacity: int,
+) -> Choice:
+    """Return the node whose holes hold a job with the least score; node -1 if none do."""
+    processors, walltime, file, load = job
+    loading, reloading = score.loading, score.reloading
+    if score.opportune:
+        loading, reloading = 1, 0
+    best = Choice(-1, 0, 0, -1)
+    least = 0
+    for node in range(len(keys)):
+        if in_holes(reserved[node], walltime) < processors:
+            continue
+        wait = loading_time(files, node, file, load, 0) if loading else 0
+        value = loading * wait
+        if best.node >= 0 and value >= least:
+            continue
+        if reloading:
+            value += reloading * reloading_time(files, node, file, load, 0, capacity)
+        if best.node < 0 or value < least:
+            best, least = Choice(node, 0, wait, processors), value
+            if value == 0:
+                break
+    return best

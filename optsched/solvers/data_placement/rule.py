@@ -1,0 +1,71 @@
+"""What the published rules for data placement share: a score."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from optsched.models.data_placement import DataPlacement, Plan
+from optsched.solvers.heuristic import Heuristic
+
+
+class Score(NamedTuple):
+    """What is added to the time at which a job can start on a node; the least sum wins.
+
+    Parameters
+    ----------
+    loading : int
+        Weight of a second of loading.
+    reloading : int
+        Weight of a second of loading again what is evicted.
+    opportune : bool
+        Whether, from the first node of a scan on that is free now, only loading counts, once (LEO).
+    threshold : int
+        Per cent of the nodes; while fewer run a job only loading counts, once (LEM).
+    """
+
+    loading: int
+    reloading: int = 0
+    opportune: bool = False
+    threshold: int = 0
+
+
+class Rule(Heuristic):
+    """Jobs are placed in the order of the queue, each on the node where its score is least.
+
+    Work is counted in jobs times nodes.
+    """
+
+    models = frozenset({"data-placement"})
+    work_unit = "jobs x nodes"
+    seconds_per_work = 5e-9
+    is_rule = True
+
+    @abstractmethod
+    def score(self, problem: DataPlacement) -> Score:
+        """Return the score."""
+
+    def place(self, problem: DataPlacement) -> Plan:
+        """Return the plan."""
+        from optsched.solvers.data_placement._plan import plan
+
+        jobs = np.column_stack([problem.processors, problem.walltimes, problem.files, problem.loads])
+        placed = plan(
+            problem.available,
+            problem.reserved.copy(),
+            problem.occupied,
+            jobs,
+            problem.resident,
+            self.score(problem),
+            problem.capacity,
+            problem.backfill == "holes",
+            problem.widest.copy(),
+            problem.partial,
+        )
+        return Plan(*placed.T)
+
+    def effort(self, problem: DataPlacement) -> int:
+        """Return the number of jobs times that of nodes."""
+        return problem.available.shape[0] * len(problem.processors)
