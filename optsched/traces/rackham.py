@@ -237,8 +237,7 @@ def _shown(word: bytes) -> str:
 
 
 def _megabytes(words: Sequence[bytes]) -> NDArray[np.int64]:
-    gigabytes = np.array([*map(float, words)])
-    return np.rint(gigabytes * MB_PER_GB).astype(np.int64)
+    return np.array([round(float(word) * MB_PER_GB) for word in words])
 
 
 def _users(words: Sequence[bytes]) -> NDArray[np.int64]:
