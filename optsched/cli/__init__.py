@@ -30,7 +30,7 @@ COMMANDS = {
 TO_FOLDERS = ("compare", "simulate", "sweep", "study")
 """Commands whose ``-o`` is a folder; that of all others is a file."""
 
-INCOMPLETE: tuple[list[str], ...] = ([], ["trace"], ["snapshot"])
+INCOMPLETE: tuple[list[str], ...] = ([], ["trace"], ["trace", "annotate"], ["snapshot"])
 """What names no command yet; it gets the help, as wrong usage."""
 
 _interrupts: list[int] = []

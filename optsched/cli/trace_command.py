@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
+from optsched.cli.annotate_command import annotate
 from optsched.cli.terminal import print_json, print_lines, print_table, say, say_file
 from optsched.errors import InputError
 from optsched.files import check_not_read
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
     from optsched.workloads.trace_fit import FittedTimes, WorkloadFit
 
 command = App(
-    name="trace", help="Look at traces, clean, convert, scale, find, fit and generate them."
+    name="trace",
+    help="Look at traces, clean, convert, scale, annotate, find, fit and generate them.",
 )
+command.command(annotate)
 
 Output = Annotated[Path, Parameter(alias="-o")]
 

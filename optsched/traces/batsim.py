@@ -6,7 +6,6 @@ File format: ``docs/formats/batsim-workload.md``.
 from __future__ import annotations
 
 import json
-import logging
 import re
 import shlex
 from collections import Counter
@@ -21,9 +20,9 @@ from optsched.errors import InputError
 from optsched.registry import readers
 from optsched.stored import read_bytes, write_bytes
 from optsched.text_files import parse_json
-from optsched.traces.formats import TraceFormat, stem
+from optsched.traces.formats import TraceFormat, say_left_out, stem
 from optsched.traces.header import Header
-from optsched.traces.trace import COLUMNS, LARGEST, UNKNOWN, Trace
+from optsched.traces.trace import LARGEST, UNKNOWN, Trace
 
 DELAY = {4: "delay", 5: "DelayProfile"}
 """The type of a profile that is a plain run time, by major version of Batsim."""
@@ -118,30 +117,7 @@ def write_batsim(trace: Trace, path: str | Path, version: Literal[4, 5] = 4) -> 
     num_resources = trace.header.max_procs or int(trace.processors.max())
     workload = {"nb_res": num_resources, "jobs": jobs, "profiles": profiles}
     write_bytes(Path(path), (json.dumps(workload) + "\n").encode())
-    left_out = _left_out(trace)
-    if left_out:
-        logging.getLogger("optsched").info(
-            "not written, a Batsim workload has no place for them: %s", " and ".join(left_out)
-        )
-
-
-def _left_out(trace: Trace) -> list[str]:
-    """Say what of a trace a workload has no place for."""
-    lines = sum(bool(text) and key.lower() != "maxprocs" for key, text in trace.header.lines)
-    names = [
-        name
-        for name in COLUMNS
-        if name not in _WRITTEN
-        and (getattr(trace, name) != UNKNOWN).any()
-        and not (name == "stated_time" and np.array_equal(trace.stated_time, trace.requested_time))
-    ]
-    left_out = []
-    if lines:
-        left_out.append(f"{lines:,} header lines")
-    names += trace.annotations
-    if names:
-        left_out.append(f"{len(names)} columns ({', '.join(names)})")
-    return left_out
+    say_left_out(trace, "a Batsim workload", _WRITTEN, frozenset({"maxprocs"}))
 
 
 @readers.register("batsim")

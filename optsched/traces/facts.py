@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.traces.annotation_facts import annotation_lines, category_facts, file_facts
 from optsched.traces.cleaning import clean
 from optsched.traces.cleaning_report import CleaningReport
 from optsched.traces.trace import SECONDS_PER_DAY, UNKNOWN, Trace
@@ -81,6 +82,8 @@ def facts(trace: Trace, machine_size: int | None = None) -> dict[str, Any]:
         "users": _distinct(trace.user),
         "groups": _distinct(trace.group),
         "status": _counts(trace.status),
+        "files": file_facts(trace),
+        "categories": category_facts(trace),
         "cleaning": trace.cleaning.to_json(),
         "oddities": dict(trace.oddities),
         "header": [list(fact) for fact in trace.header.facts],
@@ -215,5 +218,6 @@ def _overview(facts: Mapping[str, Any]) -> list[str]:
             "arrivals",
             facts["interarrival"] and f"coefficient of variation {facts['interarrival']['cv']:.2f}",
         ),
+        *annotation_lines(facts),
     )
     return [f"{label:<16}{text}" for label, text in rows if text]

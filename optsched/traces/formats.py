@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
+from collections.abc import Set
 from pathlib import Path
 from typing import ClassVar, Protocol
 
-from optsched.traces.trace import Trace
+import numpy as np
+
+from optsched.traces.trace import COLUMNS, UNKNOWN, Trace
 
 
 class Writer(Protocol):
@@ -51,6 +55,39 @@ class TraceFormat(ABC):
         InputError
             If the file cannot be read or is not of this format.
         """
+
+
+def say_left_out(
+    trace: Trace, target: str, written: Set[str], header: Set[str] = frozenset()
+) -> None:
+    """Say in the log what of a trace a format has no place for.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace that was written.
+    target : str
+        What was written, for the message.
+    written : set of str
+        The columns and annotations that it holds.
+    header : set of str
+        The keys of header lines that it holds, in lower case.
+    """
+    lines = sum(bool(text) and key.lower() not in header for key, text in trace.header.lines)
+    names = [
+        name
+        for name in COLUMNS
+        if name not in written
+        and (getattr(trace, name) != UNKNOWN).any()
+        and not (name == "stated_time" and np.array_equal(trace.stated_time, trace.requested_time))
+    ]
+    names += [name for name in trace.annotations if name not in written]
+    left_out = [f"{lines:,} header lines"] if lines else []
+    left_out += [f"{len(names)} columns ({', '.join(names)})"] if names else []
+    if left_out:
+        logging.getLogger("optsched").info(
+            "not written, %s has no place for them: %s", target, " and ".join(left_out)
+        )
 
 
 def stem(path: Path) -> str:

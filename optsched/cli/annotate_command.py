@@ -1,0 +1,94 @@
+"""``optsched trace annotate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from optsched.cli.terminal import print_lines, say, say_file
+from optsched.errors import InputError
+from optsched.files import check_not_read
+
+if TYPE_CHECKING:
+    from optsched.traces.trace import Trace
+
+annotate = App(name="annotate", help="Add to the jobs of a trace what its file does not state.")
+
+Output = Annotated[Path, Parameter(alias="-o")]
+
+
+@annotate.command
+def files(
+    trace: str,
+    /,
+    *,
+    window: int = 800,
+    per_processor: int = 6400,
+    cores: int = 20,
+    evaluate: str | None = None,
+    output: Output,
+) -> None:
+    """Infer the input files of jobs, as Gonthier et al. 2024 do.
+
+    Parameters
+    ----------
+    trace
+        A trace file or a name from the catalogue.
+    window
+        The longest time between two jobs that share a file, in seconds.
+    per_processor
+        Size of a file, in MB for each processor of its jobs.
+    cores
+        Cores of a node; a larger job is split into jobs of one node each.
+    evaluate
+        FROM:TO, the days whose jobs are evaluated, counted from the first submission as day 1,
+        both included; all if left out.
+    output
+        The file to write, .rackham or .rackham.gz.
+    """
+    from optsched.traces.annotation_facts import annotation_lines
+    from optsched.traces.facts import facts
+    from optsched.traces.formats import without_gz
+    from optsched.traces.input_files import infer_files
+    from optsched.traces.job_pieces import split_jobs
+    from optsched.traces.rackham import RackhamWorkload
+    from optsched.traces.reading import read_trace, write_trace
+
+    days = None if evaluate is None else _days(evaluate)
+    if without_gz(output).suffix not in RackhamWorkload.suffixes:
+        expected = "expected .rackham or .rackham.gz, which states input files"
+        raise InputError(f"unknown suffix; {expected}", file=output)
+    read = read_trace(trace)
+    check_not_read(output, read.path)
+    say_file(read)
+    split = split_jobs(read, cores)
+    annotated = infer_files(split.trace, window=window, per_processor=per_processor)
+    if days is not None:
+        annotated = _evaluated(annotated, *days)
+    write_trace(annotated, output)
+    lines = annotation_lines(facts(annotated))
+    print_lines([("jobs", f"{len(annotated):,}"), *lines, ("written", output)])
+    if split.jobs:
+        say(f"{split.jobs:,} jobs of more than {cores:,} processors in {split.pieces:,} pieces")
+
+
+def _evaluated(trace: Trace, first: int, last: int) -> Trace:
+    from optsched.traces.evaluation_window import evaluate
+    from optsched.traces.trace import SECONDS_PER_DAY
+
+    begins = trace.submit.min()
+    return evaluate(trace, begins + (first - 1) * SECONDS_PER_DAY, begins + last * SECONDS_PER_DAY)
+
+
+def _days(text: str) -> tuple[int, int]:
+    first, _, last = text.partition(":")
+    try:
+        days = int(first), int(last)
+    except ValueError:
+        days = 0, 0
+    if not 1 <= days[0] <= days[1]:
+        expected = "expected the days FROM:TO, 2:8 for instance"
+        raise InputError(f"{text!r}; {expected}", field="--evaluate")
+    return days

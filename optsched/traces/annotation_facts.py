@@ -1,0 +1,91 @@
+"""What the annotations of a trace say, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from optsched.traces.trace import Trace
+
+MB_PER_GB = 1000
+
+CATEGORIES = {
+    -2: "running at the start",
+    -1: "waiting at the start",
+    0: "before",
+    1: "evaluated",
+    2: "after",
+}
+"""What the annotation ``category`` says."""
+
+
+def file_facts(trace: Trace) -> dict[str, Any] | None:
+    """Return how many input files there are, how large, and how often used; None without any.
+
+    Sizes are in MB, those of different files. ``reuse_share`` is the share of the jobs with a file
+    that are not the first to use it.
+    """
+    if "file" not in trace.annotations:
+        return None
+    with_file = trace.annotations["file"] > 0
+    _, first, jobs = np.unique(
+        trace.annotations["file"][with_file], return_index=True, return_counts=True
+    )
+    if not len(jobs):
+        return None
+    size = trace.annotations["file_size"][with_file][first]
+    return {
+        "files": len(jobs),
+        "jobs": int(with_file.sum()),
+        "without_file": int((~with_file).sum()),
+        "size": {
+            "min": int(size.min()),
+            "median": float(np.median(size)),
+            "max": int(size.max()),
+            "sum": int(size.sum()),
+        },
+        "shared_files": int((jobs > 1).sum()),
+        "jobs_per_file": {
+            "mean": float(jobs.mean()),
+            "median": float(np.median(jobs)),
+            "max": int(jobs.max()),
+        },
+        "reuse_share": float(1 - len(jobs) / with_file.sum()),
+    }
+
+
+def category_facts(trace: Trace) -> dict[str, int] | None:
+    """Return the number of jobs in each category, by its number; None without categories."""
+    if "category" not in trace.annotations:
+        return None
+    values, counts = np.unique(trace.annotations["category"], return_counts=True)
+    return {str(value): int(count) for value, count in zip(values, counts)}
+
+
+def annotation_lines(facts: Mapping[str, Any]) -> list[tuple[str, str | None]]:
+    """Return label and text of the rows of a page, from `facts` as `optsched.traces.facts` has."""
+    files, categories = facts["files"], facts["categories"]
+    rows: list[tuple[str, str | None]] = []
+    if files is not None:
+        size, jobs = files["size"], files["jobs_per_file"]
+        gigabytes = [f"{size[name] / MB_PER_GB:,.4g}" for name in ("min", "median", "max")]
+        rows.append(
+            ("input files", f"{files['files']:,}, {' / '.join(gigabytes)} GB (min/median/max)")
+        )
+        rows.append(
+            (
+                "file groups",
+                f"{files['shared_files']:,} files of several jobs, {jobs['mean']:.1f} jobs a file, "
+                f"{jobs['max']:,} at most; {files['reuse_share']:.1%} of the jobs reuse one",
+            )
+        )
+    if categories is not None:
+        texts = [
+            f"{categories[str(number)]:,} {name}"
+            for number, name in CATEGORIES.items()
+            if str(number) in categories
+        ]
+        rows.append(("categories", ", ".join(texts)))
+    return rows

@@ -1,0 +1,90 @@
+"""Jobs of several nodes as jobs of one node each, for a cluster that runs nothing larger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from optsched.errors import InputError
+from optsched.traces.cleaning import clean
+from optsched.traces.trace import LARGEST, UNKNOWN, Trace
+
+MOST_JOBS = 10**8
+"""More pieces are taken for a mistake."""
+
+
+@dataclass(frozen=True)
+class SplitTrace:
+    """A trace of pieces of jobs, and how many jobs were split.
+
+    Parameters
+    ----------
+    trace : Trace
+        The pieces, and the jobs that are none.
+    jobs : int
+        Jobs that were split.
+    pieces : int
+        Pieces that they were split into.
+    """
+
+    trace: Trace
+    jobs: int
+    pieces: int
+
+
+def split_jobs(trace: Trace, cores: int) -> SplitTrace:
+    """Split each job of more than `cores` processors into pieces of `cores`, the last of the rest.
+
+    The pieces have the times, the user and everything else of their job, and follow each other in
+    the order of the trace. If any job is split, all are renumbered so that the order stays: the
+    last digits count the pieces, from 0. With up to ten pieces per job, job 12 becomes 120, 121,
+    122; a job 13 that is not split becomes 130.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace; a raw one is cleaned first.
+    cores : int
+        Cores of a node.
+
+    Raises
+    ------
+    InputError
+        If `cores` is not a whole number from 1, or there are more than `MOST_JOBS` pieces.
+
+    Notes
+    -----
+    Gonthier et al. 2024, section V.B, replace a job of several nodes "by as many single-node jobs
+    as necessary". Files are theirs as they are of any jobs (`optsched.traces.input_files`): the
+    pieces of whole nodes share one, the rest, of another size, has its own.
+    """
+    if type(cores) is not int or not 1 <= cores <= LARGEST:
+        raise InputError(f"{cores!r}; expected a whole number from 1", field="cores")
+    trace = clean(trace)
+    pieces = -(-trace.processors // cores)
+    if pieces.sum(dtype=float) > MOST_JOBS:
+        raise InputError(f"more than {MOST_JOBS:,} pieces of jobs", field="cores")
+    split = pieces > 1
+    if not split.any():
+        return SplitTrace(trace, 0, 0)
+    rows = np.repeat(np.arange(len(trace)), pieces)
+    place = np.arange(len(rows)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    numbers = 10 ** len(str(int(pieces.max()) - 1))
+    if int(trace.job_id.max()) > LARGEST // numbers:
+        raise InputError("the job numbers are too large for further digits", file=trace.path)
+    repeated = trace.select(rows)
+    processors = np.minimum(cores, repeated.processors - place * cores)
+    requested = repeated.requested_processors
+    preceding = repeated.preceding_job
+    cut = replace(
+        repeated,
+        job_id=repeated.job_id * numbers + place,
+        processors=processors,
+        requested_processors=np.where(split[rows] & (requested > 0), processors, requested),
+        preceding_job=np.where(preceding == UNKNOWN, UNKNOWN, preceding * numbers),
+        path=None,
+        sha256=None,
+        published=None,
+    )
+    return SplitTrace(cut, int(split.sum()), int(pieces[split].sum()))

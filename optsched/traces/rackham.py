@@ -1,0 +1,348 @@
+"""The workloads of Gonthier et al. 2024: jobs with input files, and what ran at the start.
+
+File format: ``docs/formats/rackham.md``.
+
+References
+----------
+M. Gonthier et al., "Data-driven locality-aware batch scheduling", APDCM 2024, section V.B.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError
+from optsched.registry import readers
+from optsched.stored import read_bytes, write_bytes
+from optsched.traces.formats import TraceFormat, say_left_out, stem
+from optsched.traces.trace import UNKNOWN, Trace
+
+DIGITS = 15
+"""Numbers of so many digits are below 2^53."""
+
+RUNNING, WAITING, BEFORE, EVALUATED, AFTER = -2, -1, 0, 1, 2
+"""The categories of jobs, ``workload`` in the file."""
+
+MB_PER_GB = 1000
+
+Columns = dict[str, NDArray[np.int64]]
+
+
+class Field(NamedTuple):
+    """A number of a line: the word before it, and what it may be."""
+
+    keyword: str
+    lowest: int
+    highest: int = 10**DIGITS - 1
+
+    @property
+    def pattern(self) -> bytes:
+        """What the word of the number looks like."""
+        if self.keyword == "data_size":
+            return rb"\d{1,%d}(?:\.\d*)?" % (DIGITS - 3)
+        return rb"-?\d{1,%d}" % DIGITS
+
+    @property
+    def expected(self) -> str:
+        """What the number may be, for messages."""
+        if self.highest < 10**DIGITS - 1:
+            return f"a whole number from {self.lowest} to {self.highest}"
+        if self.keyword == "data_size":
+            return f"a decimal number of at least 0 and below 10^{DIGITS - 3}"
+        return f"a whole number of at least {self.lowest} and at most {DIGITS} digits"
+
+
+USER = "user"
+FIELDS = (
+    Field("id", 0),
+    Field("subtime", 0),
+    Field("delay", 1),
+    Field("walltime", 1),
+    Field("cores", 1),
+    Field(USER, UNKNOWN),
+    Field("data", 0),
+    Field("data_size", 0),
+    Field("workload", RUNNING, AFTER),
+    Field("start_time_from_history", UNKNOWN),
+    Field("start_node_from_history", 0),
+)
+
+_WRITTEN = {"job_id", "submit", "runtime", "requested_time", "processors", "user", "stated_time"}
+_WRITTEN |= {"file", "file_size", "category", "history_start", "history_node"}
+_ANY_WORD = rb"\S+"
+_PATTERNS = {
+    field.keyword: _ANY_WORD if field.keyword == USER else field.pattern for field in FIELDS
+}
+_LINE = re.compile(
+    rb"\{\s+%b\s+\}"
+    % rb"\s+".join(rb"%b:\s+(%b)" % (key.encode(), word) for key, word in _PATTERNS.items())
+)
+_WORDS = 2 + 2 * len(FIELDS)
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def read_rackham(path: str | Path) -> Trace:
+    """Read a raw trace in the format of Gonthier et al., plain or gzipped.
+
+    The annotations are ``file`` (number of the input file, -1 for none), ``file_size`` (MB),
+    ``category`` (-2 running at the start, -1 waiting then, 0 before the evaluated jobs, 1
+    evaluated, 2 after them) and, where any job has them, ``history_start`` (s) and
+    ``history_node`` (from 0), -1 for none. The simulation starts when the first job of category 0
+    is submitted; the run time and the requested time of a job that is running then are what is
+    left of them, at least 1 s. Users whose names are not all numbers are numbered from 1 as they
+    appear.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, holds no job, or holds a line that is not of the format; names
+        the line and the field.
+    """
+    path = Path(path)
+    data, sha256 = read_bytes(path)
+    lines = data.removeprefix(_BYTE_ORDER_MARK).split(b"\n")
+    rows = _rows(lines, path)
+    if not rows:
+        raise InputError("no jobs; expected one on each line", file=path)
+    words = dict(zip(_PATTERNS, zip(*rows)))
+    columns = {
+        keyword: _megabytes(column) if keyword == "data_size" else np.array([*map(int, column)])
+        for keyword, column in words.items()
+        if keyword != USER
+    }
+    columns[USER] = _users(words[USER])
+    if mistake := _first_mistake(columns):
+        row, keyword, text = mistake
+        line = [number for number, line in enumerate(lines, start=1) if line.strip()][row]
+        raise InputError(text, file=path, line=line, field=keyword)
+    elapsed = _elapsed(columns)
+    file = np.where(columns["data"] > 0, columns["data"], UNKNOWN)
+    annotations = {
+        "file": file,
+        "file_size": np.where(file > 0, columns["data_size"], 0),
+        "category": columns["workload"],
+        "history_start": columns["start_time_from_history"],
+        "history_node": columns["start_node_from_history"] - 1,
+    }
+    for name in ("history_start", "history_node"):
+        if (annotations[name] == UNKNOWN).all():
+            del annotations[name]
+    return Trace(
+        job_id=columns["id"],
+        submit=columns["subtime"],
+        runtime=np.maximum(columns["delay"] - elapsed, 1),
+        requested_time=np.maximum(columns["walltime"] - elapsed, 1),
+        processors=columns["cores"],
+        stated_time=columns["walltime"],
+        user=columns[USER],
+        name=stem(path),
+        path=path,
+        sha256=sha256,
+        oddities=_oddities(columns, elapsed),
+        annotations=annotations,
+        limits_hold=True,
+    )
+
+
+def write_rackham(trace: Trace, path: str | Path) -> None:
+    """Write a trace in the format of Gonthier et al.; gzipped if the name ends in ``.gz``.
+
+    What a running job has done before the start is added to its run time and requested time.
+    Without categories every job counts as evaluated. What the format has no place for is left out,
+    and named in the log.
+
+    Raises
+    ------
+    InputError
+        If the jobs have no input files, hold a number that the format has no meaning for, run
+        longer than their requested time without being meant to end there; or the file cannot be
+        written.
+    """
+    path = Path(path)
+    if not {"file", "file_size"} <= trace.annotations.keys():
+        expected = "`optsched trace annotate TRACE files` infers them"
+        raise InputError(
+            f"the jobs have no input files, which this format states; {expected}", file=path
+        )
+    if not trace.limits_hold and (trace.runtime > trace.requested_time).any():
+        expected = "expected a cleaned trace"
+        raise InputError(
+            f"jobs run longer than they asked for and would be cut; {expected}", file=path
+        )
+    columns = _stated(trace, path)
+    if mistake := _first_mistake(columns):
+        row, keyword, text = mistake
+        raise InputError(f"the job in row {row + 1}: {text}", file=path, field=keyword)
+    texts: dict[str, Sequence[Any]] = {name: column.tolist() for name, column in columns.items()}
+    texts["data_size"] = [
+        f"{size // MB_PER_GB}.{size % MB_PER_GB:03d}000" for size in texts["data_size"]
+    ]
+    template = " ".join(f"{field.keyword}: %s" for field in FIELDS)
+    jobs = zip(*(texts[field.keyword] for field in FIELDS))
+    write_bytes(path, "".join(f"{{ {template % job} }}\n" for job in jobs).encode())
+    say_left_out(trace, "this format", _WRITTEN)
+
+
+@readers.register("rackham")
+class RackhamWorkload(TraceFormat):
+    """Workloads of Gonthier et al. 2024."""
+
+    suffixes = (".rackham",)
+    read = staticmethod(read_rackham)
+    write = staticmethod(write_rackham)
+
+    @staticmethod
+    def recognises(first_bytes: bytes, path: Path) -> bool:
+        """Tell whether the text begins with ``{ id:``."""
+        return re.match(rb"\s*\{\s+id:", first_bytes.removeprefix(_BYTE_ORDER_MARK)) is not None
+
+
+def _rows(lines: Sequence[bytes], path: Path) -> list[tuple[bytes, ...]]:
+    """Return the words of the fields of each line that is not empty."""
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        if match := _LINE.fullmatch(line.strip()):
+            rows.append(match.groups())
+        elif line.strip():
+            _refuse(line.split(), path, number)
+    return rows
+
+
+def _refuse(words: Sequence[bytes], path: Path, line: int) -> NoReturn:
+    """Say what is wrong with a line."""
+    if len(words) != _WORDS:
+        expected = f"expected {_WORDS}, from '{{ id:' to '}}'"
+        raise InputError(f"{len(words)} words; {expected}", file=path, line=line)
+    frame = [b"{", *(f"{field.keyword}:".encode() for field in FIELDS), b"}"]
+    for place, word in zip([0, *range(1, _WORDS - 1, 2), _WORDS - 1], frame):
+        if words[place] != word:
+            text = f"{_shown(words[place])}; expected '{word.decode()}'"
+            raise InputError(text, file=path, line=line, field=f"word {place + 1}")
+    for field, word in zip(FIELDS, words[2::2]):
+        if not re.fullmatch(_PATTERNS[field.keyword], word):
+            text = f"{_shown(word)}; expected {field.expected}"
+            raise InputError(text, file=path, line=line, field=field.keyword)
+    raise AssertionError("a line of the right words is not refused")
+
+
+def _shown(word: bytes) -> str:
+    text = word.decode("utf-8", errors="replace")
+    return repr(text if len(text) <= 30 else f"{text[:30]}...")
+
+
+def _megabytes(words: Sequence[bytes]) -> NDArray[np.int64]:
+    return np.array([round(float(word) * MB_PER_GB) for word in words])
+
+
+def _users(words: Sequence[bytes]) -> NDArray[np.int64]:
+    """Return the numbers of users: their own if all have one, else in order of appearance."""
+    if all(re.fullmatch(rb"-1|\d{1,%d}" % DIGITS, word) for word in set(words)):
+        return np.array([*map(int, words)])
+    numbers = {word: number for number, word in enumerate(dict.fromkeys(words), start=1)}
+    return np.array([numbers[word] for word in words])
+
+
+def _start(columns: Mapping[str, NDArray[np.int64]]) -> int:
+    """Return when the simulation starts: when the first job of category 0 is submitted."""
+    return int(columns["subtime"][columns["workload"] == BEFORE].min())
+
+
+def _elapsed(columns: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return for how long each job has been running when the simulation starts."""
+    running = columns["workload"] == RUNNING
+    elapsed = np.zeros(len(running), dtype=np.int64)
+    if running.any():
+        elapsed[running] = _start(columns) - columns["start_time_from_history"][running]
+    return elapsed
+
+
+def _first_mistake(columns: Mapping[str, NDArray[np.int64]]) -> tuple[int, str, str] | None:
+    """Return the row, the keyword and the text of the first mistake, if there is one."""
+    checks: list[tuple[str, NDArray[np.bool_], str]] = []
+    for field in FIELDS:
+        column = columns[field.keyword]
+        wrong = (column < field.lowest) | (column > field.highest)
+        checks.append((field.keyword, wrong, f"expected {field.expected}"))
+    checks.append(("id", _differs(columns["id"]), "another job has that number"))
+    sized = np.where(columns["data"] > 0, columns["data_size"], 0)
+    expected = "expected the size that the file has in other jobs, in GB"
+    checks.append(("data_size", _differs(columns["data"], sized), expected))
+    running = columns["workload"] == RUNNING
+    if running.any():
+        if not (columns["workload"] == BEFORE).any():
+            text = "-2; expected a job of workload 0 too, with which the simulation starts"
+            return int(np.flatnonzero(running)[0]), "workload", text
+        began, start = columns["start_time_from_history"], _start(columns)
+        expected = f"expected 0 to {start} for a running job, the start of the simulation"
+        outside = running & ((began < 0) | (began > start))
+        checks.append(("start_time_from_history", outside, expected))
+        nowhere = running & (columns["start_node_from_history"] < 1)
+        checks.append(("start_node_from_history", nowhere, "expected a node for a running job"))
+    for keyword, wrong, expected in checks:
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            value = columns[keyword][row]
+            found = value / MB_PER_GB if keyword == "data_size" else value
+            return row, keyword, f"{found}; {expected}"
+    return None
+
+
+def _differs(keys: NDArray[np.int64], values: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
+    """Return which rows have the key, but not the value (or the place) of a row above."""
+    if values is None:
+        values = np.arange(len(keys))
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    different: NDArray[np.bool_] = values != values[first[group]]
+    return different
+
+
+def _oddities(columns: Columns, elapsed: NDArray[np.int64]) -> dict[str, int]:
+    """Count what is read but unusual."""
+    delay, walltime = columns["delay"], columns["walltime"]
+    running = columns["workload"] == RUNNING
+    over = running & (np.minimum(delay, walltime) <= elapsed)
+    counts = {
+        "jobs with a run time above their walltime, at which they end": delay > walltime,
+        "running jobs, whose times are what is left of them at the start": running,
+        "running jobs that were over by the start, and have 1 s left": over,
+        "sizes of no file, left out": (columns["data"] == 0) & (columns["data_size"] > 0),
+        "jobs submitted before the job above": np.diff(columns["subtime"]) < 0,
+    }
+    return {what: int(which.sum()) for what, which in counts.items() if which.any()}
+
+
+def _stated(trace: Trace, path: Path) -> Columns:
+    """Return the columns of the file: whole numbers, with the history of running jobs."""
+    unknown = np.broadcast_to(np.int64(UNKNOWN), len(trace))
+    evaluated = np.broadcast_to(np.int64(EVALUATED), len(trace))
+    given = trace.annotations
+    columns = {
+        "id": trace.job_id,
+        "subtime": trace.submit,
+        "delay": trace.runtime,
+        "walltime": trace.requested_time,
+        "cores": trace.processors,
+        USER: trace.user,
+        "data": np.where(given["file"] == UNKNOWN, 0, given["file"]),
+        "data_size": given["file_size"],
+        "workload": given.get("category", evaluated),
+        "start_time_from_history": given.get("history_start", unknown),
+        "start_node_from_history": given.get("history_node", unknown) + 1,
+    }
+    whole: Columns = {}
+    for keyword, column in columns.items():
+        whole[keyword] = column.astype(np.int64)
+        if (whole[keyword] != column).any():
+            row = int(np.flatnonzero(whole[keyword] != column)[0])
+            text = f"the job in row {row + 1}: {column[row]}; expected a whole number"
+            raise InputError(text, file=path, field=keyword)
+    if (whole["workload"] == BEFORE).any():
+        elapsed = np.maximum(_elapsed(whole), 0)
+        whole["delay"], whole["walltime"] = whole["delay"] + elapsed, whole["walltime"] + elapsed
+    return whole
