@@ -73,6 +73,10 @@ class DataPlacement(Problem[Plan]):
         Percent of the nodes that run a job from which on LEM is LEA.
     partial : bool
         Whether jobs may be left out of the plan, for a later decision.
+    noticed : (int, int), optional
+        Cores and node of the widest hole that the heuristics with ``holes`` know of. They notice
+        another when something happens on that node, and look only for jobs that it holds. If left
+        out, it is the widest there is.
     jobs : sequence, optional
         A label for each job, for people.
 
@@ -120,6 +124,7 @@ class DataPlacement(Problem[Plan]):
     weight: int
     threshold: int
     partial: bool
+    noticed: tuple[int, int] | None
     jobs: Sequence[str | int] | None
 
     sense = "min"
@@ -141,11 +146,12 @@ class DataPlacement(Problem[Plan]):
         weight: int = 500,
         threshold: int = 100,
         partial: bool = False,
+        noticed: tuple[int, int] | None = None,
         jobs: Sequence[str | int] | None = None,
     ) -> None:
         arrays = (available, processors, walltimes, files, loads)
         optional = (resident, reserved, occupied, priorities)
-        numbers = (load_weight, capacity, backfill, weight, threshold, partial)
+        numbers = (load_weight, capacity, backfill, weight, threshold, partial, noticed)
         fields = Fields(*arrays, *optional, *numbers, tuple(jobs) if type(jobs) is list else jobs)
         if not is_fine(fields):
             check = FieldChecks(self.name)
@@ -232,6 +238,8 @@ class DataPlacement(Problem[Plan]):
             fields["priorities"] = self.priorities.tolist()
         for name in ("load_weight", "capacity", "backfill", "weight", "threshold", "partial"):
             fields[name] = getattr(self, name)
+        if self.noticed is not None:
+            fields["noticed"] = list(self.noticed)
         if self.jobs is not None:
             fields["jobs"] = list(self.jobs)
         return fields

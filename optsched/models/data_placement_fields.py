@@ -42,6 +42,7 @@ class Fields(NamedTuple):
     weight: Any = 500
     threshold: Any = 100
     partial: Any = False
+    noticed: Any = None
     jobs: Any = None
 
 
@@ -105,6 +106,8 @@ def is_fine(fields: Fields) -> bool:
         for name, least in LEAST.items()
     )
     if not singles or fields.backfill not in BACKFILLS or type(fields.partial) is not bool:
+        return False
+    if fields.noticed is not None and not _is_hole(fields.noticed, nodes, cores):
         return False
     labels = fields.jobs
     if labels is not None and not (
@@ -176,6 +179,11 @@ def check_fields(check: FieldChecks, fields: Fields, given: Sequence[str] = REQU
         check.mistakes.append(f"backfill: {fields.backfill!r}; {expected}")
     if not isinstance(fields.partial, bool):
         check.mistakes.append(f"partial: {fields.partial!r}; expected true or false")
+    noticed = fields.noticed
+    if noticed is not None and not _is_hole(noticed, nodes, cores):
+        expected = f"expected up to {cores} cores and a node from 0 to {nodes - 1}"
+        check.mistakes.append(f"noticed: {noticed!r}; {expected}")
+        noticed = None
     reserved = None if fields.reserved is None else _holes(check, fields, available, sound)
     occupied = None
     if fields.occupied is not None:
@@ -193,12 +201,23 @@ def check_fields(check: FieldChecks, fields: Fields, given: Sequence[str] = REQU
         **{name: getattr(fields, name) for name in LEAST},
         backfill=fields.backfill,
         partial=fields.partial,
+        noticed=None if noticed is None else tuple(noticed),
         jobs=labels,
     )
 
 
 def _empty() -> Ints:
     return np.empty((0, len(RESIDENT)), dtype=np.int64)
+
+
+def _is_hole(hole: Any, nodes: int, cores: int) -> bool:
+    """Return whether it is a number of cores and a node."""
+    return (
+        isinstance(hole, list | tuple)
+        and [type(number) for number in hole] == [int, int]
+        and 0 <= hole[0] <= cores
+        and 0 <= hole[1] < nodes
+    )
 
 
 def _is_blank(reserved: Ints | None) -> bool:

@@ -168,8 +168,8 @@ class Locality(Policy):
             backfill=self.backfill,
             weight=self.weight,
             threshold=self.threshold,
-            widest=self._cores.widest.copy(),
             partial=True,
+            noticed=self._cores.widest_hole if self.backfill == "holes" else None,
             jobs=[system.job_id[job] for job in jobs],
         )
         plan = system.pose(problem)

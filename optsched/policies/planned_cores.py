@@ -31,8 +31,13 @@ class PlannedCores:
         shape = (machine.nodes, machine.cores)
         self.available = np.full(shape, -np.inf)
         self.reserved = np.zeros(shape)
-        self.widest = np.zeros(2, dtype=np.int64)
+        self._widest = np.zeros(2, dtype=np.int64)
         self._limit = np.full(shape, -np.inf)
+
+    @property
+    def widest_hole(self) -> tuple[int, int]:
+        """Cores and node of the widest hole, as far as the authors' program notices."""
+        return int(self._widest[0]), int(self._widest[1])
 
     def start(self, place: Cores, limit: float) -> None:
         """Note that a job runs, until its limit at most."""
@@ -46,7 +51,7 @@ class PlannedCores:
         """Return to what the running jobs hold."""
         self.available[:] = self._limit
         self.reserved[:] = 0.0
-        self.widest[0] = 0
+        self._widest[0] = 0
 
     def earliest(self, node: int, processors: int, now: float) -> tuple[float, Cores]:
         """Return when a node has enough cores, and those that are free first."""
@@ -72,7 +77,16 @@ class PlannedCores:
         """
         from optsched.policies._planned_cores import book
 
-        book(self.available, self.reserved, self.widest, now, plan.node, plan.start, plan.cores, walltimes)
+        book(
+            self.available,
+            self.reserved,
+            self._widest,
+            now,
+            plan.node,
+            plan.start,
+            plan.cores,
+            walltimes,
+        )
 
 
 def core_numbers(cores: int) -> list[int]:

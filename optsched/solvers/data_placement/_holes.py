@@ -25,15 +25,8 @@ def in_holes(reserved: Integers, walltime: int) -> int:
 def from_holes(keys: Integers, reserved: Integers, processors: int, walltime: int) -> int:
     """Return how many cores from holes a job uses that starts now; -1 if it cannot.
 
-    As many as there are for so long; the rest is from cores that are not reserved. On a node
-    without holes there is nothing to be backfilled.
+    As many as there are for so long; the rest is from cores that are not reserved.
     """
-    holes = 0
-    for until in reserved:
-        if until > 0:
-            holes += 1
-    if holes == 0:
-        return -1
     count = min(processors, in_holes(reserved, walltime))
     missing = processors - count
     if missing and keys[missing - 1] >= 64:

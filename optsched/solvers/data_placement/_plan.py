@@ -12,7 +12,6 @@ from optsched.solvers.data_placement._cores import free_now, sorted_cores, take_
 from optsched.solvers.data_placement._holes import (
     from_holes,
     in_holes,
-    notice_widest,
     take_by_number,
     take_from_holes,
 )
@@ -65,11 +64,17 @@ def plan(
     """
     nodes, width = available.shape
     keys = sorted_cores(available)
+    holes = np.zeros(nodes, dtype=np.int64)
+    if backfill:
+        for node in range(nodes):
+            holes[node] = in_holes(reserved[node], 1)
     files = files_on(nodes, resident, len(jobs))
     placed = np.zeros((len(jobs), 3), dtype=np.int64)
     placed[:, 0] = -1
     running = occupied.sum()
     left = free_now(keys)
+    # holes only get smaller once everything else is taken: what did not fit does not fit again
+    hopeless = np.full(width + 1, np.iinfo(np.int64).max)
     for job in range(len(jobs)):
         processors, walltime, file, load = jobs[job]
         full = partial and left == 0
@@ -79,15 +84,23 @@ def plan(
         if running * 100 // nodes < score.threshold:
             rule = Score(1, 0, False, 0)
         if full:
-            if processors > widest[0]:
+            if processors > widest[0] or walltime >= hopeless[processors]:
                 continue
-            choice = best_hole(keys, reserved, files, jobs[job], rule, capacity)
+            choice = best_hole(keys, reserved, holes, files, jobs[job], rule, capacity)
             if choice.node < 0:
+                hopeless[processors:] = np.minimum(hopeless[processors:], walltime)
                 continue
         else:
-            choice = best_node(keys, reserved, files, jobs[job], rule, capacity, backfill)
-            visit(files, choice.node, file, load, choice.start, choice.start + choice.load,
-                  choice.start + walltime)
+            choice = best_node(keys, reserved, holes, files, jobs[job], rule, capacity, backfill)
+            visit(
+                files,
+                choice.node,
+                file,
+                load,
+                choice.start,
+                choice.start + choice.load,
+                choice.start + walltime,
+            )
         node = choice.node
         if choice.start == 0 and not occupied[node] and keys[node, width - 1] < 64:
             running += 1
@@ -99,8 +112,10 @@ def plan(
             bits = take_by_number(keys[node], reserved[node], processors, choice.start, walltime)
         else:
             bits = take_first(keys[node], processors, choice.start + walltime)
-        if backfill and node == widest[1]:
-            notice_widest(reserved, widest)
+        if backfill:
+            holes[node] = in_holes(reserved[node], 1)
+            if node == widest[1]:
+                widest[0], widest[1] = holes.max(), holes.argmax()
         left -= free - free_on(keys[node])
         placed[job] = (node, choice.start, bits)
     return placed
@@ -121,6 +136,7 @@ def free_on(keys: Integers) -> int:
 def best_node(
     keys: Integers,
     reserved: Integers,
+    holes: Integers,
     files: NodeFiles,
     job: Integers,
     score: Score,
@@ -137,10 +153,12 @@ def best_node(
         if score.opportune and at == 0:
             loading, reloading = 1, 0
         for hole in range(2 if backfill else 1):
-            holes = -1
+            of_holes = -1
             if hole:
-                holes = from_holes(keys[node], reserved[node], processors, walltime)
-                if holes < 0:
+                if holes[node] == 0:
+                    break
+                of_holes = from_holes(keys[node], reserved[node], processors, walltime)
+                if of_holes < 0:
                     break
                 at = 0
             if best.node >= 0 and at >= least:
@@ -152,7 +170,7 @@ def best_node(
             if reloading:
                 value += reloading * reloading_time(files, node, file, load, at, capacity)
             if best.node < 0 or value < least:
-                best, least = Choice(node, at, wait, holes), value
+                best, least = Choice(node, at, wait, of_holes), value
         if best.node >= 0 and least == 0:
             break
     return best
@@ -162,6 +180,7 @@ def best_node(
 def best_hole(
     keys: Integers,
     reserved: Integers,
+    holes: Integers,
     files: NodeFiles,
     job: Integers,
     score: Score,
@@ -175,7 +194,7 @@ def best_hole(
     best = Choice(-1, 0, 0, -1)
     least = 0
     for node in range(len(keys)):
-        if in_holes(reserved[node], walltime) < processors:
+        if holes[node] < processors or in_holes(reserved[node], walltime) < processors:
             continue
         wait = loading_time(files, node, file, load, 0) if loading else 0
         value = loading * wait

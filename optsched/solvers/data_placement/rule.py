@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.models.data_placement import DataPlacement, Plan
 from optsched.solvers.heuristic import Heuristic
@@ -51,17 +52,20 @@ class Rule(Heuristic):
         """Return the plan."""
         from optsched.solvers.data_placement._plan import plan
 
-        jobs = np.column_stack([problem.processors, problem.walltimes, problem.files, problem.loads])
+        holes = np.zeros_like(problem.available) if problem.reserved is None else problem.reserved
+        jobs = np.column_stack(
+            [problem.processors, problem.walltimes, problem.files, problem.loads]
+        )
         placed = plan(
             problem.available,
-            problem.reserved.copy(),
+            holes.copy(),
             problem.occupied,
             jobs,
             problem.resident,
             self.score(problem),
             problem.capacity,
             problem.backfill == "holes",
-            problem.widest.copy(),
+            widest_noticed(problem, holes),
             problem.partial,
         )
         return Plan(*placed.T)
@@ -69,3 +73,11 @@ class Rule(Heuristic):
     def effort(self, problem: DataPlacement) -> int:
         """Return the number of jobs times that of nodes."""
         return problem.available.shape[0] * len(problem.processors)
+
+
+def widest_noticed(problem: DataPlacement, holes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the cores and the node of the widest hole, as far as it is known."""
+    if problem.noticed is not None:
+        return np.array(problem.noticed)
+    cores = np.count_nonzero(holes, axis=1)
+    return np.array([cores.max(), cores.argmax()])
