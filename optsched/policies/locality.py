@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -43,8 +43,9 @@ class Locality(Policy):
     threshold : int
         Per cent of the nodes that run a job from which on LEM saves loads.
     throttle : float
-        Seconds that pass at least between two plans; what happens in between is planned for only
-        when something happens later. The authors' published results were made with 30.
+        With a number of seconds above 0, plans are made only every so many seconds, for what
+        happens in that very second, as in the program of the authors' published results (30). What
+        happens at other times is not planned for until something happens at one of these.
 
     Raises
     ------
@@ -80,7 +81,8 @@ class Locality(Policy):
         self._cores = PlannedCores(machine)
         self._planned: dict[int, tuple[float, Cores]] = {}
         self._places: dict[int, Cores] = {}
-        self._fresh: list[int] = []
+        self._waiting: dict[int, None] = {}  # in the order of planning
+        self._apart: dict[int, None] = {}  # to be added to the plan
         self._wakes_at = -math.inf
         jobs = len(system.processors)
         unknown = np.full(jobs, -1, dtype=np.int64)
@@ -91,6 +93,7 @@ class Locality(Policy):
         self._loads = sizes // machine.bandwidth
         self._capacity = machine.memory // machine.bandwidth
         self._opens_at, self._running_before = history(system)
+        self._opened = False
 
     def admits(self, job: int, system: System) -> bool:
         """Return whether one node has enough cores."""
@@ -99,35 +102,40 @@ class Locality(Policy):
 
     def decide(self, system: System) -> Iterable[Action]:
         """Start what is planned for now, plan, and start what that brings."""
-        self._fresh += system.submitted
+        (self._waiting if system.ended else self._apart).update(dict.fromkeys(system.submitted))
         if system.now < self._opens_at:
             return
         for job in system.ended:
             self._cores.end(self._places.pop(job))
-        if self._opens_at > -math.inf:
-            self._opens_at = -math.inf
-            self._restore(system)
+        if not self._opened:
+            self._open(system)
         yield from self._start_due(system)
-        if system.ended and system.queue:
-            self._plan_anew(system)
-        elif self._fresh:
-            self._plan(self._fresh, system)
-        self._fresh = []
-        yield from self._start_due(system)
+        since = system.now - self._opens_at
+        if not self.throttle or (since and since % self.throttle == 0):
+            if system.ended and self._waiting:
+                self._cores.forget_plans()
+                self._planned.clear()
+                self._plan(self._waiting, system)
+            elif system.submitted:
+                self._plan(self._apart, system)
+                self._waiting |= self._apart
+                self._apart.clear()
+            yield from self._start_due(system)
         starts = [start for start, _ in self._planned.values()]
         if starts and min(starts) != self._wakes_at:
             self._wakes_at = min(starts)
             yield Wake(self._wakes_at)
 
-    def _restore(self, system: System) -> None:
+    def _open(self, system: System) -> None:
         """Plan the jobs that ran before the first decision on the nodes where they did."""
-        nodes = system.machine.nodes
+        assert isinstance(system.machine, Cluster)
+        self._opened = True
         for job, node in self._running_before.items():
-            start, place = self._cores.earliest(node % nodes, system.processors[job], system.now)
+            processors = system.processors[job]
+            start, place = self._cores.earliest(node % system.machine.nodes, processors, system.now)
             self._cores.hold(place, start + system.requested_time[job])
             self._planned[job] = start, place
-        restored = self._running_before.keys()
-        self._fresh = [job for job in self._fresh if job not in restored]
+            self._waiting[job] = self._apart.pop(job)
 
     def _start_due(self, system: System) -> Iterator[Action]:
         """Start the jobs whose planned start has come, in their order."""
@@ -135,23 +143,14 @@ class Locality(Policy):
         due = [job for job, (start, _) in self._planned.items() if start <= now]
         for job in due:
             _, place = self._planned.pop(job)
-            self._running_before.pop(job, None)
+            del self._waiting[job]
             self._places[job] = place
             self._cores.start(place, now + system.requested_time[job])
             yield Start(job, place)
 
-    def _plan_anew(self, system: System) -> None:
-        """Plan all waiting jobs, those that ran before the first decision ahead of the others."""
-        self._cores.forget_plans()
-        self._planned.clear()
-        jobs = list(system.queue)
-        if self._running_before:
-            others = [job for job in jobs if job not in self._running_before]
-            jobs = [*self._running_before, *others]
-        self._plan(jobs, system)
-
-    def _plan(self, jobs: Sequence[int], system: System) -> None:
+    def _plan(self, waiting: Iterable[int], system: System) -> None:
         """Have the solver plan some jobs on what is not planned for yet."""
+        jobs = list(waiting)
         machine, now, rows = system.machine, system.now, np.array(jobs)
         assert isinstance(machine, Cluster)
         walltimes = self._walltimes[rows]
@@ -170,7 +169,7 @@ class Locality(Policy):
             threshold=self.threshold,
             partial=True,
             noticed=self._cores.widest_hole if self.backfill == "holes" else None,
-            jobs=[system.job_id[job] for job in jobs],
+            jobs=tuple(system.job_id[job] for job in jobs),
         )
         plan = system.pose(problem)
         self._cores.book(plan, walltimes, now)
@@ -182,12 +181,12 @@ class Locality(Policy):
 def history(system: System) -> tuple[float, dict[int, int]]:
     """Return when the first decision is due, and what runs on which node then.
 
-    That is the submission of the first job that is no part of the history; -inf without a history.
-    The jobs are in the order in which they had started.
+    That is the submission of the first job after the history, or of the first of all. The jobs that
+    run are in the order in which they had started.
     """
     category = system.annotations.get("category")
     if category is None or not (category == BEFORE).any():
-        return -math.inf, {}
+        return system.submit[0], {}
     first = int(np.flatnonzero(category == BEFORE)[0])
     running = np.flatnonzero(category == RUNNING)
     begun = np.argsort(system.annotations["history_start"][running], kind="stable")
