@@ -78,7 +78,7 @@ def test_a_format_is_one_registered_class(tmp_path, small_swf, monkeypatch):
 
     (tmp_path / "a.toy.gz").write_bytes(gzip.compress(b"toy"))
     assert len(read_trace(tmp_path / "a.toy.gz")) == 4
-    with pytest.raises(InputError, match=r"unknown suffix; expected .json, .swf$"):
+    with pytest.raises(InputError, match=r"unknown suffix; expected .json, .rackham, .swf$"):
         write_trace(read_trace(small_swf), tmp_path / "b.toy")
 
 
