@@ -22,7 +22,7 @@ COMMANDS = {
     "sweep": "Run a study: many simulations from one file, none of them twice.",
     "study": "Run the evaluation of a paper again, and judge its claims.",
     "report": "Write the HTML pages of run and comparison folders anew.",
-    "trace": "Look at traces, clean, convert, find, fit and generate them.",
+    "trace": "Look at traces, clean, convert, scale, annotate, find, fit and generate them.",
     "snapshot": "Look at snapshots, check them, export them.",
     "list": "List policies, solvers, profiles, models, machines, workloads or trace formats.",
     "doctor": "Say what is installed and whether it works.",

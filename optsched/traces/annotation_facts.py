@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from optsched.traces.rackham import MB_PER_GB
 from optsched.traces.trace import Trace
-
-MB_PER_GB = 1000
 
 CATEGORIES = {
     -2: "running at the start",
@@ -27,7 +26,7 @@ def file_facts(trace: Trace) -> dict[str, Any] | None:
     Sizes are in MB, those of different files. ``reuse_share`` is the share of the jobs with a file
     that are not the first to use it.
     """
-    if "file" not in trace.annotations:
+    if not {"file", "file_size"} <= trace.annotations.keys():
         return None
     with_file = trace.annotations["file"] > 0
     _, first, jobs = np.unique(

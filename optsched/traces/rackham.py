@@ -274,10 +274,10 @@ def _first_mistake(columns: Mapping[str, NDArray[np.int64]]) -> tuple[int, str, 
     expected = "expected the size that the file has in other jobs, in GB"
     checks.append(("data_size", _differs(columns["data"], sized), expected))
     running = columns["workload"] == RUNNING
-    if running.any():
-        if not (columns["workload"] == BEFORE).any():
-            text = "-2; expected a job of workload 0 too, with which the simulation starts"
-            return int(np.flatnonzero(running)[0]), "workload", text
+    if not (columns["workload"] == BEFORE).any():
+        expected = "expected a job of workload 0 too, with which the simulation starts"
+        checks.append(("workload", running, expected))
+    elif running.any():
         began, start = columns["start_time_from_history"], _start(columns)
         expected = f"expected 0 to {start} for a running job, the start of the simulation"
         outside = running & ((began < 0) | (began > start))

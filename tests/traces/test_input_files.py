@@ -1,0 +1,151 @@
+"""Input files that are inferred, the pieces of large jobs, and which jobs are evaluated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.errors import InputError
+from optsched.traces.evaluation_window import evaluate
+from optsched.traces.input_files import infer_files
+from optsched.traces.job_pieces import split_jobs
+from optsched.traces.reading import read_trace
+from optsched.traces.trace import Trace
+
+REAL = "traces/rackham/2022-09-10_V10000_anonymous.txt.gz"
+
+
+def make(submit, processors, user, **columns):
+    jobs = len(submit)
+    given = {
+        "job_id": np.arange(1, jobs + 1),
+        "submit": np.array(submit),
+        "runtime": np.full(jobs, 60),
+        "requested_time": np.full(jobs, 100),
+        "processors": np.array(processors),
+        "user": np.array(user),
+    }
+    return Trace(**(given | columns))
+
+
+def files_of(trace, **options):
+    return infer_files(trace, **options).annotations["file"].tolist()
+
+
+def test_a_file_goes_on_from_job_to_job():
+    trace = make([0, 800, 1600, 2401], [4] * 4, [7] * 4)
+    assert files_of(trace) == [1, 1, 1, 2]
+    assert files_of(trace, window=801) == [1] * 4
+    assert files_of(trace, window=0) == [1, 2, 3, 4]
+    assert infer_files(trace).annotations["file_size"].tolist() == [25_600] * 4
+    assert infer_files(trace, per_processor=5).annotations["file_size"].tolist() == [20] * 4
+
+
+def test_a_job_of_another_user_or_size_ends_it():
+    assert files_of(make([0, 1, 2], [4] * 3, [7, 8, 7])) == [1, 2, 3]
+    assert files_of(make([0, 1, 2], [4, 2, 4], [7] * 3)) == [1, 2, 3]
+
+
+def test_unknown_users_share_nothing():
+    assert files_of(make([0, 1, 2, 3], [4] * 4, [-1, -1, 7, 7])) == [1, 2, 3, 3]
+    with pytest.raises(InputError, match="user: no job states its user"):
+        infer_files(make([0, 1], [4] * 2, [-1, -1]))
+
+
+def test_jobs_are_taken_in_the_order_of_submission():
+    assert files_of(make([900, 0, 850], [4] * 3, [7] * 3)) == [1, 2, 2]
+
+
+@pytest.mark.parametrize("options", [{"window": -1}, {"window": 0.5}, {"per_processor": 0}])
+def test_wrong_numbers_are_refused(options):
+    with pytest.raises(InputError, match="expected a whole number from"):
+        infer_files(make([0], [1], [1]), **options)
+
+
+def test_files_too_large_to_count_are_refused():
+    with pytest.raises(InputError, match=r"more than 2\^53 MB"):
+        infer_files(make([0], [2], [1]), per_processor=2**53)
+
+
+def test_the_files_of_the_authors(shared):
+    """Their numbers, job by job, and not those of chains with other jobs in between."""
+    trace = read_trace(shared(REAL))
+    theirs = trace.annotations["file"].tolist()
+    assert files_of(trace) == theirs
+    last: dict[tuple[int, int], int] = {}
+    files = 0
+    columns = (trace.user, trace.processors, trace.submit)
+    for user, cores, submit in zip(*(column.tolist() for column in columns)):
+        files += submit - last.get((user, cores), -801) > 800
+        last[user, cores] = submit
+    assert (max(theirs), files) == (1456, 1226)
+
+
+def test_large_jobs_become_pieces():
+    trace = make([0, 0, 5], [45, 20, 60], [1, 2, 3], requested_processors=np.array([50, 20, -1]))
+    split = split_jobs(trace, 20)
+    assert (split.jobs, split.pieces) == (2, 6)
+    assert split.trace.job_id.tolist() == [10, 11, 12, 20, 30, 31, 32]
+    assert split.trace.processors.tolist() == [20, 20, 5, 20, 20, 20, 20]
+    assert split.trace.requested_processors.tolist() == [20, 20, 5, 20, -1, -1, -1]
+    assert split.trace.user.tolist() == [1, 1, 1, 2, 3, 3, 3]
+    assert files_of(split.trace) == [1, 1, 2, 3, 4, 4, 4]
+
+
+def test_nothing_changes_where_nothing_is_split():
+    trace = infer_files(make([0, 1], [3, 20], [1, 2]))
+    split = split_jobs(trace, 20)
+    assert split.trace is trace
+    assert (split.jobs, split.pieces) == (0, 0)
+
+
+def test_more_than_ten_pieces_take_two_digits():
+    trace = make([0, 1, 2], [11, 10, 1], [1] * 3, preceding_job=np.array([-1, 1, 2]))
+    assert split_jobs(trace, 1).trace.job_id.tolist()[9:13] == [109, 110, 200, 201]
+    pieces = split_jobs(trace.select(slice(1, None)), 1).trace
+    assert pieces.job_id.tolist() == [*range(20, 30), 30]
+    assert pieces.preceding_job.tolist() == [10] * 10 + [20]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(1, 60)), min_size=1, max_size=20),
+    st.integers(1, 25),
+)
+def test_pieces_do_the_work_of_their_job_in_its_place(jobs, cores):
+    submit, processors = zip(*jobs)
+    trace = make(submit, processors, [1] * len(jobs))
+    pieces = split_jobs(trace, cores).trace
+    assert pieces.processors.max() <= cores
+    assert len(np.unique(pieces.job_id)) == len(pieces)
+    order = np.lexsort((pieces.job_id, pieces.submit))
+    assert order.tolist() == [*range(len(pieces))]
+    factor = 10 ** len(str(-(-max(processors) // cores) - 1)) if max(processors) > cores else 1
+    origin = pieces.job_id // factor
+    assert np.bincount(origin, pieces.processors)[1:].tolist() == list(processors)
+
+
+@pytest.mark.parametrize("cores", [0, -1, 2.0])
+def test_wrong_cores_are_refused(cores):
+    with pytest.raises(InputError, match=r"cores: .*; expected a whole number from 1"):
+        split_jobs(make([0], [1], [1]), cores)
+
+
+def test_too_many_pieces_are_refused():
+    with pytest.raises(InputError, match="more than 100,000,000 pieces"):
+        split_jobs(make([0], [10**9], [1]), 1)
+    with pytest.raises(InputError, match="too large for further digits"):
+        split_jobs(make([0], [2], [1], job_id=np.array([2**53])), 1)
+
+
+def test_jobs_amid_the_trace_are_evaluated():
+    trace = make([0, 10, 20, 30], [1] * 4, [1] * 4)
+    assert evaluate(trace, 10, 30).annotations["category"].tolist() == [0, 1, 1, 2]
+    with pytest.raises(InputError, match="evaluate: no job is submitted from 31 s to 40 s"):
+        evaluate(trace, 31, 40)
+
+
+def test_jobs_at_the_start_keep_their_category():
+    trace = make([0, 10, 20], [1] * 3, [1] * 3).annotated(category=np.array([-2, -1, 0]))
+    assert evaluate(trace, 0, 30).annotations["category"].tolist() == [-2, -1, 1]
