@@ -73,6 +73,9 @@ class DataPlacement(Problem[Plan]):
         Percent of the nodes that run a job from which on LEM is LEA.
     partial : bool
         Whether jobs may be left out of the plan, for a later decision.
+    stop : {"full", "short"}
+        Where heuristics end a partial plan: when no core is free now that is not reserved, or when
+        there are fewer of them than the next job asks.
     noticed : (int, int), optional
         Cores and node of the widest hole that the heuristics with ``holes`` know of. They notice
         another when something happens on that node, and look only for jobs that it holds. If left
@@ -124,6 +127,7 @@ class DataPlacement(Problem[Plan]):
     weight: int
     threshold: int
     partial: bool
+    stop: Literal["full", "short"]
     noticed: tuple[int, int] | None
     jobs: Sequence[str | int] | None
 
@@ -146,12 +150,13 @@ class DataPlacement(Problem[Plan]):
         weight: int = 500,
         threshold: int = 100,
         partial: bool = False,
+        stop: Literal["full", "short"] = "full",
         noticed: tuple[int, int] | None = None,
         jobs: Sequence[str | int] | None = None,
     ) -> None:
         arrays = (available, processors, walltimes, files, loads)
         optional = (resident, reserved, occupied, priorities)
-        numbers = (load_weight, capacity, backfill, weight, threshold, partial, noticed)
+        numbers = (load_weight, capacity, backfill, weight, threshold, partial, stop, noticed)
         fields = Fields(*arrays, *optional, *numbers, tuple(jobs) if type(jobs) is list else jobs)
         if not is_fine(fields):
             check = FieldChecks(self.name)
@@ -236,7 +241,15 @@ class DataPlacement(Problem[Plan]):
             fields["occupied"] = self.occupied.tolist()
         if (self.priorities != 1).any():
             fields["priorities"] = self.priorities.tolist()
-        for name in ("load_weight", "capacity", "backfill", "weight", "threshold", "partial"):
+        for name in (
+            "load_weight",
+            "capacity",
+            "backfill",
+            "weight",
+            "threshold",
+            "partial",
+            "stop",
+        ):
             fields[name] = getattr(self, name)
         if self.noticed is not None:
             fields["noticed"] = list(self.noticed)

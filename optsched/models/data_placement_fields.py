@@ -12,6 +12,7 @@ from optsched.models.data_placement_plan import WIDEST
 from optsched.models.fields import LARGEST, SHOWN, FieldChecks
 
 BACKFILLS = ("none", "holes", "conservative")
+STOPS = ("full", "short")
 
 RESIDENT = ("node", "file", "load", "loaded", "until")
 """What is told of a file in the memory of a node, in the order of the columns."""
@@ -42,6 +43,7 @@ class Fields(NamedTuple):
     weight: Any = 500
     threshold: Any = 100
     partial: Any = False
+    stop: Any = "full"
     noticed: Any = None
     jobs: Any = None
 
@@ -106,6 +108,8 @@ def is_fine(fields: Fields) -> bool:
         for name, least in LEAST.items()
     )
     if not singles or fields.backfill not in BACKFILLS or type(fields.partial) is not bool:
+        return False
+    if fields.stop not in STOPS:
         return False
     if fields.noticed is not None and not _is_hole(fields.noticed, nodes, cores):
         return False
@@ -177,6 +181,8 @@ def check_fields(check: FieldChecks, fields: Fields, given: Sequence[str] = REQU
     if fields.backfill not in BACKFILLS:
         expected = "expected none, holes or conservative"
         check.mistakes.append(f"backfill: {fields.backfill!r}; {expected}")
+    if fields.stop not in STOPS:
+        check.mistakes.append(f"stop: {fields.stop!r}; expected full or short")
     if not isinstance(fields.partial, bool):
         check.mistakes.append(f"partial: {fields.partial!r}; expected true or false")
     noticed = fields.noticed
@@ -201,6 +207,7 @@ def check_fields(check: FieldChecks, fields: Fields, given: Sequence[str] = REQU
         **{name: getattr(fields, name) for name in LEAST},
         backfill=fields.backfill,
         partial=fields.partial,
+        stop=fields.stop,
         noticed=None if noticed is None else tuple(noticed),
         jobs=labels,
     )

@@ -48,6 +48,7 @@ def plan(
     backfill: bool,
     widest: Integers,
     partial: bool,
+    short: bool,
 ) -> Integers:
     """Return node, start and cores of each job, shape (jobs, 3); node -1 if it is left out.
 
@@ -77,7 +78,7 @@ def plan(
     hopeless = np.full(width + 1, np.iinfo(np.int64).max)
     for job in range(len(jobs)):
         processors, walltime, file, load = jobs[job]
-        full = partial and left == 0
+        full = partial and (left < processors if short else left == 0)
         if full and not backfill:
             break
         rule = score
@@ -91,6 +92,7 @@ def plan(
                 hopeless[processors:] = np.minimum(hopeless[processors:], walltime)
                 continue
         else:
+            hopeless[:] = np.iinfo(np.int64).max
             choice = best_node(keys, reserved, holes, files, jobs[job], rule, capacity, backfill)
             visit(
                 files,

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.data_placement import DataPlacement, Plan
+from optsched.models.data_placement import DataPlacement
+from optsched.models.data_placement_plan import Plan
 from optsched.solvers.heuristic import Heuristic
 
 
@@ -50,29 +51,23 @@ class Rule(Heuristic):
 
     def place(self, problem: DataPlacement) -> Plan:
         """Return the plan."""
+        holes = np.zeros_like(problem.available) if problem.reserved is None else problem.reserved
+        jobs = (problem.processors, problem.walltimes, problem.files, problem.loads)
+        given = (problem.available, holes.copy(), problem.occupied, np.column_stack(jobs))
+        rule = (problem.resident, self.score(problem), problem.capacity)
+        if problem.backfill == "conservative":
+            from optsched.solvers.data_placement._conservative import plan_conservatively
+
+            return Plan(*plan_conservatively(*given, *rule, problem.partial).T)
         from optsched.solvers.data_placement._plan import plan
 
-        holes = np.zeros_like(problem.available) if problem.reserved is None else problem.reserved
-        jobs = np.column_stack(
-            [problem.processors, problem.walltimes, problem.files, problem.loads]
-        )
-        placed = plan(
-            problem.available,
-            holes.copy(),
-            problem.occupied,
-            jobs,
-            problem.resident,
-            self.score(problem),
-            problem.capacity,
-            problem.backfill == "holes",
-            widest_noticed(problem, holes),
-            problem.partial,
-        )
-        return Plan(*placed.T)
+        backfill = problem.backfill == "holes"
+        ends = (problem.partial, problem.stop == "short")
+        return Plan(*plan(*given, *rule, backfill, widest_noticed(problem, holes), *ends).T)
 
     def effort(self, problem: DataPlacement) -> int:
         """Return the number of jobs times that of nodes."""
-        return problem.available.shape[0] * len(problem.processors)
+        return len(problem.available) * len(problem.processors)
 
 
 def widest_noticed(problem: DataPlacement, holes: NDArray[np.int64]) -> NDArray[np.int64]:
