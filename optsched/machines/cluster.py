@@ -188,6 +188,10 @@ class Cluster(Machine):
             found.append(f"{self.free} cores counted free, {free} are")
         return found
 
+    def is_free(self, place: Cores) -> bool:
+        """Return whether no job holds any of these cores."""
+        return not place.cores & ~self._free[place.node]
+
     def nodes_in_use(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Return which nodes run a job, shape (nodes,)."""
         everything = (1 << self.cores) - 1

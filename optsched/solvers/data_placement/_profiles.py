@@ -99,7 +99,7 @@ def first_window(profiles: Profiles, node: int, processors: int, walltime: int) 
     """Return the first time from which so many cores are free for a walltime."""
     if bits_in(free_during(profiles, node, 0, walltime)) >= processors:
         return 0
-    best = np.int64(np.iinfo(np.int64).max)
+    best: int = np.iinfo(np.int64).max
     row = profiles.head[node]
     while row != NONE:
         at = profiles.held[row, END]
