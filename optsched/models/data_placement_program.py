@@ -1,8 +1,8 @@
 """The integer program of a data placement, and its vectors.
 
 Variables, in this order: h[j, c], job j holds core c (cores are numbered through all nodes);
-x[j, n], it is on node n; s[j], its start; l[j], its load time; then those of pairs, and of jobs that
-share a file, see `_Layout`.
+x[j, n], it is on node n; s[j], its start; l[j], its load time; then those of holes, of pairs of
+jobs, and of jobs that share a file.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def finding_pairs(problem: DataPlacement) -> list[tuple[int, int]]:
 
 
 class _Layout:
-    """Where the variables are, and what they are called."""
+    """Where the variables are, and what they are called; symbols as on the model's page."""
 
     def __init__(self, problem: DataPlacement) -> None:
         self.nodes, self.cores = problem.available.shape

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.models.program import UNBOUNDED
 
@@ -32,8 +32,8 @@ class Statement:
         self._lower.append(lower)
         self._upper.append(upper)
 
-    def rows(self) -> dict[str, NDArray[np.int64]]:
-        """Return the rows by the names that `Program` has for their arrays."""
+    def rows(self) -> dict[str, Any]:
+        """Return the int64 arrays of the rows by the names that `Program` has for them."""
         lists = {
             "row_start": self._start,
             "columns": self._columns,

@@ -4,11 +4,9 @@ from collections.abc import Iterator
 from itertools import combinations, product
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optsched.errors import InputError
 from optsched.models import DataPlacement
 from optsched.models.data_placement_plan import Plan
 from optsched.models.data_placement_program import latest_start
@@ -85,9 +83,7 @@ def test_verification_follows_the_maths(drawn):
     problem, plan = drawn
     assert problem.load_times(plan).tolist() == loads_second_by_second(problem, plan)
     assert (problem.violations(plan) == []) == is_feasible(problem, plan)
-    start = [
-        problem.horizon if node == -1 else at for node, at in zip(plan.node, plan.start)
-    ]
+    start = [problem.horizon if node == -1 else at for node, at in zip(plan.node, plan.start)]
     times = loads_second_by_second(problem, plan)
     assert problem.objective(plan) == sum(
         p * (s + problem.load_weight * t) for p, s, t in zip(problem.priorities, start, times)

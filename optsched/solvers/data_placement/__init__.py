@@ -1,0 +1,1 @@
+"""Solvers of data placement (`optsched.models.data_placement`)."""
