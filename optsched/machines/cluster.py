@@ -150,8 +150,8 @@ class Cluster(Machine):
         node, cores = int(place[0]), int(place[1])
         if cores.bit_count() != processors:
             raise ValueError(f"a place of {cores.bit_count()} cores for a job of {processors}")
-        if cores & ~self._free[node]:
-            raise ValueError(f"cores {interval_text(cores)} of node {node} are not all free")
+        if taken := cores & ~self._free[node]:
+            raise ValueError(f"cores {interval_text(taken)} of node {node} are not free")
         self._free[node] &= ~cores
         self.free -= processors
         return Cores(node, cores)

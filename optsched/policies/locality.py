@@ -117,22 +117,32 @@ class Locality(Policy):
         yield from self._start_due(system)
         since = system.now - self._opens_at
         if not self.throttle or (since and since % self.throttle == 0):
-            if self.backfill == "conservative" and system.submitted:
-                self._waiting |= self._apart
-                self._apart.clear()
-            if self._waiting and (system.ended or self.backfill == "conservative"):
-                self._cores.forget_plans()
-                self._planned.clear()
-                self._plan(self._waiting, system)
-            elif system.submitted:
-                self._plan(self._apart, system)
-                self._waiting |= self._apart
-                self._apart.clear()
+            self._replan(system)
             yield from self._start_due(system)
         upcoming = self._planned.next
         if system.now < upcoming < math.inf and upcoming != self._wakes_at:
             self._wakes_at = upcoming
             yield Wake(upcoming)
+
+    def _replan(self, system: System) -> None:
+        """Plan all anew when a job has ended, or add what was submitted to the plan.
+
+        Full profiles are always made anew. So are plans when nothing runs that could still end.
+        """
+        if self._apart and (self.backfill == "conservative" or not system.running):
+            self._waiting |= self._apart
+            self._apart.clear()
+            anew = True
+        else:
+            anew = bool(self._waiting and system.ended)
+        if anew:
+            self._cores.forget_plans()
+            self._planned.clear()
+            self._plan(self._waiting, system)
+        elif system.submitted:
+            self._plan(self._apart, system)
+            self._waiting |= self._apart
+            self._apart.clear()
 
     def _open(self, system: System) -> None:
         """Plan the jobs that ran before the first decision on the nodes where they did."""
@@ -198,6 +208,8 @@ def history(system: System) -> tuple[float, dict[int, int]]:
         return system.submit[0], {}
     first = int(np.flatnonzero(category == BEFORE)[0])
     running = np.flatnonzero(category == RUNNING)
+    if not len(running):
+        return system.submit[first], {}
     begun = np.argsort(system.annotations["history_start"][running], kind="stable")
     running = running[begun]
     nodes = system.annotations["history_node"][running]

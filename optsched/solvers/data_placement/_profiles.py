@@ -75,7 +75,7 @@ def put(profiles: Profiles, node: int, start: int, end: int, bits: int) -> None:
 def free_during(profiles: Profiles, node: int, start: int, end: int) -> int:
     """Return the cores that nobody holds from a time until before another, as bits."""
     width = profiles.earliest.shape[1] - 1
-    bits = (1 << width) - 1
+    bits: int = (1 << width) - 1
     row = profiles.head[node]
     while row != NONE:
         if profiles.held[row, START] < end and start < profiles.held[row, END]:
