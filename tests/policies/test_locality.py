@@ -86,7 +86,7 @@ def test_a_planned_start_comes_without_any_event():
     trace = trace_of((0, 10, 70, 1, -1), (0, 500, 500, 1, -1), (20, 10, 10, 1, -1))
     assert run(trace, machine="cluster:1x3").start.tolist() == [0, 0, 20]
     trace = trace_of((0, 10, 70, 2, -1), (0, 500, 500, 1, -1), (20, 10, 10, 2, -1))
-    assert run(trace, machine="cluster:1x3").start.tolist() == [0, 0, 70]
+    assert run(trace, machine="cluster:1x4").start.tolist() == [0, 0, 70]
 
 
 def test_nobody_waits_for_what_is_not_there():
