@@ -109,7 +109,7 @@ def some_plans(problem: DataPlacement, count: int, seed: int) -> list[Plan]:
     return found
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data_placements(max_jobs=3, max_nodes=2, max_cores=2, longest=3), st.integers(0, 99))
 def test_it_keeps_the_contract_of_a_problem(problem, seed):
     drawn = some_plans(problem, 150, seed)

@@ -65,7 +65,9 @@ class Intervals:
         self._groups = alike_nodes(problem)
         self._classes = alike_jobs(problem)
         self._class_of = {job: same[0] for same in self._classes for job in same}
-        self._nodes = sorted(node for group in self._groups for node in group[: len(self._jobs)])
+        self._nodes = sorted(
+            node for group in self._groups for node in group[: max(1, len(self._jobs))]
+        )
         self._held = [
             bool(problem.reserved is not None and problem.reserved[node].any())
             for node in self._nodes
@@ -296,7 +298,7 @@ class Intervals:
         """Return the plan that a vector stands for, its cores chosen."""
         problem, jobs = self.problem, len(self._jobs)
         start = x[:jobs].copy()
-        on = x[2 * jobs : 2 * jobs + jobs * len(self._nodes)].reshape(jobs, -1) != 0
+        on = x[2 * jobs : 2 * jobs + jobs * len(self._nodes)].reshape(jobs, len(self._nodes)) != 0
         node = np.full(jobs, LEFT_OUT)
         node[on.any(axis=1)] = np.array(self._nodes)[on.argmax(axis=1)[on.any(axis=1)]]
         start[node == LEFT_OUT] = 0

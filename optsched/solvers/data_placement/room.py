@@ -46,7 +46,7 @@ def earliest(problem: DataPlacement) -> NDArray[np.int64]:
         for size, walltime in zip(problem.processors.tolist(), problem.walltimes.tolist()):
             fits = np.where(problem.reserved >= walltime, 0, free)
             rows.append(np.sort(fits, axis=1)[:, size - 1])
-        start = np.array(rows)
+        start = np.array(rows, dtype=np.int64).reshape(-1, len(free))
     return np.minimum(start, problem.horizon) if problem.partial else start
 
 
