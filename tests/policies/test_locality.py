@@ -166,7 +166,6 @@ def test_a_captured_decision_is_answered_as_in_the_run(tmp_path):
     [
         ("fcfs", {}, 2.293481, 336704, 788),
         ("fcfs", {"backfill": "holes"}, 2.067908, 342336, 746),
-        ("lea", {}, 1.502268, 212096, 1055),
         ("lem", {"threshold": 80}, 1.493319, 227456, 1043),
     ],
 )
