@@ -40,13 +40,12 @@ def sort(keys: Integers) -> None:
 
 @kernel
 def free_now(keys: Integers) -> int:
-    """Return how many cores of all nodes are free now."""
+    """Return how many cores of a node are free now."""
     count = 0
-    for node in range(keys.shape[0]):
-        for key in keys[node]:
-            if key >= 64:
-                break
-            count += 1
+    for key in keys:
+        if key >= 64:
+            break
+        count += 1
     return count
 
 

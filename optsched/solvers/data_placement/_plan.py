@@ -62,6 +62,10 @@ def plan(
         The rule.
     backfill : bool
         Whether jobs may start now on cores that are reserved for later.
+    widest : int64 array, shape (2,)
+        Cores and node of the widest hole that is known; overwritten.
+    short : bool
+        Whether a partial plan ends at the first job that asks more cores than are left.
     """
     nodes, width = available.shape
     keys = sorted_cores(available)
@@ -73,7 +77,9 @@ def plan(
     placed = np.zeros((len(jobs), 3), dtype=np.int64)
     placed[:, 0] = -1
     running = occupied.sum()
-    left = free_now(keys)
+    left = 0
+    for node in range(nodes):
+        left += free_now(keys[node])
     # holes only get smaller once everything else is taken: what did not fit does not fit again
     hopeless = np.full(width + 1, np.iinfo(np.int64).max)
     for job in range(len(jobs)):
@@ -106,8 +112,7 @@ def plan(
         node = choice.node
         if choice.start == 0 and not occupied[node] and keys[node, width - 1] < 64:
             running += 1
-        before = keys[node]
-        free = free_on(before)
+        free = free_now(keys[node])
         if choice.holes >= 0:
             bits = take_from_holes(keys[node], reserved[node], processors, choice.holes, walltime)
         elif backfill:
@@ -118,20 +123,9 @@ def plan(
             holes[node] = in_holes(reserved[node], 1)
             if node == widest[1]:
                 widest[0], widest[1] = holes.max(), holes.argmax()
-        left -= free - free_on(keys[node])
+        left -= free - free_now(keys[node])
         placed[job] = (node, choice.start, bits)
     return placed
-
-
-@kernel
-def free_on(keys: Integers) -> int:
-    """Return how many cores of a node are free now."""
-    count = 0
-    for key in keys:
-        if key >= 64:
-            break
-        count += 1
-    return count
 
 
 @kernel
