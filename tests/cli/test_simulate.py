@@ -71,7 +71,10 @@ TRACES = {
         (["{folder}/absent.swf"], ["absent.swf"]),
         (["{folder}"], ["directory"]),
         (["{sample}", "--machine", "nodes:0"], ["expected a whole number from 1"]),
-        (["{sample}", "--machine", "torus"], ["expected matrix:NUMBER, nodes:NUMBER"]),
+        (
+            ["{sample}", "--machine", "torus"],
+            ["is not a machine; expected cluster:", "matrix:NUMBER, nodes:NUMBER"],
+        ),
         (["{sample}", "--policy", "esay"], ["did you mean easy"]),
         (["{sample}", "--policy", "window", "--solver", "branch"], ["branch-and-bound"]),
         (["{sample}", "--policy", "easy", "--solver", "greedy"], ["poses no problems"]),

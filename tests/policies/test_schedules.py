@@ -72,12 +72,16 @@ def test_schedules_equal_the_textbook(policy, order, statement, options, textboo
 @pytest.mark.parametrize("policy", sorted(registry.policies))
 def test_invariants_hold_under_every_policy(policy):
     (kind,) = registry.policies[policy].machines
-    machine = "torus:2x2x2" if kind == "torus" else f"{kind}:{PROCESSORS}"
+    machines = {"torus": "torus:2x2x2", "cluster": f"cluster:1x{PROCESSORS}"}
+    machine = machines.get(kind, f"{kind}:{PROCESSORS}")
 
     @given(workloads, st.sampled_from(["batched", "one-by-one"]))
     @settings(max_examples=25, deadline=None)
     def check(workload, order):
         trace = trace_of(workload)
+        if kind == "cluster":
+            nothing = np.zeros(len(trace), np.int64)
+            trace = trace.annotated(file=nothing - 1, file_size=nothing)
         run = simulate(trace, machine, policy, event_order=order, check=True)
         summary = run.summary
         accounted = ("finished", "killed", "rejected", "waiting")
