@@ -68,4 +68,4 @@ def session_stretches(
     stretch: NDArray[np.float64], session: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Return the stretch of each session: the sum of those of its jobs, shape (sessions,)."""
-    return np.bincount(session, stretch)
+    return np.bincount(session, stretch).astype(np.float64)

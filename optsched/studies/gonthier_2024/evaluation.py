@@ -78,10 +78,10 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     frame["path"] = [str(inputs / one.file) for one in own]
     frame[FILE_TIME] = frame["transfer_time"] + frame["waiting_for_a_load"]
     session_of = {one: evaluated_sessions(one, inputs) for one in dict.fromkeys(own)}
-    frame[SESSIONS] = [
-        _stretches(Path(folder), *session_of[one]) for folder, one in zip(frame["folder"], own)
-    ]
-    frame[SESSION_JOBS] = [np.bincount(session_of[one][1]) for one in own]
+    sums = [_stretches(Path(folder), *session_of[one]) for folder, one in zip(frame["folder"], own)]
+    frame[SESSIONS] = pd.Series(sums, frame.index, dtype=object)
+    counts = [np.bincount(session_of[one][1]) for one in own]
+    frame[SESSION_JOBS] = pd.Series(counts, frame.index, dtype=object)
     order = {name: place for place, name in enumerate(SCHEDULERS)}
     places = {one.name: place for place, one in enumerate(WORKLOADS)}
     by = pd.DataFrame({"w": frame["workload"].map(places), "s": frame["scheduler"].map(order)})
@@ -131,6 +131,12 @@ def of(frame: pd.DataFrame, scheduler: str, metric: str) -> pd.Series[Any]:
     """Return a metric of a scheduler, by workload."""
     own = frame[frame["scheduler"] == scheduler]
     return own.set_index("workload")[metric]
+
+
+def run_of(frame: pd.DataFrame, workload: str, scheduler: str) -> dict[str, Any]:
+    """Return the figures of the run of a scheduler on a workload, by metric."""
+    own = frame[(frame["workload"] == workload) & (frame["scheduler"] == scheduler)]
+    return {metric: own[metric].iloc[0] for metric in (*METRICS, FILE_TIME)}
 
 
 def ratios(frame: pd.DataFrame, scheduler: str, base: str | None = None) -> NDArray[np.float64]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.report import style
 from optsched.studies.gonthier_2024.evaluation import (
@@ -223,9 +224,13 @@ def _with_and_without(frame: pd.DataFrame) -> Figure:
     return figure
 
 
-CENTRES = {"median": np.median, "mean": np.mean}
+CENTRES: Mapping[str, Callable[[NDArray[np.float64]], float]] = {
+    "median": lambda values: float(np.median(values)),
+    "mean": lambda values: float(np.mean(values)),
+}
 
 
-def _session_means(own: pd.DataFrame, scheduler: str) -> np.ndarray:
-    [stretch], [jobs] = of(own, scheduler, SESSIONS), of(own, scheduler, SESSION_JOBS)
-    return stretch / jobs
+def _session_means(own: pd.DataFrame, scheduler: str) -> NDArray[np.float64]:
+    means: NDArray[np.float64]
+    [means] = of(own, scheduler, SESSIONS) / of(own, scheduler, SESSION_JOBS)
+    return means

@@ -61,13 +61,18 @@ def describe(ratios: NDArray[np.float64]) -> Improvement:
     speedup, slowdown = (
         float(ratios[which].mean()) if which.any() else float("nan") for which in (faster, slower)
     )
+    whisker_low, box_low, median, box_high, whisker_high = np.quantile(ratios, SHARES).tolist()
     return Improvement(
-        len(ratios),
-        *(float(value) for value in np.quantile(ratios, SHARES)),
-        float(ratios.mean()),
-        float((ratios >= 1).mean()),
-        float(faster.mean()),
-        float(slower.mean()),
-        speedup,
-        slowdown,
+        sessions=len(ratios),
+        whisker_low=whisker_low,
+        box_low=box_low,
+        median=median,
+        box_high=box_high,
+        whisker_high=whisker_high,
+        mean=float(ratios.mean()),
+        better=float((ratios >= 1).mean()),
+        faster=float(faster.mean()),
+        slower=float(slower.mean()),
+        speedup=speedup,
+        slowdown=slowdown,
     )

@@ -84,4 +84,4 @@ def offered(trace: Trace, nodes: int) -> float:
     submit = trace.submit[counts]
     days = np.ceil((submit.max() - submit.min() + 1) / SECONDS_PER_DAY)
     work = float((held * trace.processors[counts]).sum())
-    return work / (nodes * CORES * days * SECONDS_PER_DAY)
+    return work / float(nodes * CORES * days * SECONDS_PER_DAY)

@@ -12,6 +12,7 @@ from optsched.studies.gonthier_2024.evaluation import (
     improvement,
     of,
     reduction,
+    run_of,
     workloads,
 )
 from optsched.studies.gonthier_2024.plan import (
@@ -137,12 +138,12 @@ def _lead(frame: pd.DataFrame) -> str:
     )
     if DAY.name not in workloads(frame):
         return told
-    own = frame[frame["workload"] == DAY.name].set_index("scheduler")
-    same = sum(compare_with_authors(own.loc[n], p)[1] == "" for n, p in DAY_RESULTS.items())
-    throttled = own.loc[next(iter(THROTTLED)), "mean_stretch"]
+    own = {name: run_of(frame, DAY.name, name) for name in (*DAY_RESULTS, next(iter(THROTTLED)))}
+    same = sum(compare_with_authors(own[n], p)[1] == "" for n, p in DAY_RESULTS.items())
+    throttled = own[next(iter(THROTTLED))]["mean_stretch"]
     return (
         f"On the authors' published day {same} of their {len(DAY_RESULTS)} results are found again "
-        f"to the digits printed; FCFS has a mean stretch of {own.loc[FCFS, 'mean_stretch']:.6f} "
+        f"to the digits printed; FCFS has a mean stretch of {own[FCFS]['mean_stretch']:.6f} "
         f"there, and {throttled:.2f} with plans at ticks of {THROTTLE} s only, as in the program "
         f"of the published weeks. {told}"
     )

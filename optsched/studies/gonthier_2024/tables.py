@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from optsched.studies.gonthier_2024.evaluation import (
     improvement,
     of,
     reduction,
+    run_of,
     schedulers,
     workloads,
 )
@@ -85,10 +86,9 @@ def claims_table(frame: pd.DataFrame) -> Table:
 
 def day_table(frame: pd.DataFrame) -> Table:
     """Return the results on the authors' day beside theirs."""
-    own = frame[frame["workload"] == DAY.name].set_index("scheduler")
     rows: list[list[Value]] = []
     for name, published in DAY_RESULTS.items():
-        run = own.loc[name]
+        run = run_of(frame, DAY.name, name)
         verdict, why = compare_with_authors(run, published)
         row: list[Value] = [name, replace(cell(verdict), note=why)]
         for metric, value in published._asdict().items():
@@ -107,7 +107,7 @@ def day_table(frame: pd.DataFrame) -> Table:
     )
 
 
-def compare_with_authors(run: pd.Series[float], published: DayResult) -> tuple[Verdict, str]:
+def compare_with_authors(run: Mapping[str, Any], published: DayResult) -> tuple[Verdict, str]:
     """Return whether a run equals what the authors printed, and the largest difference if not."""
     worst, where = 0.0, ""
     for metric, value in published._asdict().items():
@@ -133,7 +133,6 @@ VARIED = (
 
 def variants_table(frame: pd.DataFrame, workload: str) -> Table:
     """Return what throttle and backfilling do, in a workload on which all variants were run."""
-    own = frame[frame["workload"] == workload].set_index("scheduler")
     plain = list(MAIN)[: len(CONSERVATIVE)]
     forms = {
         "no backfilling": plain,
@@ -145,7 +144,7 @@ def variants_table(frame: pd.DataFrame, workload: str) -> Table:
     rows: list[list[Value]] = []
     for place, name in enumerate(plain):
         for form, names in forms.items():
-            run = own.loc[names[place]]
+            run = run_of(frame, workload, names[place])
             rows.append([name, form, *(_shown(metric, run[metric]) for metric, _ in VARIED)])
     return Table(
         f"{workload}: what backfilling and the throttle of the authors' weekly results do. Holes: "
