@@ -150,8 +150,8 @@ class Cluster(Machine):
         node, cores = int(place[0]), int(place[1])
         if cores.bit_count() != processors:
             raise ValueError(f"a place of {cores.bit_count()} cores for a job of {processors}")
-        if cores & ~self._free[node]:
-            raise ValueError(f"cores {interval_text(cores)} of node {node} are not all free")
+        if taken := cores & ~self._free[node]:
+            raise ValueError(f"cores {interval_text(taken)} of node {node} are not free")
         self._free[node] &= ~cores
         self.free -= processors
         return Cores(node, cores)
@@ -187,6 +187,10 @@ class Cluster(Machine):
         if (free := sum(free.bit_count() for free in self._free)) != self.free:
             found.append(f"{self.free} cores counted free, {free} are")
         return found
+
+    def is_free(self, place: Cores) -> bool:
+        """Return whether no job holds any of these cores."""
+        return not place.cores & ~self._free[place.node]
 
     def nodes_in_use(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Return which nodes run a job, shape (nodes,)."""

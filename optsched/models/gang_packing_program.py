@@ -14,32 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.program import UNBOUNDED, Program
+from optsched.models.statement import Statement
 
 if TYPE_CHECKING:
     from optsched.models.gang_packing import GangPacking
 
 Rows = tuple[int, ...]
-
-
-class _Statement:
-    """Collects the rows of a program."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self.start = [0]
-        self.columns: list[int] = []
-        self.values: list[int] = []
-        self.lower: list[int] = []
-        self.upper: list[int] = []
-
-    def add(self, name: str, terms: dict[int, int], upper: int, lower: int = -UNBOUNDED) -> None:
-        """Add a row: `lower` <= sum of value times variable <= `upper`."""
-        self.names.append(name)
-        self.columns += terms.keys()
-        self.values += terms.values()
-        self.start.append(len(self.columns))
-        self.lower.append(lower)
-        self.upper.append(upper)
 
 
 def formulate(problem: GangPacking) -> Program:
@@ -58,7 +38,7 @@ def formulate(problem: GangPacking) -> Program:
             for job in range(n, jobs):
                 fits = sizes[job] <= problem.columns - held.bit_count()
                 upper[job * len(rows) + row] = fits
-    state = _Statement()
+    state = Statement()
 
     def x(job: int, row: int) -> int:
         return job * len(rows) + row
@@ -103,11 +83,7 @@ def formulate(problem: GangPacking) -> Program:
         objective=gain,
         lower=lower,
         upper=upper,
-        row_start=np.array(state.start, dtype=np.int64),
-        columns=np.array(state.columns, dtype=np.int64),
-        values=np.array(state.values, dtype=np.int64),
-        row_lower=np.array(state.lower, dtype=np.int64),
-        row_upper=np.array(state.upper, dtype=np.int64),
+        **state.rows(),
         offset=(len(rows) + 1) * sum(sizes[:n]),
         variable_name=variable_name,
         row_name=state.names.__getitem__,

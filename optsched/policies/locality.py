@@ -14,6 +14,7 @@ from optsched.errors import InputError
 from optsched.machines.cluster import Cluster, Cores
 from optsched.models.data_placement import DataPlacement
 from optsched.policies.planned_cores import PlannedCores
+from optsched.policies.planned_starts import PlannedStarts
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.policy import Answers, Policy
@@ -83,7 +84,7 @@ class Locality(Policy):
         machine = system.machine
         assert isinstance(machine, Cluster)
         self._cores = PlannedCores(machine)
-        self._planned: dict[int, tuple[float, Cores]] = {}
+        self._planned = PlannedStarts()
         self._places: dict[int, Cores] = {}
         self._waiting: dict[int, None] = {}  # in the order of planning
         self._apart: dict[int, None] = {}  # to be added to the plan
@@ -116,22 +117,32 @@ class Locality(Policy):
         yield from self._start_due(system)
         since = system.now - self._opens_at
         if not self.throttle or (since and since % self.throttle == 0):
-            if self.backfill == "conservative" and system.submitted:
-                self._waiting |= self._apart
-                self._apart.clear()
-            if self._waiting and (system.ended or self.backfill == "conservative"):
-                self._cores.forget_plans()
-                self._planned.clear()
-                self._plan(self._waiting, system)
-            elif system.submitted:
-                self._plan(self._apart, system)
-                self._waiting |= self._apart
-                self._apart.clear()
+            self._replan(system)
             yield from self._start_due(system)
-        starts = [start for start, _ in self._planned.values()]
-        if starts and min(starts) != self._wakes_at:
-            self._wakes_at = min(starts)
-            yield Wake(self._wakes_at)
+        upcoming = self._planned.next
+        if system.now < upcoming < math.inf and upcoming != self._wakes_at:
+            self._wakes_at = upcoming
+            yield Wake(upcoming)
+
+    def _replan(self, system: System) -> None:
+        """Plan all anew when a job has ended, or add what was submitted to the plan.
+
+        Full profiles are always made anew. So are plans when nothing runs that could still end.
+        """
+        if self._apart and (self.backfill == "conservative" or not system.running):
+            self._waiting |= self._apart
+            self._apart.clear()
+            anew = True
+        else:
+            anew = bool(self._waiting and system.ended)
+        if anew:
+            self._cores.forget_plans()
+            self._planned.clear()
+            self._plan(self._waiting, system)
+        elif system.submitted:
+            self._plan(self._apart, system)
+            self._waiting |= self._apart
+            self._apart.clear()
 
     def _open(self, system: System) -> None:
         """Plan the jobs that ran before the first decision on the nodes where they did."""
@@ -141,19 +152,21 @@ class Locality(Policy):
             processors = system.processors[job]
             start, place = self._cores.earliest(node % system.machine.nodes, processors, system.now)
             self._cores.hold(place, start + system.requested_time[job])
-            self._planned[job] = start, place
+            self._planned.add_place(job, place, start)
             self._waiting[job] = self._apart.pop(job)
 
     def _start_due(self, system: System) -> Iterator[Action]:
-        """Start the jobs whose planned start has come, in their order."""
-        now = system.now
-        due = [job for job, (start, _) in self._planned.items() if start <= now]
-        for job in due:
-            _, place = self._planned.pop(job)
+        """Start the jobs whose planned start has come, in their order.
+
+        Jobs begin late when decisions are charged for. One behind such a job waits for its end.
+        """
+        machine = system.machine
+        assert isinstance(machine, Cluster)
+        for job, place in self._planned.pop_due(system.now, machine.is_free):
             del self._waiting[job]
             self._places[job] = place
-            self._cores.start(place, now + system.requested_time[job])
             yield Start(job, place)
+            self._cores.start(place, system.running.estimated_end(job))
 
     def _plan(self, waiting: Iterable[int], system: System) -> None:
         """Have the solver plan some jobs on what is not planned for yet."""
@@ -181,9 +194,7 @@ class Locality(Policy):
         )
         plan = system.pose(problem)
         self._cores.book(plan, walltimes, now)
-        for row in np.flatnonzero(plan.node >= 0).tolist():
-            place = Cores(int(plan.node[row]), int(plan.cores[row]))
-            self._planned[jobs[row]] = now + float(plan.start[row]), place
+        self._planned.add(jobs, plan, now)
 
 
 def history(system: System) -> tuple[float, dict[int, int]]:
@@ -197,6 +208,8 @@ def history(system: System) -> tuple[float, dict[int, int]]:
         return system.submit[0], {}
     first = int(np.flatnonzero(category == BEFORE)[0])
     running = np.flatnonzero(category == RUNNING)
+    if not len(running):
+        return system.submit[first], {}
     begun = np.argsort(system.annotations["history_start"][running], kind="stable")
     running = running[begun]
     nodes = system.annotations["history_node"][running]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.generic import GenericSolver, Outcome, Post, Search, run_aside
 from optsched.solvers.result import Status
+
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model import CpModel
 
 
 @solvers.register("cp-sat")
@@ -58,6 +61,20 @@ class CpSat(GenericSolver):
 
     def run(self, search: Search) -> Outcome:
         """Search with CP-SAT."""
+        return self.search_model(cp_sat_model(search.program), search)
+
+    def search_model(self, model: CpModel, search: Search, hinted: int | None = None) -> Outcome:
+        """Search a model whose variables and objective are those of the program of `search`.
+
+        Parameters
+        ----------
+        model : CpModel
+            It may have constraints that the program has no rows for.
+        search : Search
+            What may be spent, and where to start.
+        hinted : int, optional
+            How many of the variables, the first ones, start where `search` says; all if left out.
+        """
         from ortools.sat.python import cp_model
 
         solver = cp_model.CpSolver()
@@ -75,11 +92,11 @@ class CpSat(GenericSolver):
         seconds = search.seconds_left()
         if seconds is not None:
             parameters.max_time_in_seconds = seconds
-        model = cp_sat_model(search.program)
         if search.start is not None:
+            start = search.start[:hinted].tolist()
             hint = model.proto.solution_hint
-            hint.vars.extend(range(search.program.num_variables))
-            hint.values.extend(search.start.tolist())
+            hint.vars.extend(range(len(start)))
+            hint.values.extend(start)
 
         bounds: list[float] = []
         solver.best_bound_callback = bounds.append

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,8 @@ class Search:
     ----------
     program : Program
         What to solve.
+    sense : {"max", "min"}
+        Direction of the objective.
     start : int64 array, shape (variables,), or None
         A feasible vector to start from.
     work : float or None
@@ -92,6 +94,7 @@ class Search:
     """
 
     program: Program
+    sense: Literal["max", "min"]
 
     def __init__(self, budget: Budget, seed: int, on_incumbent: OnIncumbent | None) -> None:
         self.start: NDArray[np.int64] | None = None
@@ -105,7 +108,7 @@ class Search:
 
     def begin(self, problem: Problem[Any], hint: Any) -> None:
         """Formulate `problem`, and take `hint` as the first incumbent."""
-        self.program = problem.formulate()
+        self.program, self.sense = problem.formulate(), problem.sense
         if hint is not None:
             self.start = problem.encode(hint)
             self.found(self.program.value(self.start), None)
@@ -130,7 +133,7 @@ class Search:
 
     def better(self, one: float, other: float) -> bool:
         """Return whether the objective `one` is better than `other`."""
-        return one > other if self.program.sense == "max" else one < other
+        return one > other if self.sense == "max" else one < other
 
     def valid_bound(self, bound: float | None) -> int | None:
         """Return the tightest integer that is a bound, given a solver's floating-point bound.
@@ -142,7 +145,7 @@ class Search:
         if bound is None or math.isnan(bound) or abs(bound) >= INFINITE:
             return None
         tolerance = max(1e-6, 1e-9 * abs(bound))
-        if self.program.sense == "max":
+        if self.sense == "max":
             return math.floor(bound + tolerance)
         return math.ceil(bound - tolerance)
 

@@ -11,6 +11,7 @@ package is::
         check_solver(MySolver(), WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6]))
 """
 
+from optsched.testing.locality_strategies import data_placements
 from optsched.testing.points import brute_force
 from optsched.testing.problems import check_problem
 from optsched.testing.solvers import check_solver
@@ -22,6 +23,7 @@ __all__ = [
     "brute_force",
     "check_problem",
     "check_solver",
+    "data_placements",
     "gang_packings",
     "migrations",
     "partition_mkps",

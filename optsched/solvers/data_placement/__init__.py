@@ -1,1 +1,1 @@
-"""Solvers of the data-placement problem."""
+"""Solvers of data placement (`optsched.models.data_placement`)."""

@@ -27,7 +27,7 @@ def from_holes(keys: Integers, reserved: Integers, processors: int, walltime: in
 
     As many as there are for so long; the rest is from cores that are not reserved.
     """
-    count = min(processors, in_holes(reserved, walltime))
+    count: int = min(processors, in_holes(reserved, walltime))
     missing = processors - count
     if missing and keys[missing - 1] >= 64:
         return -1

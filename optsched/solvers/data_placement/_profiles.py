@@ -75,7 +75,7 @@ def put(profiles: Profiles, node: int, start: int, end: int, bits: int) -> None:
 def free_during(profiles: Profiles, node: int, start: int, end: int) -> int:
     """Return the cores that nobody holds from a time until before another, as bits."""
     width = profiles.earliest.shape[1] - 1
-    bits = (1 << width) - 1
+    bits: int = (1 << width) - 1
     row = profiles.head[node]
     while row != NONE:
         if profiles.held[row, START] < end and start < profiles.held[row, END]:
@@ -99,7 +99,7 @@ def first_window(profiles: Profiles, node: int, processors: int, walltime: int) 
     """Return the first time from which so many cores are free for a walltime."""
     if bits_in(free_during(profiles, node, 0, walltime)) >= processors:
         return 0
-    best = np.int64(np.iinfo(np.int64).max)
+    best: int = np.iinfo(np.int64).max
     row = profiles.head[node]
     while row != NONE:
         at = profiles.held[row, END]

@@ -1,0 +1,64 @@
+"""The jobs that are planned to start, and where."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.machines.cluster import Cores
+from optsched.models.data_placement_plan import Plan
+
+
+class PlannedStarts:
+    """Jobs with their planned starts, in the order in which they were planned."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._start = np.empty(0)
+        self._rows = np.empty((3, 0), dtype=np.int64)  # job, node, cores
+
+    def add(self, jobs: Sequence[int], plan: Plan, now: float) -> None:
+        """Add the jobs of a plan that has places for them; it counts from `now`."""
+        placed = np.flatnonzero(plan.node >= 0)
+        rows = np.array([np.array(jobs)[placed], plan.node[placed], plan.cores[placed]])
+        self._add(now + plan.start[placed].astype(np.float64), rows)
+
+    def add_place(self, job: int, place: Cores, start: float) -> None:
+        """Add one job."""
+        self._add(np.array([start]), np.array([[job], [place.node], [place.cores]]))
+
+    def pop_due(self, now: float, is_free: Callable[[Cores], bool]) -> Iterator[tuple[int, Cores]]:
+        """Yield the jobs whose start has come and whose place is free; they are planned no longer.
+
+        Parameters
+        ----------
+        now : float
+            The time.
+        is_free : callable
+            Whether the cores of a place are free; asked before a job is yielded.
+        """
+        due = self._start <= now
+        jobs, nodes, cores = self._rows[:, due].tolist()
+        late = self._rows[:, due], self._start[due]
+        self._start, self._rows = self._start[~due], self._rows[:, ~due]
+        for at, (job, node, bits) in enumerate(zip(jobs, nodes, cores)):
+            place = Cores(node, bits)
+            if is_free(place):
+                yield job, place
+            else:
+                self._add(late[1][at : at + 1], late[0][:, at : at + 1])
+
+    def _add(self, start: NDArray[np.float64], rows: NDArray[np.int64]) -> None:
+        self._start = np.concatenate([self._start, start])
+        self._rows = np.concatenate([self._rows, rows], axis=1)
+
+    @property
+    def next(self) -> float:
+        """When the next job is planned to start; inf if none is."""
+        return float(self._start.min(initial=math.inf))

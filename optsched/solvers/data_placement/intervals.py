@@ -1,0 +1,381 @@
+"""A data placement as intervals for CP-SAT: fewer variables than the program, by two arguments.
+
+*Cores of a node are alike but for when they are free.* That core c is free for good from a_c on is
+as if a job held it from the beginning until a_c. All these jobs begin together, so they hold one
+core each; then any jobs that never need more cores than there are get cores in the order of their
+starts, as intervals on a line are coloured. So a node needs to be counted only. Its *holes* are
+counted apart: a job in a hole ends before the reservation begins, long before the core is free for
+good. Seen backwards in time they are the same again. A job may take cores of both kinds.
+
+*Nodes are alike* if their cores are free at the same times and they have the same files. No plan
+needs more of them than there are jobs, and they may be used in the order of the jobs.
+
+*Jobs are alike* if they ask the same of everything. They may start in the order of the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.column_sets import lowest
+from optsched.models.data_placement import DataPlacement
+from optsched.models.data_placement_plan import LEFT_OUT, Plan
+from optsched.models.data_placement_program import finding_pairs, latest_start, sharing_pairs
+from optsched.models.program import Program
+from optsched.solvers.data_placement.room import earliest
+
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model import CpModel, IntVar
+
+Ints = NDArray[np.int64]
+
+
+class Intervals:
+    """The model, and plans as vectors of its variables.
+
+    Parameters
+    ----------
+    problem : DataPlacement
+        What is to be placed.
+    bound : int
+        What no plan costs less than.
+
+    Attributes
+    ----------
+    model : CpModel
+        Its first variables are start, load time and node of each job.
+    program : Program
+        The variables and the objective of the model, without its constraints.
+    hinted : int
+        How many variables tell all about a plan.
+    """
+
+    def __init__(self, problem: DataPlacement, bound: int) -> None:
+        from ortools.sat.python import cp_model
+
+        self.problem = problem
+        self.model: CpModel = cp_model.CpModel()
+        self._jobs = range(len(problem.processors))
+        self._latest = latest_start(problem)
+        self._groups = alike_nodes(problem)
+        self._classes = alike_jobs(problem)
+        self._class_of = {job: same[0] for same in self._classes for job in same}
+        self._nodes = sorted(
+            node for group in self._groups for node in group[: max(1, len(self._jobs))]
+        )
+        self._held = [
+            bool(problem.reserved is not None and problem.reserved[node].any())
+            for node in self._nodes
+        ]
+        self._state_starts()
+        for place in range(len(self._nodes)):
+            self._state_room(place)
+        self._state_loads()
+        self._state_order()
+        self._state_reasons()
+        cost = [
+            priority * (self._start[job] + problem.load_weight * self._load[job])
+            for job, priority in enumerate(problem.priorities.tolist())
+        ]
+        if cost:
+            self.model.add(sum(cost) >= bound)
+            self.model.minimize(sum(cost))
+        self.program = self._objective()
+
+    def _state_starts(self) -> None:
+        model, problem = self.model, self.problem
+        loads = problem.loads.tolist()
+        self._start = [model.new_int_var(0, self._latest, "") for _ in self._jobs]
+        self._load = [model.new_int_var(0, loads[job], "") for job in self._jobs]
+        self._on = [[model.new_bool_var("") for _ in self._nodes] for _ in self._jobs]
+        # how many of a job's cores on a node are no holes
+        self._lasting: list[list[Any]] = [
+            [model.new_int_var(0, size, "") if held else size for held in self._held]
+            for size in problem.processors.tolist()
+        ]
+        self.hinted = len(model.proto.variables)
+        soonest = earliest(problem)[:, self._nodes].tolist()
+        for job, on in enumerate(self._on):
+            wait: Any = sum(second * here for second, here in zip(soonest[job], on))
+            if problem.partial:
+                left = model.new_bool_var("")
+                model.add_exactly_one(*on, left)
+                model.add(self._start[job] == problem.horizon).only_enforce_if(left)
+                model.add(self._load[job] == loads[job]).only_enforce_if(left)
+                wait += problem.horizon * left
+            else:
+                model.add_exactly_one(on)
+            model.add(self._start[job] >= wait)
+
+    def _state_room(self, place: int) -> None:
+        model, problem = self.model, self.problem
+        node, cores = self._nodes[place], problem.available.shape[1]
+        free, counts = np.unique(np.maximum(problem.available[node], 0), return_counts=True)
+        walltimes = problem.walltimes.tolist()
+        jobs = [
+            model.new_optional_fixed_size_interval_var(
+                self._start[job], walltimes[job], self._on[job][place], ""
+            )
+            for job in self._jobs
+        ]
+        taken = [
+            (model.new_fixed_size_interval_var(0, second, ""), count)
+            for second, count in zip(free.tolist(), counts.tolist())
+            if second
+        ]
+        demands = [self._lasting[job][place] for job in self._jobs]
+        intervals = [*jobs, *(interval for interval, _ in taken)]
+        model.add_cumulative(intervals, [*demands, *(count for _, count in taken)], cores)
+        if not self._held[place]:
+            return
+        assert problem.reserved is not None
+        ends = problem.reserved[node][problem.reserved[node] > 0]
+        begins, counts = np.unique(ends, return_counts=True)
+        after = self._latest + max(walltimes, default=0) + 1
+        reserved = [
+            (model.new_fixed_size_interval_var(second, max(0, after - second), ""), count)
+            for second, count in zip(begins.tolist(), counts.tolist())
+        ]
+        sizes = problem.processors.tolist()
+        demands = [sizes[job] - self._lasting[job][place] for job in self._jobs]
+        intervals = [*jobs, *(interval for interval, _ in reserved)]
+        demands += [count for _, count in reserved]
+        model.add_cumulative(intervals, demands, len(ends))
+
+    def _state_loads(self) -> None:
+        model, problem = self.model, self.problem
+        start, load, on = self._start, self._load, self._on
+        loads, walltimes = problem.loads.tolist(), problem.walltimes.tolist()
+        place_of = {node: place for place, node in enumerate(self._nodes)}
+        ways: list[list[IntVar]] = [[] for _ in self._jobs]
+        self._finds: dict[tuple[int, int], IntVar] = {}
+        self._found: dict[tuple[int, int], IntVar] = {}
+        for one, other in sharing_pairs(problem):
+            for i, j in ((one, other), (other, one)):
+                if i > j and self._class_of[i] == self._class_of[j]:
+                    continue  # it starts no earlier
+                finds = model.new_bool_var("")
+                tie = 0 if i < j else 1
+                for here, there in zip(on[i], on[j]):
+                    model.add_implication(here, there).only_enforce_if(finds)
+                    model.add_implication(there, here).only_enforce_if(finds)
+                if problem.partial:
+                    model.add_bool_or(on[i]).only_enforce_if(finds)
+                model.add(start[j] >= start[i] + tie).only_enforce_if(finds)
+                model.add(start[j] <= start[i] + walltimes[i]).only_enforce_if(finds)
+                model.add(load[j] >= start[i] + load[i] - start[j]).only_enforce_if(finds)
+                ways[j].append(finds)
+                self._finds[i, j] = finds
+        node, _, _, loaded, until = problem.resident.T.tolist()
+        for entry, job in finding_pairs(problem):
+            if node[entry] not in place_of:
+                continue
+            finds = self._found[entry, job] = model.new_bool_var("")
+            model.add_implication(finds, on[job][place_of[node[entry]]])
+            model.add(start[job] <= until[entry]).only_enforce_if(finds)
+            model.add(load[job] >= loaded[entry] - start[job]).only_enforce_if(finds)
+            ways[job].append(finds)
+        for job in self._jobs:
+            alone = model.new_bool_var("")
+            model.add_exactly_one(alone, *ways[job])
+            model.add(load[job] >= loads[job] * alone)
+
+    def _state_order(self) -> None:
+        for same in self._classes:
+            for one, other in pairwise(same):
+                self.model.add(self._start[one] <= self._start[other])
+        place_of = {node: place for place, node in enumerate(self._nodes)}
+        for group in self._groups:
+            for before, node in pairwise(group[: len(self._jobs)]):
+                for job in self._jobs:
+                    earlier = [self._on[i][place_of[before]] for i in range(job)]
+                    self.model.add_bool_or(*earlier, ~self._on[job][place_of[node]])
+
+    def _state_reasons(self) -> None:
+        """Let no job start so that it could start a second earlier at no loss."""
+        model, problem = self.model, self.problem
+        start, on, load = self._start, self._on, self._load
+        walltimes = problem.walltimes.tolist()
+        reasons: list[list[IntVar]] = [[] for _ in self._jobs]
+
+        def because(job: int, *conditions: Any) -> IntVar:
+            reason = model.new_bool_var("")
+            for condition in conditions:
+                model.add(condition).only_enforce_if(reason)
+            reasons[job].append(reason)
+            return reason
+
+        for job in self._jobs:
+            because(job, start[job] == 0)
+            if problem.partial:
+                because(job, sum(on[job]) == 0)
+            for place, node in enumerate(self._nodes):
+                for second in np.unique(problem.available[node]).tolist():
+                    if second > 0:
+                        because(job, start[job] == second, on[job][place] == 1)
+        for i in self._jobs:
+            for j in self._jobs:
+                if i == j:
+                    continue
+                together = [here == there for here, there in zip(on[i], on[j])]
+                touch = because(j, start[j] == start[i] + walltimes[i], *together)
+                if (i, j) in self._finds:
+                    finds = self._finds[i, j]
+                    reasons[i].append(touch)
+                    because(j, finds == 1, start[j] == start[i] + (0 if i < j else 1))
+                    if problem.load_weight > 1:
+                        because(j, finds == 1, start[j] <= start[i] + load[i])
+        if problem.load_weight > 1:
+            for (entry, job), found in self._found.items():
+                because(job, found == 1, start[job] <= int(problem.resident[entry, 3]))
+        for ways in reasons:
+            model.add_bool_or(ways)
+
+    def _objective(self) -> Program:
+        problem, variables = self.problem, self.model.proto.variables
+        jobs = len(self._jobs)
+        objective = np.zeros(len(variables), dtype=np.int64)
+        objective[:jobs] = problem.priorities
+        objective[jobs : 2 * jobs] = problem.priorities * problem.load_weight
+        bounds = np.array([list(variable.domain) for variable in variables], dtype=np.int64)
+        bounds = bounds.reshape(-1, 2)
+        none = np.empty(0, dtype=np.int64)
+        return Program(
+            sense="min",
+            objective=objective,
+            lower=bounds[:, 0].copy(),
+            upper=bounds[:, 1].copy(),
+            row_start=np.zeros(1, dtype=np.int64),
+            columns=none,
+            values=none,
+            row_lower=none,
+            row_upper=none,
+        )
+
+    def vector(self, plan: Plan) -> Ints:
+        """Return the vector that starts as `plan`, jobs and nodes that are alike in their order."""
+        problem, jobs = self.problem, len(self._jobs)
+        plan = self._in_order(plan)
+        place_of = {node: place for place, node in enumerate(self._nodes)}
+        renamed: dict[int, int] = {}
+        for group in self._groups:
+            inside = set(group)
+            used = dict.fromkeys(node for node in plan.node.tolist() if node in inside)
+            renamed |= dict(zip(used, group))
+        on = np.zeros((jobs, len(self._nodes)), dtype=np.int64)
+        lasting: list[int] = []
+        starts = np.where(plan.node == LEFT_OUT, problem.horizon, plan.start)
+        for job, node in enumerate(plan.node.tolist()):
+            at = LEFT_OUT if node == LEFT_OUT else place_of[renamed[node]]
+            if at != LEFT_OUT:
+                on[job, at] = 1
+            for place, held in enumerate(self._held):
+                if held:
+                    lasting.append(self._lasting_cores(plan, job) if place == at else 0)
+        x = np.zeros(self.program.num_variables, dtype=np.int64)
+        x[: self.hinted] = np.concatenate((starts, problem.load_times(plan), on.ravel(), lasting))
+        return x
+
+    def _in_order(self, plan: Plan) -> Plan:
+        """Return the plan with the places of jobs that are alike in the order of their starts."""
+        starts = np.where(plan.node == LEFT_OUT, self.problem.horizon, plan.start)
+        source = np.arange(len(starts))
+        for same in self._classes:
+            source[same] = np.array(same)[np.argsort(starts[same], kind="stable")]
+        return Plan(plan.node[source], plan.start[source], plan.cores[source])
+
+    def _lasting_cores(self, plan: Plan, job: int) -> int:
+        free = self.problem.available[plan.node[job]] <= plan.start[job]
+        mask = int(plan.cores[job])
+        return sum(1 for core in np.flatnonzero(free).tolist() if mask >> core & 1)
+
+    def plan(self, x: Ints) -> Plan:
+        """Return the plan that a vector stands for, its cores chosen."""
+        problem, jobs = self.problem, len(self._jobs)
+        start = x[:jobs].copy()
+        on = x[2 * jobs : 2 * jobs + jobs * len(self._nodes)].reshape(jobs, len(self._nodes)) != 0
+        node = np.full(jobs, LEFT_OUT)
+        node[on.any(axis=1)] = np.array(self._nodes)[on.argmax(axis=1)[on.any(axis=1)]]
+        start[node == LEFT_OUT] = 0
+        lasting = problem.processors.copy()
+        column = 2 * jobs + on.size
+        for job in self._jobs:
+            for place, held in enumerate(self._held):
+                if held:
+                    if on[job, place]:
+                        lasting[job] = x[column]
+                    column += 1
+        cores = np.zeros(jobs, dtype=np.int64)
+        for number in np.unique(node[node != LEFT_OUT]).tolist():
+            there = np.flatnonzero(node == number)
+            for job, mask in cores_for(problem, number, there, start, lasting).items():
+                cores[job] = mask
+        return Plan(node, start, cores)
+
+
+def alike_jobs(problem: DataPlacement) -> Sequence[list[int]]:
+    """Return the jobs in classes of those that are alike, in order."""
+    asked = np.array([problem.processors, problem.walltimes, problem.files, problem.priorities])
+    classes: dict[tuple[int, ...], list[int]] = {}
+    for job, key in enumerate(asked.T.tolist()):
+        classes.setdefault(tuple(key), []).append(job)
+    return list(classes.values())
+
+
+def alike_nodes(problem: DataPlacement) -> Sequence[list[int]]:
+    """Return the nodes in groups of those that are alike, in order."""
+    files = set(problem.files.tolist())
+    entries: dict[int, list[tuple[int, ...]]] = {}
+    for node, *entry in problem.resident.tolist():
+        if entry[0] in files:
+            entries.setdefault(node, []).append(tuple(entry))
+    groups: dict[Any, list[int]] = {}
+    for node, free in enumerate(np.maximum(problem.available, 0).tolist()):
+        until = [0] * len(free) if problem.reserved is None else problem.reserved[node].tolist()
+        key = tuple(sorted(zip(free, until))), tuple(sorted(entries.get(node, [])))
+        groups.setdefault(key, []).append(node)
+    return list(groups.values())
+
+
+def cores_for(
+    problem: DataPlacement, node: int, jobs: Ints, start: Ints, lasting: Ints
+) -> dict[int, int]:
+    """Return cores for jobs of a node that never need more than there are, as bit masks.
+
+    Parameters
+    ----------
+    problem : DataPlacement
+        Tells when cores are free.
+    node : int
+        The node.
+    jobs : int64 array
+        The jobs on it.
+    start, lasting : int64 array, shape (jobs of the problem,)
+        When each job starts, and how many of its cores are no holes.
+    """
+    masks = dict.fromkeys(jobs.tolist(), 0)
+    end = start + problem.walltimes
+    free = np.maximum(problem.available[node], 0)
+    for job in jobs[np.argsort(start[jobs], kind="stable")].tolist():
+        masks[job] = _lowest(free <= start[job], int(lasting[job]))
+        free[_cores(masks[job])] = end[job]
+    if problem.reserved is not None:
+        until = problem.reserved[node].copy()
+        for job in jobs[np.argsort(-end[jobs], kind="stable")].tolist():
+            mask = _lowest(until >= end[job], int(problem.processors[job] - lasting[job]))
+            until[_cores(mask)] = start[job]
+            masks[job] |= mask
+    return masks
+
+
+def _lowest(free: NDArray[np.bool_], count: int) -> int:
+    return lowest(sum(1 << core for core in np.flatnonzero(free).tolist()), count)
+
+
+def _cores(mask: int) -> list[int]:
+    return [core for core in range(mask.bit_length()) if mask >> core & 1]

@@ -1,0 +1,146 @@
+"""Nodes of several cores, and the files in their memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched.errors import InputError
+from optsched.machines.cluster import Cluster, Cores
+from optsched.machines.machine import read_machine
+from optsched.machines.node_memory import NodeMemory, Use
+
+
+@pytest.mark.parametrize(
+    "spec", ["cluster:486x20", "cluster:8x4:memory=64000", "cluster:2x62:memory=1:bandwidth=7"]
+)
+def test_a_specification_builds_the_machine_again(spec):
+    assert read_machine(spec).spec == spec
+    assert read_machine(read_machine(spec)).spec == spec
+
+
+def test_defaults_are_those_of_the_paper():
+    machine = read_machine("cluster:486x20")
+    assert (machine.size, machine.memory, machine.bandwidth) == (9720, 128_000, 100)
+    assert machine.loading_seconds(13 * 6400) == 832
+    assert machine.loading_seconds(6499) == 64  # whole seconds
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("cluster:486", "expected cluster:NODESxCORES"),
+        ("cluster:4x20:memory=big", "expected cluster:NODESxCORES"),
+        ("cluster:4x20:speed=3", "expected cluster:NODESxCORES"),
+        ("cluster:4x20:memory=1:memory=2", "expected cluster:NODESxCORES"),
+        ("cluster:0x20", "nodes: 0; expected a whole number from 1"),
+        ("cluster:4x63", "cores: 63; expected at most 62"),
+        ("cluster:4x20:bandwidth=0", "bandwidth: 0; expected a whole number from 1"),
+        ("cluster:100000x20", "cluster of 2,000,000 cores; expected at most 1,048,576"),
+    ],
+)
+def test_other_specifications_are_refused(spec, said):
+    with pytest.raises(InputError, match=said):
+        read_machine(spec)
+
+
+def test_a_file_describes_it(tmp_path):
+    file = tmp_path / "cluster.toml"
+    file.write_text('kind = "cluster"\nnodes = 3\ncores = 4\nbandwidth = 50\n')
+    assert read_machine(file).spec == "cluster:3x4:bandwidth=50"
+    file.write_text('kind = "cluster"\nnodes = 3\n')
+    with pytest.raises(InputError, match="expected nodes, cores, and perhaps memory"):
+        read_machine(file)
+
+
+def test_jobs_hold_cores_of_one_node():
+    machine = Cluster(2, 4)
+    first = machine.allocate(3)
+    second = machine.allocate(2)
+    assert (first, second) == (Cores(0, 0b0111), Cores(1, 0b0011))
+    assert machine.resources(second) == "4-5"
+    assert machine.free == 3
+    with pytest.raises(ValueError, match="no node has 3 free cores"):
+        machine.allocate(3)
+    with pytest.raises(ValueError, match="cores 1 of node 1 are not free"):
+        machine.claim(Cores(1, 0b0110), 2)
+    with pytest.raises(ValueError, match="a place of 1 cores for a job of 2"):
+        machine.claim(Cores(1, 0b0100), 2)
+    assert machine.is_free(Cores(1, 0b1100))
+    assert not machine.is_free(Cores(1, 0b0110))
+    assert machine.nodes_in_use().tolist() == [True, True]
+    machine.release(second)
+    assert machine.nodes_in_use().tolist() == [True, False]
+    assert machine.violations({0: first}) == []
+
+
+def test_contiguous_cores_are_one_run():
+    machine = Cluster(1, 8)
+    runs = [0b1, 0b1110, 0b11111111]
+    assert all(machine.is_contiguous(Cores(0, cores)) for cores in runs)
+    assert not any(machine.is_contiguous(Cores(0, cores)) for cores in (0b101, 0b10011))
+
+
+def test_violations_name_what_is_wrong():
+    machine = Cluster(2, 4)
+    held = machine.allocate(3)
+    assert machine.violations({}) == ["cores 0-2 of node 0 are lost"]
+    found = machine.violations({0: held, 1: Cores(0, 0b0100), 2: Cores(1, 0b1)})
+    assert found[0] == "cores 2 of node 0 are held twice, by job 1 too"
+    assert found[1] == "cores 0 of node 1 are held twice, by job 2 too"
+    machine.free = 7
+    assert machine.violations({0: held}) == ["7 cores counted free, 5 are"]
+
+
+def test_a_file_is_shared_side_by_side_and_back_to_back():
+    memory = NodeMemory(nodes=2, cores=2)
+    assert memory.use(0, 7, 60, 0.0, 500.0) == Use(60.0, loads=True)
+    assert memory.use(0, 7, 60, 45.0, 90.0) == Use(15.0, loads=False)
+    assert memory.use(1, 7, 60, 45.0, 90.0) == Use(60.0, loads=True)
+    memory.drop(0, 7, 80.0)
+    memory.drop(0, 7, 100.0)
+    assert memory.use(0, 7, 60, 100.0, 300.0) == Use(0.0, loads=False)
+    memory.drop(0, 7, 110.0)
+    assert memory.use(0, 7, 60, 111.0, 300.0) == Use(60.0, loads=True)
+
+
+def test_residents_are_what_is_used_or_was_until_now():
+    memory = NodeMemory(nodes=3, cores=2)
+    memory.use(2, 5, 60, 10.0, 400.0)
+    memory.use(2, 5, 60, 20.0, 900.0)
+    memory.use(0, 6, 30, 20.0, 200.0)
+    memory.drop(0, 6, 25.0)
+    now = memory.residents(25.0)
+    assert np.column_stack(now).tolist() == [[0, 6, 30, 50, 25], [2, 5, 60, 70, 900]]
+    assert np.column_stack(memory.residents(26.0)).tolist() == [[2, 5, 60, 70, 900]]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 1), st.integers(0, 3), st.integers(0, 5), st.integers(1, 9)),
+        max_size=30,
+    )
+)
+@settings(deadline=None)
+def test_memory_agrees_with_a_log_of_all_uses(events):
+    """A job finds its file where another of the node's jobs used it up to that very instant."""
+    memory, cores, load = NodeMemory(2, 3), 3, 4
+    log = []  # node, file, start, end, when the file is complete
+    now = 0.0
+    for node, file, gap, length in events:
+        now += gap
+        for other in sorted(
+            (use for use in log if use[3] <= now and not use[5]), key=lambda u: u[3]
+        ):
+            memory.drop(other[0], other[1], other[3])
+            other[5] = True
+        if sum(use[0] == node and not use[5] for use in log) == cores:
+            continue
+        there = [use for use in log if use[:2] == [node, file] and use[3] >= now]
+        complete = max((use[4] for use in there), default=now + load)
+        assert memory.use(node, file, load, now, now + length) == Use(
+            max(0.0, complete - now), loads=not there
+        )
+        log.append([node, file, now, now + length, complete, False])

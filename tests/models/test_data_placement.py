@@ -1,0 +1,285 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched.errors import InputError
+from optsched.models import DataPlacement
+from optsched.models.data_placement_fields import Fields, is_fine
+from optsched.models.data_placement_plan import Plan
+from optsched.models.data_placement_program import latest_start
+from optsched.testing import check_problem, data_placements
+
+
+def plans(problem: DataPlacement, latest: int) -> Iterator[Plan]:
+    """Yield every plan in which jobs start by `latest`."""
+    nodes, cores = problem.available.shape
+    of_job = []
+    for size in problem.processors.tolist():
+        masks = [sum(1 << c for c in some) for some in combinations(range(cores), size)]
+        places = list(product(range(nodes), range(latest + 1), masks))
+        of_job.append([*places, (-1, 0, 0)] if problem.partial else places)
+    for choice in product(*of_job):
+        yield Plan(*np.array(choice, dtype=np.int64).reshape(-1, 3).T)
+
+
+def loads_second_by_second(problem: DataPlacement, plan: Plan) -> list[int]:
+    """Return the load times as a node would meet them: (loaded, until) of each file it has."""
+    times = problem.loads.tolist()
+    memory = {(node, file): (loaded, until) for node, file, _, loaded, until in problem.resident}
+    for job in sorted(range(len(times)), key=lambda job: (plan.start[job], job)):
+        node, file, start = plan.node[job], problem.files[job], plan.start[job]
+        if node == -1 or file == -1:
+            continue
+        loaded, until = memory.get((node, file), (0, -1))
+        if start > until:
+            loaded, until = start + times[job], -1
+        times[job] = max(0, loaded - start)
+        memory[node, file] = loaded, max(until, start + problem.walltimes[job])
+    return times
+
+
+def is_feasible(problem: DataPlacement, plan: Plan) -> bool:
+    """Return whether a plan keeps the maths, core by core and second by second."""
+    busy = set()
+    for job, (node, start, mask) in enumerate(zip(plan.node, plan.start, plan.cores)):
+        if node == -1:
+            if not problem.partial:
+                return False
+            continue
+        end = start + problem.walltimes[job]
+        held = [core for core in range(problem.available.shape[1]) if mask >> core & 1]
+        if len(held) != problem.processors[job]:
+            return False
+        for core in held:
+            hole = problem.reserved is not None and end <= problem.reserved[node, core]
+            if start < problem.available[node, core] and not hole:
+                return False
+            for second in range(start, end):
+                if (node, core, second) in busy:
+                    return False
+                busy.add((node, core, second))
+    return True
+
+
+@st.composite
+def planned(draw) -> tuple[DataPlacement, Plan]:
+    """Return a problem and any plan of its jobs."""
+    problem = draw(data_placements(max_jobs=5))
+    nodes, cores = problem.available.shape
+    rows = []
+    for _ in problem.processors:
+        mask = draw(st.integers(0, (1 << cores) - 1))
+        row = (draw(st.integers(0, nodes - 1)), draw(st.integers(0, 20)), mask)
+        rows.append(draw(st.sampled_from([row, row, row, (-1, 0, 0)])))
+    return problem, Plan(*np.array(rows, dtype=np.int64).reshape(-1, 3).T)
+
+
+@settings(max_examples=300, deadline=None)
+@given(planned())
+def test_verification_follows_the_maths(drawn):
+    problem, plan = drawn
+    assert problem.load_times(plan).tolist() == loads_second_by_second(problem, plan)
+    assert (problem.violations(plan) == []) == is_feasible(problem, plan)
+    start = [problem.horizon if node == -1 else at for node, at in zip(plan.node, plan.start)]
+    times = loads_second_by_second(problem, plan)
+    assert problem.objective(plan) == sum(
+        p * (s + problem.load_weight * t) for p, s, t in zip(problem.priorities, start, times)
+    )
+
+
+def some_plans(problem: DataPlacement, count: int, seed: int) -> list[Plan]:
+    """Return random plans of the right sizes, most of them crowded."""
+    rng = np.random.default_rng(seed)
+    nodes, cores = problem.available.shape
+    latest = min(latest_start(problem), 8)
+    found = []
+    for _ in range(count):
+        rows = []
+        for size in problem.processors.tolist():
+            mask = sum(1 << int(core) for core in rng.permutation(cores)[:size])
+            row = (rng.integers(nodes), rng.integers(latest, endpoint=True), mask)
+            rows.append((-1, 0, 0) if problem.partial and rng.random() < 0.2 else row)
+        found.append(Plan(*np.array(rows, dtype=np.int64).reshape(-1, 3).T))
+    return found
+
+
+@settings(max_examples=12, deadline=None)
+@given(data_placements(max_jobs=3, max_nodes=2, max_cores=2, longest=3), st.integers(0, 99))
+def test_it_keeps_the_contract_of_a_problem(problem, seed):
+    drawn = some_plans(problem, 150, seed)
+    feasible = [plan for plan in drawn if is_feasible(problem, plan)]
+    check_problem(problem, solutions=[*feasible[:25], *drawn[:3]])
+
+
+EXAMPLE = DataPlacement(
+    available=[[0, 0], [50, 0]],
+    processors=[2, 1, 1],
+    walltimes=[100, 100, 40],
+    files=[1, 1, -1],
+    loads=[30, 30, 0],
+    resident=[[1, 1, 30, 10, 50]],
+    reserved=[[0, 0], [40, 0]],
+    priorities=[1, 2, 1],
+    load_weight=3,
+    partial=True,
+    jobs=["A", "B", "C"],
+)
+GOOD = Plan([0, 1, 1], [0, 0, 0], [0b11, 0b10, 0b01])
+
+
+def test_an_example_by_hand():
+    assert EXAMPLE.violations(GOOD) == []
+    assert EXAMPLE.load_times(GOOD).tolist() == [30, 10, 0]
+    assert EXAMPLE.objective(GOOD) == 3 * 30 + 2 * 3 * 10
+    assert EXAMPLE.horizon == 50 + 100
+    nothing = Plan([-1] * 3, [0] * 3, [0] * 3)
+    assert EXAMPLE.objective(nothing) == (150 + 3 * 30) + 2 * (150 + 3 * 30) + 150
+    assert EXAMPLE.describe(Plan([0, 0, -1], [0, 100, 0], [0b11, 0b10, 0]))[1:] == [
+        ("job A (2)", "at 0 s on node 0, cores 0-1, loads file 1, 30 s"),
+        ("job B (1)", "at 100 s on node 0, cores 1, finds file 1"),
+        ("left out", "C"),
+        ("waiting", "100 s in all"),
+        ("loading", "30 s in all"),
+    ]
+    assert "waits for file 1, 10 s" in dict(EXAMPLE.describe(GOOD))["job B (1)"]
+    assert EXAMPLE.solution_to_json(GOOD)["place_of_job"][0] == {
+        "node": 0,
+        "cores": "0-1",
+        "start": 0,
+    }
+
+
+def test_a_file_stays_to_the_very_second_in_which_its_last_user_ends():
+    problem = DataPlacement([[0]], [1, 1], [90, 90], [7, 7], [60, 60])
+    assert problem.load_times(Plan([0, 0], [0, 90], [1, 1])).tolist() == [60, 0]
+    assert problem.load_times(Plan([0, 0], [0, 91], [1, 1])).tolist() == [60, 60]
+
+
+@pytest.mark.parametrize(
+    ("node", "start", "cores", "expected"),
+    [
+        ([0, 1], [0, 0], [0b11, 0b10], ["once"]),
+        ([0, 1, -1], [0, 0, 5], [0b11, 0b10, 0], ["once"]),
+        ([0, 2, 1], [0, 0, 0], [0b11, 0b10, 0b01], ["node"]),
+        ([0, -2, 1], [0, 0, 0], [0b11, 0b10, 0b01], ["node"]),
+        ([0, 1, 1], [0, -1, 0], [0b11, 0b10, 0b01], ["start"]),
+        ([0, 1, 1], [0, 2**62, 0], [0b11, 0b10, 0b01], ["start"]),
+        ([0, 1, 1], [0, 0, 0], [0b01, 0b10, 0b01], ["cores"]),
+        ([0, 1, 1], [0, 0, 0], [0b111, 0b10, 0b01], ["cores"]),
+        ([0, 1, 1], [0, 0, 0], [-1, 0b10, 0b01], ["cores"]),
+        ([0, 1, 1], [0, 0, 1], [0b11, 0b10, 0b01], ["free"]),
+        ([0, 1, 1], [0, 0, 20], [0b11, 0b10, 0b10], ["overlap"]),
+        ([0, 0, 0], [0, 20, 119], [0b11, 0b10, 0b10], ["overlap", "overlap"]),
+    ],
+)
+def test_violations_are_named(node, start, cores, expected):
+    found = EXAMPLE.violations(Plan(node, start, cores))
+    assert [violation.constraint for violation in found] == expected
+
+
+def test_every_job_is_placed_unless_some_may_be_left_out():
+    whole = DataPlacement.from_json(EXAMPLE.to_json() | {"partial": False})
+    [violation] = whole.violations(Plan([0, 1, -1], [0, 0, 0], [0b11, 0b10, 0]))
+    assert str(violation) == "once: job 3 is not placed"
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"processors": [3, 1, 1]}, r"processors\[0\]: 3; expected at most the 2 cores of a node"),
+        ({"walltimes": [100, 0, 40]}, r"walltimes\[1\]: 0; expected an integer of at least 1"),
+        ({"loads": [30, "large", 0]}, r"loads\[1\]: 'large'; expected an integer"),
+        ({"loads": [30, 31, 0]}, r"loads\[1\]: 31; expected 30: file 1 has 30 in loads\[0\]"),
+        ({"loads": [30, 30, 5]}, r"loads\[2\]: 5; expected 0: has no file"),
+        ({"loads": [30, 30]}, "loads: 2 values; expected 3, one for each of processors"),
+        ({"available": [[0, 0], [50]]}, "available: expected a list with a list of integers"),
+        ({"available": []}, "available: no nodes"),
+        ({"available": [[0] * 63] * 2}, "available: 63 cores a node; expected from 1 to 62"),
+        ({"reserved": [[0, 0]]}, "reserved: expected 2 numbers for each of 2 nodes"),
+        ({"reserved": [[0, 0], [51, 0]]}, r"reserved\[1\]\[0\]: 51; expected at most 50"),
+        ({"occupied": [True]}, "occupied: 1 values; expected 2"),
+        ({"occupied": [1, 0]}, "occupied: expected a list of true and false"),
+        ({"backfill": "easy"}, "backfill: 'easy'; expected none, holes or conservative"),
+        ({"load_weight": -1}, "load_weight: -1; expected an integer from 0"),
+        ({"partial": 1}, "partial: 1; expected true or false"),
+        ({"priorities": [0, 1, 1]}, r"priorities\[0\]: 0; expected an integer of at least 1"),
+        ({"resident": [[2, 1, 30, 10, 50]]}, r"resident\[0\].node: 2; expected a node from 0 to 1"),
+        ({"resident": [[1, 1, 30, 31, 50]]}, r"resident\[0\].loaded: 31; expected at most its"),
+        ({"resident": [[1, 1, 31, 0, 50]]}, r"resident\[0\].load: 31; expected 30"),
+        ({"resident": [[1, 1, 30, 0, 5]] * 2}, r"resident\[1\]: file 1 on node 1 has an entry"),
+        ({"resident": [{"node": 1}]}, r"resident\[0\]: expected an object with node, file, load"),
+        ({"resident": [[1, 1, 30, 0, -5]]}, r"resident\[0\].until: -5; expected an integer from 0"),
+    ],
+)
+def test_wrong_input_is_refused_by_name(changed, expected):
+    with pytest.raises(InputError, match=expected) as caught:
+        DataPlacement.from_json(EXAMPLE.to_json() | changed)
+    assert len(caught.value.mistakes) == 1
+
+
+def test_all_mistakes_are_reported_at_once():
+    wrong = {"processors": [3, 1, 1], "loads": [30, None, 0], "weight": "W", "colour": 1}
+    with pytest.raises(InputError) as caught:
+        DataPlacement.from_json(EXAMPLE.to_json() | wrong)
+    named = [mistake.split(":")[0] for mistake in caught.value.mistakes]
+    assert named == ["colour", "loads[1]", "processors[0]", "weight"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(data_placements(max_jobs=5))
+def test_sound_arrays_are_taken_as_they_are(problem):
+    fields = Fields(*(getattr(problem, name) for name in Fields._fields))
+    assert is_fine(fields)
+    again = DataPlacement(**fields._asdict())
+    assert again.available is problem.available
+    assert again.to_json() == problem.to_json()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"processors": [3, 1, 1]},
+        {"walltimes": [100, 0, 40]},
+        {"loads": [30, 31, 0]},
+        {"loads": [30, 30, 5]},
+        {"loads": [30, 30]},
+        {"files": [1, -2, -1]},
+        {"available": [[0, 0], [50, 10**13]]},
+        {"reserved": [[0, 0], [51, 0]]},
+        {"reserved": [[0, 0]]},
+        {"priorities": [0, 1, 1]},
+        {"resident": [[2, 1, 30, 10, 50]]},
+        {"resident": [[1, 1, 30, 31, 50]]},
+        {"resident": [[1, 1, 31, 0, 50]]},
+        {"resident": [[1, 1, 30, 0, 5]] * 2},
+        {"resident": [[1, 1, 30, 0]]},
+    ],
+)
+@pytest.mark.parametrize("lifted", [0, 10**7])
+def test_wrong_arrays_are_refused_too(changed, lifted):
+    fields = Fields(*(getattr(EXAMPLE, name) for name in Fields._fields))
+    changed = {name: np.array(value) for name, value in changed.items()}
+    fields = fields._replace(**changed)
+    # files of high numbers are compared in another way
+    resident = fields.resident + np.array([0, lifted, 0, 0, 0])[: fields.resident.shape[1]]
+    files = np.where(fields.files > 0, fields.files + lifted, fields.files)
+    with pytest.raises(InputError):
+        DataPlacement(**fields._replace(files=files, resident=resident)._asdict())
+
+
+def test_a_program_too_large_for_any_solver_is_refused():
+    problem = DataPlacement([[0] * 20] * 50, [1] * 50, [60] * 50, [-1] * 50, [0] * 50)
+    with pytest.raises(InputError, match="interval-search needs none"):
+        problem.formulate()
+
+
+def test_plans_are_compared_by_content():
+    assert Plan([0], [1], [1]) == Plan(np.array([0]), [1], [1]) != Plan([0], [2], [1])
+    assert len({Plan([0], [1], [1]), Plan([0], [1], [1])}) == 1
+    assert repr(GOOD) == "<Plan 3 of 3 jobs>"

@@ -1,0 +1,178 @@
+"""Planning on a cluster whose nodes keep files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from optsched import load_snapshot, read_trace, simulate
+from optsched.content import bundled
+from optsched.errors import InputError
+from optsched.policies.locality import Locality
+from optsched.traces.cleaning import clean
+from optsched.traces.trace import Trace
+
+SAMPLE = bundled("traces") / "samples" / "sample-8x20.rackham"
+RULES = ("fcfs", "eft", "lea", "leo", "lem")
+
+DAY = Path(__file__).parents[3] / "shared/traces/rackham/2022-09-10_V10000_anonymous.txt.gz"
+
+
+def trace_of(*jobs, **annotations):
+    """Return a trace of (submit, run time, walltime, cores, file), 6400 MB a core."""
+    submit, runtime, walltime, cores, file = np.array(jobs).T
+    known = {"file": file, "file_size": np.where(file < 0, 0, 6400 * cores)} | annotations
+    return clean(
+        Trace(
+            np.arange(1, len(jobs) + 1),
+            submit,
+            runtime,
+            walltime,
+            cores,
+            limits_hold=True,
+            annotations=known,
+        )
+    )
+
+
+def run(trace, solver="fcfs", machine="cluster:1x2", **settings):
+    return simulate(trace, machine, "locality", solver=solver, settings=settings, check=True)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("backfill", ["none", "holes", "conservative"])
+def test_every_rule_runs_every_job_of_the_sample(rule, backfill):
+    found = run(SAMPLE, rule, "cluster:8x20", backfill=backfill)
+    assert found.summary["waiting"] == found.summary["rejected"] == found.fallbacks == 0
+    assert found.summary["evaluated"] > 0
+
+
+def test_nothing_starts_before_an_earlier_job_unless_it_is_backfilled():
+    # job 1 holds one core, job 2 needs both, jobs 3 and 4 fit beside job 1; only 3 is short enough
+    trace = trace_of(
+        (0, 100, 100, 1, -1), (1, 50, 50, 2, -1), (2, 98, 98, 1, -1), (3, 99, 99, 1, -1)
+    )
+    assert run(trace).start.tolist() == [0, 100, 150, 150]
+    assert run(trace, backfill="holes").start.tolist() == [0, 100, 2, 150]
+    assert run(trace, backfill="conservative").start.tolist() == [0, 100, 2, 150]
+
+
+def test_a_full_profile_uses_the_gaps_between_reservations():
+    trace = trace_of(
+        (0, 20, 20, 1, -1),
+        (0, 50, 50, 1, -1),
+        (1, 10, 10, 2, -1),
+        (2, 30, 30, 1, -1),
+        (3, 9, 9, 1, -1),
+    )
+    assert run(trace, backfill="conservative").start.tolist() == [0, 0, 50, 20, 60]
+
+
+def test_all_is_planned_anew_when_a_job_ends_early():
+    trace = trace_of((0, 10, 100, 2, -1), (5, 10, 10, 2, -1))
+    assert run(trace).start.tolist() == [0, 10]
+
+
+def test_what_ended_early_while_nobody_waited_is_planned_for_at_the_next_end():
+    # as in the authors' program: job 3 is added to a plan that still has job 1 until 100
+    trace = trace_of((0, 10, 100, 1, -1), (0, 60, 200, 1, -1), (20, 10, 10, 1, -1))
+    assert run(trace).start.tolist() == [0, 0, 60]
+
+
+def test_a_planned_start_comes_without_any_event():
+    # the plan of job 3 has job 1 on its core until 70, and job 2 ends long after
+    trace = trace_of((0, 10, 70, 1, -1), (0, 500, 500, 1, -1), (20, 10, 10, 1, -1))
+    assert run(trace, machine="cluster:1x3").start.tolist() == [0, 0, 20]
+    trace = trace_of((0, 10, 70, 2, -1), (0, 500, 500, 1, -1), (20, 10, 10, 2, -1))
+    assert run(trace, machine="cluster:1x4").start.tolist() == [0, 0, 70]
+
+
+def test_nobody_waits_for_what_is_not_there():
+    trace = trace_of((0, 10, 100, 2, -1), (20, 10, 10, 2, -1))
+    assert run(trace).start.tolist() == [0, 20]
+
+
+def test_lea_waits_for_the_node_that_has_the_file():
+    trace = trace_of((0, 90, 100, 1, 7), (10, 50, 100, 1, 7))
+    assert run(trace, "lea", "cluster:2x1").jobs["allocated_resources"].tolist() == ["0", "0"]
+    assert run(trace, "eft", "cluster:2x1").start.tolist() == [0, 10]
+
+
+def test_what_ran_before_runs_on_at_its_node():
+    trace = trace_of(
+        (0, 30, 40, 2, 7),
+        (5, 20, 30, 2, 8),
+        (6, 10, 20, 1, 9),
+        (50, 10, 20, 1, 9),
+        category=np.array([-2, -2, -1, 0]),
+        history_start=np.array([20, 10, -1, -1]),
+        history_node=np.array([5, 3, -1, -1]),
+    )
+    found = run(trace, machine="cluster:2x2")
+    # both ran on node 1 of two, job 2 since earlier; nothing is decided before 50
+    assert found.start.tolist()[1:] == [50, 50, 50]
+    assert found.start[0] > 50
+    resources = found.jobs.set_index("job_id")["allocated_resources"]
+    assert resources[2] == "2-3"
+
+
+def test_throttled_it_plans_at_ticks_for_what_happens_then():
+    trace = trace_of((0, 5, 5, 1, -1), (29, 5, 5, 1, -1), (30, 5, 5, 1, -1), (31, 5, 5, 1, -1))
+    found = run(trace, throttle=30)
+    assert found.start.tolist()[:2] == [30, 30]
+    assert found.summary["waiting"] == 2  # the ends, at 35, are at no tick
+
+
+def test_a_job_wider_than_a_node_is_rejected():
+    found = run(trace_of((0, 5, 5, 3, -1), (0, 5, 5, 2, -1)))
+    assert (found.summary["rejected"], found.summary["finished"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"weight": -1}, "weight -1; expected a whole number from 0"),
+        ({"threshold": -1}, "threshold -1; expected a whole number from 0"),
+        ({"throttle": -0.5}, "throttle -0.5; expected seconds from 0"),
+    ],
+)
+def test_settings_below_0_are_refused(setting, said):
+    with pytest.raises(InputError, match=said):
+        Locality(**setting)
+
+
+def test_charged_decisions_delay_what_they_decide():
+    found = simulate(SAMPLE, "cluster:8x20", "locality", charge_decisions=True, check=True)
+    assert found.summary["waiting"] == 0
+    free = simulate(SAMPLE, "cluster:8x20", "locality")
+    assert found.start.sum() > free.start.sum()
+
+
+def test_a_captured_decision_is_answered_as_in_the_run(tmp_path):
+    simulate(SAMPLE, "cluster:8x20", "locality", capture=tmp_path, capture_every=100)
+    files = sorted(tmp_path.glob("*.json"))
+    assert files
+    for file in files:
+        problem = load_snapshot(file)
+        assert problem.name == "data-placement"
+        assert problem.partial
+
+
+@pytest.mark.skipif(not DAY.exists(), reason=f"the real day is not there: {DAY.name}")
+@pytest.mark.parametrize(
+    ("rule", "settings", "stretch", "transfer", "reuse"),
+    [
+        ("fcfs", {}, 2.293481, 336704, 788),
+        ("fcfs", {"backfill": "holes"}, 2.067908, 342336, 746),
+        ("lea", {}, 1.502268, 212096, 1055),
+        ("lem", {"threshold": 80}, 1.493319, 227456, 1043),
+    ],
+)
+def test_the_real_day_is_as_its_authors_computed_it(rule, settings, stretch, transfer, reuse):
+    summary = simulate(
+        read_trace(DAY), "cluster:486x20", "locality", solver=rule, settings=settings
+    ).summary
+    assert summary["mean_stretch"] == pytest.approx(stretch, abs=3e-6)  # they sum in 32 bits
+    assert (summary["transfer_time"], summary["data_reuse"]) == (transfer, reuse)

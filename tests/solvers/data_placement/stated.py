@@ -1,0 +1,144 @@
+"""The rules of Gonthier et al. 2024 in plain Python, as the paper and its authors state them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from optsched.models.data_placement_plan import Plan
+
+
+@dataclass
+class Node:
+    """What is known of a node while a plan is made."""
+
+    available: list
+    reserved: list
+    visits: list = field(default_factory=list)  # file, load, start, loaded, end
+    held: list = field(default_factory=list)  # start, end, core
+
+    def in_order(self):
+        return sorted(range(len(self.available)), key=lambda core: (self.available[core], core))
+
+    def loading(self, file, load, at):
+        if file < 0:
+            return 0
+        for other, _, start, loaded, end in self.visits:
+            if other == file and start <= at <= end:
+                return 0 if loaded <= at else loaded
+        return load
+
+    def reloading(self, file, load, at, capacity):
+        last = {other: (size, end) for other, size, _, _, end in self.visits if other != file}
+        return sum(size for size, end in last.values() if end <= at) * load // capacity
+
+    def free_at(self, core, start, end):
+        return all(core != other or end <= a or b <= start for a, b, other in self.held)
+
+
+def stated(problem, loading, reloading, opportune=False, threshold=0):
+    """Return the plan of a rule, job after job and node after node."""
+    nodes = [Node([max(0, t) for t in row], [0] * len(row)) for row in problem.available.tolist()]
+    if problem.reserved is not None:
+        for node, row in zip(nodes, problem.reserved.tolist()):
+            node.reserved = row
+    for n, file, load, loaded, until in problem.resident.tolist():
+        nodes[n].visits.append((file, load, 0, loaded, until))
+    for node in nodes:
+        for core, (free_from, hole) in enumerate(zip(node.available, node.reserved)):
+            if free_from > 0:
+                node.held.append((hole, free_from, core))
+    running = list(problem.occupied)
+    width = len(nodes[0].available)
+    counts = [sum(1 for until in node.reserved if until > 0) for node in nodes]
+    widest = list(problem.noticed or (max(counts), counts.index(max(counts))))
+    out = [(-1, 0, 0)] * len(problem.processors)
+    jobs = zip(problem.processors, problem.walltimes, problem.files, problem.loads)
+    for job, (processors, walltime, file, load) in enumerate(np.array(list(jobs)).tolist()):
+        only_holes = False
+        if problem.partial:
+            if problem.backfill == "conservative":
+                idle = [n.free_at(c, 0, 1) for n in nodes for c in range(width)]
+                if not any(idle):
+                    break
+            else:
+                free = sum(t <= 0 for node in nodes for t in node.available)
+                only_holes = free < processors if problem.stop == "short" else free == 0
+        a, b, once = loading, reloading, opportune
+        if sum(running) * 100 // len(nodes) < threshold:
+            a, b, once = 1, 0, False
+        if only_holes:
+            if problem.backfill != "holes":
+                break
+            if processors > widest[0]:
+                continue
+        if only_holes and once:
+            a, b = 1, 0
+        best = None
+        for n, node in enumerate(nodes):
+            for start, cores, hole in places(problem, node, processors, walltime, only_holes):
+                if once and start == 0 and not hole:
+                    a, b = 1, 0
+                wait = node.loading(file, load, start) if a else 0
+                score = start + a * wait
+                if b:
+                    score += b * node.reloading(file, load, start, problem.capacity)
+                if best is None or score < best[0]:
+                    best = (score, n, start, cores, hole, wait)
+        if best is None:
+            continue
+        _, n, start, cores, hole, wait = best
+        node = nodes[n]
+        if start == 0 and not running[n] and no_plan_for(problem, node, start):
+            running[n] = True
+        if not only_holes:
+            node.visits.append((file, load, start, start + wait, start + walltime))
+        for core in cores:
+            if hole and node.reserved[core] >= walltime:
+                node.reserved[core] = 0
+            else:
+                if problem.backfill == "holes" and start > 0 and node.available[core] <= 0:
+                    node.reserved[core] = start
+                node.available[core] = start + walltime
+            node.held.append((start, start + walltime, core))
+        if problem.backfill == "holes" and n == widest[1]:
+            counts = [sum(1 for until in node.reserved if until > 0) for node in nodes]
+            widest = [max(counts), counts.index(max(counts))]
+        out[job] = (n, start, sum(1 << core for core in cores))
+    return Plan(*(np.array(column) for column in zip(*out))) if out else Plan([], [], [])
+
+
+def no_plan_for(problem, node, start):
+    """Whether the node counts as one that begins to run."""
+    if problem.backfill == "conservative":
+        return True
+    return all(t <= 0 for t in node.available)
+
+
+def places(problem, node, processors, walltime, only_holes):
+    """Yield start, cores and whether they are backfilled, of what a node offers to a job."""
+    width = len(node.available)
+    if problem.backfill == "conservative":
+        for start in sorted({0} | {end for _, end, _ in node.held}):
+            free = [c for c in range(width) if node.free_at(c, start, start + walltime)]
+            if len(free) >= processors:
+                yield start, free[:processors], False
+                return
+    order = node.in_order()
+    if not only_holes:
+        start = max(0, node.available[order[processors - 1]])
+        cores = order[:processors]
+        if problem.backfill == "holes":
+            cores = [c for c in range(width) if node.available[c] <= start][:processors]
+        yield start, cores, False
+    if problem.backfill != "holes" or not any(node.reserved):
+        return
+    long_enough = [c for c in range(width) if node.reserved[c] >= walltime > 0]
+    holes = sorted(long_enough, key=lambda c: (node.reserved[c], c))[:processors]
+    missing = processors - len(holes)
+    others = order[:missing]
+    if only_holes and missing:
+        return
+    if all(node.available[c] <= 0 for c in others):
+        yield 0, holes + others, True

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from optsched import Budget, solve
+from optsched.models import DataPlacement
+from optsched.models.data_placement_plan import LEFT_OUT, Plan
+from optsched.models.data_placement_program import latest_start
+from optsched.solvers.data_placement.interval_search import IntervalSearch
+from optsched.solvers.data_placement.intervals import Intervals, cores_for
+from optsched.solvers.data_placement.listing import first_plan
+from optsched.solvers.data_placement.room import room_bound
+from optsched.solvers.result import Limit, Status
+from optsched.testing import check_solver, data_placements
+
+TINY = data_placements(max_jobs=3, max_nodes=2, max_cores=2, longest=3)
+
+
+def optimum(problem: DataPlacement) -> int:
+    """Return the least cost of all plans, by verification alone."""
+    nodes, cores = problem.available.shape
+    jobs = len(problem.processors)
+    sizes = problem.processors.tolist()
+    rows = np.full((3, jobs), LEFT_OUT)
+    rows[1:] = 0
+    # jobs that are not tried yet are left out for the moment
+    partial = DataPlacement.from_json(problem.to_json() | {"partial": True})
+    best = [None]
+
+    def place(job: int, waited: int) -> None:
+        if best[0] is not None and waited >= best[0]:
+            return
+        if job == jobs:
+            value = problem.objective(Plan(*rows.copy()))
+            best[0] = value if best[0] is None else min(best[0], value)
+            return
+        weight = int(problem.priorities[job])
+        if problem.partial:
+            place(job + 1, waited + weight * problem.horizon)
+        for start in range(latest_start(problem) + 1):
+            for node in range(nodes):
+                for some in combinations(range(cores), sizes[job]):
+                    rows[:, job] = node, start, sum(1 << core for core in some)
+                    if not partial.violations(Plan(*rows.copy())):
+                        place(job + 1, waited + weight * start)
+        rows[:, job] = LEFT_OUT, 0, 0
+
+    place(0, 0)
+    return best[0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(TINY)
+def test_solvers_find_the_optimum_of_all_plans(problem):
+    best = optimum(problem)
+    assert room_bound(problem) <= best <= problem.objective(first_plan(problem))
+    for solver in ("interval-search", "cp-sat", "highs"):
+        result = solve(problem, solver)
+        assert (result.status, result.objective) == (Status.OPTIMAL, best), solver
+
+
+@settings(max_examples=60, deadline=None)
+@given(data_placements(max_jobs=4, max_nodes=3, max_cores=3))
+def test_it_agrees_with_the_program(problem):
+    one, other = solve(problem, "interval-search"), solve(problem, "cp-sat")
+    assert one.status is other.status is Status.OPTIMAL
+    assert one.objective == other.objective
+
+
+@settings(max_examples=10, deadline=None)
+@given(data_placements(max_jobs=3, max_nodes=2, max_cores=2))
+def test_it_keeps_the_contract_of_a_solver(problem):
+    check_solver(IntervalSearch(), problem)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data_placements(max_jobs=5))
+def test_plans_survive_their_vectors(problem):
+    plan = first_plan(problem)
+    assert problem.violations(plan) == []
+    intervals = Intervals(problem, 0)
+    again = intervals.plan(intervals.vector(plan))
+    assert problem.violations(again) == []
+    assert problem.objective(again) == problem.objective(plan)
+    assert intervals.program.value(intervals.vector(plan)) == problem.objective(plan)
+
+
+def test_cores_with_holes_are_chosen_from_both_ends_of_time():
+    problem = DataPlacement(
+        [[8, 20, 0]], [1, 1, 2], [5, 10, 4], [-1] * 3, [0] * 3, reserved=[[5, 10, 0]]
+    )
+    start, lasting = np.array([0, 0, 8]), np.array([0, 0, 2])
+    masks = cores_for(problem, 0, np.arange(3), start, lasting)
+    assert masks == {0: 0b001, 1: 0b010, 2: 0b101}
+
+
+def test_a_hint_is_never_lost():
+    problem = DataPlacement([[0], [0]], [1] * 6, [90] * 6, [7] * 6, [60] * 6)
+    best = solve(problem, "interval-search").solution
+    result = solve(problem, "interval-search", hint=best, budget=Budget(work=1e-6))
+    assert result.objective == problem.objective(best)
+
+
+def test_what_is_too_large_to_be_stated_has_a_plan_and_a_bound():
+    jobs = 300
+    problem = DataPlacement([[0] * 4] * 8, [2] * jobs, [60] * jobs, [0] * jobs, [9] * jobs)
+    result = solve(problem, "interval-search")
+    assert (result.status, result.limit) == (Status.FEASIBLE, Limit.MEMORY)
+    assert 0 < result.gap < 0.1
+
+
+def test_the_room_of_holes_counts():
+    without = DataPlacement([[90]], [1], [30], [-1], [0])
+    hole = DataPlacement([[90]], [1], [30], [-1], [0], reserved=[[30]])
+    assert (room_bound(without), room_bound(hole)) == (90, 0)
+
+
+@pytest.mark.parametrize("partial", [False, True])
+def test_room_is_a_fluid_in_the_order_of_smith(partial):
+    """Two jobs on one core: 10 s first, then 20 s; left out, the second would start at 20 s."""
+    problem = DataPlacement([[0]], [1, 1], [20, 10], [-1, -1], [0, 0], partial=partial)
+    assert room_bound(problem) == 10
+    assert solve(problem, "interval-search").objective == 10

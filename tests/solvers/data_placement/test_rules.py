@@ -1,0 +1,142 @@
+"""The published rules: compiled as stated, feasible, and as the paper's examples have it."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched import registry, solve
+from optsched.models import DataPlacement
+from optsched.testing import data_placements
+
+SCORES = {
+    "fcfs": lambda problem: {"loading": 0, "reloading": 0},
+    "eft": lambda problem: {"loading": 1, "reloading": 0},
+    "lea": lambda problem: {"loading": problem.weight, "reloading": 1},
+    "leo": lambda problem: {"loading": problem.weight, "reloading": 1, "opportune": True},
+    "lem": lambda problem: {
+        "loading": problem.weight,
+        "reloading": 1,
+        "threshold": problem.threshold,
+    },
+}
+
+
+def changed(problem, **changes):
+    kept = {field.name: getattr(problem, field.name) for field in fields(problem)}
+    return DataPlacement(**(kept | changes))
+
+
+@pytest.mark.parametrize("rule", SCORES)
+@given(
+    problem=data_placements(max_jobs=8, max_nodes=4, max_cores=4, longest=12),
+    backfill=st.sampled_from(["none", "holes", "conservative"]),
+    stop=st.sampled_from(["full", "short"]),
+    threshold=st.integers(0, 110),
+    weight=st.integers(0, 5),
+    capacity=st.integers(1, 20),
+)
+@settings(max_examples=150, deadline=None)
+def test_the_kernels_do_what_is_stated(
+    stated, rule, problem, backfill, stop, threshold, weight, capacity
+):
+    problem = changed(
+        problem,
+        backfill=backfill,
+        stop=stop,
+        threshold=threshold,
+        weight=weight,
+        capacity=capacity,
+        noticed=None,
+    )
+    plan = registry.solvers[rule]().place(problem)
+    assert plan == stated.stated(problem, **SCORES[rule](problem))
+    assert problem.violations(plan) == []
+
+
+def placed(problem, rule, **changes):
+    result = solve(changed(problem, **changes), solver=rule)
+    assert result.status == "feasible"
+    plan = result.solution
+    return list(zip(plan.node.tolist(), plan.start.tolist()))
+
+
+@pytest.fixture
+def one_file():
+    """Return a problem: node 0 has file 7 and is busy for 100 s, node 1 is free; 60 s to load."""
+    return DataPlacement(
+        available=[[100], [0]],
+        processors=[1],
+        walltimes=[500],
+        files=[7],
+        loads=[60],
+        resident=[[0, 7, 60, 0, 100]],
+    )
+
+
+def test_first_come_does_not_see_files_and_lea_waits_for_them(one_file):
+    assert placed(one_file, "fcfs") == [(1, 0)]
+    assert placed(one_file, "eft") == [(1, 0)]  # 60 s of loading against 100 s of waiting
+    assert placed(one_file, "lea") == [(0, 100)]
+    assert placed(one_file, "lea", weight=1) == [(1, 0)]
+    assert placed(one_file, "leo") == [(1, 0)]  # it can start now
+    assert placed(one_file, "lem") == [(1, 0)]  # not all nodes run a job
+    assert placed(one_file, "lem", threshold=50) == [(0, 100)]
+
+
+def test_eft_waits_for_a_load_that_is_nearly_done():
+    problem = DataPlacement(
+        available=[[0, 9], [0, 0]],
+        processors=[1],
+        walltimes=[50],
+        files=[7],
+        loads=[60],
+        resident=[[0, 7, 60, 8, 9]],
+    )
+    assert placed(problem, "eft") == [(0, 0)]
+    assert problem.load_times(solve(problem, solver="eft").solution).tolist() == [8]
+
+
+def test_lea_prefers_the_node_whose_memory_is_idle():
+    problem = DataPlacement(
+        available=[[0], [0]],
+        processors=[1],
+        walltimes=[50],
+        files=[7],
+        loads=[60],
+        resident=[[0, 3, 60, 0, 0]],
+        capacity=60,
+    )
+    assert placed(problem, "eft") == [(0, 0)]
+    assert placed(problem, "lea") == [(1, 0)]  # on node 0 it would evict file 3
+
+
+BEHIND_A_WIDE_JOB = {
+    "available": [[0, 50]],
+    "processors": [2, 1, 1],
+    "walltimes": [10, 50, 51],
+    "files": [-1, -1, -1],
+    "loads": [0, 0, 0],
+}
+
+
+def test_backfilling_fills_holes_and_full_profiles_all_gaps():
+    problem = DataPlacement(**BEHIND_A_WIDE_JOB)
+    assert placed(problem, "fcfs") == [(0, 50), (0, 60), (0, 60)]
+    assert placed(problem, "fcfs", backfill="holes") == [(0, 50), (0, 0), (0, 60)]
+    later = changed(problem, available=np.array([[20, 50]]), walltimes=np.array([10, 30, 31]))
+    assert placed(later, "fcfs", backfill="holes") == [(0, 50), (0, 60), (0, 60)]
+    assert placed(later, "fcfs", backfill="conservative") == [(0, 50), (0, 20), (0, 60)]
+
+
+def test_a_partial_plan_ends_when_nothing_is_free():
+    problem = DataPlacement(**BEHIND_A_WIDE_JOB, partial=True)
+    assert placed(problem, "fcfs") == [(0, 50), (-1, 0), (-1, 0)]
+    assert placed(problem, "fcfs", stop="short") == [(-1, 0)] * 3
+    assert placed(problem, "fcfs", backfill="holes") == [(0, 50), (0, 0), (-1, 0)]
+    unnoticed = placed(problem, "fcfs", backfill="holes", noticed=(0, 0))
+    assert unnoticed == [(0, 50), (0, 0), (-1, 0)]  # noticed as the wide job is planned
