@@ -28,7 +28,7 @@ ALL = "all"
 
 METRICS = (
     *("mean_stretch", "mean_bounded_stretch", "max_stretch", "mean_queue_time", "mean_flow"),
-    *("transfer_time", "waiting_for_a_load", "core_time", "data_reuse", "evaluated"),
+    *("transfer_time", "waiting_for_a_load", "core_time", "data_reuse", "evaluated", "killed"),
     *("max_queue_time", "max_flow", "max_bounded_stretch"),
 )
 SETTINGS = ("backfill", "threshold", "throttle", "stop")

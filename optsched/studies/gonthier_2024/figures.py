@@ -138,7 +138,7 @@ def _boxes(frame: pd.DataFrame, backfilled: str, title: str) -> Figure:
             panel.yaxis.set_major_formatter("{x:g}")
             panel.set_xticks(range(len(SHOWN)), SHOWN)
             panel.grid(axis="x", visible=False)
-        figure.supylabel("stretch of FCFS over that of the scheduler", fontsize=9)
+        figure.supylabel("improvement", fontsize=9)
     return figure
 
 
@@ -202,23 +202,23 @@ def _with_and_without(frame: pd.DataFrame) -> Figure:
     parts = {name: frame[frame["workload"] == name] for name in workloads(frame)}
     every = (FCFS, *SHOWN)
     places = np.arange(len(every))[::-1]
-    title = "Figure 11. Mean stretch of the jobs of a session: median session and mean of sessions"
+    title = "Figure 11. Mean stretch of the jobs of a session: median and mean over the sessions"
     with style.applied():
         figure = style.new_figure(1.0 + 1.6 * _rows(len(parts)), title)
         panels = _panels(figure, list(parts))
         for panel, own in zip(panels, parts.values()):
-            for (label, centre), colour in zip(CENTRES.items(), style.LINES):
+            for (label, centre), colour, lift in zip(CENTRES.items(), style.LINES, (0.12, -0.12)):
+                heights = places + lift
                 without, with_ = (
                     [centre(_session_means(own, name + ending)) for name in every]
                     for ending in ("", HOLES)
                 )
-                panel.hlines(places, without, with_, color=colour, linewidth=0.8)
-                panel.plot(without, places, "x", color=colour, label=f"{label}, without")
-                panel.plot(with_, places, "o", color=colour, label=f"{label}, with backfilling")
+                panel.hlines(heights, without, with_, color=colour, linewidth=0.8)
+                panel.plot(without, heights, "x", color=colour, label=f"{label}, without")
+                panel.plot(with_, heights, "o", color=colour, label=f"{label}, with backfilling")
             panel.set_xscale("log", base=2)
             panel.xaxis.set_major_formatter("{x:g}")
             panel.set_yticks(places, every)
-        figure.supxlabel("mean stretch", fontsize=9)
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     return figure
