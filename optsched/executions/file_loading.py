@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from optsched.simulator.execution import ExecutionModel, ExecutionReport
 from optsched.simulator.schedule import Schedule
 from optsched.simulator.stretch import stretches, summarise_stretches
 from optsched.simulator.system import System
+from optsched.traces.reading import format_of
 from optsched.traces.trace import Trace
 
 
@@ -40,6 +42,9 @@ class FileLoading(ExecutionModel):
                 f"trace {trace.name!r} has no input files; 'optsched trace annotate' infers them",
                 file=trace.path,
             )
+        wide = np.flatnonzero(trace.processors > machine.cores)
+        if len(wide):
+            _refuse_wide(trace, int(wide[0]), machine)
         self._file: list[int] = trace.annotations["file"].tolist()
         sizes = trace.annotations["file_size"]
         self._load: list[int] = (sizes // machine.bandwidth).tolist()
@@ -71,3 +76,15 @@ class FileLoading(ExecutionModel):
         columns = {"transfer_time": self._transfer, "waiting_for_a_load": self._waiting}
         columns |= stretches(trace, schedule, np.array(self._load))
         return ExecutionReport(columns, summarise_stretches(trace, schedule, columns))
+
+
+def _refuse_wide(trace: Trace, job: int, machine: Cluster) -> NoReturn:
+    job_id = int(trace.job_id[job])
+    line = None if trace.path is None else format_of(trace.path).line_of(trace.path, job_id)
+    raise InputError(
+        f"{trace.processors[job]} in job {job_id}; expected at most {machine.cores}, those of a "
+        f"node of {machine.spec}; 'optsched trace annotate files --cores' cuts wider jobs",
+        file=trace.path,
+        line=line,
+        field="cores",
+    )

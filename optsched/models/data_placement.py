@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optsched.column_sets import interval_text
 from optsched.models.data_placement_fields import (
+    LEAST,
     NO_FILE,
     OPTIONAL,
     REQUIRED,
@@ -132,6 +133,7 @@ class DataPlacement(Problem[Plan]):
     jobs: Sequence[str | int] | None
 
     sense = "min"
+    default_solver = "interval-search"
 
     def __init__(
         self,
@@ -241,16 +243,10 @@ class DataPlacement(Problem[Plan]):
             fields["occupied"] = self.occupied.tolist()
         if (self.priorities != 1).any():
             fields["priorities"] = self.priorities.tolist()
-        for name in (
-            "load_weight",
-            "capacity",
-            "backfill",
-            "weight",
-            "threshold",
-            "partial",
-            "stop",
-        ):
+        for name in (*LEAST, "backfill", "partial"):
             fields[name] = getattr(self, name)
+        if self.stop != "full":
+            fields["stop"] = self.stop
         if self.noticed is not None:
             fields["noticed"] = list(self.noticed)
         if self.jobs is not None:

@@ -56,6 +56,11 @@ class TraceFormat(ABC):
             If the file cannot be read or is not of this format.
         """
 
+    @staticmethod
+    def line_of(path: Path, job_id: int) -> int | None:
+        """Return the line of a job in a file that was read, if a line is all of a job."""
+        return None
+
 
 def say_left_out(
     trace: Trace, target: str, written: Set[str], header: Set[str] = frozenset()

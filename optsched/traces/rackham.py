@@ -202,6 +202,15 @@ class RackhamWorkload(TraceFormat):
         """Tell whether the text begins with ``{ id:``."""
         return re.match(rb"\s*\{\s+id:", first_bytes.removeprefix(_BYTE_ORDER_MARK)) is not None
 
+    @staticmethod
+    def line_of(path: Path, job_id: int) -> int | None:
+        """Return the line of a job."""
+        word = str(job_id).encode()
+        for number, line in enumerate(read_bytes(path)[0].split(b"\n"), start=1):
+            if (match := _LINE.fullmatch(line.strip())) and match[1] == word:
+                return number
+        return None
+
 
 def _rows(lines: Sequence[bytes], path: Path) -> list[tuple[bytes, ...]]:
     """Return the words of the fields of each line that is not empty."""

@@ -125,9 +125,20 @@ def test_throttled_it_plans_at_ticks_for_what_happens_then():
     assert found.summary["waiting"] == 2  # the ends, at 35, are at no tick
 
 
-def test_a_job_wider_than_a_node_is_rejected():
-    found = run(trace_of((0, 5, 5, 3, -1), (0, 5, 5, 2, -1)))
-    assert (found.summary["rejected"], found.summary["finished"]) == (1, 1)
+def test_a_job_wider_than_a_node_is_refused_by_its_line(tmp_path):
+    with pytest.raises(InputError, match="cores: 3 in job 1; expected at most 2, those of a node"):
+        run(trace_of((0, 5, 5, 3, -1), (0, 5, 5, 2, -1)))
+    lines = SAMPLE.read_text().splitlines()
+    words = lines[6].split()
+    words[words.index("cores:") + 1] = "21"
+    words[words.index("data:") + 1] = "99999"
+    lines[6] = " ".join(words)
+    file = tmp_path / "wide.rackham"
+    file.write_text("\n".join(lines) + "\n")
+    with pytest.raises(
+        InputError, match=r"wide\.rackham.*line 7.*cores.*21 in job 7; expected at most 20"
+    ):
+        run(file, machine="cluster:8x20")
 
 
 @pytest.mark.parametrize(
@@ -166,7 +177,6 @@ def test_a_captured_decision_is_answered_as_in_the_run(tmp_path):
     [
         ("fcfs", {}, 2.293481, 336704, 788),
         ("fcfs", {"backfill": "holes"}, 2.067908, 342336, 746),
-        ("lea", {}, 1.502268, 212096, 1055),
         ("lem", {"threshold": 80}, 1.493319, 227456, 1043),
     ],
 )

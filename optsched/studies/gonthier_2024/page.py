@@ -50,14 +50,16 @@ OPEN_ENDS = (
     "authors' results of four schedulers, weekly sums, and their results of single jobs for three "
     "weeks. So weeks of other logs stand in: RICC, Gaia, SDSC-BLUE and CTC, chosen for "
     "many small jobs, known users and requested times that are not just the run times (a job whose "
-    "request is its run time would be cut by the loading of its file). One week of each: of RICC "
-    "that with the most input files, of Gaia and SDSC-BLUE weeks with many jobs, of CTC one whose "
-    "jobs seldom reach their requests by loading.",
+    "request is its run time would be cut by the loading of its file). One week of each, from three "
+    "or four that were looked at before anything was run: the one with most input files of RICC, "
+    "with the highest demand of Gaia, and of SDSC-BLUE and CTC the one in which loading takes the "
+    "fewest jobs to their requested time, still every fifth and seventh.",
     "Times are those of the logs, so that sessions and shared files are: the load is set by the "
     f"number of nodes. It is {LOW:g} or {HIGH:g} in the evaluated week if every job loads its "
     "file; jobs that find theirs lower it. A processor of a log counts as a core, though it is "
     "a node in CTC. Jobs of more than 20 cores are cut into jobs of 20 and a rest, as the paper "
-    "does; that is half of the jobs or more in RICC and SDSC-BLUE, and 0.3 % in the paper.",
+    "does. In RICC and SDSC-BLUE more than half of what is run then takes a whole node; in the "
+    "paper 0.3 % of the jobs were of several nodes.",
     f"As in Figure 1: the cluster is empty {DAYS_BEFORE} days before the evaluated week, and jobs "
     f"come for {DAYS_AFTER} day after it. On the authors' day it starts with what ran and waited.",
     "Input files are inferred as in section V.B: jobs that follow each other, of the same user and "
@@ -66,13 +68,14 @@ OPEN_ENDS = (
     "the logs; on the authors' day it is what a user submits one after the other, as in their "
     "plots, since users have new names there after each job of another. Its stretch is the sum of "
     "those of its jobs.",
-    "The paper says that everything is replanned at every event. So is the day here, and it equals "
-    "the authors' results of that form. Their published weeks were made with a later program that "
+    "The paper says that everything is replanned at every event. So is the day here, beside the "
+    "authors' results of that form. Their published weeks were made with a later program that "
     f"plans only at ticks of {THROTTLE} s, for what happens in that very second, and else waits "
-    "for the next event at a tick: jobs wait for events, not for cores. That makes grouping jobs "
-    "look better than it is; the day is run in that form too, and judged beside the others.",
+    "for the next event at a tick. The day is run in that form too, and judged beside the others.",
     "LEM saves loads once every node runs a job, as the paper has it; the authors' results of the "
     "day have 80 % of the nodes.",
+    "Two claims name no measure: that saturated clusters benefit more, and that backfilling leaves "
+    "smaller improvements. Each is judged by two, since means hang on a few sessions.",
 )
 
 
