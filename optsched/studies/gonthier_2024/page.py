@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 OPEN_ENDS = (
     f"The logs of the paper's {WEEKS} weeks cannot be had: one day of Rackham is public, with the "
     "authors' results of four schedulers, weekly sums, and their results of single jobs for three "
-    "weeks. So weeks of other logs stand in: RICC, Gaia, SDSC-BLUE and CTC, chosen for "
-    "many small jobs, known users and requested times that are not just the run times (a job whose "
-    "request is its run time would be cut by the loading of its file). One week of each, from three "
+    "weeks. So weeks of other logs stand in: RICC, Gaia, SDSC-BLUE and CTC, chosen for many small "
+    "jobs, known users and requested times that are not just the run times (a job whose request is "
+    "its run time would be cut by the loading of its file). One week of each, from three "
     "or four that were looked at before anything was run: the one with most input files of RICC, "
     "with the highest demand of Gaia, and of SDSC-BLUE and CTC the one in which loading takes the "
     "fewest jobs to their requested time, still every fifth and seventh.",
