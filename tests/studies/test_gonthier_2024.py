@@ -17,10 +17,12 @@ from optsched.studies.gonthier_2024.evaluation import (
     ALL,
     FILE_TIME,
     METRICS,
+    SINGLE,
     all_runs,
     prepare,
     ratios,
     reduction,
+    single_mean,
 )
 from optsched.studies.gonthier_2024.figures import figures
 from optsched.studies.gonthier_2024.improvement import describe
@@ -124,6 +126,10 @@ def test_a_run_equals_the_authors_to_the_digits_they_print():
     )
 
 
+def test_means_are_of_sums_in_single_precision():
+    assert single_mean(np.array([2.0**24, 1.0, 1.0])) == np.float32(2**24 / 3)
+
+
 def prepared(stretches, saved, names=tuple(one.name for one in WORKLOADS if one != SAMPLE)):
     """What `prepare` returns, of runs whose stretches are those of FCFS over an improvement.
 
@@ -137,7 +143,7 @@ def prepared(stretches, saved, names=tuple(one.name for one in WORKLOADS if one 
         for name in OF_LOGS if workload.load else OF_DAY:
             plain = name.split(",")[0].split(" ")[0].replace("-CB", "-BF")
             rows.append(
-                dict.fromkeys(METRICS, 1.0)
+                dict.fromkeys((*METRICS, *SINGLE), 1.0)
                 | {
                     "workload": workload.name,
                     "scheduler": name,

@@ -46,6 +46,14 @@ SESSIONS = "session_stretch"
 SESSION_JOBS = "session_jobs"
 """The column with the numbers of their jobs."""
 
+SINGLE = {
+    "single.mean_stretch": "stretch",
+    "single.mean_bounded_stretch": "bounded_stretch",
+    "single.mean_queue_time": "waiting_time",
+    "single.mean_flow": "turnaround_time",
+}
+"""Means of sums in single precision, as the authors' program prints them, and of what."""
+
 
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     """Return the results of the sweep with the columns that the evaluation goes by.
@@ -78,8 +86,17 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     frame["path"] = [str(inputs / one.file) for one in own]
     frame[FILE_TIME] = frame["transfer_time"] + frame["waiting_for_a_load"]
     session_of = {one: evaluated_sessions(one, inputs) for one in dict.fromkeys(own)}
-    sums = [_stretches(Path(folder), *session_of[one]) for folder, one in zip(frame["folder"], own)]
+    jobs = [
+        _evaluated_jobs(Path(folder), session_of[one][0])
+        for folder, one in zip(frame["folder"], own)
+    ]
+    sums = [
+        session_stretches(rows["stretch"].to_numpy(), session_of[one][1])
+        for rows, one in zip(jobs, own)
+    ]
     frame[SESSIONS] = pd.Series(sums, frame.index, dtype=object)
+    for name, column in SINGLE.items():
+        frame[name] = [single_mean(rows[column].to_numpy()) for rows in jobs]
     counts = [np.bincount(session_of[one][1]) for one in own]
     frame[SESSION_JOBS] = pd.Series(counts, frame.index, dtype=object)
     order = {name: place for place, name in enumerate(SCHEDULERS)}
@@ -107,13 +124,17 @@ def evaluated_sessions(
     return counts, window_sessions(user, submit)
 
 
-def _stretches(
-    folder: Path, counts: NDArray[np.bool_], session: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _evaluated_jobs(folder: Path, counts: NDArray[np.bool_]) -> pd.DataFrame:
     import pandas as pd
 
-    stretch = pd.read_parquet(folder / "jobs.parquet", columns=["stretch"])["stretch"]
-    return session_stretches(stretch.to_numpy(dtype=np.float64)[counts], session)
+    columns = list(SINGLE.values())
+    return pd.read_parquet(folder / "jobs.parquet", columns=columns)[counts].astype(np.float64)
+
+
+def single_mean(values: NDArray[np.float64]) -> float:
+    """Return the mean of values that are summed in single precision, one after the other."""
+    total = np.cumsum(values, dtype=np.float32)[-1]
+    return float(total / np.float32(len(values)))
 
 
 def workloads(frame: pd.DataFrame) -> list[str]:
@@ -136,7 +157,7 @@ def of(frame: pd.DataFrame, scheduler: str, metric: str) -> pd.Series[Any]:
 def run_of(frame: pd.DataFrame, workload: str, scheduler: str) -> dict[str, Any]:
     """Return the figures of the run of a scheduler on a workload, by metric."""
     own = frame[(frame["workload"] == workload) & (frame["scheduler"] == scheduler)]
-    return {metric: own[metric].iloc[0] for metric in (*METRICS, FILE_TIME)}
+    return {metric: own[metric].iloc[0] for metric in (*METRICS, FILE_TIME, *SINGLE)}
 
 
 def ratios(frame: pd.DataFrame, scheduler: str, base: str | None = None) -> NDArray[np.float64]:

@@ -56,9 +56,10 @@ OPEN_ENDS = (
     "fewest jobs to their requested time, still every fifth and seventh.",
     "Times are those of the logs, so that sessions and shared files are: the load is set by the "
     f"number of nodes. It is {LOW:g} or {HIGH:g} in the evaluated week if every job loads its "
-    "file; jobs that find theirs lower it. A processor of a log counts as a core, though it is "
-    "a node in CTC. Jobs of more than 20 cores are cut into jobs of 20 and a rest, as the paper "
-    "does. In RICC and SDSC-BLUE more than half of what is run then takes a whole node; in the "
+    "file; jobs that find theirs lower it. Jobs come in bursts, so there are queues at the lower "
+    "load too, as the mean stretch with FCFS shows. A processor of a log counts as a core, though "
+    "it is a node in CTC. Jobs of more than 20 cores are cut into jobs of 20 and a rest, as in the "
+    "paper. In RICC and SDSC-BLUE more than half of what is run then takes a whole node; in the "
     "paper 0.3 % of the jobs were of several nodes.",
     f"As in Figure 1: the cluster is empty {DAYS_BEFORE} days before the evaluated week, and jobs "
     f"come for {DAYS_AFTER} day after it. On the authors' day it starts with what ran and waited.",

@@ -27,7 +27,7 @@ class DayResult(NamedTuple):
     transfer_time, waiting_for_a_load, data_reuse : str
         Seconds, seconds and jobs.
     mean_queue_time, mean_flow, core_time : str
-        Seconds; their sums were kept in single precision.
+        Seconds. These sums, and those of the stretches, were kept in single precision.
     """
 
     mean_stretch: str
@@ -40,11 +40,8 @@ class DayResult(NamedTuple):
     core_time: str
 
 
-SINGLE = ("mean_queue_time", "mean_flow", "core_time")
-"""What was summed in single precision."""
-
 SINGLE_PRECISION = 1e-6
-"""By how much such a sum may differ, relatively, and still be the same."""
+"""By how much a core time may differ, relatively: a sum of more than single precision holds."""
 
 DAY_RESULTS: Mapping[str, DayResult] = {
     "FCFS": DayResult(

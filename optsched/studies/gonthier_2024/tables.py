@@ -44,7 +44,6 @@ from optsched.studies.gonthier_2024.published import (
     DAY_RESULTS,
     PER_JOB,
     SATURATED,
-    SINGLE,
     SINGLE_PRECISION,
     TABLE_I,
     TABLE_II,
@@ -92,16 +91,16 @@ def day_table(frame: pd.DataFrame) -> Table:
         verdict, why = compare_with_authors(run, published)
         row: list[Value] = [name, replace(cell(verdict), note=why)]
         for metric, value in published._asdict().items():
-            digits = len(value.partition(".")[2])
-            row.append(Cell(f"{run[metric]:,.{digits}f}", float(run[metric]), note=value))
+            digits, ours = len(value.partition(".")[2]), as_printed(run, metric)
+            row.append(Cell(f"{ours:,.{digits}f}", ours, note=value))
         rows.append(row)
     names = [name.replace("_", " ") for name in DayResult._fields]
     return Table(
         "The authors' published day, replanned at every event; below each number the authors'. "
         "LEM saves loads once all nodes, or 80 % of them, run a job. Final code: a pass stops "
-        "when no cores are left that are free now. Held: equal to the digits printed; sums that "
-        "the authors kept in single precision (mean queue time, mean flow, core time) to "
-        f"{SINGLE_PRECISION:g}.",
+        "when no cores are left that are free now. Held: equal to the digits printed. Means are of "
+        "sums in single precision, as the authors keep them, one job after the other; core time, "
+        f"more than that holds, is compared to {SINGLE_PRECISION:g}.",
         ["scheduler", "equal", *names],
         rows,
     )
@@ -111,15 +110,20 @@ def compare_with_authors(run: Mapping[str, Any], published: DayResult) -> tuple[
     """Return whether a run equals what the authors printed, and the largest difference if not."""
     worst, where = 0.0, ""
     for metric, value in published._asdict().items():
-        theirs, ours = float(value), float(run[metric])
+        theirs, ours = float(value), as_printed(run, metric)
         digits = len(value.partition(".")[2])
         apart = abs(ours / theirs - 1)
-        same = apart <= SINGLE_PRECISION if metric in SINGLE else f"{ours:.{digits}f}" == value
+        same = apart <= SINGLE_PRECISION if metric == "core_time" else f"{ours:.{digits}f}" == value
         if not same and apart > worst:
             worst, where = apart, metric.replace("_", " ")
     if not where:
         return Verdict.HELD, ""
     return Verdict.NOT_HELD, f"{where} {worst:.2%} apart"
+
+
+def as_printed(run: Mapping[str, Any], metric: str) -> float:
+    """Return a figure as the authors' program has it: means of sums in single precision."""
+    return float(run.get(f"single.{metric}", run[metric]))
 
 
 VARIED = (
