@@ -114,15 +114,15 @@ def test_the_results_of_the_day_are_those_of_the_authors_files(shared):
         assert {metric: told[name][metric] for metric in result._fields} == result._asdict()
 
 
-def test_a_run_equals_the_authors_to_the_digits_they_print():
+def test_a_run_equals_the_authors_up_to_single_precision():
     published = DAY_RESULTS["FCFS"]
     run = {metric: float(value) for metric, value in published._asdict().items()}
-    same = run | {"mean_stretch": 2.2934812, "core_time": 133_422_551.0}
+    same = run | {"mean_stretch": 2.2934820, "core_time": 133_422_551.0}
     assert compare_with_authors(same, published) == (Verdict.HELD, "")
     other = same | {"transfer_time": 1.1 * run["transfer_time"], "data_reuse": 789.0}
     assert compare_with_authors(other, published) == (
         Verdict.NOT_HELD,
-        "transfer time 10.00% apart",
+        "transfer time 0.1 apart",
     )
 
 

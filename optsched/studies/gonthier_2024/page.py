@@ -146,10 +146,10 @@ def _lead(frame: pd.DataFrame) -> str:
     same = sum(compare_with_authors(own[n], p)[1] == "" for n, p in DAY_RESULTS.items())
     throttled = own[next(iter(THROTTLED))]["mean_stretch"]
     return (
-        f"On the authors' published day {same} of their {len(DAY_RESULTS)} results are found again "
-        f"to the digits printed; FCFS has a mean stretch of {own[FCFS]['mean_stretch']:.6f} "
-        f"there, and {throttled:.2f} with plans at ticks of {THROTTLE} s only, as in the program "
-        f"of the published weeks. {told}"
+        f"On the authors' published day {same} of their {len(DAY_RESULTS)} results are found "
+        f"again; FCFS has a mean stretch of {own[FCFS]['mean_stretch']:.6f} there, and "
+        f"{throttled:.2f} with plans at ticks of {THROTTLE} s only, as in the program of the "
+        f"published weeks. {told}"
     )
 
 

@@ -40,8 +40,9 @@ class DayResult(NamedTuple):
     core_time: str
 
 
-SINGLE_PRECISION = 1e-6
-"""By how much a core time may differ, relatively: a sum of more than single precision holds."""
+SINGLE_PRECISION = 1e-5
+"""By how much such sums may differ, relatively: they depend on the order of the jobs. For 1,511
+jobs the error is at most 9e-5."""
 
 DAY_RESULTS: Mapping[str, DayResult] = {
     "FCFS": DayResult(
