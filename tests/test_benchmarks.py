@@ -77,3 +77,14 @@ def test_decisions_on_a_torus_are_compared_by_model(tmp_path):
     rows = rows_of(tmp_path / "torus-decisions.csv")
     assert {row["model"] for row in rows} <= {"partition-mkp", "box-placement", "migration"}
     assert all(int(row["found"]) <= int(row["solvable"]) <= int(row["snapshots"]) for row in rows)
+
+
+def test_rules_of_data_placement_are_compared_with_the_optimum(tmp_path):
+    told = run(
+        "data_placement_decisions.py", "--most", 6, "--queues", 2, "--seconds", 1, "-o", tmp_path
+    )
+    assert told == (tmp_path / "data-placement-decisions.txt").read_text()
+    rows = rows_of(tmp_path / "data-placement-decisions.csv")
+    assert {row["load_weight"] for row in rows} == {"1", "500"}
+    assert all(int(row["optimal"]) <= int(row["best"]) <= int(row["queues"]) == 4 for row in rows)
+    assert all(float(row["excess"]) >= 0 and float(row["worst"]) >= 1 for row in rows)

@@ -81,7 +81,7 @@ class Study(ABC):
         Parameters
         ----------
         results : pandas.DataFrame
-            One row per run.
+            One row per run; the column ``folder`` is the path of its folder.
         inputs : path
             The folder of the traces that the study has made for itself.
 

@@ -126,7 +126,9 @@ def _read(folder: Path) -> tuple[Study, pd.DataFrame]:
         results = pd.read_parquet(path)
     except (OSError, ValueError):
         raise InputError("damaged; expected the Parquet file of a sweep", file=path) from None
-    results = with_parts(results, study.parts, folder / SWEEP / "runs")
+    runs = folder / SWEEP / "runs"
+    results = with_parts(results, study.parts, runs)
+    results = results.assign(folder=[str(runs / run) for run in results["run"]])
     try:
         return study, study.prepare(results, folder / INPUTS)
     except InputError as error:
