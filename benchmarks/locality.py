@@ -5,8 +5,8 @@
 Protocol: each rule plans at every event, without backfilling, with the authors' and with full
 profiles, on 486 nodes of 20 cores; one run after the other in one process, kernels compiled before.
 Two workloads: the authors' day (left out where it is not), and a synthetic week of 165,000 jobs in
-bursts that share a file, at an offered load of 0.95. "simulation" is the event engine with the policy,
-its solver and the verification of every plan; "solver" is the part of the rule alone.
+bursts that share a file, at an offered load of 0.95. "simulation" is the event engine with the
+policy, its solver and the verification of every plan; "solver" is the part of the rule alone.
 """
 
 from __future__ import annotations
