@@ -13,6 +13,7 @@ from optsched.solvers.data_placement._node_files import (
     visit,
 )
 from optsched.solvers.data_placement._profiles import (
+    NONE,
     bits_in,
     first_window,
     free_during,
@@ -55,9 +56,11 @@ def plan_conservatively(
     profiles = profiles_of(available, reserved, len(jobs))
     files = files_on(nodes, resident, len(jobs))
     placed = np.zeros((len(jobs), 3), dtype=np.int64)
-    placed[:, 0] = -1
+    placed[:, 0] = NONE
     running = occupied.sum()
     starts = occupied.copy()
+    bounds = np.zeros(nodes, dtype=np.int64)
+    asked = (score.loading, score.reloading)
     idle = 0
     for node in range(nodes):
         idle += bits_in(free_during(profiles, node, 0, 1))
@@ -68,21 +71,28 @@ def plan_conservatively(
         loading, reloading = score.loading, score.reloading
         if running * 100 // nodes < score.threshold:
             loading, reloading = 1, 0
-        chosen, start, wait, least = -1, 0, 0, 0
+        # what is known of the nodes' scores holds for equal jobs, if the scan does not turn (LEO)
+        now_asked = (loading, reloading)
+        alike = now_asked == asked and not score.opportune
+        if not alike or job == 0 or (jobs[job] != jobs[job - 1]).any():
+            bounds[:] = profiles.earliest[:, processors]
+        asked = now_asked
+        chosen, start, wait = NONE, 0, 0
+        least: int = np.iinfo(np.int64).max
         for node in range(nodes):
-            at = profiles.earliest[node, processors]
-            if chosen >= 0 and at >= least:
+            if bounds[node] >= least:
                 continue
             at = first_window(profiles, node, processors, walltime)
             if score.opportune and at == 0:
                 loading, reloading = 1, 0
-            seconds = loading_time(files, node, file, load, at) if loading else 0
-            value = at + loading * seconds
-            if chosen >= 0 and value >= least:
-                continue
-            if reloading:
+            value, seconds = at, 0
+            if value < least and loading:
+                seconds = loading_time(files, node, file, load, at)
+                value += loading * seconds
+            if value < least and reloading:
                 value += reloading * reloading_time(files, node, file, load, at, capacity)
-            if chosen < 0 or value < least:
+            bounds[node] = value
+            if value < least:
                 chosen, start, wait, least = node, at, seconds, value
                 if least == 0:
                     break
@@ -90,6 +100,7 @@ def plan_conservatively(
         bits = lowest_bits(free, processors)
         put(profiles, chosen, start, start + walltime, bits)
         notice_earliest(profiles, chosen)
+        bounds[chosen] = 0
         visit(files, chosen, file, load, start, start + wait, start + walltime)
         placed[job] = (chosen, start, bits)
         if start == 0:

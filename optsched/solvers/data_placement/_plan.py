@@ -25,6 +25,7 @@ from optsched.solvers.data_placement._node_files import (
 from optsched.solvers.data_placement.rule import Score
 
 Integers = NDArray[np.int64]
+NOWHERE = -1
 
 
 class Choice(NamedTuple):
@@ -75,13 +76,15 @@ def plan(
             holes[node] = in_holes(reserved[node], 1)
     files = files_on(nodes, resident, len(jobs))
     placed = np.zeros((len(jobs), 3), dtype=np.int64)
-    placed[:, 0] = -1
+    placed[:, 0] = NOWHERE
     running = occupied.sum()
     left = 0
     for node in range(nodes):
         left += free_now(keys[node])
     # holes only get smaller once everything else is taken: what did not fit does not fit again
     hopeless = np.full(width + 1, np.iinfo(np.int64).max)
+    bounds = np.zeros(nodes, dtype=np.int64)
+    asked = (score, NOWHERE, False)
     for job in range(len(jobs)):
         processors, walltime, file, load = jobs[job]
         full = partial and (left < processors if short else left == 0)
@@ -90,16 +93,23 @@ def plan(
         rule = score
         if running * 100 // nodes < score.threshold:
             rule = Score(1, 0, False, 0)
+        turns = first_free(keys, processors) if rule.opportune else NOWHERE
+        now_asked = (rule, turns, full)
+        if job == 0 or now_asked != asked or (jobs[job] != jobs[job - 1]).any():
+            bounds[:] = 0
+        asked = now_asked
         if full:
             if processors > widest[0] or walltime >= hopeless[processors]:
                 continue
-            choice = best_hole(keys, reserved, holes, files, jobs[job], rule, capacity)
-            if choice.node < 0:
+            choice = best_hole(keys, reserved, holes, files, jobs[job], rule, capacity, bounds)
+            if choice.node == NOWHERE:
                 hopeless[processors:] = np.minimum(hopeless[processors:], walltime)
                 continue
         else:
             hopeless[:] = np.iinfo(np.int64).max
-            choice = best_node(keys, reserved, holes, files, jobs[job], rule, capacity, backfill)
+            choice = best_node(
+                keys, reserved, holes, files, jobs[job], rule, turns, capacity, backfill, bounds
+            )
             visit(
                 files,
                 choice.node,
@@ -110,6 +120,7 @@ def plan(
                 choice.start + walltime,
             )
         node = choice.node
+        bounds[node] = 0
         if choice.start == 0 and not occupied[node] and keys[node, width - 1] < 64:
             running += 1
         free = free_now(keys[node])
@@ -136,18 +147,28 @@ def best_node(
     files: NodeFiles,
     job: Integers,
     score: Score,
+    turns: int,
     capacity: int,
     backfill: bool,
+    bounds: Integers,
 ) -> Choice:
-    """Return where a job has the least score; of equal ones, the first."""
+    """Return where a job has the least score; of equal ones, the first.
+
+    From the node `turns` on only loading counts, once. `bounds` says of each node what the score is
+    at least, and is raised: the users of a file come together, and of equal jobs each changes the
+    score of one node only.
+    """
     processors, walltime, file, load = job
     loading, reloading = score.loading, score.reloading
-    best = Choice(-1, 0, 0, -1)
-    least = 0
+    best = Choice(NOWHERE, 0, 0, -1)
+    least: int = np.iinfo(np.int64).max
     for node in range(len(keys)):
-        at = keys[node, processors - 1] >> 6
-        if score.opportune and at == 0:
+        if node == turns:
             loading, reloading = 1, 0
+        if bounds[node] >= least:
+            continue
+        bound: int = np.iinfo(np.int64).max
+        at = keys[node, processors - 1] >> 6
         for hole in range(2 if backfill else 1):
             of_holes = -1
             if hole:
@@ -157,19 +178,28 @@ def best_node(
                 if of_holes < 0:
                     break
                 at = 0
-            if best.node >= 0 and at >= least:
-                continue
-            wait = loading_time(files, node, file, load, at) if loading else 0
-            value = at + loading * wait
-            if best.node >= 0 and value >= least:
-                continue
-            if reloading:
+            value, wait = at, 0
+            if value < least and loading:
+                wait = loading_time(files, node, file, load, at)
+                value += loading * wait
+            if value < least and reloading:
                 value += reloading * reloading_time(files, node, file, load, at, capacity)
-            if best.node < 0 or value < least:
+            if value < least:
                 best, least = Choice(node, at, wait, of_holes), value
-        if best.node >= 0 and least == 0:
+            bound = min(bound, value)
+        bounds[node] = bound
+        if least == 0:
             break
     return best
+
+
+@kernel
+def first_free(keys: Integers, processors: int) -> int:
+    """Return the first node that has so many cores free now."""
+    for node in range(len(keys)):
+        if keys[node, processors - 1] < 64:
+            return node
+    return NOWHERE
 
 
 @kernel
@@ -181,24 +211,29 @@ def best_hole(
     job: Integers,
     score: Score,
     capacity: int,
+    bounds: Integers,
 ) -> Choice:
     """Return the node whose holes hold a job with the least score; node -1 if none do."""
     processors, walltime, file, load = job
     loading, reloading = score.loading, score.reloading
     if score.opportune:
         loading, reloading = 1, 0
-    best = Choice(-1, 0, 0, -1)
-    least = 0
+    best = Choice(NOWHERE, 0, 0, -1)
+    least: int = np.iinfo(np.int64).max
     for node in range(len(keys)):
+        if bounds[node] >= least:
+            continue
         if holes[node] < processors or in_holes(reserved[node], walltime) < processors:
+            bounds[node] = np.iinfo(np.int64).max
             continue
-        wait = loading_time(files, node, file, load, 0) if loading else 0
-        value = loading * wait
-        if best.node >= 0 and value >= least:
-            continue
-        if reloading:
+        value, wait = 0, 0
+        if loading:
+            wait = loading_time(files, node, file, load, 0)
+            value = loading * wait
+        if value < least and reloading:
             value += reloading * reloading_time(files, node, file, load, 0, capacity)
-        if best.node < 0 or value < least:
+        bounds[node] = value
+        if value < least:
             best, least = Choice(node, 0, wait, processors), value
             if value == 0:
                 break
