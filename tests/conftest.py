@@ -58,3 +58,26 @@ def make_trace() -> Callable[..., Trace]:
         )
 
     return make
+
+
+@pytest.fixture
+def jobs_with_files() -> Callable[..., Trace]:
+    """Return a function: jobs as (submit, run time, walltime, cores, file), 6400 MB a core."""
+
+    def build(*jobs: tuple[int, ...], **annotations: np.ndarray) -> Trace:
+        submit, runtime, walltime, cores, file = np.array(jobs).T
+        return clean(
+            Trace(
+                np.arange(1, len(jobs) + 1),
+                submit,
+                runtime,
+                walltime,
+                cores,
+                user=np.ones(len(jobs), dtype=np.int64),
+                limits_hold=True,
+                annotations={"file": file, "file_size": np.where(file < 0, 0, 6400 * cores)}
+                | annotations,
+            )
+        )
+
+    return build

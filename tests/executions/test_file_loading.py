@@ -11,29 +11,11 @@ from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
 
 
-def jobs_with_files(*jobs, **annotations):
-    """Return a trace of (submit, run time, walltime, cores, file), 6400 MB a core."""
-    submit, runtime, walltime, cores, file = np.array(jobs).T
-    known = {"file": file, "file_size": np.where(file < 0, 0, 6400 * cores)} | annotations
-    return clean(
-        Trace(
-            np.arange(1, len(jobs) + 1),
-            submit,
-            runtime,
-            walltime,
-            cores,
-            user=np.ones(len(jobs), dtype=np.int64),
-            limits_hold=True,
-            annotations=known,
-        )
-    )
-
-
 def run(trace, solver="fcfs", machine="cluster:2x2", **settings):
     return simulate(trace, machine, "locality", solver=solver, settings=settings, check=True)
 
 
-def test_a_job_loads_or_waits_or_finds_its_file():
+def test_a_job_loads_or_waits_or_finds_its_file(jobs_with_files):
     trace = jobs_with_files(
         (0, 100, 500, 1, 7), (10, 100, 500, 1, 7), (20, 50, 500, 2, 8), (164, 10, 90, 1, 7)
     )
@@ -52,13 +34,13 @@ def test_a_job_loads_or_waits_or_finds_its_file():
     assert summary["mean_bounded_stretch"] == pytest.approx((164 + 154 + 178 + 10) / 300 / 4)
 
 
-def test_loading_counts_against_the_limit():
+def test_loading_counts_against_the_limit(jobs_with_files):
     found = run(jobs_with_files((0, 100, 150, 1, 7)))
     assert found.end.tolist() == [150]
     assert found.summary["killed"] == 1
 
 
-def test_only_the_evaluated_jobs_count():
+def test_only_the_evaluated_jobs_count(jobs_with_files):
     category = np.array([0, 1, 2])
     trace = jobs_with_files(
         (0, 10, 90, 1, 1), (1, 10, 90, 1, 2), (2, 10, 90, 1, 3), category=category
@@ -73,6 +55,6 @@ def test_a_trace_without_files_is_refused():
         run(trace)
 
 
-def test_files_are_for_clusters():
+def test_files_are_for_clusters(jobs_with_files):
     with pytest.raises(InputError, match="is for clusters, not nodes:4"):
         simulate(jobs_with_files((0, 9, 9, 1, 1)), "nodes:4", "easy", execution="file-loading")

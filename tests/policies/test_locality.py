@@ -11,30 +11,11 @@ from optsched import load_snapshot, read_trace, simulate
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.policies.locality import Locality
-from optsched.traces.cleaning import clean
-from optsched.traces.trace import Trace
 
 SAMPLE = bundled("traces") / "samples" / "sample-8x20.rackham"
 RULES = ("fcfs", "eft", "lea", "leo", "lem")
 
 DAY = Path(__file__).parents[3] / "shared/traces/rackham/2022-09-10_V10000_anonymous.txt.gz"
-
-
-def trace_of(*jobs, **annotations):
-    """Return a trace of (submit, run time, walltime, cores, file), 6400 MB a core."""
-    submit, runtime, walltime, cores, file = np.array(jobs).T
-    known = {"file": file, "file_size": np.where(file < 0, 0, 6400 * cores)} | annotations
-    return clean(
-        Trace(
-            np.arange(1, len(jobs) + 1),
-            submit,
-            runtime,
-            walltime,
-            cores,
-            limits_hold=True,
-            annotations=known,
-        )
-    )
 
 
 def run(trace, solver="fcfs", machine="cluster:1x2", **settings):
@@ -49,9 +30,9 @@ def test_every_rule_runs_every_job_of_the_sample(rule, backfill):
     assert found.summary["evaluated"] > 0
 
 
-def test_nothing_starts_before_an_earlier_job_unless_it_is_backfilled():
+def test_nothing_starts_before_an_earlier_job_unless_it_is_backfilled(jobs_with_files):
     # job 1 holds one core, job 2 needs both, jobs 3 and 4 fit beside job 1; only 3 is short enough
-    trace = trace_of(
+    trace = jobs_with_files(
         (0, 100, 100, 1, -1), (1, 50, 50, 2, -1), (2, 98, 98, 1, -1), (3, 99, 99, 1, -1)
     )
     assert run(trace).start.tolist() == [0, 100, 150, 150]
@@ -59,8 +40,8 @@ def test_nothing_starts_before_an_earlier_job_unless_it_is_backfilled():
     assert run(trace, backfill="conservative").start.tolist() == [0, 100, 2, 150]
 
 
-def test_a_full_profile_uses_the_gaps_between_reservations():
-    trace = trace_of(
+def test_a_full_profile_uses_the_gaps_between_reservations(jobs_with_files):
+    trace = jobs_with_files(
         (0, 20, 20, 1, -1),
         (0, 50, 50, 1, -1),
         (1, 10, 10, 2, -1),
@@ -70,38 +51,38 @@ def test_a_full_profile_uses_the_gaps_between_reservations():
     assert run(trace, backfill="conservative").start.tolist() == [0, 0, 50, 20, 60]
 
 
-def test_all_is_planned_anew_when_a_job_ends_early():
-    trace = trace_of((0, 10, 100, 2, -1), (5, 10, 10, 2, -1))
+def test_all_is_planned_anew_when_a_job_ends_early(jobs_with_files):
+    trace = jobs_with_files((0, 10, 100, 2, -1), (5, 10, 10, 2, -1))
     assert run(trace).start.tolist() == [0, 10]
 
 
-def test_what_ended_early_while_nobody_waited_is_planned_for_at_the_next_end():
+def test_what_ended_early_while_nobody_waited_is_planned_for_at_the_next_end(jobs_with_files):
     # as in the authors' program: job 3 is added to a plan that still has job 1 until 100
-    trace = trace_of((0, 10, 100, 1, -1), (0, 60, 200, 1, -1), (20, 10, 10, 1, -1))
+    trace = jobs_with_files((0, 10, 100, 1, -1), (0, 60, 200, 1, -1), (20, 10, 10, 1, -1))
     assert run(trace).start.tolist() == [0, 0, 60]
 
 
-def test_a_planned_start_comes_without_any_event():
+def test_a_planned_start_comes_without_any_event(jobs_with_files):
     # the plan of job 3 has job 1 on its core until 70, and job 2 ends long after
-    trace = trace_of((0, 10, 70, 1, -1), (0, 500, 500, 1, -1), (20, 10, 10, 1, -1))
+    trace = jobs_with_files((0, 10, 70, 1, -1), (0, 500, 500, 1, -1), (20, 10, 10, 1, -1))
     assert run(trace, machine="cluster:1x3").start.tolist() == [0, 0, 20]
-    trace = trace_of((0, 10, 70, 2, -1), (0, 500, 500, 1, -1), (20, 10, 10, 2, -1))
+    trace = jobs_with_files((0, 10, 70, 2, -1), (0, 500, 500, 1, -1), (20, 10, 10, 2, -1))
     assert run(trace, machine="cluster:1x4").start.tolist() == [0, 0, 70]
 
 
-def test_nobody_waits_for_what_is_not_there():
-    trace = trace_of((0, 10, 100, 2, -1), (20, 10, 10, 2, -1))
+def test_nobody_waits_for_what_is_not_there(jobs_with_files):
+    trace = jobs_with_files((0, 10, 100, 2, -1), (20, 10, 10, 2, -1))
     assert run(trace).start.tolist() == [0, 20]
 
 
-def test_lea_waits_for_the_node_that_has_the_file():
-    trace = trace_of((0, 90, 100, 1, 7), (10, 50, 100, 1, 7))
+def test_lea_waits_for_the_node_that_has_the_file(jobs_with_files):
+    trace = jobs_with_files((0, 90, 100, 1, 7), (10, 50, 100, 1, 7))
     assert run(trace, "lea", "cluster:2x1").jobs["allocated_resources"].tolist() == ["0", "0"]
     assert run(trace, "eft", "cluster:2x1").start.tolist() == [0, 10]
 
 
-def test_what_ran_before_runs_on_at_its_node():
-    trace = trace_of(
+def test_what_ran_before_runs_on_at_its_node(jobs_with_files):
+    trace = jobs_with_files(
         (0, 30, 40, 2, 7),
         (5, 20, 30, 2, 8),
         (6, 10, 20, 1, 9),
@@ -118,16 +99,18 @@ def test_what_ran_before_runs_on_at_its_node():
     assert resources[2] == "2-3"
 
 
-def test_throttled_it_plans_at_ticks_for_what_happens_then():
-    trace = trace_of((0, 5, 5, 1, -1), (29, 5, 5, 1, -1), (30, 5, 5, 1, -1), (31, 5, 5, 1, -1))
+def test_throttled_it_plans_at_ticks_for_what_happens_then(jobs_with_files):
+    trace = jobs_with_files(
+        (0, 5, 5, 1, -1), (29, 5, 5, 1, -1), (30, 5, 5, 1, -1), (31, 5, 5, 1, -1)
+    )
     found = run(trace, throttle=30)
     assert found.start.tolist()[:2] == [30, 30]
     assert found.summary["waiting"] == 2  # the ends, at 35, are at no tick
 
 
-def test_a_job_wider_than_a_node_is_refused_by_its_line(tmp_path):
+def test_a_job_wider_than_a_node_is_refused_by_its_line(jobs_with_files, tmp_path):
     with pytest.raises(InputError, match="cores: 3 in job 1; expected at most 2, those of a node"):
-        run(trace_of((0, 5, 5, 3, -1), (0, 5, 5, 2, -1)))
+        run(jobs_with_files((0, 5, 5, 3, -1), (0, 5, 5, 2, -1)))
     lines = SAMPLE.read_text().splitlines()
     words = lines[6].split()
     words[words.index("cores:") + 1] = "21"

@@ -93,7 +93,9 @@ def plan(
         rule = score
         if running * 100 // nodes < score.threshold:
             rule = Score(1, 0, False, 0)
-        turns = first_free(keys, processors) if rule.opportune else NOWHERE
+        turns = NOWHERE
+        if rule.opportune:
+            turns = 0 if full else first_free(keys, processors)
         now_asked = (rule, turns, full)
         if job == 0 or now_asked != asked or (jobs[job] != jobs[job - 1]).any():
             bounds[:] = 0
@@ -101,15 +103,16 @@ def plan(
         if full:
             if processors > widest[0] or walltime >= hopeless[processors]:
                 continue
-            choice = best_hole(keys, reserved, holes, files, jobs[job], rule, capacity, bounds)
-            if choice.node == NOWHERE:
-                hopeless[processors:] = np.minimum(hopeless[processors:], walltime)
-                continue
         else:
             hopeless[:] = np.iinfo(np.int64).max
-            choice = best_node(
-                keys, reserved, holes, files, jobs[job], rule, turns, capacity, backfill, bounds
-            )
+        ways = (full, backfill)
+        choice = best_node(
+            keys, reserved, holes, files, jobs[job], rule, turns, capacity, ways, bounds
+        )
+        if choice.node == NOWHERE:
+            hopeless[processors:] = np.minimum(hopeless[processors:], walltime)
+            continue
+        if not full:
             visit(
                 files,
                 choice.node,
@@ -149,17 +152,19 @@ def best_node(
     score: Score,
     turns: int,
     capacity: int,
-    backfill: bool,
+    ways: tuple[bool, bool],
     bounds: Integers,
 ) -> Choice:
-    """Return where a job has the least score; of equal ones, the first.
+    """Return where a job has the least score; of equal ones, the first; node -1 if there is none.
 
-    From the node `turns` on only loading counts, once. `bounds` says of each node what the score is
-    at least, and is raised: the users of a file come together, and of equal jobs each changes the
+    `ways` says whether it starts now on cores from holes only, and whether it may use some. From
+    the node `turns` on only loading counts, once. `bounds` says of each node what the score is at
+    least, and is raised: the users of a file come together, and of equal jobs each changes the
     score of one node only.
     """
     processors, walltime, file, load = job
     loading, reloading = score.loading, score.reloading
+    full, backfill = ways
     best = Choice(NOWHERE, 0, 0, -1)
     least: int = np.iinfo(np.int64).max
     for node in range(len(keys)):
@@ -169,13 +174,13 @@ def best_node(
             continue
         bound: int = np.iinfo(np.int64).max
         at = keys[node, processors - 1] >> 6
-        for hole in range(2 if backfill else 1):
+        for hole in range(1 if full else 0, 2 if backfill else 1):
             of_holes = -1
             if hole:
                 if holes[node] == 0:
                     break
                 of_holes = from_holes(keys[node], reserved[node], processors, walltime)
-                if of_holes < 0:
+                if of_holes < (processors if full else 0):
                     break
                 at = 0
             value, wait = at, 0
@@ -200,41 +205,3 @@ def first_free(keys: Integers, processors: int) -> int:
         if keys[node, processors - 1] < 64:
             return node
     return NOWHERE
-
-
-@kernel
-def best_hole(
-    keys: Integers,
-    reserved: Integers,
-    holes: Integers,
-    files: NodeFiles,
-    job: Integers,
-    score: Score,
-    capacity: int,
-    bounds: Integers,
-) -> Choice:
-    """Return the node whose holes hold a job with the least score; node -1 if none do."""
-    processors, walltime, file, load = job
-    loading, reloading = score.loading, score.reloading
-    if score.opportune:
-        loading, reloading = 1, 0
-    best = Choice(NOWHERE, 0, 0, -1)
-    least: int = np.iinfo(np.int64).max
-    for node in range(len(keys)):
-        if bounds[node] >= least:
-            continue
-        if holes[node] < processors or in_holes(reserved[node], walltime) < processors:
-            bounds[node] = np.iinfo(np.int64).max
-            continue
-        value, wait = 0, 0
-        if loading:
-            wait = loading_time(files, node, file, load, 0)
-            value = loading * wait
-        if value < least and reloading:
-            value += reloading * reloading_time(files, node, file, load, 0, capacity)
-        bounds[node] = value
-        if value < least:
-            best, least = Choice(node, 0, wait, processors), value
-            if value == 0:
-                break
-    return best
