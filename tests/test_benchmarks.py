@@ -88,3 +88,14 @@ def test_rules_of_data_placement_are_compared_with_the_optimum(tmp_path):
     assert {row["load_weight"] for row in rows} == {"1", "500"}
     assert all(int(row["optimal"]) <= int(row["best"]) <= int(row["queues"]) == 4 for row in rows)
     assert all(float(row["excess"]) >= 0 and float(row["worst"]) >= 1 for row in rows)
+
+
+def test_planning_with_files_is_measured_by_rule(tmp_path):
+    told = run(
+        "locality.py", "--traces", tmp_path, "--jobs", 300, "--rules", "fcfs,lea",
+        "--backfills", "none,conservative", "-o", tmp_path,
+    )  # fmt: skip
+    assert told == (tmp_path / "locality.txt").read_text()
+    rows = rows_of(tmp_path / "locality.csv")
+    assert [row["rule"] for row in rows] == ["fcfs", "lea"] * 2
+    assert all(int(row["jobs"]) == 300 and int(row["plans"]) > 0 for row in rows)
