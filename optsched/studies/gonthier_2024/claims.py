@@ -248,7 +248,7 @@ def _none(own: pd.DataFrame, name: str) -> Outcome:
 
 def _largest_median(own: pd.DataFrame) -> Outcome:
     medians = {name: improvement(own, name).median for name in (EFT, LEA, LEO, LEM)}
-    return Outcome([medians[LEA] == max(medians.values())], _told(medians))
+    return Outcome([medians[LEA] > medians[other] for other in (EFT, LEO, LEM)], _told(medians))
 
 
 def _largest_mean(own: pd.DataFrame) -> Outcome:
