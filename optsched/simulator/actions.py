@@ -15,10 +15,13 @@ class Start(NamedTuple):
         Row of the job in the trace.
     place : object, optional
         Where, in the machine's own terms; the machine chooses when it is left out.
+    limit : float, optional
+        Seconds that it may run and is expected to run at most; its requested time if left out.
     """
 
     job: int
     place: Any = None
+    limit: float | None = None
 
 
 class Move(NamedTuple):

@@ -288,7 +288,7 @@ class Engine:
         if self.journal is not None:
             self.journal.record(system.now, self.state[job].name.lower(), job)
 
-    def _start(self, job: int, place: object) -> None:
+    def _start(self, job: int, place: object, limit: float | None) -> None:
         system = self.system
         system.queue.remove(job)
         if place is None:
@@ -300,12 +300,14 @@ class Engine:
         self.start[job] = begins
         self.state[job] = State.RUNNING
         self._works_since[job] = begins
-        estimated_end = begins + system.requested_time[job]
+        estimated_end = begins + (system.requested_time[job] if limit is None else limit)
         if self.policy.enforces_limits:
             self._killed_at[job] = estimated_end
         system.running.add(job, estimated_end)
         if self.journal is not None:
             self.journal.record(begins, "start", job, system.machine.place_text(allocation))
+            if limit is not None:
+                self.journal.record(begins, "limit", job, limit)
         if self.execution is not None:
             self._works_since[job] += self.execution.delay(job, allocation, system)
             for changed, speed in self.execution.started(job, allocation, system):

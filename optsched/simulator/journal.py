@@ -15,9 +15,9 @@ class Journal:
     Attributes
     ----------
     entries : list of (float, str, int, str)
-        Time in seconds; ``waiting``, ``rejected``, ``start``, ``move``, ``migrate``, ``speed``,
-        ``share``, ``finished`` or ``killed``; row of the job in the trace; detail (place of a start
-        or a move, new speed or share).
+        Time in seconds; ``waiting``, ``rejected``, ``start``, ``limit``, ``move``, ``migrate``,
+        ``speed``, ``share``, ``finished`` or ``killed``; row of the job in the trace; detail (place
+        of a start or a move, limit that is not the requested time, new speed or share).
     """
 
     def __init__(self) -> None:

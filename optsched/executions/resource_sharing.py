@@ -1,0 +1,145 @@
+"""Jobs that slow down where they share a saturated resource of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError
+from optsched.machines.free_runs import Run
+from optsched.machines.smp import Smp
+from optsched.registry import executions
+from optsched.simulator.execution import ExecutionModel, ExecutionReport
+from optsched.simulator.schedule import Schedule, State
+from optsched.simulator.system import System
+from optsched.traces.trace import Trace
+
+
+def demands(trace_or_system: Any, machine: Smp) -> NDArray[np.int64]:
+    """Return what one process of each job demands of each resource, shape (resources, jobs).
+
+    Parameters
+    ----------
+    trace_or_system : Trace or System
+        What has the annotations of the jobs; a resource that they do not name is not demanded.
+    machine : Smp
+        Its nodes have the resources.
+    """
+    annotations = trace_or_system.annotations
+    jobs = len(trace_or_system.processors)
+    none = np.zeros(jobs, dtype=np.int64)
+    rows = [annotations.get(name, none) for name in machine.capacity]
+    return np.array(rows, dtype=np.int64).reshape(len(rows), jobs)
+
+
+@executions.register("resource-sharing")
+@dataclass
+class ResourceSharing(ExecutionModel):
+    """A job is as slow as on the worst of its nodes, where demands may exceed the capacity.
+
+    The penalty of a node is the sum over its resources of ``max(demand, capacity) / capacity - 1``
+    (equations 1 and 2), for as long as the same processes share it: a shared window. Its jobs run
+    at ``1 / (1 + penalty)`` of their speed.
+
+    References
+    ----------
+    F. Guim, I. Rodero, J. Corbalan, "The resource usage aware backfilling", JSSPP 2009, section
+    3.3.
+    """
+
+    def begin(self, system: System, trace: Trace) -> None:
+        """Look up what the jobs demand."""
+        machine = system.machine
+        if not isinstance(machine, Smp):
+            raise InputError(
+                f"execution model {self.name!r} is for nodes that share resources (smp), "
+                f"not {machine.spec}"
+            )
+        if not set(machine.capacity) & set(trace.annotations):
+            names = ", ".join(machine.capacity)
+            raise InputError(
+                f"trace {trace.name!r} does not say what its jobs demand of {names}; "
+                "'optsched trace annotate bandwidth' draws it",
+                file=trace.path,
+            )
+        self._demands = demands(trace, machine)
+        self._capacity = np.array(list(machine.capacity.values()), dtype=np.int64)[:, None]
+        self._used = np.zeros((len(machine.capacity), machine.nodes), dtype=np.int64)
+        self._penalty = np.zeros(machine.nodes)
+        self._jobs_on: list[dict[int, None]] = [{} for _ in range(machine.nodes)]
+        self._nodes_of: dict[int, NDArray[np.int64]] = {}
+        self._speed: dict[int, float] = {}
+
+    def started(
+        self, job: int, allocation: tuple[Run, ...], system: System
+    ) -> Iterable[tuple[int, float]]:
+        """Slow down the job, and those on nodes that it saturates."""
+        assert isinstance(system.machine, Smp)
+        nodes, processes = system.machine.processes(allocation)
+        self._nodes_of[job] = nodes
+        self._speed[job] = 1.0
+        for node in nodes.tolist():
+            self._jobs_on[node][job] = None
+        return self._changed(nodes, processes * self._demands[:, job, None], [job])
+
+    def ended(
+        self, job: int, allocation: tuple[Run, ...], system: System
+    ) -> Iterable[tuple[int, float]]:
+        """Let the jobs on its nodes run faster."""
+        assert isinstance(system.machine, Smp)
+        nodes, processes = system.machine.processes(allocation)
+        del self._nodes_of[job], self._speed[job]
+        for node in nodes.tolist():
+            del self._jobs_on[node][job]
+        return self._changed(nodes, -processes * self._demands[:, job, None], [])
+
+    def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
+        """Return the seconds that sharing added to each job's run time, and their share of it."""
+        finished = schedule.state == State.FINISHED
+        added = np.where(finished, schedule.run_time - trace.runtime, np.nan)
+        added[finished & (added < 1e-6)] = 0.0  # rounding of times
+        percent = 100.0 * added / trace.runtime
+        figures: dict[str, Any] = {
+            "penalised_jobs": int((added > 0).sum()),
+            "mean_penalised_percent": float(percent[finished].mean()) if finished.any() else None,
+            "p95_penalised_percent": (
+                float(np.percentile(percent[finished], 95)) if finished.any() else None
+            ),
+            "penalised_processor_hours": float(np.nansum(added * trace.processors) / 3600),
+        }
+        columns = {"penalised_time": added, "penalised_percent": percent}
+        return ExecutionReport(columns, figures)
+
+    def _changed(
+        self, nodes: NDArray[np.int64], demand: NDArray[np.int64], jobs: list[int]
+    ) -> list[tuple[int, float]]:
+        """Count a demand on nodes; return the new speeds of those whose speed it changes.
+
+        Parameters
+        ----------
+        nodes : int64 array, shape (nodes of a job,)
+            Where.
+        demand : int64 array, shape (resources, nodes of a job)
+            What is demanded more, or less if it is negative.
+        jobs : list of int
+            Jobs to look at in any case.
+        """
+        self._used[:, nodes] += demand
+        excess = np.maximum(self._used[:, nodes] - self._capacity, 0) / self._capacity
+        penalty = excess.sum(axis=0)
+        turned = nodes[penalty != self._penalty[nodes]]
+        self._penalty[nodes] = penalty
+        affected = dict.fromkeys(jobs)
+        for node in turned.tolist():
+            affected.update(self._jobs_on[node])
+        changed = []
+        for job in affected:
+            speed = 1.0 / (1.0 + float(self._penalty[self._nodes_of[job]].max()))
+            if speed != self._speed[job]:
+                self._speed[job] = speed
+                changed.append((job, speed))
+        return changed

@@ -1,0 +1,212 @@
+"""Nodes of several processors that share resources: ``smp:NxP``."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError
+from optsched.machines.free_runs import Run
+from optsched.machines.nodes import Nodes
+from optsched.registry import machines
+
+BANDWIDTH = 6_000
+"""MB/s of a node's memory (Guim et al. 2009, section 6.2)."""
+
+LARGEST = 2**20
+"""Processors of a machine."""
+
+MOST_PROCESSORS = 64
+"""Processors of a node."""
+
+SPECIFICATION = re.compile(r"([0-9]{1,18})x([0-9]{1,18})((?::[a-z_]+=[0-9]{1,18})*)")
+
+
+@machines.register("smp")
+class Smp(Nodes):
+    """Identical nodes of several processors each, which share the node's resources.
+
+    A job may hold any processors. Processor p of node n has the number ``n * processors + p``, so
+    the machine is also a line of processors, and jobs that do not care get the first free ones.
+
+    Parameters
+    ----------
+    nodes : int
+        Number of nodes.
+    processors : int
+        Processors of each.
+    capacity : mapping of str to int, optional
+        What a node has of each resource that its processors share, by the name that the demands
+        have in the trace: ``bandwidth``, that of the memory in MB/s, if it is left out.
+
+    Attributes
+    ----------
+    free_of : int64 array, shape (nodes,)
+        How many processors of each node no job holds; to be read, not changed.
+
+    Raises
+    ------
+    InputError
+        If a number is not a whole one from 1, or the machine is too large.
+
+    References
+    ----------
+    F. Guim, I. Rodero, J. Corbalan, "The resource usage aware backfilling", JSSPP 2009, section 3.
+
+    Examples
+    --------
+    >>> machine = Smp(nodes=3, processors=4)
+    >>> machine.resources(machine.claim(machine.place([1, 0, 3]), processors=4))
+    '0 8-10'
+    >>> machine.free_of.tolist()
+    [3, 4, 1]
+    """
+
+    usage = "smp:NODESxPROCESSORS[:RESOURCE=CAPACITY]..."
+
+    def __init__(
+        self, nodes: int, processors: int, capacity: Mapping[str, int] | None = None
+    ) -> None:
+        capacity = {"bandwidth": BANDWIDTH} if capacity is None else dict(capacity)
+        for name, number in {"nodes": nodes, "processors": processors, **capacity}.items():
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+                raise InputError(f"{number!r}; expected a whole number from 1", field=name)
+        if processors > MOST_PROCESSORS:
+            raise InputError(
+                f"{processors}; expected at most {MOST_PROCESSORS}", field="processors"
+            )
+        if nodes * processors > LARGEST:
+            raise InputError(f"{nodes * processors:,} processors; expected at most {LARGEST:,}")
+        super().__init__(nodes * processors)
+        self.nodes = nodes
+        self.processors = processors
+        self.capacity = capacity
+        self.free_of: NDArray[np.int64] = np.full(nodes, processors, dtype=np.int64)
+
+    @classmethod
+    def from_spec(cls, text: str) -> Smp:
+        """Build ``smp:<text>``."""
+        match = SPECIFICATION.fullmatch(text)
+        if match is None:
+            raise InputError(f"machine 'smp:{text}'; expected {cls.usage}")
+        capacity: dict[str, int] = {}
+        for option in match[3].split(":")[1:]:
+            name, _, number = option.partition("=")
+            if name in capacity:
+                raise InputError(f"machine 'smp:{text}'; expected it once", field=name)
+            capacity[name] = int(number)
+        return cls(int(match[1]), int(match[2]), capacity or None)
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> Smp:
+        """Build the machine from its keys: nodes, processors, and perhaps a table of capacities."""
+        if not {"nodes", "processors"} <= set(table) <= {"nodes", "processors", "capacity"}:
+            expected = "expected nodes, processors, and perhaps a table capacity"
+            raise InputError(f"keys {sorted(table)}; {expected}")
+        capacity = table.get("capacity")
+        if capacity is not None and not isinstance(capacity, Mapping):
+            raise InputError(f"{capacity!r}; expected a table", field="capacity")
+        return cls(table["nodes"], table["processors"], capacity)
+
+    @property
+    def spec(self) -> str:
+        """The specification that builds this machine again."""
+        whole = f"smp:{self.nodes}x{self.processors}"
+        if self.capacity == {"bandwidth": BANDWIDTH}:
+            return whole
+        return whole + "".join(f":{name}={number}" for name, number in self.capacity.items())
+
+    def emptied(self) -> Smp:
+        """Return a machine of the same nodes that no job holds."""
+        return Smp(self.nodes, self.processors, self.capacity)
+
+    def allocate(self, processors: int) -> tuple[Run, ...]:
+        """Give a job the first free processors; returns the runs it holds."""
+        runs = super().allocate(processors)
+        self._count(runs, -1)
+        return runs
+
+    def claim(self, place: tuple[Run, ...], processors: int) -> tuple[Run, ...]:
+        """Give a job the runs of processors that a policy chose."""
+        runs = super().claim(place, processors)
+        self._count(runs, -1)
+        return runs
+
+    def release(self, allocation: tuple[Run, ...]) -> None:
+        """Take back the runs of a job."""
+        super().release(allocation)
+        self._count(allocation, +1)
+
+    def place(self, processes: Sequence[int] | NDArray[np.int64]) -> tuple[Run, ...]:
+        """Return runs of free processors for so many processes on each node, the first of each.
+
+        Parameters
+        ----------
+        processes : sequence of int, shape (nodes,)
+            Processes on each node.
+
+        Raises
+        ------
+        ValueError
+            If a node does not have as many free processors.
+        """
+        starts, stops = self.slots.starts, self.slots.stops
+        runs: list[Run] = []
+        for node in np.flatnonzero(processes).tolist():
+            missing = int(processes[node])
+            if missing > self.free_of[node]:
+                raise ValueError(f"{missing} processes for {self.free_of[node]} free processors")
+            first = node * self.processors
+            at = max(0, bisect_right(starts, first) - 1)
+            while missing:
+                start = max(first, starts[at])
+                stop = min(stops[at], first + self.processors, start + missing)
+                at += 1
+                if start >= stop:
+                    continue
+                missing -= stop - start
+                if runs and runs[-1][1] == start:
+                    start = runs.pop()[0]
+                runs.append((start, stop))
+        return tuple(runs)
+
+    def processes(self, allocation: tuple[Run, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the nodes on which an allocation has processors, in order, and how many on each.
+
+        Returns
+        -------
+        nodes, processes : int64 array, shape (held nodes,)
+            Numbers of the nodes, and processors on each.
+        """
+        width = self.processors
+        numbers = np.concatenate([np.arange(start, stop) // width for start, stop in allocation])
+        return np.unique(numbers, return_counts=True)
+
+    def violations(self, held: Mapping[int, tuple[Run, ...]]) -> list[str]:
+        """Compare the free processors, in all and on each node, with what running jobs hold."""
+        found = super().violations(held)
+        free = np.zeros(self.nodes, dtype=np.int64)
+        for start, stop in zip(self.slots.starts, self.slots.stops):
+            np.add.at(free, np.arange(start, stop) // self.processors, 1)
+        wrong = np.flatnonzero(free != self.free_of).tolist()
+        return found + [
+            f"{self.free_of[node]} processors of node {node} counted free, {free[node]} are"
+            for node in wrong
+        ]
+
+    def _count(self, runs: tuple[Run, ...], sign: int) -> None:
+        """Count processors of nodes as held (-1) or free (+1)."""
+        width, free_of = self.processors, self.free_of
+        for start, stop in runs:
+            first, last = start // width, (stop - 1) // width
+            if first == last:
+                free_of[first] += sign * (stop - start)
+                continue
+            free_of[first] += sign * ((first + 1) * width - start)
+            free_of[last] += sign * (stop - last * width)
+            free_of[first + 1 : last] += sign * width

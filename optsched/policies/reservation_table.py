@@ -1,0 +1,131 @@
+"""What runs on nodes that share resources, and until when: the reservation table."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.executions.resource_sharing import demands
+from optsched.machines.smp import Smp
+from optsched.models.threshold_allocation import Goal, Placement, ThresholdAllocation
+from optsched.simulator.system import System
+
+
+class ReservationTable:
+    """The processes of running jobs until their limits, and of one reservation (section 3.2).
+
+    Parameters
+    ----------
+    system : System
+        Of a run on nodes that share resources.
+    """
+
+    def __init__(self, system: System) -> None:
+        machine = system.machine
+        assert isinstance(machine, Smp)
+        self._machine = machine
+        self._capacity = np.array(list(machine.capacity.values()), dtype=np.int64)
+        self._resources = tuple(machine.capacity)
+        self._demands = demands(system, machine)
+        self._held: dict[int, NDArray[np.int64]] = {}
+        self._until: dict[int, float] = {}
+        self._reserved = self._none
+        self._now = -math.inf
+        self._rows: NDArray[np.int64] | None = None
+
+    @property
+    def _none(self) -> NDArray[np.int64]:
+        return np.empty((0, 4 + len(self._capacity)), dtype=np.int64)
+
+    def start(self, job: int, processes: NDArray[np.int64], until: float) -> None:
+        """Note that a job runs, with so many processes on each node, until its limit."""
+        self._held[job] = self._rows_of(job, processes, 0, 0)
+        self._until[job] = until
+        self._rows = None
+
+    def end(self, job: int) -> None:
+        """Note that a job runs no longer."""
+        del self._held[job], self._until[job]
+        self._rows = None
+
+    def reserve(self, job: int, placement: Placement, seconds: int) -> None:
+        """Keep a place for a job from a start on, for so many seconds; there is one such place."""
+        start = placement.start
+        self._reserved = self._rows_of(job, placement.processes, start, start + seconds)
+        self._rows = None
+
+    def forget_reservation(self) -> None:
+        """Keep no place."""
+        self._reserved = self._none
+        self._rows = None
+
+    def problem(
+        self,
+        job: int,
+        system: System,
+        goal: Goal,
+        threshold: int | None = None,
+        latest: int | None = None,
+    ) -> ThresholdAllocation:
+        """Return where and when to put a job as a problem; times count from now."""
+        return ThresholdAllocation(
+            nodes=self._machine.nodes,
+            processors=self._machine.processors,
+            capacity=self._capacity,
+            resources=self._resources,
+            held=self._rows_now(system.now),
+            asked=system.processors[job],
+            walltime=math.ceil(system.requested_time[job]),
+            demand=self._demands[:, job],
+            threshold=threshold,
+            goal=goal,
+            latest=latest,
+            job=system.job_id[job],
+        )
+
+    def first_start(self, processors: int, now: float) -> int:
+        """Return in how many seconds so many processors are free, if nothing else starts."""
+        missing = processors - self._machine.free
+        if missing <= 0:
+            return 0
+        held = {job: int(rows[:, 1].sum()) for job, rows in self._held.items()}
+        for job in sorted(held, key=self._until.__getitem__):
+            missing -= held[job]
+            if missing <= 0:
+                return _whole(self._until[job] - now)
+        raise ValueError(f"{processors} processors on a machine of {self._machine.size}")
+
+    def least_threshold(self, job: int, system: System) -> int:
+        """Return the least penalty factor that a job has with all nodes to itself, in thousandths.
+
+        Its processes are spread evenly then.
+        """
+        on_a_node = -(-system.processors[job] // self._machine.nodes)
+        excess = np.maximum(on_a_node * self._demands[:, job] - self._capacity, 0) / self._capacity
+        return 1000 + math.ceil(1000 * float(excess.sum()))
+
+    def _rows_of(
+        self, job: int, processes: NDArray[np.int64], start: int, end: int
+    ) -> NDArray[np.int64]:
+        nodes = np.flatnonzero(processes)
+        rows = np.empty((len(nodes), 4 + len(self._capacity)), dtype=np.int64)
+        rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3] = nodes, processes[nodes], start, end
+        rows[:, 4:] = self._demands[:, job]
+        return rows
+
+    def _rows_now(self, now: float) -> NDArray[np.int64]:
+        """Return all rows, times from now; the same array until something changes."""
+        if self._rows is None or self._now != now:
+            for job, rows in self._held.items():
+                rows[:, 3] = _whole(self._until[job] - now)
+            self._rows = np.concatenate([self._reserved, *self._held.values()])
+            self._rows.flags.writeable = False
+            self._now = now
+        return self._rows
+
+
+def _whole(seconds: float) -> int:
+    """Return whole seconds from 1: what runs now holds its processors for a moment at least."""
+    return max(1, math.ceil(seconds))

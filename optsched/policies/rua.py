@@ -1,0 +1,131 @@
+"""Resource-usage-aware backfilling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from optsched.errors import InputError
+from optsched.models.threshold_allocation import Goal, Placement, ThresholdAllocation
+from optsched.policies.sharing import Sharing
+from optsched.registry import policies
+from optsched.simulator.actions import Action
+from optsched.simulator.policy import Answers
+from optsched.simulator.system import System
+
+Found = tuple[ThresholdAllocation, Placement]
+
+
+@policies.register("rua")
+@dataclass
+class RUA(Sharing):
+    """Each job where its slowdown is least, and jobs that suffer least backfilled first.
+
+    A job is offered the place and start that each threshold allows, and takes the one with the
+    least slowdown: waiting time and penalised requested time over the requested time. Of the jobs
+    behind the first of the queue that would start now, the one with the least penalty factor
+    starts, of equal ones the shortest; then all are looked at again.
+
+    Parameters
+    ----------
+    thresholds : str
+        Penalty factors, from 1, with commas between them.
+    choice : {"thresholds", "response"}
+        Whether a job is offered one place for each threshold, or the solver is asked for the place
+        and start with the least slowdown of all within the largest threshold.
+
+    Raises
+    ------
+    InputError
+        If a threshold is not a number from 1.
+
+    References
+    ----------
+    F. Guim, I. Rodero, J. Corbalan, "The resource usage aware backfilling", JSSPP 2009, section 5.
+    """
+
+    thresholds: str = "1.15,1.20,1.25,1.5"
+    choice: Literal["thresholds", "response"] = "thresholds"
+
+    models: ClassVar[Mapping[str, Answers]] = {
+        "threshold-allocation": Answers("less-consume-threshold", "first-fit")
+    }
+
+    def __post_init__(self) -> None:
+        try:
+            factors = [float(text) for text in self.thresholds.split(",")]
+        except ValueError:
+            factors = []
+        if not factors or not all(1 <= factor < math.inf for factor in factors):
+            raise InputError(
+                f"thresholds {self.thresholds!r}; expected factors from 1 such as 1.15,1.5"
+            )
+        self._factors = sorted({math.floor(1000 * factor + 0.5) for factor in factors})
+
+    def place_head(self, job: int, system: System) -> Found:
+        """Return where and when the first job of the queue goes."""
+        return self._least_slowdown(list(self._offers(job, system)))
+
+    def backfill(self, system: System) -> Iterator[Action]:
+        """Start jobs one by one, each time the one with the least penalty factor."""
+        while system.machine.free:
+            ready = [
+                (problem.factor(placement), problem.walltime, job, problem, placement)
+                for job, problem, placement in self._ready(system)
+            ]
+            if not ready:
+                break
+            *_, job, problem, placement = min(ready, key=lambda one: one[:3])
+            yield self.start(job, problem, placement, system)
+
+    def _ready(self, system: System) -> Iterator[tuple[int, ThresholdAllocation, Placement]]:
+        """Yield the jobs behind the first of the queue whose place with the least slowdown is now.
+
+        A later start can only have less slowdown if it is no later than what the penalty of a start
+        now costs.
+        """
+        for job in system.queue[1:]:
+            if system.processors[job] > system.machine.free:
+                continue
+            most = self._thresholds(job, system)[-1]
+            problem = self._table.problem(job, system, "start", most, latest=0)
+            now = system.pose(problem)
+            if now is None:
+                continue
+            latest = problem.penalised_walltime(now) - problem.walltime
+            found = self._least_slowdown([*self._offers(job, system, latest), (problem, now)])
+            if found[1].start == 0:
+                yield job, *found
+
+    def _offers(self, job: int, system: System, latest: int | None = None) -> Iterator[Found]:
+        """Yield a place and start for each threshold, from the least on, up to a start now.
+
+        Larger thresholds than one that lets a job start now let it start with no less penalty.
+        """
+        thresholds = self._thresholds(job, system)
+        goal: Goal = "start"
+        if self.choice == "response":
+            thresholds, goal = thresholds[-1:], "response"
+        for threshold in thresholds:
+            problem = self._table.problem(job, system, goal, threshold, latest)
+            placement = system.pose(problem)
+            if placement is not None:
+                yield problem, placement
+                if placement.start == 0:
+                    break
+
+    def _thresholds(self, job: int, system: System) -> list[int]:
+        """Return the thresholds in thousandths; none below the factor on an empty machine."""
+        least = self._table.least_threshold(job, system)
+        return sorted({max(factor, least) for factor in self._factors})
+
+    @staticmethod
+    def _least_slowdown(offers: list[Found]) -> Found:
+        """Return the offer with the least slowdown, of equal ones the first.
+
+        The job and what it has waited are the same in all of them, so it is the one with the first
+        end.
+        """
+        return min(offers, key=lambda one: one[1].start + one[0].penalised_walltime(one[1]))
