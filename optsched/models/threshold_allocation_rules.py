@@ -1,0 +1,120 @@
+"""What the maths say of a placement: how full and how overloaded its nodes are at each time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.models.problem import Violation
+
+if TYPE_CHECKING:
+    from optsched.models.threshold_allocation import Placement, ThresholdAllocation
+
+Ints = NDArray[np.int64]
+
+
+class SharedWindows(NamedTuple):
+    """The shared windows within a job's walltime on the nodes that it uses, in their order.
+
+    Parameters
+    ----------
+    node, length : int64 array, shape (windows,)
+        The node of each, and its seconds.
+    processes : int64 array, shape (windows,)
+        Processes in it, the job's included.
+    demand : int64 array, shape (windows, resources)
+        Demand in it, the job's included.
+    """
+
+    node: Ints
+    length: Ints
+    processes: Ints
+    demand: Ints
+
+
+def shared_windows(problem: ThresholdAllocation, placement: Placement) -> SharedWindows:
+    """Return the shared windows of a placement.
+
+    Between two neighbouring events of a node, the starts and ends of what it holds, the job itself
+    included, nothing changes.
+    """
+    held, start = problem.held, placement.start
+    end = start + problem.walltime
+    used = np.flatnonzero(placement.processes)
+    there = (held[:, 2] < end) & (held[:, 3] > start) & (placement.processes[held[:, 0]] != 0)
+    rows = held[there]
+    own = placement.processes[used]
+    ones = np.ones_like(used)
+    node = np.concatenate((used, rows[:, 0], used, rows[:, 0]))
+    begins = np.concatenate((start * ones, np.maximum(rows[:, 2], start)))
+    ends = np.concatenate((end * ones, np.minimum(rows[:, 3], end)))
+    at = np.concatenate((begins, ends))
+    processes = np.concatenate((own, rows[:, 1]))
+    demand = processes[:, None] * np.concatenate((ones[:, None] * problem.demand, rows[:, 4:]))
+    order = np.lexsort((at, node))
+    node, at = node[order], at[order]
+    # what begins on a node also ends there, so one sum runs through all nodes
+    active = np.concatenate((processes, -processes))[order].cumsum()
+    level = np.concatenate((demand, -demand))[order].cumsum(axis=0)
+    length = np.zeros_like(at)
+    length[:-1] = np.where(node[1:] == node[:-1], at[1:] - at[:-1], 0)
+    inside = length > 0
+    return SharedWindows(node[inside], length[inside], active[inside], level[inside])
+
+
+def penalties(problem: ThresholdAllocation, demand: Ints) -> Ints:
+    """Return the penalties of windows with a demand (windows, resources), in units of 1/L."""
+    return np.asarray(np.maximum(demand - problem.capacity, 0) @ problem.scale, dtype=np.int64)
+
+
+def penalised_times(problem: ThresholdAllocation, placement: Placement) -> Ints:
+    """Return A_n of each node in units, equation (4) of the model's page, shape (nodes,)."""
+    windows = shared_windows(problem, placement)
+    times = np.zeros(problem.nodes, dtype=np.int64)
+    np.add.at(times, windows.node, windows.length * penalties(problem, windows.demand))
+    return times
+
+
+def added_penalty(problem: ThresholdAllocation, placement: Placement) -> int:
+    """Return the penalised processor-time that the job adds for everybody, equation (7)."""
+    windows = shared_windows(problem, placement)
+    own = placement.processes[windows.node]
+    with_job = penalties(problem, windows.demand)
+    without = penalties(problem, windows.demand - own[:, None] * problem.demand)
+    added = windows.processes * with_job - (windows.processes - own) * without
+    return int(windows.length @ added)
+
+
+def broken(problem: ThresholdAllocation, placement: Placement) -> list[Violation]:
+    """Return what is wrong with a placement, equations (1), (2), (3) and (5) of the page."""
+    start, processes = placement
+    if processes.shape != (problem.nodes,) or (processes.size and processes.min() < 0):
+        expected = f"expected a number of processes, 0 or more, for each of {problem.nodes} nodes"
+        return [Violation("processes", expected)]
+    found: list[Violation] = []
+    if start != 0 and not (start > 0 and (problem.held[:, 3] == start).any()):
+        found.append(Violation("start", f"{start} s is neither now nor the end of a holding"))
+    if problem.latest is not None and start > problem.latest:
+        found.append(Violation("start", f"{start} s is after the latest, {problem.latest} s"))
+    total = int(processes.sum())
+    if total != problem.asked:
+        found.append(Violation("asked", f"{total} processes are placed, {problem.asked} asked"))
+    if found:
+        return found
+    windows = shared_windows(problem, placement)
+    over = np.flatnonzero(windows.processes > problem.processors)
+    nodes, first = np.unique(windows.node[over], return_index=True)
+    found += [
+        Violation("free", f"{windows.processes[window]} processes on node {node} at a time")
+        for node, window in zip(nodes.tolist(), over[first].tolist())
+    ]
+    if problem.threshold is not None:
+        penalised = problem.penalised_time(placement)
+        requested = problem.walltime * problem.unit
+        if 1000 * (requested + penalised) > problem.threshold * requested:
+            factor = (requested + penalised) / requested
+            most = problem.threshold / 1000
+            found.append(Violation("threshold", f"the factor is {factor:.4f}, above {most:.3f}"))
+    return found
