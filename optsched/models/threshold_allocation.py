@@ -209,9 +209,9 @@ class ThresholdAllocation(Problem[Placement]):
 
     def penalised_time(self, solution: Placement) -> int:
         """Return P, the penalised time of the job in units: `unit` of them are a second."""
-        from optsched.models.threshold_allocation_rules import penalised_times
+        from optsched.models.threshold_allocation_rules import penalised_times, shared_windows
 
-        return int(penalised_times(self, solution).max())
+        return int(penalised_times(self, shared_windows(self, solution)).max())
 
     def factor(self, solution: Placement) -> float:
         """Return the penalty factor of the job: 1 if it loses nothing."""

@@ -97,20 +97,18 @@ def is_fine(fields: Fields) -> bool:
 
 def crowded(held: Ints, processors: int) -> Ints:
     """Return the holdings at whose start more processes than processors are on their node."""
-    node, processes, start, end = held.T[:4]
+    rows = np.arange(len(held))
     # only where the processes of all times together are too many can those of one time be
-    total = np.bincount(node, weights=processes)
-    rows = np.flatnonzero(total[node] > processors)
-    if not len(rows):
-        return rows
-    node, processes, start, end = (column[rows] for column in (node, processes, start, end))
-    here = np.concatenate((node, node))
-    at = np.concatenate((end, start))
-    change = np.concatenate((-processes, processes))
-    # at equal times the sort is stable, and ends come before starts
-    order = np.lexsort((at, here))
-    # on each node all that starts also ends, so one sum runs through all nodes
-    active = change[order].cumsum()
+    total = np.bincount(held[:, 0], weights=held[:, 1])
+    if total.max(initial=0) <= processors:
+        return rows[:0]
+    rows = rows[total[held[:, 0]] > processors]
+    node, processes, start, end = held[rows].T[:4]
+    # the times of all nodes on one line; on each node all that starts also ends
+    line = 2 * node * (end.max() + 1)
+    events = np.concatenate((line + 2 * end, line + 2 * start + 1))
+    order = events.argsort()
+    active = np.concatenate((-processes, processes))[order].cumsum()
     over = order[(active > processors) & (order >= len(rows))]
     return rows[np.sort(over) - len(rows)]
 
@@ -129,15 +127,18 @@ def check_fields(check: FieldChecks, fields: Fields, given: Sequence[str] = REQU
     """
     before = len(check.mistakes)
     singles = {name: _whole(fields, name) for name in ("nodes", "processors", "asked", "walltime")}
+    sound = set()
     for name, value in singles.items():
-        if name in given and not _is_whole(value, 1, WIDEST if name == "processors" else LARGEST):
+        if _is_whole(value, 1, WIDEST if name == "processors" else LARGEST):
+            sound.add(name)
+        elif name in given:
             most = f" to {WIDEST}" if name == "processors" else ""
             check.mistakes.append(f"{name}: {value!r}; expected an integer from 1{most}")
-    sized = {"nodes", "processors"} <= set(given) and len(check.mistakes) == before
-    room = singles["nodes"] * singles["processors"] if sized else 0
-    if sized and "asked" in given and singles["asked"] > room:
-        expected = f"expected at most the {room} processors of all nodes"
-        check.mistakes.append(f"asked: {singles['asked']}; {expected}")
+    if {"nodes", "processors", "asked"} <= sound:
+        room = singles["nodes"] * singles["processors"]
+        if singles["asked"] > room:
+            expected = f"expected at most the {room} processors of all nodes"
+            check.mistakes.append(f"asked: {singles['asked']}; {expected}")
     capacity = check.integers("capacity", fields.capacity, at_least=1)
     demand = check.integers("demand", fields.demand, at_least=0)
     if {"capacity", "demand"} <= set(given):
@@ -155,7 +156,7 @@ def check_fields(check: FieldChecks, fields: Fields, given: Sequence[str] = REQU
     if fields.job is not None and type(fields.job) not in (int, str):
         check.mistakes.append(f"job: {fields.job!r}; expected a label, a text or an integer")
     count = len(capacity) if "capacity" in given else None
-    held = _holdings(check, fields.held, singles["nodes"] if sized else None, count)
+    held = _holdings(check, fields.held, singles["nodes"] if "nodes" in sound else None, count)
     read = Fields(
         **singles,
         capacity=capacity,
@@ -168,17 +169,18 @@ def check_fields(check: FieldChecks, fields: Fields, given: Sequence[str] = REQU
     )
     if len(check.mistakes) == before and set(given) == set(REQUIRED):
         processors = singles["processors"]
+        if not _is_countable(read):
+            check.mistakes.append(
+                "capacity: nodes, times, demands and capacities are too large together; "
+                "coarser units make penalties that can be counted in 64 bits"
+            )
+            return read
         wrong = [
             f"held[{row}]: more than {processors} processes on node {held[row, 0]} "
             f"at {held[row, 2]} s; expected at most its {processors} processors"
             for row in crowded(held, processors).tolist()
         ]
         _note(check, "held", wrong)
-        if not _is_countable(read):
-            check.mistakes.append(
-                "capacity: demands, times and capacities are too large together; "
-                "coarser units make penalties that can be counted in 64 bits"
-            )
     return read
 
 
@@ -187,10 +189,12 @@ def _is_countable(fields: Fields) -> bool:
     unit = math.lcm(*fields.capacity.tolist())
     held, demand = fields.held, fields.demand
     horizon = int(held[:, 3].max(initial=0)) + fields.walltime
-    most = np.maximum(held[:, 4:].max(axis=0, initial=0), demand).tolist()
-    each = sum(int(b) * (unit // c) for b, c in zip(most, fields.capacity.tolist()))
-    worst = fields.nodes * fields.processors**2 * each * fields.walltime
-    return bool(worst + horizon * unit < LARGEST_PENALTY)
+    each = 1
+    for r, capacity in enumerate(fields.capacity.tolist()):
+        most = max(int(demand[r]), int(held[:, len(HELD) + r].max(initial=0)))
+        each += most * (unit // capacity)
+    worst = fields.processors**2 * each * fields.walltime + horizon * (unit + 2)
+    return bool(fields.nodes * worst < LARGEST_PENALTY)
 
 
 def _holdings(check: FieldChecks, entries: Any, nodes: int | None, count: int | None) -> Ints:

@@ -40,28 +40,29 @@ def shared_windows(problem: ThresholdAllocation, placement: Placement) -> Shared
     Between two neighbouring events of a node, the starts and ends of what it holds, the job itself
     included, nothing changes.
     """
-    held, start = problem.held, placement.start
-    end = start + problem.walltime
-    used = np.flatnonzero(placement.processes)
-    there = (held[:, 2] < end) & (held[:, 3] > start) & (placement.processes[held[:, 0]] != 0)
-    rows = held[there]
-    own = placement.processes[used]
-    ones = np.ones_like(used)
-    node = np.concatenate((used, rows[:, 0], used, rows[:, 0]))
-    begins = np.concatenate((start * ones, np.maximum(rows[:, 2], start)))
-    ends = np.concatenate((end * ones, np.minimum(rows[:, 3], end)))
-    at = np.concatenate((begins, ends))
-    processes = np.concatenate((own, rows[:, 1]))
-    demand = processes[:, None] * np.concatenate((ones[:, None] * problem.demand, rows[:, 4:]))
-    order = np.lexsort((at, node))
-    node, at = node[order], at[order]
-    # what begins on a node also ends there, so one sum runs through all nodes
-    active = np.concatenate((processes, -processes))[order].cumsum()
-    level = np.concatenate((demand, -demand))[order].cumsum(axis=0)
-    length = np.zeros_like(at)
-    length[:-1] = np.where(node[1:] == node[:-1], at[1:] - at[:-1], 0)
-    inside = length > 0
-    return SharedWindows(node[inside], length[inside], active[inside], level[inside])
+    held, start, walltime = problem.held, placement.start, problem.walltime
+    is_used = placement.processes != 0
+    used = np.flatnonzero(is_used)
+    there = (held[:, 2] < start + walltime) & (held[:, 3] > start) & is_used[held[:, 0]]
+    own = np.empty((len(used), held.shape[1]), dtype=np.int64)
+    own[:, 0], own[:, 1] = used, placement.processes[used]
+    own[:, 2], own[:, 3], own[:, 4:] = start, start + walltime, problem.demand
+    rows = np.concatenate((own, held[there]))
+    # the walltime on one node after the other, as one line; what begins on a node also ends there
+    line = (is_used.cumsum() - 1)[rows[:, 0]] * walltime - start
+    begins = line + np.maximum(rows[:, 2], start)
+    ends = line + np.minimum(rows[:, 3], start + walltime)
+    events = np.concatenate((begins, ends))
+    order = events.argsort()
+    events = events[order]
+    # processes in the first column, demands in the others
+    change = rows[:, 3:] * rows[:, 1:2]
+    change[:, 0] = rows[:, 1]
+    active = np.concatenate((change, -change))[order].cumsum(axis=0)
+    length = events[1:] - events[:-1]
+    inside = length.nonzero()[0]
+    node = used[events[inside] // walltime]
+    return SharedWindows(node, length[inside], active[inside, 0], active[inside, 1:])
 
 
 def penalties(problem: ThresholdAllocation, demand: Ints) -> Ints:
@@ -69,9 +70,8 @@ def penalties(problem: ThresholdAllocation, demand: Ints) -> Ints:
     return np.asarray(np.maximum(demand - problem.capacity, 0) @ problem.scale, dtype=np.int64)
 
 
-def penalised_times(problem: ThresholdAllocation, placement: Placement) -> Ints:
+def penalised_times(problem: ThresholdAllocation, windows: SharedWindows) -> Ints:
     """Return A_n of each node in units, equation (4) of the model's page, shape (nodes,)."""
-    windows = shared_windows(problem, placement)
     times = np.zeros(problem.nodes, dtype=np.int64)
     np.add.at(times, windows.node, windows.length * penalties(problem, windows.demand))
     return times
@@ -105,13 +105,12 @@ def broken(problem: ThresholdAllocation, placement: Placement) -> list[Violation
         return found
     windows = shared_windows(problem, placement)
     over = np.flatnonzero(windows.processes > problem.processors)
-    nodes, first = np.unique(windows.node[over], return_index=True)
     found += [
-        Violation("free", f"{windows.processes[window]} processes on node {node} at a time")
-        for node, window in zip(nodes.tolist(), over[first].tolist())
+        Violation("free", f"{windows.processes[over].max()} processes on node {node} at a time")
+        for node in np.unique(windows.node[over]).tolist()
     ]
     if problem.threshold is not None:
-        penalised = problem.penalised_time(placement)
+        penalised = int(penalised_times(problem, windows).max())
         requested = problem.walltime * problem.unit
         if 1000 * (requested + penalised) > problem.threshold * requested:
             factor = (requested + penalised) / requested
