@@ -20,9 +20,7 @@ def overloads(problem: ThresholdAllocation, placement: Placement):
     for node, own in enumerate(placement.processes.tolist()):
         for second in range(placement.start, placement.start + problem.walltime):
             rows = [
-                row
-                for row in problem.held.tolist()
-                if row[0] == node and row[2] <= second < row[3]
+                row for row in problem.held.tolist() if row[0] == node and row[2] <= second < row[3]
             ]
             penalties = []
             for count in (own, 0):
@@ -145,9 +143,7 @@ def test_resources_add_up():
 
 
 def test_what_is_wrong_with_a_placement_is_named():
-    problem = ThresholdAllocation(
-        2, 2, [6000], [[0, 1, 0, 50, 2000]], 2, 100, [2000], latest=10
-    )
+    problem = ThresholdAllocation(2, 2, [6000], [[0, 1, 0, 50, 2000]], 2, 100, [2000], latest=10)
     for start, processes, names in (
         (0, [1, 1], []),
         (0, [2, 0], ["free"]),
