@@ -84,6 +84,7 @@ class Stroke(NamedTuple):
 
 
 SOLVERS = {
+    "bottleneck-search": Stroke(LINES[2], DASHES[2]),
     "branch-and-bound": Stroke(LINES[0], DASHES[0]),
     "best-first": Stroke(LINES[6], DASHES[0]),
     "best-fit": Stroke(LINES[6], DASHES[1]),
@@ -102,6 +103,8 @@ SOLVERS = {
     "lea": Stroke(LINES[1], DASHES[3]),
     "lem": Stroke(LINES[4], DASHES[3]),
     "leo": Stroke(LINES[3], DASHES[3]),
+    "less-consume": Stroke(LINES[1], DASHES[2]),
+    "less-consume-threshold": Stroke(LINES[6], DASHES[3]),
     "migration-based": Stroke(LINES[6], DASHES[2]),
     "position-search": Stroke(LINES[4], DASHES[2]),
     "row-search": Stroke(LINES[0], DASHES[1]),

@@ -14,6 +14,7 @@ package is::
 from optsched.testing.locality_strategies import data_placements
 from optsched.testing.points import brute_force
 from optsched.testing.problems import check_problem
+from optsched.testing.sharing_strategies import threshold_allocations
 from optsched.testing.solvers import check_solver
 from optsched.testing.strategies import gang_packings, window_mkps
 from optsched.testing.torus_strategies import box_placements, migrations, partition_mkps
@@ -27,5 +28,6 @@ __all__ = [
     "gang_packings",
     "migrations",
     "partition_mkps",
+    "threshold_allocations",
     "window_mkps",
 ]

@@ -1,0 +1,119 @@
+"""What the maths say of a placement: how full and how overloaded its nodes are at each time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.models.problem import Violation
+
+if TYPE_CHECKING:
+    from optsched.models.threshold_allocation import Placement, ThresholdAllocation
+
+Ints = NDArray[np.int64]
+
+
+class SharedWindows(NamedTuple):
+    """The shared windows within a job's walltime on the nodes that it uses, in their order.
+
+    Parameters
+    ----------
+    node, length : int64 array, shape (windows,)
+        The node of each, and its seconds.
+    processes : int64 array, shape (windows,)
+        Processes in it, the job's included.
+    demand : int64 array, shape (windows, resources)
+        Demand in it, the job's included.
+    """
+
+    node: Ints
+    length: Ints
+    processes: Ints
+    demand: Ints
+
+
+def shared_windows(problem: ThresholdAllocation, placement: Placement) -> SharedWindows:
+    """Return the shared windows of a placement.
+
+    Between two neighbouring events of a node, the starts and ends of what it holds, the job itself
+    included, nothing changes.
+    """
+    held, start, walltime = problem.held, placement.start, problem.walltime
+    is_used = placement.processes != 0
+    used = np.flatnonzero(is_used)
+    there = (held[:, 2] < start + walltime) & (held[:, 3] > start) & is_used[held[:, 0]]
+    own = np.empty((len(used), held.shape[1]), dtype=np.int64)
+    own[:, 0], own[:, 1] = used, placement.processes[used]
+    own[:, 2], own[:, 3], own[:, 4:] = start, start + walltime, problem.demand
+    rows = np.concatenate((own, held[there]))
+    # the walltime on one node after the other, as one line; what begins on a node also ends there
+    line = (is_used.cumsum() - 1)[rows[:, 0]] * walltime - start
+    begins = line + np.maximum(rows[:, 2], start)
+    ends = line + np.minimum(rows[:, 3], start + walltime)
+    events = np.concatenate((begins, ends))
+    order = events.argsort()
+    events = events[order]
+    # processes in the first column, demands in the others
+    change = rows[:, 3:] * rows[:, 1:2]
+    change[:, 0] = rows[:, 1]
+    active = np.concatenate((change, -change))[order].cumsum(axis=0)
+    length = events[1:] - events[:-1]
+    inside = length.nonzero()[0]
+    node = used[events[inside] // walltime]
+    return SharedWindows(node, length[inside], active[inside, 0], active[inside, 1:])
+
+
+def penalties(problem: ThresholdAllocation, demand: Ints) -> Ints:
+    """Return the penalties of windows with a demand (windows, resources), in units of 1/L."""
+    return np.asarray(np.maximum(demand - problem.capacity, 0) @ problem.scale, dtype=np.int64)
+
+
+def penalised_times(problem: ThresholdAllocation, windows: SharedWindows) -> Ints:
+    """Return A_n of each node in units, equation (4) of the model's page, shape (nodes,)."""
+    times = np.zeros(problem.nodes, dtype=np.int64)
+    np.add.at(times, windows.node, windows.length * penalties(problem, windows.demand))
+    return times
+
+
+def added_penalty(problem: ThresholdAllocation, placement: Placement) -> int:
+    """Return the penalised processor-time that the job adds for everybody, equation (7)."""
+    windows = shared_windows(problem, placement)
+    own = placement.processes[windows.node]
+    with_job = penalties(problem, windows.demand)
+    without = penalties(problem, windows.demand - own[:, None] * problem.demand)
+    added = windows.processes * with_job - (windows.processes - own) * without
+    return int(windows.length @ added)
+
+
+def broken(problem: ThresholdAllocation, placement: Placement) -> list[Violation]:
+    """Return what is wrong with a placement, equations (1), (2), (3) and (5) of the page."""
+    start, processes = placement
+    if processes.shape != (problem.nodes,) or (processes.size and processes.min() < 0):
+        expected = f"expected a number of processes, 0 or more, for each of {problem.nodes} nodes"
+        return [Violation("processes", expected)]
+    found: list[Violation] = []
+    if start != 0 and not (start > 0 and (problem.held[:, 3] == start).any()):
+        found.append(Violation("start", f"{start} s is neither now nor the end of a holding"))
+    if problem.latest is not None and start > problem.latest:
+        found.append(Violation("start", f"{start} s is after the latest, {problem.latest} s"))
+    total = int(processes.sum())
+    if total != problem.asked:
+        found.append(Violation("asked", f"{total} processes are placed, {problem.asked} asked"))
+    if found:
+        return found
+    windows = shared_windows(problem, placement)
+    over = np.flatnonzero(windows.processes > problem.processors)
+    found += [
+        Violation("free", f"{windows.processes[over].max()} processes on node {node} at a time")
+        for node in np.unique(windows.node[over]).tolist()
+    ]
+    if problem.threshold is not None:
+        penalised = int(penalised_times(problem, windows).max())
+        requested = problem.walltime * problem.unit
+        if 1000 * (requested + penalised) > problem.threshold * requested:
+            factor = (requested + penalised) / requested
+            most = problem.threshold / 1000
+            found.append(Violation("threshold", f"the factor is {factor:.4f}, above {most:.3f}"))
+    return found

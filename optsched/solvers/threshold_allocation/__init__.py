@@ -1,0 +1,1 @@
+"""Special solvers of threshold allocation."""

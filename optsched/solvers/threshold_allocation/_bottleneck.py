@@ -1,0 +1,87 @@
+"""The best placement of a job among some times to start: compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.compiled import kernel
+from optsched.solvers.threshold_allocation._penalties import (
+    Job,
+    Timeline,
+    added_penalties,
+    free_processors,
+    penalised_times,
+    take_cheapest,
+)
+from optsched.solvers.threshold_allocation.posing import NEVER
+
+Integers = NDArray[np.int64]
+
+START, PENALTY, RESPONSE, EVERYBODY = range(4)
+"""The goals, in the order of `optsched.models.threshold_allocation_fields.GOALS`."""
+
+
+@kernel
+def best_placement(
+    events: Timeline, job: Job, goal: int, unit: int, limit: int, starts: Integers, best: int
+) -> tuple[int, int, Integers, int, bool]:
+    """Return the first placement that is better than `best`, and than all others at `starts`.
+
+    Parameters
+    ----------
+    events : Timeline
+        What the nodes hold.
+    job : Job
+        What is placed.
+    goal, unit, limit : int
+        What is minimised, the units of a second, and the most penalised time in units.
+    starts : int64 array, shape (times,)
+        The times to look at, ascending.
+    best : int
+        The objective to beat.
+
+    Returns
+    -------
+    objective, start : int
+        Of the placement; `best` and -1 if there is none.
+    processes : int64 array, shape (nodes,)
+        On each node.
+    looked_at : int
+        How many times were looked at.
+    done : bool
+        Whether no later time can be better.
+    """
+    chosen, processes = -1, np.zeros(len(events.first) - 1, dtype=np.int64)
+    for place in range(len(starts)):
+        start = starts[place]
+        if (goal == RESPONSE and start * unit >= best) or (goal == START and start >= best):
+            return best, chosen, processes, place, True
+        free = free_processors(events, job.processors, start, start + job.walltime)
+        if free.sum() < job.asked:
+            continue
+        lost = penalised_times(events, job, start, free)
+        if goal == EVERYBODY:
+            costs = added_penalties(events, job, start, free)
+            costs = np.where(lost <= limit, costs, NEVER)
+            taken, last = take_cheapest(costs, job.asked)
+        else:
+            taken, last = take_cheapest(lost, job.asked)
+            if last > limit:
+                continue
+        if last == NEVER:
+            continue
+        objective = last
+        if goal == START:
+            objective = start
+        elif goal == RESPONSE:
+            objective = start * unit + last
+        elif goal == EVERYBODY:
+            objective = 0
+            for node in range(len(taken)):
+                objective += costs[node, : taken[node]].sum()
+        if objective < best:
+            best, chosen, processes = objective, start, taken
+        if goal == START or (goal != RESPONSE and best == 0):
+            return best, chosen, processes, place + 1, True
+    return best, chosen, processes, len(starts), False

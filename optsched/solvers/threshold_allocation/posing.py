@@ -1,0 +1,48 @@
+"""What all solvers are told of a threshold allocation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.models.threshold_allocation import ThresholdAllocation
+
+if TYPE_CHECKING:
+    from optsched.solvers.threshold_allocation._penalties import Job, Timeline
+
+
+NEVER = 2**63 - 1
+"""The penalised time of processes that are not allowed."""
+
+
+def posed(problem: ThresholdAllocation) -> tuple[Timeline, Job]:
+    """Return what the nodes hold, and what is asked of them."""
+    from optsched.solvers.threshold_allocation._penalties import Job, timeline
+
+    job = Job(
+        problem.processors,
+        problem.asked,
+        problem.walltime,
+        problem.demand,
+        problem.capacity,
+        problem.scale,
+    )
+    return timeline(problem.held, problem.nodes), job
+
+
+def most_penalised(problem: ThresholdAllocation) -> int:
+    """Return the most units of penalised time within the threshold, equation (5)."""
+    if problem.threshold is None:
+        return NEVER - 1
+    most = (problem.threshold - 1000) * problem.walltime * problem.unit // 1000
+    return min(most, NEVER - 1)
+
+
+def starts_in_turn(problem: ThresholdAllocation) -> Iterator[NDArray[np.int64]]:
+    """Yield the times at which the job may start, in parts: now, for that is often the answer."""
+    yield np.zeros(1, dtype=np.int64)
+    if problem.latest != 0 and len(problem.starts) > 1:
+        yield problem.starts[1:]

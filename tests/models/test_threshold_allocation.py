@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optsched.errors import InputError
+from optsched.models import ThresholdAllocation
+from optsched.models.threshold_allocation import Placement
+from optsched.models.threshold_allocation_fields import Fields, is_fine
+from optsched.testing import check_problem, threshold_allocations
+
+
+def overloads(problem: ThresholdAllocation, placement: Placement):
+    """Yield node, processes of others, and penalties with and without the job, of each second."""
+    for node, own in enumerate(placement.processes.tolist()):
+        for second in range(placement.start, placement.start + problem.walltime):
+            rows = [
+                row for row in problem.held.tolist() if row[0] == node and row[2] <= second < row[3]
+            ]
+            penalties = []
+            for count in (own, 0):
+                penalty = Fraction(0)
+                for r, capacity in enumerate(problem.capacity.tolist()):
+                    level = sum(row[1] * row[4 + r] for row in rows)
+                    demand = level + count * int(problem.demand[r])
+                    penalty += Fraction(max(demand, capacity), capacity) - 1
+                penalties.append(penalty)
+            yield node, sum(row[1] for row in rows), own, *penalties
+
+
+def penalised(problem: ThresholdAllocation, placement: Placement) -> Fraction:
+    """Return the penalised seconds of the job."""
+    of_node = [Fraction(0)] * problem.nodes
+    for node, _, own, penalty, _ in overloads(problem, placement):
+        if own:
+            of_node[node] += penalty
+    return max(of_node)
+
+
+def stated_objective(problem: ThresholdAllocation, placement: Placement) -> Fraction:
+    """Return the objective by the paper's equations (1) to (3), second by second."""
+    if problem.goal == "start":
+        return Fraction(placement.start)
+    if problem.goal == "everybody":
+        added = sum(
+            (others + own) * with_job - others * without
+            for _, others, own, with_job, without in overloads(problem, placement)
+        )
+        return Fraction(added * problem.unit)
+    waited = placement.start if problem.goal == "response" else 0
+    return (waited + penalised(problem, placement)) * problem.unit
+
+
+def is_feasible(problem: ThresholdAllocation, placement: Placement) -> bool:
+    """Return whether a placement keeps the maths, second by second."""
+    start, processes = placement
+    if start not in {0, *problem.held[:, 3].tolist()} or processes.sum() != problem.asked:
+        return False
+    if problem.latest is not None and start > problem.latest:
+        return False
+    active = [others + own for _, others, own, *_ in overloads(problem, placement) if own]
+    if max(active) > problem.processors:
+        return False
+    factor = 1 + penalised(problem, placement) / problem.walltime
+    return problem.threshold is None or 1000 * factor <= problem.threshold
+
+
+def placements(problem: ThresholdAllocation):
+    """Yield all that put the right number of processes onto nodes with so many processors."""
+    for start in range(int(problem.held[:, 3].max(initial=0)) + 2):
+        for counts in product(range(problem.processors + 1), repeat=problem.nodes):
+            if sum(counts) == problem.asked:
+                yield Placement(start, np.array(counts))
+
+
+@settings(max_examples=150, deadline=None)
+@given(threshold_allocations(longest=5), st.integers(0, 9))
+def test_verification_follows_the_maths(problem, seed):
+    rng = np.random.default_rng(seed)
+    every = list(placements(problem))
+    for number in rng.permutation(len(every))[:12]:
+        placement = every[number]
+        broken = problem.violations(placement)
+        assert (broken == []) == is_feasible(problem, placement), broken
+        assert problem.objective(placement) == stated_objective(problem, placement)
+
+
+@settings(max_examples=15, deadline=None)
+@given(threshold_allocations(2, 2, 2, 3, 4))
+def test_it_keeps_the_contract_of_a_problem(problem):
+    check_problem(problem, solutions=list(placements(problem))[:30])
+
+
+ONE_NODE = {"nodes": 1, "processors": 4, "capacity": [6000]}
+JOB = {"asked": 1, "walltime": 100, "demand": [2000]}
+HERE = Placement(0, np.array([1]))
+
+
+def test_two_jobs_on_a_node_over_its_capacity():
+    problem = ThresholdAllocation(**ONE_NODE, held=[[0, 3, 0, 500, 2000]], **JOB, goal="penalty")
+    assert problem.unit == 6000
+    assert problem.objective(HERE) == 100 * 2000  # a third of 100 s
+    assert problem.factor(HERE) == pytest.approx(4 / 3)
+    given_all = ThresholdAllocation(
+        **ONE_NODE, held=[[0, 3, 0, 500, 2000]], **JOB, goal="everybody"
+    )
+    assert given_all.objective(HERE) == 4 * 100 * 2000
+    for threshold, broken in ((1333, True), (1334, False), (None, False)):
+        problem = ThresholdAllocation(
+            **ONE_NODE, held=[[0, 3, 0, 500, 2000]], **JOB, threshold=threshold
+        )
+        assert bool(problem.violations(HERE)) == broken
+    assert dict(problem.describe(HERE))["penalty factor"] == "1.3333, any"
+
+
+def test_windows_that_overlap():
+    held = [[0, 1, 0, 30, 3000], [0, 1, 20, 60, 4000], [0, 1, 50, 90, 2000]]
+    problem = ThresholdAllocation(**ONE_NODE, held=held, **JOB, goal="penalty")
+    # 0-20: 5000, 20-30: 9000, 30-50: 6000, 50-60: 8000, 60-90: 4000, 90-100: 2000
+    assert problem.objective(HERE) == 10 * 3000 + 10 * 2000
+    assert problem.starts.tolist() == [0, 30, 60, 90]
+    later = Placement(30, np.array([1]))
+    assert problem.objective(later) == 10 * 2000
+    everybody = ThresholdAllocation(**ONE_NODE, held=held, **JOB, goal="everybody")
+    # in 20-30 two processes lost 1000 before, and three lose 3000 now
+    assert everybody.objective(HERE) == 10 * (3 * 3000 - 2 * 1000) + 10 * (3 * 2000 - 2 * 0)
+
+
+def test_resources_add_up():
+    problem = ThresholdAllocation(
+        1, 2, [6, 4], [[0, 1, 0, 10, 5, 3]], 1, 10, [3, 2], goal="penalty", resources=["a", "b"]
+    )
+    assert problem.unit == 12
+    # of the first 8 of 6 are demanded, of the second 5 of 4: 1/3 + 1/4
+    assert problem.objective(HERE) == 10 * (4 + 3)
+    free = ThresholdAllocation(1, 2, [], [[0, 1, 0, 10]], 1, 10, [], goal="penalty")
+    assert free.objective(HERE) == 0
+
+
+def test_what_is_wrong_with_a_placement_is_named():
+    problem = ThresholdAllocation(2, 2, [6000], [[0, 1, 0, 50, 2000]], 2, 100, [2000], latest=10)
+    for start, processes, names in (
+        (0, [1, 1], []),
+        (0, [2, 0], ["free"]),
+        (0, [1, 0], ["asked"]),
+        (7, [1, 1], ["start"]),
+        (50, [0, 2], ["start"]),
+        (-1, [0, 2], ["start"]),
+        (0, [3, -1], ["processes"]),
+        (0, [2], ["processes"]),
+    ):
+        broken = problem.violations(Placement(start, np.array(processes)))
+        assert [violation.constraint for violation in broken] == names
+
+
+def test_all_mistakes_are_reported_at_once():
+    with pytest.raises(InputError) as caught:
+        ThresholdAllocation(
+            nodes=2,
+            processors=4,
+            capacity=[6000, 0],
+            held=[[2, 1, 0, 5, 1, 1], [0, 0, 0, 5, 1, 1], [0, 1, 5, 5, 1, 1], [0, 1, 0, 5, 1]],
+            asked=9,
+            walltime=0,
+            demand=[1],
+            threshold=999,
+            goal="best",
+            latest=-1,
+            resources=["a"],
+            job=1.5,
+        )
+    assert list(caught.value.mistakes) == [
+        "walltime: 0; expected an integer from 1",
+        "asked: 9; expected at most the 8 processors of all nodes",
+        "capacity[1]: 0; expected an integer of at least 1",
+        "demand: 1 values; expected 2, one for each of capacity",
+        "threshold: 999; expected an integer from 1000",
+        "latest: -1; expected an integer from 0",
+        "goal: 'best'; expected start, penalty, response or everybody",
+        "resources: 1 values; expected 2, one for each of capacity",
+        "job: 1.5; expected a label, a text or an integer",
+        "held[0].node: 2; expected a node from 0 to 1",
+        "held[1].processes: 0; expected an integer from 1",
+        "held[2].end: 5; expected more than its start, 5",
+        "held[3].demand: 1 values; expected one for each of capacity",
+    ]
+
+
+def test_a_node_never_holds_more_processes_than_processors():
+    held = [[0, 2, 0, 50, 1], [0, 1, 20, 30, 1], [0, 1, 25, 60, 1], [0, 2, 50, 60, 1]]
+    message = r"held\[2\]: more than 3 processes on node 0 at 25 s"
+    with pytest.raises(InputError, match=message):
+        ThresholdAllocation(1, 3, [1], held, 1, 1, [1])
+    held[2][2] = 30
+    assert len(ThresholdAllocation(1, 3, [1], held, 1, 1, [1]).held) == 4
+
+
+def test_numbers_that_cannot_be_counted_are_refused():
+    for fields in (
+        {"capacity": [10**12 - 1, 10**12 - 3], "demand": [1, 1]},
+        {"demand": [10**12], "walltime": 10**9},
+        {"nodes": 10**12},
+    ):
+        given_fields = {"nodes": 1, "processors": 64, "capacity": [6000], "held": []}
+        given_fields |= {"asked": 1, "walltime": 100, "demand": [2000]} | fields
+        with pytest.raises(InputError, match="too large together"):
+            ThresholdAllocation(**given_fields)
+
+
+@settings(max_examples=100, deadline=None)
+@given(threshold_allocations(), st.data())
+def test_the_quick_check_accepts_just_what_the_slow_one_does(problem, data):
+    values = {name: getattr(problem, name) for name in Fields._fields}
+    assert is_fine(Fields(**values))
+    assert ThresholdAllocation(**values).held is problem.held
+    listed = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}
+    assert ThresholdAllocation(**listed).to_json() == problem.to_json()
+    name = data.draw(st.sampled_from(Fields._fields))
+    if name in ("capacity", "demand", "held"):
+        array = values[name].copy()
+        if not array.size:
+            return
+        place = tuple(data.draw(st.integers(0, size - 1)) for size in array.shape)
+        array[place] = data.draw(st.integers(-1, 7))
+        values[name] = array
+    else:
+        values[name] = data.draw(st.sampled_from([-1, 0, 1, 5, 1000, None, "start", True]))
+    try:
+        ThresholdAllocation(**values)
+    except InputError:
+        assert not is_fine(Fields(**values))
+    else:
+        assert is_fine(Fields(**values))
+
+
+def test_a_program_too_large_for_any_solver_is_refused():
+    held = [[node, 1, 0, 100 + node, 500] for node in range(400)]
+    problem = ThresholdAllocation(400, 4, [6000], held, 64, 100, [2000])
+    with pytest.raises(InputError, match="bottleneck-search needs none"):
+        problem.formulate()
+
+
+def test_placements_are_read_from_files():
+    problem = ThresholdAllocation(**ONE_NODE, held=[], **JOB)
+    assert problem.solution_from_json({"start": 0, "processes": [1]}).start == 0
+    with pytest.raises(InputError, match="start: True; expected an integer from 0"):
+        problem.solution_from_json({"start": True, "processes": [1]})

@@ -1,0 +1,123 @@
+"""The exact solver: kernels as stated, optimal by brute force and by the generic solvers."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from optsched import Budget, solve
+from optsched.models import ThresholdAllocation
+from optsched.models.threshold_allocation import Placement
+from optsched.models.threshold_allocation_fields import GOALS
+from optsched.solvers.result import Status
+from optsched.solvers.threshold_allocation import _penalties as kernels
+from optsched.solvers.threshold_allocation.bottleneck_search import BottleneckSearch
+from optsched.solvers.threshold_allocation.posing import NEVER, posed
+from optsched.testing import check_solver, threshold_allocations
+
+
+def with_goal(problem: ThresholdAllocation, goal: str) -> ThresholdAllocation:
+    """Return the problem with another goal."""
+    values = {field.name: getattr(problem, field.name) for field in fields(problem)}
+    return ThresholdAllocation(**(values | {"goal": goal}))
+
+
+@settings(max_examples=100, deadline=None)
+@given(threshold_allocations(max_processors=4, max_held=8))
+def test_kernels_compute_what_is_stated(stated, problem):
+    events, job = posed(problem)
+    for start in problem.starts.tolist():
+        free = kernels.free_processors(events, problem.processors, start, start + problem.walltime)
+        assert free.tolist() == stated.free(problem, start)
+        lost = kernels.penalised_times(events, job, start, free)
+        added = kernels.added_penalties(events, job, start, free)
+        for node, room in enumerate(free.tolist()):
+            counts = range(room + 1)
+            own = [stated.lost(problem, node, start, count) for count in counts]
+            everybody = [stated.added(problem, node, start, count) for count in counts]
+            assert lost[node].tolist() == own[1:] + [NEVER] * (problem.processors - room)
+            assert added[node, :room].tolist() == np.diff(everybody).tolist()
+            # why taking the cheapest is exact
+            assert own == sorted(own)
+            assert np.diff(everybody).tolist() == sorted(np.diff(everybody))
+
+
+def best_by_trying(problem: ThresholdAllocation) -> int | None:
+    """Return the least objective of all placements."""
+    counts = [
+        np.array(counts)
+        for counts in product(range(problem.processors + 1), repeat=problem.nodes)
+        if sum(counts) == problem.asked
+    ]
+    every = (Placement(start, some) for start in problem.starts.tolist() for some in counts)
+    return min((problem.objective(p) for p in every if not problem.violations(p)), default=None)
+
+
+@settings(max_examples=60, deadline=None)
+@given(threshold_allocations())
+def test_it_is_optimal(problem):
+    for goal in GOALS:
+        goaled = with_goal(problem, goal)
+        best = best_by_trying(goaled)
+        result = solve(goaled)
+        assert result.solver == "bottleneck-search"
+        assert result.objective == result.bound == best
+        expected = Status.INFEASIBLE if best is None else Status.OPTIMAL
+        assert result.status is expected
+
+
+@settings(max_examples=12, deadline=None)
+@given(threshold_allocations(max_nodes=4, max_processors=4, max_held=9, longest=9))
+def test_exact_solvers_agree(problem):
+    for goal in GOALS:
+        goaled = with_goal(problem, goal)
+        answers = {
+            (result.status, result.objective)
+            for result in (solve(goaled, name) for name in ("bottleneck-search", "cp-sat", "highs"))
+        }
+        assert len(answers) == 1
+
+
+@settings(max_examples=15, deadline=None)
+@given(threshold_allocations(max_nodes=2, max_processors=2))
+def test_it_keeps_the_contract_of_a_solver(problem):
+    check_solver(BottleneckSearch(), problem)
+
+
+def test_for_the_earliest_start_the_job_loses_least_there():
+    held = [[0, 2, 0, 300, 2500], [1, 1, 0, 200, 5000], [2, 3, 0, 500, 500]]
+    job = {"asked": 3, "walltime": 100, "demand": [2000]}
+    result = solve(ThresholdAllocation(3, 4, [6000], held, **job))
+    assert result.objective == 0
+    # ties go to nodes of lower number
+    assert result.solution.processes.tolist() == [1, 1, 1]
+    assert solve(ThresholdAllocation(3, 4, [6000], [], **job)).solution.processes[0] == 3
+
+
+def chain(holdings: int) -> ThresholdAllocation:
+    """Return a problem with many times to start, none of them but the last without loss."""
+    held = [[0, 1, at, at + 1, 6000] for at in range(holdings)]
+    return ThresholdAllocation(1, 2, [6000], held, 1, 1, [10], goal="penalty")
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_a_budget_ends_the_search_with_a_bound(goal):
+    problem = with_goal(chain(300), goal)
+    whole = solve(problem)
+    cut = solve(problem, budget=Budget(work=70))
+    assert whole.status is Status.OPTIMAL
+    assert cut.bound <= whole.objective <= cut.objective
+    if goal in ("penalty", "everybody"):
+        assert (whole.objective, whole.work, whole.solution.start) == (0, 301, 300)
+        assert cut.status is Status.FEASIBLE
+        assert cut.limit.value == "work"
+        assert solve(problem, budget=Budget(work=70), hint=whole.solution).objective == 0
+    tight = with_goal(ThresholdAllocation(1, 1, [1], problem.held[:250], 1, 1, [1]), goal)
+    unknown = solve(tight, budget=Budget(work=70))
+    assert unknown.status is Status.NO_SOLUTION
+    assert solve(tight).solution.start == 250
+    assert unknown.bound <= solve(tight).objective
