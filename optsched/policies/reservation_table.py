@@ -61,6 +61,28 @@ class ReservationTable:
         self._reserved = self._none
         self._rows = None
 
+    def collides(self, placement: Placement, walltime: int, limit: int) -> bool:
+        """Return whether a job that starts now keeps the reserved place from its owner.
+
+        A place is free for the walltime; what the limit is raised by may reach into what is
+        reserved.
+
+        Parameters
+        ----------
+        placement : Placement
+            Where the job is to start.
+        walltime, limit : int
+            Seconds that it asks for, and those for which it may run.
+        """
+        if not len(self._reserved) or not walltime <= self._reserved[0, 2] < limit:
+            return False
+        rows = self._rows_now(self._now)
+        then = rows[rows[:, 3] > self._reserved[0, 2]]
+        held = placement.processes + np.bincount(
+            then[:, 0], weights=then[:, 1], minlength=self._machine.nodes
+        )
+        return bool((held > self._machine.processors)[placement.processes > 0].any())
+
     def problem(
         self,
         job: int,

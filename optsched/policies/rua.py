@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from optsched.errors import InputError
 from optsched.models.threshold_allocation import Goal, Placement, ThresholdAllocation
-from optsched.policies.sharing import Sharing
+from optsched.policies.sharing import Sharing, penalised_walltime
 from optsched.registry import policies
 from optsched.simulator.actions import Action
 from optsched.simulator.policy import Answers
@@ -94,9 +94,9 @@ class RUA(Sharing):
             now = system.pose(problem)
             if now is None:
                 continue
-            latest = problem.penalised_walltime(now) - problem.walltime
+            latest = penalised_walltime(problem, now) - problem.walltime
             found = self._least_slowdown([*self._offers(job, system, latest), (problem, now)])
-            if found[1].start == 0:
+            if found[1].start == 0 and not self.collides(*found):
                 yield job, *found
 
     def _offers(self, job: int, system: System, latest: int | None = None) -> Iterator[Found]:
@@ -128,4 +128,4 @@ class RUA(Sharing):
         The job and what it has waited are the same in all of them, so it is the one with the first
         end.
         """
-        return min(offers, key=lambda one: one[1].start + one[0].penalised_walltime(one[1]))
+        return min(offers, key=lambda one: one[1].start + penalised_walltime(*one))

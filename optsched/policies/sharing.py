@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from optsched.machines.smp import Smp
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
 from optsched.policies.reservation_table import ReservationTable
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.system import System
-from optsched.machines.smp import Smp
 
 
 @dataclass
@@ -65,11 +65,15 @@ class Sharing(Policy):
             self._table.reserve(head, placement, self.limit(problem, placement))
             yield from self.backfill(system)
 
+    def collides(self, problem: ThresholdAllocation, placement: Placement) -> bool:
+        """Return whether a job that starts now at a place may run into the reservation."""
+        return self._table.collides(placement, problem.walltime, self.limit(problem, placement))
+
     def limit(self, problem: ThresholdAllocation, placement: Placement) -> int:
         """Return the seconds for which a job may hold a place."""
         if self.limits == "requested":
             return problem.walltime
-        return problem.penalised_walltime(placement)
+        return penalised_walltime(problem, placement)
 
     def start(
         self, job: int, problem: ThresholdAllocation, placement: Placement, system: System
@@ -79,3 +83,8 @@ class Sharing(Policy):
         limit = self.limit(problem, placement)
         self._table.start(job, placement.processes, system.now + limit)
         return Start(job, system.machine.place(placement.processes), float(limit))
+
+
+def penalised_walltime(problem: ThresholdAllocation, placement: Placement) -> int:
+    """Return the whole seconds that a job asks for, raised by the penalty of a place."""
+    return problem.walltime + -(-problem.penalised_time(placement) // problem.unit)

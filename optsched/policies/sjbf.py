@@ -66,7 +66,7 @@ class SJBF(Sharing):
             goal = "penalty" if threshold is None else "start"
             problem = self._table.problem(job, system, goal, threshold, latest=0)
             placement = system.pose(problem)
-            if placement is not None:
+            if placement is not None and not self.collides(problem, placement):
                 yield self.start(job, problem, placement, system)
                 if not machine.free:
                     break
