@@ -78,7 +78,7 @@ def penalised_times(problem: ThresholdAllocation, windows: SharedWindows) -> Int
 
 
 def added_penalty(problem: ThresholdAllocation, placement: Placement) -> int:
-    """Return the penalised processor-time that the job adds for everybody, equation (7)."""
+    """Return the penalised processor-time that the job adds for everybody, equation (6)."""
     windows = shared_windows(problem, placement)
     own = placement.processes[windows.node]
     with_job = penalties(problem, windows.demand)
