@@ -300,7 +300,13 @@ class ThresholdAllocation(Problem[Placement]):
                 (name, f"{demand} a process, {capacity} a node")
                 for name, demand, capacity in zip(self.resources, self.demand, self.capacity)
             ]
-            return [*lines, ("penalty factor", limit), ("goal", self.goal)]
+            latest = "any" if self.latest is None else f"{self.latest} s"
+            return [
+                *lines,
+                ("penalty factor", limit),
+                ("latest start", latest),
+                ("goal", self.goal),
+            ]
         places = [
             f"{count} on node {node}"
             for node, count in enumerate(solution.processes.tolist())

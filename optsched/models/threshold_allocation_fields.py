@@ -79,7 +79,7 @@ def is_fine(fields: Fields) -> bool:
     for number, least in ((threshold, NO_PENALTY), (latest, 0)):
         if number is not None and not (type(number) is int and least <= number <= LARGEST):
             return False
-    if not (_is_table(capacity, 1, 1) and _is_table(demand, 1, 0) and _is_table(held, 2, 0)):
+    if not (_is_vector(capacity, 1) and _is_vector(demand, 0) and _is_table(held)):
         return False
     count = len(capacity)
     if len(demand) != count or held.shape[1] != len(HELD) + count:
@@ -260,13 +260,21 @@ def _are_names(names: Any, count: int) -> bool:
     return type(names) is tuple and len(names) == count and all(type(n) is str for n in names)
 
 
-def _is_table(values: Any, dimensions: int, least: int) -> bool:
-    """Return whether it is an int64 array of so many dimensions within these bounds."""
+def _is_vector(values: Any, least: int) -> bool:
+    """Return whether it is an int64 array of one dimension, with one value for each resource."""
+    if not (isinstance(values, np.ndarray) and values.dtype == np.int64 and values.ndim == 1):
+        return False
+    # of so few values, Python is faster than numpy
+    return all(least <= value <= LARGEST for value in values.tolist())
+
+
+def _is_table(values: Any) -> bool:
+    """Return whether it is an int64 array of two dimensions, of numbers from 0."""
     return (
         isinstance(values, np.ndarray)
         and values.dtype == np.int64
-        and values.ndim == dimensions
-        and (not values.size or bool(values.min() >= least and values.max() <= LARGEST))
+        and values.ndim == 2
+        and (not values.size or bool(values.min() >= 0 and values.max() <= LARGEST))
     )
 
 

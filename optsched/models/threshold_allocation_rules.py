@@ -104,11 +104,12 @@ def broken(problem: ThresholdAllocation, placement: Placement) -> list[Violation
     if found:
         return found
     windows = shared_windows(problem, placement)
-    over = np.flatnonzero(windows.processes > problem.processors)
-    found += [
-        Violation("free", f"{windows.processes[over].max()} processes on node {node} at a time")
-        for node in np.unique(windows.node[over]).tolist()
-    ]
+    over = windows.processes > problem.processors
+    if over.any():
+        found += [
+            Violation("free", f"more than {problem.processors} processes on node {node} at a time")
+            for node in np.unique(windows.node[over]).tolist()
+        ]
     if problem.threshold is not None:
         penalised = int(penalised_times(problem, windows).max())
         requested = problem.walltime * problem.unit
