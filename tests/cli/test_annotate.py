@@ -80,7 +80,7 @@ def test_a_wrong_line_is_named(optsched, tmp_path):
     wrong.write_text(RACKHAM.read_text().replace("cores: 2 ", "cores: none ", 1))
     done = optsched("trace", "info", wrong)
     assert done.returncode == 1
-    assert "a.rackham, line 1, cores: 'none'; expected a whole number of at least 1" in done.stderr
+    assert "a.rackham, line 1, cores: 'none'; expected a whole number from 1 to" in done.stderr
 
 
 def test_annotate_alone_is_incomplete(optsched):
