@@ -172,7 +172,7 @@ def write_rackham(trace: Trace, path: str | Path) -> None:
     """
     path = Path(path)
     if not {"file", "file_size"} <= trace.annotations.keys():
-        expected = "`optsched trace annotate TRACE files` infers them"
+        expected = "`optsched trace annotate files TRACE` infers them"
         raise InputError(
             f"the jobs have no input files, which this format states; {expected}", file=path
         )
@@ -284,10 +284,10 @@ def _first_mistake(columns: Mapping[str, NDArray[np.int64]]) -> tuple[int, str, 
         column = columns[field.keyword]
         wrong = (column < field.lowest) | (column > field.highest)
         checks.append((field.keyword, wrong, f"expected {field.expected}"))
-    checks.append(("id", _differs(columns["id"]), "another job has that number"))
+    checks.append(("id", differs(columns["id"]), "another job has that number"))
     sized = np.where(columns["data"] > 0, columns["data_size"], 0)
     expected = "expected the size that the file has in other jobs, in GB"
-    checks.append(("data_size", _differs(columns["data"], sized), expected))
+    checks.append(("data_size", differs(columns["data"], sized), expected))
     running = columns["workload"] == RUNNING
     if not (columns["workload"] == BEFORE).any():
         expected = "expected a job of workload 0 too, with which the simulation starts"
@@ -311,8 +311,16 @@ def _first_mistake(columns: Mapping[str, NDArray[np.int64]]) -> tuple[int, str, 
     return None
 
 
-def _differs(keys: NDArray[np.int64], values: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
-    """Return which rows have the key, but not the value (or the place) of a row above."""
+def differs(keys: NDArray[np.int64], values: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
+    """Return which rows have the key, but not the value (or the place) of a row above.
+
+    Parameters
+    ----------
+    keys : int64 array, shape (rows,)
+        What is to be alike.
+    values : int64 array, shape (rows,), optional
+        What must be alike then; the row itself if left out.
+    """
     if values is None:
         values = np.arange(len(keys))
     _, first, group = np.unique(keys, return_index=True, return_inverse=True)

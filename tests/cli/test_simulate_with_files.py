@@ -19,6 +19,19 @@ RUNNING = (
     [
         ("subtime: 40", "subtime: 500", "cluster:2x20", "line 2, subtime: 500; expected a time"),
         ("walltime: 200", f"walltime: {'9' * 15}", "cluster:2x20", "line 2, walltime: 9999999999"),
+        ("data_size: 12.8", "data_size: 12.8", "cluster:8x20:memory=1", "memory: 1 MB; expected"),
+        (
+            "cores: 2",
+            "cores: 21",
+            "cluster:2x20",
+            "line 2, cores: 21 in job 2; expected",
+        ),
+        (
+            "data: 1 data_size: 12.8",
+            "data: 2 data_size: 10000000",
+            "cluster:2x20:bandwidth=1",
+            "line 2, data_size: 10000000000 s in job 2; expected at most 1,000,000,000 s of load",
+        ),
     ],
 )
 def test_wrong_input_gets_one_clear_line(old, new, machine, said, optsched, tmp_path):

@@ -155,7 +155,7 @@ def job(rows=1, **annotations):
     ("trace", "message"),
     [
         (job().select([0]).annotated(file=np.zeros(1, int)), None),
-        (Trace(*[np.ones(1, int)] * 5), "have no input files.*trace annotate TRACE files"),
+        (Trace(*[np.ones(1, int)] * 5), "have no input files.*trace annotate files TRACE"),
         (job(file_size=np.array([-1])), "data_size: the job in row 1: -0.001; expected a decimal"),
         (job(2, file=np.array([1, -2])), "data: the job in row 2: -2; expected a whole number"),
         (job(2, file=np.ones(2, int), file_size=np.array([1, 2])), "the job in row 2: 0.002; exp"),
