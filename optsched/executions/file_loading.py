@@ -83,7 +83,7 @@ class FileLoading(ExecutionModel):
         """Return what each job waited for its file, and its stretch."""
         columns = {"transfer_time": self._transfer, "waiting_for_a_load": self._waiting}
         columns |= stretches(trace, schedule, self._load)
-        figures = summarise_stretches(trace, schedule, columns)
+        figures = summarise_stretches(trace, schedule, columns, self._load)
         return ExecutionReport(columns, figures)
 
 

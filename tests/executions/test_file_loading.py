@@ -101,6 +101,30 @@ def test_times_beyond_all_measure_are_refused(jobs_with_files):
         run(jobs_with_files((0, 9, 10**9 + 1, 1, 1)))
 
 
+def test_jobs_without_files_reuse_none(jobs_with_files):
+    trace = jobs_with_files((0, 9, 99, 1, -1), (0, 9, 99, 1, 7), (1, 9, 99, 1, 7), (2, 9, 99, 1, 8))
+    sizes = np.array([0, 6400, 6400, 99])  # the last takes no whole second
+    found = run(trace.annotated(file_size=sizes), machine="cluster:1x4")
+    assert found.summary["data_reuse"] == 1
+
+
+def test_sessions_are_what_a_user_submits_within_five_minutes(jobs_with_files):
+    trace = jobs_with_files(
+        (0, 100, 100, 2, -1),
+        (1, 100, 100, 2, -1),
+        (300, 100, 100, 2, -1),
+        (301, 100, 100, 2, -1),
+        category=np.array([1, 1, 1, 1]),
+    )
+    summary = run(trace, machine="cluster:4x2").summary
+    assert (summary["sessions"], summary["mean_session_stretch"]) == (2, 2)
+    two = replace(trace, user=np.array([1, 2, 1, -1]))
+    summary = run(two, machine="cluster:4x2").summary
+    assert (summary["sessions"], summary["median_session_stretch"]) == (3, 1)
+    nobody = replace(trace, user=np.full(4, -1))
+    assert "sessions" not in run(nobody, machine="cluster:4x2").summary
+
+
 def test_files_are_for_clusters(jobs_with_files):
     with pytest.raises(InputError, match="is for clusters, not nodes:4"):
         simulate(jobs_with_files((0, 9, 9, 1, 1)), "nodes:4", "easy", execution="file-loading")
