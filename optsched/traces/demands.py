@@ -24,7 +24,7 @@ SUFFIX = ".demands.csv"
 """What the file of demands has after the full name of the trace."""
 
 DIGITS = 15
-"""Demands of so many digits are below 2^53."""
+"""Numbers of so many digits are below 2^53."""
 
 JOB_ID = "job_id"
 
@@ -90,8 +90,8 @@ def with_demands(trace: Trace, path: Path) -> Trace:
     data, sha256 = read_bytes(file)
     lines = [line.strip() for line in data.removeprefix(_BYTE_ORDER_MARK).split(b"\n")]
     names = _names(lines[0], file)
-    columns = np.array(_rows(lines, names, trace, file)).T
-    annotations = {**trace.annotations, **dict(zip(names, columns))}
+    demands = dict(zip(names, _columns(lines, names, trace, file)))
+    annotations = {**trace.annotations, **demands}
     return replace(trace, annotations=annotations, demands_sha256=sha256)
 
 
@@ -112,11 +112,9 @@ def encode_demands(
     Raises
     ------
     InputError
-        If two jobs have the same number.
+        If jobs have the same number, or one that is negative or of more than 15 digits.
     """
-    numbers, counts = np.unique(job_id, return_counts=True)
-    if (counts > 1).any():
-        raise _ambiguous(int(numbers[counts > 1][0]), path)
+    _check_numbers(job_id, path)
     rows = zip(job_id.tolist(), *(column.tolist() for column in demands.values()))
     lines = [",".join((JOB_ID, *demands)), *(",".join(map(str, row)) for row in rows)]
     return "".join(f"{line}\n" for line in lines).encode()
@@ -148,38 +146,37 @@ def _names(header: bytes, file: Path) -> list[str]:
     return names
 
 
-def _rows(
+def _columns(
     lines: Sequence[bytes], names: Sequence[str], trace: Trace, file: Path
-) -> list[list[int]]:
-    """Return the demands of each job, in the order of the trace."""
-    row_of = {job: row for row, job in enumerate(trace.job_id.tolist())}
-    if len(row_of) < len(trace):
-        jobs, counts = np.unique(trace.job_id, return_counts=True)
-        raise _ambiguous(int(jobs[counts > 1][0]), file)
-    well_formed = re.compile(rb"\d{1,19}" + rb",\d{1,%d}" % DIGITS * len(names)).fullmatch
-    rows: list[list[int]] = [[]] * len(trace)
-    line_of: dict[int, int] = {}
-    for number, line in enumerate(lines[1:], start=2):
-        if not line:
-            continue
+) -> NDArray[np.int64]:
+    """Return the demands by resource and job, jobs in the order of the trace."""
+    _check_numbers(trace.job_id, file)
+    jobs, order = np.unique(trace.job_id, return_index=True)
+    filled = [(number, line) for number, line in enumerate(lines[1:], start=2) if line]
+    well_formed = re.compile(rb",".join(rb"\d{1,%d}" % DIGITS for _ in (JOB_ID, *names))).fullmatch
+    for number, line in filled:
         if not well_formed(line):
             _refuse(line, names, file, number)
-        job, *demands = map(int, line.split(b","))
-        mistake = None
-        if job not in row_of:
-            mistake = "the trace has no job of that number"
-        elif job in line_of:
-            mistake = f"is in line {line_of[job]} too; expected one line for each job"
-        if mistake is not None:
-            raise InputError(f"{job}; {mistake}", file=file, line=number, field=JOB_ID)
-        line_of[job] = number
-        rows[row_of[job]] = demands
-    if len(line_of) < len(trace):
-        missing = len(trace) - len(line_of)
-        first = next(job for job in row_of if job not in line_of)
-        mistake = f"{missing:,} of {len(trace):,} jobs are not in it, the first is job {first}"
+    numbers = np.fromstring(b",".join(line for _, line in filled), dtype=np.int64, sep=",")
+    job_id, *columns = numbers.reshape(-1, 1 + len(names)).T
+    place = np.searchsorted(jobs, job_id).clip(max=len(jobs) - 1)
+    unknown = np.flatnonzero(jobs[place] != job_id)
+    if len(unknown):
+        mistake, row = "the trace has no job of that number", unknown[0]
+        raise InputError(f"{job_id[row]}; {mistake}", file=file, line=filled[row][0], field=JOB_ID)
+    _, first, group = np.unique(place, return_index=True, return_inverse=True)
+    again = np.flatnonzero(first[group] != np.arange(len(place)))
+    if len(again):
+        row = again[0]
+        mistake = f"is in line {filled[first[group[row]]][0]} too; expected one line for each job"
+        raise InputError(f"{job_id[row]}; {mistake}", file=file, line=filled[row][0], field=JOB_ID)
+    if len(place) < len(trace):
+        missing = np.delete(trace.job_id, order[place])
+        mistake = f"{len(missing):,} of {len(trace):,} jobs are not in it, job {missing[0]} first"
         raise InputError(f"{mistake}; expected a line for each", file=file)
-    return rows
+    demands = np.empty((len(names), len(trace)), dtype=np.int64)
+    demands[:, order[place]] = columns
+    return demands
 
 
 def _refuse(line: bytes, names: Sequence[str], file: Path, number: int) -> NoReturn:
@@ -188,17 +185,20 @@ def _refuse(line: bytes, names: Sequence[str], file: Path, number: int) -> NoRet
     if len(words) != len(names) + 1:
         mistake = f"{len(words)} columns; expected {len(names) + 1}, as in line 1"
         raise InputError(mistake, file=file, line=number)
-    for name, word, digits in zip((JOB_ID, *names), words, (19, *[DIGITS] * len(names))):
-        if not re.fullmatch(rb"\d{1,%d}" % digits, word):
-            mistake = f"{_shown(word)}; expected a whole number from 0, of at most {digits} digits"
+    for name, word in zip((JOB_ID, *names), words):
+        if not re.fullmatch(rb"\d{1,%d}" % DIGITS, word):
+            mistake = f"{_shown(word)}; expected a whole number from 0, of at most {DIGITS} digits"
             raise InputError(mistake, file=file, line=number, field=name)
     raise AssertionError("a line of the right words is not refused")
 
 
-def _ambiguous(job: int, file: Path) -> InputError:
-    mistake = f"several jobs of the trace have the number {job}"
-    expected = "expected each number once, demands go by it"
-    return InputError(f"{mistake}; {expected}", file=file, field=JOB_ID)
+def _check_numbers(job_id: NDArray[np.int64], file: Path) -> None:
+    jobs, counts = np.unique(job_id, return_counts=True)
+    wrong = jobs[(counts > 1) | (jobs < 0) | (jobs >= 10**DIGITS)]
+    if len(wrong):
+        expected = f"expected each number once, from 0 and of at most {DIGITS} digits"
+        mistake = f"demands go by job numbers, and the trace has jobs of number {wrong[0]}"
+        raise InputError(f"{mistake}; {expected}", file=file, field=JOB_ID)
 
 
 def _shown(word: bytes) -> str:
