@@ -265,7 +265,7 @@ def test_a_run_says_which_demands_it_had(demanding, small_swf):
 
     first = config()
     assert first["demands_sha256"] == hashlib.sha256(CSV.encode()).hexdigest()
-    assert first["repeat"] is not None
+    assert first["repeat"].endswith(f"--demands-sha256 {first['demands_sha256']} -o DIR")
     assert config() == first
     demands_file(small_swf).write_text(CSV.replace("3,300", "3,301"))
     other = config()
