@@ -14,7 +14,7 @@ from optsched.machines.node_memory import NodeMemory, Use
 
 
 @pytest.mark.parametrize(
-    "spec", ["cluster:486x20", "cluster:8x4:memory=64000", "cluster:2x62:memory=1:bandwidth=7"]
+    "spec", ["cluster:486x20", "cluster:8x4:memory=64000", "cluster:2x62:memory=9:bandwidth=7"]
 )
 def test_a_specification_builds_the_machine_again(spec):
     assert read_machine(spec).spec == spec
@@ -38,6 +38,8 @@ def test_defaults_are_those_of_the_paper():
         ("cluster:0x20", "nodes: 0; expected a whole number from 1"),
         ("cluster:4x63", "cores: 63; expected at most 62"),
         ("cluster:4x20:bandwidth=0", "bandwidth: 0; expected a whole number from 1"),
+        ("cluster:8x20:memory=1", "memory: 1 MB; expected at least 100, what the link loads in a"),
+        ("cluster:8x20:bandwidth=200000", "memory: 128000 MB; expected at least 200000, what"),
         ("cluster:100000x20", "cluster of 2,000,000 cores; expected at most 1,048,576"),
     ],
 )
@@ -99,10 +101,10 @@ def test_a_file_is_shared_side_by_side_and_back_to_back():
     assert memory.use(0, 7, 60, 0.0, 500.0) == Use(60.0, loads=True)
     assert memory.use(0, 7, 60, 45.0, 90.0) == Use(15.0, loads=False)
     assert memory.use(1, 7, 60, 45.0, 90.0) == Use(60.0, loads=True)
-    memory.drop(0, 7, 80.0)
-    memory.drop(0, 7, 100.0)
+    memory.drop(0, 7, 90.0, 80.0)
+    memory.drop(0, 7, 500.0, 100.0)
     assert memory.use(0, 7, 60, 100.0, 300.0) == Use(0.0, loads=False)
-    memory.drop(0, 7, 110.0)
+    memory.drop(0, 7, 300.0, 110.0)
     assert memory.use(0, 7, 60, 111.0, 300.0) == Use(60.0, loads=True)
 
 
@@ -111,10 +113,12 @@ def test_residents_are_what_is_used_or_was_until_now():
     memory.use(2, 5, 60, 10.0, 400.0)
     memory.use(2, 5, 60, 20.0, 900.0)
     memory.use(0, 6, 30, 20.0, 200.0)
-    memory.drop(0, 6, 25.0)
+    memory.drop(0, 6, 200.0, 25.0)
     now = memory.residents(25.0)
     assert np.column_stack(now).tolist() == [[0, 6, 30, 50, 25], [2, 5, 60, 70, 900]]
     assert np.column_stack(memory.residents(26.0)).tolist() == [[2, 5, 60, 70, 900]]
+    memory.drop(2, 5, 900.0, 30.0)  # what stays is used up to the limits of the others
+    assert np.column_stack(memory.residents(30.0)).tolist() == [[2, 5, 60, 70, 400]]
 
 
 @given(
@@ -134,7 +138,7 @@ def test_memory_agrees_with_a_log_of_all_uses(events):
         for other in sorted(
             (use for use in log if use[3] <= now and not use[5]), key=lambda u: u[3]
         ):
-            memory.drop(other[0], other[1], other[3])
+            memory.drop(other[0], other[1], other[3], other[3])
             other[5] = True
         if sum(use[0] == node and not use[5] for use in log) == cores:
             continue
