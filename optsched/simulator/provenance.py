@@ -79,6 +79,7 @@ def describe(
     config = {
         "trace": source.published or (source.name if source.path is None else str(source.path)),
         "trace_sha256": source.sha256,
+        "demands_sha256": source.demands_sha256,
         "workload_sha256": workload_sha256(trace),
         "machine": machine.spec,
         "policy": policy.name,
@@ -141,4 +142,6 @@ def _command(config: Mapping[str, Any]) -> str:
     if config["large_from"] is not None:
         words += ["--large-from", str(config["large_from"])]
     words += ["--journal"] if config["journal"] else []
+    if config["demands_sha256"] is not None:
+        words += ["--demands-sha256", config["demands_sha256"]]
     return shlex.join([*words, "-o", "DIR"])
