@@ -147,6 +147,8 @@ def _holdings(check: FieldChecks, entries: Any, nodes: int | None, resources: in
     """Return the holdings, objects on file or rows of an array, as an array."""
     named = f"{', '.join(HELD)} and demand"
     width = len(HELD) + (resources or 0)
+    if None not in (nodes, resources) and _are_sound(entries, nodes, width):
+        return _frozen(entries)
     if isinstance(entries, np.ndarray):
         entries = entries.tolist()
     rows: list[list[int]] = []
@@ -181,6 +183,17 @@ def _holdings(check: FieldChecks, entries: Any, nodes: int | None, resources: in
     return _frozen(np.array(rows, dtype=np.int64).reshape(-1, width))
 
 
+def _are_sound(entries: Any, nodes: Any, width: int) -> bool:
+    """Return whether holdings are an array that can be kept as it is, as almost all are."""
+    if not isinstance(entries, np.ndarray) or entries.dtype != np.int64:
+        return False
+    if entries.ndim != 2 or entries.shape[1] != width:
+        return False
+    node, processes, start, end = entries.T[:4]
+    within = not entries.size or (entries.min() >= 0 and entries.max() <= LARGEST)
+    return bool(within and (node < nodes).all() and processes.all() and (start < end).all())
+
+
 def _row_of(entry: Mapping[str, Any]) -> list[Any] | None:
     if set(entry) != {*HELD, "demand"} or not isinstance(entry["demand"], list | tuple):
         return None
@@ -202,15 +215,16 @@ def _mistake_in(row: Any, count: int | None) -> str:
 def _check_together(check: FieldChecks, processors: int, held: Ints) -> None:
     """Note where holdings have more processes on a node than it has processors."""
     node, processes, start, end = held.T[:4]
-    wrong = []
-    for row in range(len(held)):
-        at = start[row]
-        active = (node == node[row]) & (start <= at) & (end > at)
-        if processes[active].sum() > processors:
-            wrong.append(
-                f"held[{row}]: more than {processors} processes on node {node[row]} at {at} s; "
-                f"expected at most its {processors} processors"
-            )
+    change = np.concatenate((-processes, processes))
+    # at equal times the sort is stable: ends come before starts
+    order = np.lexsort((np.concatenate((end, start)), np.tile(node, 2)))
+    # on each node all that starts also ends, so one sum runs through all nodes
+    over = order[change[order].cumsum() > processors] - len(held)
+    wrong = [
+        f"held[{row}]: more than {processors} processes on node {node[row]} at {start[row]} s; "
+        f"expected at most its {processors} processors"
+        for row in np.sort(over[over >= 0]).tolist()
+    ]
     _note(check, "held", wrong)
 
 

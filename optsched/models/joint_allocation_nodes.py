@@ -7,7 +7,7 @@ with the tables here; verification has its own, in `optsched.models.joint_alloca
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,19 +23,20 @@ Profile = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class NodeState:
-    """What a node holds, window by window, until the last job of the set would end.
+class NodeStates:
+    """What nodes hold, window by window, until the last job of the set would end.
+
+    There may be several states, or just one: then the first axis is missing here and below. States
+    with fewer windows than others have windows of length 0 at their end.
 
     Parameters
     ----------
-    length, processes : int64 array, shape (windows,)
+    length, processes : int64 array, shape (states, windows)
         Seconds of each window, and processes that are held in it.
-    demand : int64 array, shape (windows, resources)
+    demand : int64 array, shape (states, windows, resources)
         Their demand.
-    runs : int64 array, shape (windows, jobs)
+    runs : int64 array, shape (states, windows, jobs)
         Whether each job would run in the window if it starts now: 0 or 1.
-    limits : int64 array, shape (jobs,)
-        Most penalised time of each job, in units.
     """
 
     problem: JointAllocation
@@ -43,51 +44,116 @@ class NodeState:
     processes: Ints
     demand: Ints
     runs: Ints
-    limits: Ints
+
+    def __getitem__(self, state: Any) -> NodeStates:
+        """Return one state, or those of an array of numbers."""
+        columns = (self.length, self.processes, self.demand, self.runs)
+        return NodeStates(self.problem, *(column[state] for column in columns))
+
+    def _active(self, configurations: Ints) -> Ints:
+        """Return the processes in each window, shape (states, configurations, windows)."""
+        return configurations @ self.runs.swapaxes(-1, -2) + self.processes[..., None, :]
 
     def _penalties(self, configurations: Ints) -> Ints:
-        """Return the penalty of each window in units of 1/L, shape (configurations, windows)."""
-        problem, found = self.problem, np.zeros((len(configurations), len(self.length)), np.int64)
+        """Return the penalties in units of 1/L, shape (states, configurations, windows)."""
+        problem = self.problem
+        shape = (*configurations.shape[:-1], self.length.shape[-1])
+        found = np.zeros(shape, dtype=np.int64)
         for resource, capacity in enumerate(problem.capacity.tolist()):
-            own = (configurations * problem.demands[:, resource]) @ self.runs.T
-            beyond = np.maximum(own + self.demand[:, resource] - capacity, 0)
+            own = (configurations * problem.demands[:, resource]) @ self.runs.swapaxes(-1, -2)
+            beyond = np.maximum(own + self.demand[..., None, :, resource] - capacity, 0)
             found += beyond * (problem.unit // capacity)
         return found
 
     def penalised_times(self, configurations: Ints) -> Ints:
-        """Return A of each job on the node, in units, shape (configurations, jobs)."""
-        return (self._penalties(configurations) * self.length) @ self.runs
+        """Return A of each job, in units.
 
-    def admits(self, configurations: Ints) -> NDArray[np.bool_]:
-        """Return whether there is room, and no job of it loses too much, shape (configurations,).
+        Parameters
+        ----------
+        configurations : int64 array, shape (states, configurations, jobs)
+            Processes of each job.
+
+        Returns
+        -------
+        int64 array, shape (states, configurations, jobs)
+        """
+        lost = self._penalties(configurations) * self.length[..., None, :]
+        return np.asarray(lost @ self.runs, dtype=np.int64)
+
+    def admits(self, configurations: Ints, lost: Ints) -> NDArray[np.bool_]:
+        """Return whether there is room, and no job of it loses too much.
 
         What is admitted still is with processes taken away: neither room nor penalties get worse.
+
+        Parameters
+        ----------
+        configurations : int64 array, shape (states, configurations, jobs)
+            Processes of each job.
+        lost : int64 array, shape (states, configurations, jobs)
+            Their `penalised_times`.
+
+        Returns
+        -------
+        bool array, shape (states, configurations)
         """
-        active = configurations @ self.runs.T + self.processes
-        fits: NDArray[np.bool_] = np.all(active <= self.problem.processors, axis=1)
-        lost = self.penalised_times(configurations)
-        within: NDArray[np.bool_] = np.all((configurations == 0) | (lost <= self.limits), axis=1)
+        limits = most_penalised_times(self.problem)
+        fits: NDArray[np.bool_] = np.all(
+            self._active(configurations) <= self.problem.processors, axis=-1
+        )
+        within: NDArray[np.bool_] = np.all((configurations == 0) | (lost <= limits), axis=-1)
         return fits & within
 
     def added(self, configurations: Ints) -> Ints:
-        """Return the processor-time that everybody loses more, in units, (configurations,)."""
-        active = configurations @ self.runs.T + self.processes
-        alone = self._penalties(np.zeros_like(configurations[:1]))
-        lost = active * self._penalties(configurations) - self.processes * alone
-        return np.asarray(lost @ self.length, dtype=np.int64)
+        """Return the processor-time that everybody loses more, in units.
+
+        Parameters
+        ----------
+        configurations : int64 array, shape (states, configurations, jobs)
+            Processes of each job.
+
+        Returns
+        -------
+        int64 array, shape (states, configurations)
+        """
+        nothing = np.zeros_like(configurations[..., :1, :])
+        alone = self.processes[..., None, :] * self._penalties(nothing)
+        lost = self._active(configurations) * self._penalties(configurations) - alone
+        return np.asarray((lost * self.length[..., None, :]).sum(axis=-1), dtype=np.int64)
 
 
-def nodes_by_state(problem: JointAllocation) -> list[tuple[NodeState, Ints]]:
-    """Return the states that nodes are in, and the numbers of the nodes, by their first node."""
-    alike: dict[Profile, list[int]] = {}
+class FreeNodes(NamedTuple):
+    """The nodes with a processor that is free now.
+
+    Parameters
+    ----------
+    nodes : int64 array, shape (nodes,)
+        Their numbers, ascending.
+    states : NodeStates
+        The states that they are in.
+    state : int64 array, shape (nodes,)
+        The number of the state of each.
+    """
+
+    nodes: Ints
+    states: NodeStates
+    state: Ints
+
+
+def free_nodes(problem: JointAllocation) -> FreeNodes:
+    """Return the nodes with a processor that is free now, and their states."""
     until = int(problem.walltimes.max(initial=0))
-    holdings: list[list[list[int]]] = [[] for _ in range(problem.nodes)]
+    held_now = np.zeros(problem.nodes, dtype=np.int64)
+    now = problem.held[problem.held[:, 2] == 0]
+    np.add.at(held_now, now[:, 0], now[:, 1])
+    nodes = np.flatnonzero(held_now < problem.processors)
+    holdings: dict[int, list[list[int]]] = {node: [] for node in nodes.tolist()}
     for row in problem.held[problem.held[:, 2] < until].tolist():
-        holdings[row[0]].append(row)
-    for node, rows in enumerate(holdings):
-        alike.setdefault(_profile(rows, until, len(problem.capacity)), []).append(node)
-    limits = most_penalised_times(problem)
-    return [(_state(problem, profile, limits), np.array(nodes)) for profile, nodes in alike.items()]
+        if row[0] in holdings:
+            holdings[row[0]].append(row)
+    profiles = [_profile(rows, until, len(problem.capacity)) for rows in holdings.values()]
+    number: dict[Profile, int] = {}
+    state = [number.setdefault(profile, len(number)) for profile in profiles]
+    return FreeNodes(nodes, _states(problem, list(number)), np.array(state, dtype=np.int64))
 
 
 def most_penalised_times(problem: JointAllocation) -> Ints:
@@ -111,10 +177,19 @@ def _profile(rows: list[list[int]], until: int, resources: int) -> Profile:
     return tuple(levels)
 
 
-def _state(problem: JointAllocation, profile: Profile, limits: Ints) -> NodeState:
-    levels = np.array(profile, dtype=np.int64)
-    marks = np.unique(np.concatenate((levels[:, 0], problem.walltimes)))
-    begin = marks[:-1]
-    level = levels[np.searchsorted(levels[:, 0], begin, side="right") - 1]
-    runs = (problem.walltimes > begin[:, None]).astype(np.int64)
-    return NodeState(problem, np.diff(marks), level[:, 1], level[:, 2:], runs, limits)
+def _states(problem: JointAllocation, profiles: list[Profile]) -> NodeStates:
+    jobs, resources = len(problem.asked), len(problem.capacity)
+    ends = set(problem.walltimes.tolist())
+    marks = [sorted({*ends, *(level[0] for level in profile)}) for profile in profiles]
+    shape = (len(profiles), max(map(len, marks), default=1) - 1)
+    length, processes = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    demand = np.zeros((*shape, resources), np.int64)
+    runs = np.zeros((*shape, jobs), np.int64)
+    for state, (profile, at) in enumerate(zip(profiles, marks)):
+        levels, here = np.array(profile, dtype=np.int64), slice(len(at) - 1)
+        begin = np.array(at[:-1], dtype=np.int64)
+        level = levels[np.searchsorted(levels[:, 0], begin, side="right") - 1]
+        length[state, here] = np.diff(at)
+        processes[state, here], demand[state, here] = level[:, 1], level[:, 2:]
+        runs[state, here] = problem.walltimes > begin[:, None]
+    return NodeStates(problem, length, processes, demand, runs)

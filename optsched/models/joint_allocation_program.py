@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.models.joint_allocation_nodes import NodeState, nodes_by_state
+from optsched.models.joint_allocation_nodes import NodeStates, free_nodes
 from optsched.models.program import Program
 from optsched.models.statement import Statement
 
@@ -124,7 +124,9 @@ def _classes(problem: JointAllocation) -> list[NodeClass]:
     """Return the classes of the nodes on which anything may start."""
     alike: dict[tuple[bytes, bytes], tuple[Ints, Ints, list[Ints]]] = {}
     entries = 0
-    for state, nodes in nodes_by_state(problem):
+    free = free_nodes(problem)
+    for number in range(len(free.states.length)):
+        state = free.states[number]
         configurations = _configurations(problem, state, MOST_ENTRIES - entries)
         cost = np.zeros(len(configurations), dtype=np.int64)
         if problem.goal == "penalty":
@@ -135,14 +137,14 @@ def _classes(problem: JointAllocation) -> list[NodeClass]:
         if key not in alike:
             alike[key] = (configurations, cost, [])
             entries += _entries(configurations)
-        alike[key][2].append(nodes)
+        alike[key][2].append(free.nodes[free.state == number])
     return [
         NodeClass(np.sort(np.concatenate(nodes)), configurations, cost)
         for configurations, cost, nodes in alike.values()
     ]
 
 
-def _configurations(problem: JointAllocation, state: NodeState, most: int) -> Ints:
+def _configurations(problem: JointAllocation, state: NodeStates, most: int) -> Ints:
     """Return what a node in this state admits, but for nothing, the first jobs' most at first.
 
     Job by job and process by process: what is not admitted is not with more processes either.
@@ -158,7 +160,7 @@ def _configurations(problem: JointAllocation, state: NodeState, most: int) -> In
         for _ in range(min(asked, problem.processors)):
             longer = longer.copy()
             longer[:, job] += 1
-            longer = longer[state.admits(longer)]
+            longer = longer[state.admits(longer, state.penalised_times(longer))]
             found = np.concatenate((found, longer))
             if _entries(found) > most:
                 raise InputError(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from optsched.errors import InputError
 from optsched.models import JointAllocation, JointPlacement
+from optsched.models.joint_allocation_fields import Fields
 from optsched.testing import check_problem, joint_allocations
 
 
@@ -284,6 +285,29 @@ def test_wrong_input_is_refused_by_name(changes, expected):
         JointAllocation.from_json(changed(**changes))
     named = next(iter(changes))
     assert all(named in mistake or "demands" in mistake for mistake in caught.value.mistakes[:1])
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        [[2, 1, 0, 9, 1]],
+        [[0, 0, 0, 9, 1]],
+        [[0, 1, 9, 9, 1]],
+        [[0, 1, 0, 9]],
+        [[0, 1, 0, 9, -1]],
+        [[0, 3, 0, 9, 1], [0, 2, 8, 9, 1]],
+    ],
+)
+def test_wrong_arrays_of_holdings_are_refused_too(held):
+    given = {name: getattr(EXAMPLE, name) for name in Fields._fields}
+    with pytest.raises(InputError, match=r"held\[\d\]"):
+        JointAllocation(**(given | {"held": np.array(held)}))
+
+
+@given(joint_allocations())
+def test_a_problem_of_arrays_is_the_same(problem):
+    again = JointAllocation(**{name: getattr(problem, name) for name in Fields._fields})
+    assert again.to_json() == problem.to_json()
 
 
 def test_all_mistakes_are_reported_at_once():
