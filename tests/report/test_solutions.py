@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
@@ -11,6 +12,7 @@ from optsched.boxes.box import Box
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.models.box_placement import BoxPlacement
+from optsched.models.joint_allocation import JointPlacement
 from optsched.models.migration import Migration, Plan, Step
 from optsched.models.partition_mkp import PartitionMKP, Place
 from optsched.report.solutions import find_picture, pictured
@@ -48,9 +50,15 @@ def gang():
     return problem, problem.packing((0,), (1, 1, -1))
 
 
+def joint():
+    problem = load_snapshot(bundled("models") / "joint-allocation" / "all-start.json")
+    return problem, JointPlacement(np.array([[0, 2], [2, 1]]))
+
+
 CASES = {
     "box-placement": placement,
     "gang-packing": gang,
+    "joint-allocation": joint,
     "migration": migration,
     "partition-mkp": partition,
     "window-mkp": window,
@@ -145,6 +153,26 @@ def test_running_jobs_of_a_matrix_are_grey():
     assert labels(axes) == ["r1", "w1", "w2"]
     fills = [to_hex(bar.get_facecolor()).upper() for bar in axes.patches[2:]]
     assert fills == ["#D9D9D9", *FILLS[:2]]
+
+
+def test_jobs_that_start_together_lie_beside_what_runs():
+    figure = drawn("joint-allocation")
+    (axes,) = figure.axes
+    assert labels(axes) == ["", "B", "", "A", "B"]
+    bars = axes.patches[2:]
+    assert [bar.get_x() for bar in bars] == [0, 2, 0, 1, 3]
+    assert [bar.get_width() for bar in bars] == [2, 2, 1, 2, 1]
+    fills = [to_hex(bar.get_facecolor()).upper() for bar in bars]
+    assert fills == ["#D9D9D9", FILLS[1], "#D9D9D9", *FILLS[:2]]
+    assert axes.get_title(loc="left").startswith("2 of 2 jobs start on 2 nodes")
+
+
+def test_of_a_large_cluster_only_the_nodes_are_drawn_on_which_jobs_start():
+    problem = load_snapshot(bundled("models") / "joint-allocation" / "queue-64x4.json")
+    processes = np.zeros((8, 64), dtype=np.int64)
+    processes[0, 40] = 1
+    (axes,) = find_picture("joint-allocation")(problem, JointPlacement(processes)).axes
+    assert [name.get_text() for name in axes.get_yticklabels()] == ["40"]
 
 
 def test_a_model_without_a_picture_is_told():
