@@ -117,7 +117,7 @@ class JointAllocation(Problem[JointPlacement]):
     jobs: tuple[str | int, ...] | None
 
     sense = "min"
-    default_solver = "highs"
+    default_solver = "cbc"
 
     def __init__(
         self,
