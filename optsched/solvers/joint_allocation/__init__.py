@@ -1,0 +1,1 @@
+"""Solvers of joint allocation (`optsched.models.joint_allocation`)."""
