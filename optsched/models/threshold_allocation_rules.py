@@ -35,7 +35,19 @@ class SharedWindows(NamedTuple):
 
 
 def shared_windows(problem: ThresholdAllocation, placement: Placement) -> SharedWindows:
-    """Return the shared windows of a placement.
+    """Return the shared windows of a placement; of one that cannot change, found once."""
+    known = problem.__dict__.get("_known_windows")
+    if known is not None and known[0] is placement:
+        windows: SharedWindows = known[1]
+        return windows
+    windows = _found(problem, placement)
+    if not placement.processes.flags.writeable:
+        problem.__dict__["_known_windows"] = (placement, windows)
+    return windows
+
+
+def _found(problem: ThresholdAllocation, placement: Placement) -> SharedWindows:
+    """Return the shared windows.
 
     Between two neighbouring events of a node, the starts and ends of what it holds, the job itself
     included, nothing changes.

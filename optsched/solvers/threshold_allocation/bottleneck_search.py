@@ -98,6 +98,7 @@ class BottleneckSearch(Solver):
             )
             work += looked_at
             if start >= 0:
+                processes.flags.writeable = False
                 solution = Placement(start, processes)
                 progress.note(objective, 0)
             if done:

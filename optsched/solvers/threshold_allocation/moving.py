@@ -50,6 +50,7 @@ def placed_by_moving(
         rule = (-1 if enough is None else enough, limit, later)
         start, has_room, processes = place_by_moving(events, job, starts, *rule)
         if start >= 0:
+            processes.flags.writeable = False
             return Placement(start, processes)
         if has_room and not later:
             break

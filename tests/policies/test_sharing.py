@@ -1,0 +1,133 @@
+"""Backfilling on nodes that share resources."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from optsched import simulate
+from optsched.errors import InputError
+from optsched.policies.rua import RUA
+from optsched.policies.sjbf import SJBF
+from optsched.traces.cleaning import clean
+from optsched.traces.trace import Trace
+
+
+def jobs_with(*jobs):
+    """Return a trace of (submit, run time, requested time, processors, MB/s per process)."""
+    submit, runtime, requested, processors, bandwidth = np.array(jobs).T
+    numbers = np.arange(1, len(jobs) + 1)
+    known = {"bandwidth": bandwidth}
+    return clean(Trace(numbers, submit, runtime, requested, processors, annotations=known))
+
+
+def run(trace, policy, solver, machine="smp:2x4", **settings):
+    return simulate(trace, machine, policy, solver=solver, settings=settings, check=True)
+
+
+def test_first_fit_fills_nodes_and_less_consume_spreads():
+    # four processes of 2,000 MB/s on one node of 6,000 lose a third, two on each node nothing
+    trace = jobs_with((0, 90, 100, 4, 2000))
+    first = run(trace, "sjbf", "first-fit")
+    assert first.resources == ["0-3"]
+    assert first.end.tolist() == pytest.approx([120])
+    spread = run(trace, "sjbf", "less-consume")
+    assert spread.resources == ["0-2 4"]
+    assert spread.end.tolist() == [90]
+
+
+def test_limits_are_raised_by_the_promised_factor():
+    # 100 s at 3/4 of the speed are 133.3 s, within the raised limit of 134 s, not within 100 s
+    trace = jobs_with((0, 100, 100, 4, 2000))
+    raised = run(trace, "sjbf", "first-fit", "smp:1x4")
+    assert raised.state.tolist() == ["COMPLETED_SUCCESSFULLY"]
+    assert raised.end.tolist() == pytest.approx([100 / 0.75])
+    kept = run(trace, "sjbf", "first-fit", "smp:1x4", limits="requested")
+    assert kept.state.tolist() == ["COMPLETED_WALLTIME_REACHED"]
+    assert kept.end.tolist() == [100]
+
+
+def test_who_was_promised_nothing_is_lost_is_killed_when_others_come():
+    trace = jobs_with((0, 100, 100, 3, 2000), (10, 50, 50, 1, 2000))
+    found = run(trace, "sjbf", "first-fit", "smp:1x4")
+    assert found.state.tolist() == ["COMPLETED_WALLTIME_REACHED", "COMPLETED_SUCCESSFULLY"]
+    # the second was promised the factor 4/3: its limit is 67 s
+    assert found.end.tolist() == pytest.approx([100, 10 + 50 / 0.75])
+
+
+def test_a_threshold_makes_a_job_wait_for_bandwidth():
+    trace = jobs_with((0, 100, 100, 3, 2000), (10, 50, 50, 1, 2000))
+    rule = "less-consume-threshold"
+    waits = run(trace, "sjbf", rule, "smp:1x4", threshold=1.1)
+    assert waits.start.tolist() == [0, 100]
+    starts = run(trace, "sjbf", rule, "smp:1x4", threshold=1.5)
+    assert starts.start.tolist() == [0, 10]
+
+
+def test_a_threshold_that_a_job_never_meets_is_raised():
+    # alone on the machine the job has the factor 4/3
+    trace = jobs_with((0, 100, 100, 4, 2000))
+    found = run(trace, "sjbf", "less-consume-threshold", "smp:1x4", threshold=1.0)
+    assert found.start.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("policy", "solver"),
+    [
+        ("sjbf", "first-fit"),
+        ("sjbf", "less-consume"),
+        ("rua", "less-consume-threshold"),
+        ("rua", "bottleneck-search"),
+    ],
+)
+def test_the_shortest_candidate_is_first_and_keeps_off_the_reservation(policy, solver):
+    trace = jobs_with(
+        (0, 100, 100, 6, 0), (1, 100, 100, 8, 0), (2, 90, 90, 2, 0), (2, 40, 40, 2, 0),
+        (4, 200, 200, 1, 0),
+    )  # fmt: skip
+    assert run(trace, policy, solver).start.tolist() == [0, 100, 200, 2, 200]
+
+
+def test_a_raised_limit_does_not_reach_into_the_reservation():
+    # the third asks 80 s and would be promised 107 s, the head of the queue is due at 100 s
+    trace = jobs_with((0, 100, 100, 2, 2000), (1, 50, 50, 4, 0), (2, 80, 80, 2, 2000))
+    found = run(trace, "sjbf", "first-fit", "smp:1x4")
+    assert found.start.tolist() == [0, 100, 150]
+
+
+def test_rua_starts_a_job_where_and_when_its_slowdown_is_least():
+    rule = "less-consume-threshold"
+    # next to the first for 20 of 100 s the second loses 20/3 s, less than it would wait
+    small = jobs_with((0, 20, 20, 3, 2000), (0, 100, 100, 1, 2000))
+    found = run(small, "rua", rule, "smp:1x4", thresholds="1,1.5")
+    assert found.start.tolist() == [0, 0]
+    # the first has a factor of 2 for itself; next to it for 40 s the second loses 200/3 s
+    large = jobs_with((0, 20, 20, 3, 4000), (0, 100, 100, 1, 4000))
+    found = run(large, "rua", rule, "smp:1x4", thresholds="1,2.5")
+    assert found.start.tolist() == [0, 40]
+    found = run(large, "rua", "bottleneck-search", "smp:1x4", thresholds="2.5", choice="response")
+    assert found.start.tolist() == [0, 40]
+    found = run(large, "rua", rule, "smp:1x4", thresholds="2.5")
+    assert found.start.tolist() == [0, 0]
+
+
+def test_rua_backfills_the_job_that_suffers_least_first():
+    # two processors are free for 100 s; one of 0 MB/s goes before one of 4,000
+    trace = jobs_with(
+        (0, 100, 100, 2, 2000), (1, 50, 50, 4, 0), (2, 30, 30, 2, 4000), (2, 60, 60, 2, 0)
+    )
+    found = run(trace, "rua", "less-consume-threshold", "smp:1x4", thresholds="2.5")
+    assert found.start[3] == 2
+    assert found.start[2] > 2
+
+
+@pytest.mark.parametrize("threshold", [0.5, -1, float("nan"), float("inf")])
+def test_a_threshold_below_1_is_refused(threshold):
+    with pytest.raises(InputError, match="threshold .*; expected a factor from 1, or 0 for none"):
+        SJBF(threshold=threshold)
+
+
+@pytest.mark.parametrize("thresholds", ["", "a", "1.15,", "0.9,1.2", "nan"])
+def test_thresholds_are_factors(thresholds):
+    with pytest.raises(InputError, match="expected factors from 1 such as 1.15,1.5"):
+        RUA(thresholds=thresholds)
