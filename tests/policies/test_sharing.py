@@ -123,11 +123,11 @@ def test_rua_backfills_the_job_that_suffers_least_first():
 
 @pytest.mark.parametrize("threshold", [0.5, -1, float("nan"), float("inf")])
 def test_a_threshold_below_1_is_refused(threshold):
-    with pytest.raises(InputError, match="threshold .*; expected a factor from 1, or 0 for none"):
+    with pytest.raises(InputError, match=r"threshold .*; expected a factor from 1, or 0 for none"):
         SJBF(threshold=threshold)
 
 
 @pytest.mark.parametrize("thresholds", ["", "a", "1.15,", "0.9,1.2", "nan"])
 def test_thresholds_are_factors(thresholds):
-    with pytest.raises(InputError, match="expected factors from 1 such as 1.15,1.5"):
+    with pytest.raises(InputError, match=r"expected factors from 1 such as 1\.15,1\.5"):
         RUA(thresholds=thresholds)
