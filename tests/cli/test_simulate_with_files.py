@@ -30,7 +30,7 @@ RUNNING = (
             "data: 1 data_size: 12.8",
             "data: 2 data_size: 10000000",
             "cluster:2x20:bandwidth=1",
-            "line 2, data_size: 10000000000 s in job 2; expected at most 1,000,000,000 s of load",
+            "line 2, data_size: 10000000000 s in job 2; expected at most 1,000,000 s of load",
         ),
     ],
 )
