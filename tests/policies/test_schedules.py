@@ -72,7 +72,11 @@ def test_schedules_equal_the_textbook(policy, order, statement, options, textboo
 @pytest.mark.parametrize("policy", sorted(registry.policies))
 def test_invariants_hold_under_every_policy(policy):
     (kind,) = registry.policies[policy].machines
-    machines = {"torus": "torus:2x2x2", "cluster": f"cluster:1x{PROCESSORS}"}
+    machines = {
+        "torus": "torus:2x2x2",
+        "cluster": f"cluster:1x{PROCESSORS}",
+        "smp": f"smp:2x{PROCESSORS // 2}",
+    }
     machine = machines.get(kind, f"{kind}:{PROCESSORS}")
 
     @given(workloads, st.sampled_from(["batched", "one-by-one"]))
@@ -82,6 +86,8 @@ def test_invariants_hold_under_every_policy(policy):
         if kind == "cluster":
             nothing = np.zeros(len(trace), np.int64)
             trace = trace.annotated(file=nothing - 1, file_size=nothing)
+        if kind == "smp":
+            trace = trace.annotated(bandwidth=np.zeros(len(trace), np.int64))
         run = simulate(trace, machine, policy, event_order=order, check=True)
         summary = run.summary
         accounted = ("finished", "killed", "rejected", "waiting")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from optsched import simulate
 from optsched.errors import InputError
@@ -119,6 +121,53 @@ def test_rua_backfills_the_job_that_suffers_least_first():
     found = run(trace, "rua", "less-consume-threshold", "smp:1x4", thresholds="2.5")
     assert found.start[3] == 2
     assert found.start[2] > 2
+
+
+workloads = st.lists(
+    st.tuples(
+        st.integers(0, 6),  # seconds since the job before
+        st.integers(1, 12),  # run time
+        st.integers(0, 8),  # by how much the request exceeds it
+        st.integers(1, 8),
+        st.sampled_from([0, 500, 2000, 7000]),
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+@pytest.mark.parametrize("limits", ["raised", "requested"])
+@pytest.mark.parametrize(
+    ("policy", "solver", "more"),
+    [
+        ("sjbf", "first-fit", {}),
+        ("sjbf", "less-consume", {}),
+        ("sjbf", "less-consume-threshold", {"threshold": 1.15}),
+        ("sjbf", "bottleneck-search", {"threshold": 1.0}),
+        ("rua", "less-consume-threshold", {}),
+        ("rua", "bottleneck-search", {"choice": "response"}),
+    ],
+)
+def test_every_job_runs_and_none_beyond_its_limit(policy, solver, more, limits):
+    @given(workloads, st.sampled_from(["batched", "one-by-one"]))
+    @settings(max_examples=15, deadline=None)
+    def check(workload, order):
+        gaps, runtime, slack, processors, bandwidth = zip(*workload)
+        rows = zip(np.cumsum(gaps), runtime, np.add(runtime, slack), processors, bandwidth)
+        trace = jobs_with(*rows)
+        found = simulate(
+            trace, "smp:2x4", policy, solver=solver, settings={"limits": limits, **more},
+            event_order=order, check=True,
+        )  # fmt: skip
+        assert found.summary["finished"] + found.summary["killed"] == len(trace)
+        assert found.fallbacks == 0
+        done = found.state == "COMPLETED_SUCCESSFULLY"
+        took = found.end - found.start
+        assert (took[done] >= trace.runtime[done] * (1 - 1e-9)).all()
+        if limits == "requested":
+            assert (took <= trace.requested_time + 1e-5).all()
+
+    check()
 
 
 @pytest.mark.parametrize("threshold", [0.5, -1, float("nan"), float("inf")])

@@ -13,11 +13,18 @@ import pytest
 
 from optsched import registry, simulate
 from optsched.content import bundled
+from optsched.traces.bandwidth import drawn
+from optsched.traces.reading import read_trace
 
 SAMPLES = {"locality": "sample-8x20.rackham"}
 """Of policies whose jobs need more than the log says."""
 
-MACHINES = {"torus": "torus:8x8x4", "locality": "cluster:8x20"}
+MACHINES = {
+    "torus": "torus:8x8x4",
+    "locality": "cluster:8x20",
+    "rua": "smp:64x4",
+    "sjbf": "smp:64x4",
+}
 """Of policies that do not run on as many processors as the header of the trace states."""
 
 SETTINGS = {"torus": {"large": 32}}
@@ -30,8 +37,11 @@ GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
 @pytest.mark.parametrize("order", ["batched", "one-by-one"])
 def test_the_journal_is_the_one_on_record(policy, order):
     sample = bundled("traces") / "samples" / SAMPLES.get(policy, "sample-256.swf")
+    trace = read_trace(sample)
+    if policy in ("rua", "sjbf"):
+        trace = drawn(trace, "HIGH", seed=1)
     run = simulate(
-        sample,
+        trace,
         MACHINES.get(policy),
         policy,
         settings=SETTINGS.get(policy),
