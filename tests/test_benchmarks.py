@@ -92,8 +92,8 @@ def test_rules_of_data_placement_are_compared_with_the_optimum(tmp_path):
 
 def test_planning_with_files_is_measured_by_rule(tmp_path):
     told = run(
-        "locality.py", "--traces", tmp_path, "--jobs", 300, "--rules", "fcfs,lea",
-        "--backfills", "none,conservative", "-o", tmp_path,
+        "locality.py", "--traces", tmp_path, "--jobs", 300, "--week-rules", "fcfs,lea",
+        "--week-backfills", "none,conservative", "-o", tmp_path,
     )  # fmt: skip
     assert told == (tmp_path / "locality.txt").read_text()
     rows = rows_of(tmp_path / "locality.csv")

@@ -48,6 +48,7 @@ class FileLoading(ExecutionModel):
         self._file: list[int] = trace.annotations["file"].tolist()
         sizes = trace.annotations["file_size"]
         self._load: list[int] = (sizes // machine.bandwidth).tolist()
+        self._until: dict[int, float] = {}
         self._transfer = np.zeros(len(trace))
         self._waiting = np.zeros(len(trace))
 
@@ -57,7 +58,7 @@ class FileLoading(ExecutionModel):
         if file < 0:
             return 0.0
         assert isinstance(system.machine, Cluster)
-        until = system.running.estimated_end(job)
+        until = self._until[job] = system.running.estimated_end(job)
         use = system.machine.files.use(
             allocation.node, file, self._load[job], until - system.requested_time[job], until
         )
@@ -68,7 +69,8 @@ class FileLoading(ExecutionModel):
         """Let the job use its file no longer."""
         if self._file[job] >= 0:
             assert isinstance(system.machine, Cluster)
-            system.machine.files.drop(allocation.node, self._file[job], system.now)
+            until = self._until.pop(job)
+            system.machine.files.drop(allocation.node, self._file[job], until, system.now)
         return ()
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:

@@ -74,7 +74,7 @@ class NodeMemory:
     Use(seconds=64.0, loads=True)
     >>> memory.use(0, file=7, load=64, now=130.0, until=500.0)
     Use(seconds=34.0, loads=False)
-    >>> memory.drop(0, file=7, now=300.0)
+    >>> memory.drop(0, file=7, until=900.0, now=300.0)
     >>> memory.use(0, file=7, load=64, now=300.0, until=700.0)
     Use(seconds=0.0, loads=False)
     """
@@ -85,6 +85,7 @@ class NodeMemory:
         # files in use, and as many that are no longer since this instant
         self._table = np.zeros((5, nodes, 2 * cores))
         self._table[FILE] = FREE
+        self._limits: dict[tuple[int, int], list[float]] = {}
 
     def use(self, node: int, file: int, load: int, now: float, until: float) -> Use:
         """Let a job use a file from now on; return how it comes to it.
@@ -108,17 +109,31 @@ class NodeMemory:
             slot = np.flatnonzero(table[FILE] == FREE)[0]
             table[:, slot] = file, load, now + load, until, 0
         table[USERS, slot] += 1
-        if table[UNTIL, slot] < until:
-            table[UNTIL, slot] = until
+        limits = self._limits.setdefault((node, file), [])
+        limits.append(until)
+        table[UNTIL, slot] = max(limits)
         return Use(max(0.0, float(table[LOADED, slot]) - now), loads)
 
-    def drop(self, node: int, file: int, now: float) -> None:
-        """Let a job that ends use a file no longer."""
+    def drop(self, node: int, file: int, until: float, now: float) -> None:
+        """Let a job that ends use a file no longer.
+
+        Parameters
+        ----------
+        node, file : int
+            The node, and the number of the file.
+        until : float
+            The limit of the job, as it was given to `use`.
+        now : float
+            The end of the job.
+        """
         table = self._table[:, node]
         slot = np.flatnonzero(table[FILE] == file)[0]
         table[USERS, slot] -= 1
-        if not table[USERS, slot]:
-            table[UNTIL, slot] = now
+        limits = self._limits[node, file]
+        limits.remove(until)
+        if not limits:
+            del self._limits[node, file]
+        table[UNTIL, slot] = max(limits, default=now)
 
     def residents(self, now: float) -> Residents:
         """Return the files that are on nodes now, in order of the nodes."""

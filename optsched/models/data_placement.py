@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from optsched.column_sets import interval_text
 from optsched.models.data_placement_fields import (
-    LEAST,
     NO_FILE,
     OPTIONAL,
     REQUIRED,
     RESIDENT,
+    SINGLES,
     Fields,
     check_fields,
     is_fine,
@@ -210,9 +210,15 @@ class DataPlacement(Problem[Plan]):
 
         A job that is left out loads for as long as its file takes.
         """
-        from optsched.models.data_placement_rules import load_times
+        known: tuple[Plan, NDArray[np.int64]] | None = self.__dict__.get("_known_times")
+        if known is None or known[0] is not solution:
+            from optsched.models.data_placement_rules import load_times
 
-        return load_times(self, solution)
+            times = load_times(self, solution)
+            times.flags.writeable = False
+            # the objective of a plan, which cannot change, is asked for more than once
+            known = self.__dict__["_known_times"] = (solution, times)
+        return known[1]
 
     def objective(self, solution: Plan) -> int:
         """Return the weighted sum of waiting and loading, equation (1)."""
@@ -243,7 +249,7 @@ class DataPlacement(Problem[Plan]):
             fields["occupied"] = self.occupied.tolist()
         if (self.priorities != 1).any():
             fields["priorities"] = self.priorities.tolist()
-        for name in (*LEAST, "backfill", "partial"):
+        for name in (*SINGLES, "backfill", "partial"):
             fields[name] = getattr(self, name)
         if self.stop != "full":
             fields["stop"] = self.stop

@@ -51,8 +51,16 @@ class Fields(NamedTuple):
 REQUIRED = Fields._fields[:5]
 OPTIONAL = Fields._fields[5:]
 
-LEAST = {"load_weight": 0, "capacity": 1, "weight": 0, "threshold": 0}
-"""The single numbers, and the least that each may be."""
+HEAVIEST = 10**6
+"""Largest weight, and longest load in seconds: scores with them still fit into 64 bits."""
+
+SINGLES = {
+    "load_weight": (0, HEAVIEST),
+    "capacity": (1, LARGEST),
+    "weight": (0, HEAVIEST),
+    "threshold": (0, HEAVIEST),
+}
+"""The single numbers, and the least and the most that each may be."""
 
 
 def with_defaults(fields: Fields) -> Fields:
@@ -83,7 +91,7 @@ def is_fine(fields: Fields) -> bool:
         (fields.processors, 1, cores),
         (fields.walltimes, 1, LARGEST),
         (fields.files, NO_FILE, LARGEST),
-        (fields.loads, 0, LARGEST),
+        (fields.loads, 0, HEAVIEST),
     )
     if not nodes or not all(_is_table(values, 1, least, most) for values, least, most in lists):
         return False
@@ -104,8 +112,8 @@ def is_fine(fields: Fields) -> bool:
     if priorities is not None and not (_is_table(priorities, 1, 1) and len(priorities) == jobs):
         return False
     singles = all(
-        type(getattr(fields, name)) is int and least <= getattr(fields, name) <= LARGEST
-        for name, least in LEAST.items()
+        type(getattr(fields, name)) is int and least <= getattr(fields, name) <= most
+        for name, (least, most) in SINGLES.items()
     )
     if not singles or fields.backfill not in BACKFILLS or type(fields.partial) is not bool:
         return False
@@ -122,7 +130,8 @@ def is_fine(fields: Fields) -> bool:
     if not _is_table(resident, 2, 0) or resident.shape[1] != len(RESIDENT):
         return False
     node, file, _, loaded, _ = resident.T
-    if len(resident) and (node.max() >= nodes or (loaded > resident[:, 2]).any()):
+    load = resident[:, 2]
+    if len(resident) and (node.max() >= nodes or load.max() > HEAVIEST or (loaded > load).any()):
         return False
     return _are_apart(node, file) and _have_one_size(fields.files, fields.loads, resident)
 
@@ -154,6 +163,15 @@ def check_fields(check: FieldChecks, fields: Fields, given: Sequence[str] = REQU
         "files": check.integers("files", _numbered(fields.files), at_least=NO_FILE),
         "loads": check.integers("loads", fields.loads, at_least=0),
     }
+    _note(
+        check,
+        "loads",
+        [
+            f"loads[{job}]: {load}; expected at most {HEAVIEST} s"
+            for job, load in enumerate(lists["loads"].tolist())
+            if load > HEAVIEST
+        ],
+    )
     if sound:
         _note(
             check,
@@ -174,10 +192,10 @@ def check_fields(check: FieldChecks, fields: Fields, given: Sequence[str] = REQU
         for name, values in (others | {"priorities": priorities, "jobs": labels}).items():
             if values is not None:
                 check.same_length(name, values, counted, lists[counted])
-    for name, least in LEAST.items():
+    for name, (least, most) in SINGLES.items():
         value = getattr(fields, name)
-        if type(value) is not int or not least <= value <= LARGEST:
-            check.mistakes.append(f"{name}: {value!r}; expected an integer from {least}")
+        if type(value) is not int or not least <= value <= most:
+            check.mistakes.append(f"{name}: {value!r}; expected an integer from {least} to {most}")
     if fields.backfill not in BACKFILLS:
         expected = "expected none, holes or conservative"
         check.mistakes.append(f"backfill: {fields.backfill!r}; {expected}")
@@ -204,7 +222,7 @@ def check_fields(check: FieldChecks, fields: Fields, given: Sequence[str] = REQU
         reserved=reserved,
         occupied=occupied,
         priorities=priorities,
-        **{name: getattr(fields, name) for name in LEAST},
+        **{name: getattr(fields, name) for name in SINGLES},
         backfill=fields.backfill,
         partial=fields.partial,
         stop=fields.stop,
@@ -365,9 +383,10 @@ def _resident(check: FieldChecks, entries: Any, nodes: int | None) -> Ints:
             wrong.append(f"resident[{place}]: expected an object with {named}")
             continue
         mistakes = [
-            f"resident[{place}].{name}: {value!r}; expected an integer from 0 to {LARGEST}"
+            f"resident[{place}].{name}: {value!r}; expected an integer from 0 to {most}"
             for name, value in zip(RESIDENT, row)
-            if type(value) is not int or not 0 <= value <= LARGEST
+            for most in [HEAVIEST if name == "load" else LARGEST]
+            if type(value) is not int or not 0 <= value <= most
         ]
         if mistakes:
             wrong += mistakes

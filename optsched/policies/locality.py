@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.machines.cluster import Cluster, Cores
 from optsched.models.data_placement import DataPlacement
+from optsched.models.data_placement_fields import HEAVIEST
 from optsched.policies.planned_cores import PlannedCores
 from optsched.policies.planned_starts import PlannedStarts
 from optsched.registry import policies
@@ -30,8 +31,8 @@ BEFORE = 0
 class Locality(Policy):
     """All waiting jobs have a planned place and start; a plan that the chosen solver makes.
 
-    When a job ends, everything is planned anew, in the order of submission. Jobs that are submitted
-    meanwhile are added to the plan. A job starts when its planned start has come.
+    The plan is made anew, in the order of submission, at every submission and end, or as in the
+    authors' program. A job starts when its planned start has come.
 
     Parameters
     ----------
@@ -43,6 +44,10 @@ class Locality(Policy):
         W, the weight of a second of loading against one of waiting (LEA, LEO, LEM).
     threshold : int
         Per cent of the nodes that run a job from which on LEM saves loads.
+    replan : {"authors", "events"}
+        When everything is planned anew: as in the authors' program, when a job has ended while
+        others waited, and jobs that are submitted meanwhile are added to the plan; or at every
+        submission and every end, as the paper says. Full profiles are always made anew.
     stop : {"full", "short"}
         Where planning ends: when no core is free now that is not reserved, or when there are fewer
         of them than the next job asks, which is how the authors' last program saves time.
@@ -54,7 +59,7 @@ class Locality(Policy):
     Raises
     ------
     InputError
-        If a number is negative.
+        If a number is negative, or too large.
 
     References
     ----------
@@ -65,6 +70,7 @@ class Locality(Policy):
     backfill: Literal["none", "holes", "conservative"] = "none"
     weight: int = 500
     threshold: int = 100
+    replan: Literal["authors", "events"] = "authors"
     stop: Literal["full", "short"] = "full"
     throttle: float = 0.0
 
@@ -74,8 +80,10 @@ class Locality(Policy):
 
     def __post_init__(self) -> None:
         for name in ("weight", "threshold"):
-            if getattr(self, name) < 0:
-                raise InputError(f"{name} {getattr(self, name)}; expected a whole number from 0")
+            if not 0 <= getattr(self, name) <= HEAVIEST:
+                raise InputError(
+                    f"{name} {getattr(self, name)}; expected a whole number from 0 to {HEAVIEST}"
+                )
         if not 0 <= self.throttle < math.inf:
             raise InputError(f"throttle {self.throttle}; expected seconds from 0")
 
@@ -125,11 +133,12 @@ class Locality(Policy):
             yield Wake(upcoming)
 
     def _replan(self, system: System) -> None:
-        """Plan all anew when a job has ended, or add what was submitted to the plan.
+        """Plan all anew, or add what was submitted to the plan.
 
-        Full profiles are always made anew. So are plans when nothing runs that could still end.
+        It is made anew in any case when nothing runs that could still end.
         """
-        if self._apart and (self.backfill == "conservative" or not system.running):
+        always = self.replan == "events" or self.backfill == "conservative"
+        if self._apart and (always or not system.running):
             self._waiting |= self._apart
             self._apart.clear()
             anew = True

@@ -62,6 +62,15 @@ def test_what_ended_early_while_nobody_waited_is_planned_for_at_the_next_end(job
     assert run(trace).start.tolist() == [0, 0, 60]
 
 
+def test_a_plan_is_made_anew_at_every_event_if_that_is_asked_for(jobs_with_files):
+    trace = jobs_with_files(
+        (0, 1000, 1000, 1, -1), (0, 10, 1000, 1, -1), (20, 50, 100, 1, -1), (30, 5, 9, 1, -1)
+    )
+    for backfill in ("none", "holes"):
+        assert run(trace, backfill=backfill).start[2] == 1000
+        assert run(trace, backfill=backfill, replan="events").start.tolist() == [0, 0, 20, 70]
+
+
 def test_a_planned_start_comes_without_any_event(jobs_with_files):
     # the plan of job 3 has job 1 on its core until 70, and job 2 ends long after
     trace = jobs_with_files((0, 10, 70, 1, -1), (0, 500, 500, 1, -1), (20, 10, 10, 1, -1))

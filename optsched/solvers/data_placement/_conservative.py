@@ -9,6 +9,7 @@ from optsched.compiled import kernel
 from optsched.solvers.data_placement._node_files import (
     files_on,
     loading_time,
+    mark,
     reloading_time,
     visit,
 )
@@ -68,6 +69,7 @@ def plan_conservatively(
         if partial and idle == 0:
             break
         processors, walltime, file, load = jobs[job]
+        mark(files, file)
         loading, reloading = score.loading, score.reloading
         if running * 100 // nodes < score.threshold:
             loading, reloading = 1, 0
@@ -87,7 +89,7 @@ def plan_conservatively(
                 loading, reloading = 1, 0
             value, seconds = at, 0
             if value < least and loading:
-                seconds = loading_time(files, node, file, load, at)
+                seconds = loading_time(files, node, load, at)
                 value += loading * seconds
             if value < least and reloading:
                 value += reloading * reloading_time(files, node, file, load, at, capacity)

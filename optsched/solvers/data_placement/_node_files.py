@@ -2,6 +2,7 @@
 
 Every node has a list of files, every file of a node a list of visits: (start, loaded, end), in
 seconds from now. A visit begins with a job that uses the file, and ends with the job's walltime.
+The nodes that have one file are marked: the users of a file come together in a queue.
 """
 
 from __future__ import annotations
@@ -24,21 +25,28 @@ class NodeFiles(NamedTuple):
     ----------
     head : int64 array, shape (nodes,)
         The first entry of each node.
-    entries : int64 array, shape (entries, 5)
-        File, seconds to load it, first visit, last visit, next entry of the node.
+    entries : int64 array, shape (entries, 7)
+        File, seconds to load it, first visit, last visit, next entry of the node, node, next entry
+        of the bucket.
+    buckets : int64 array, shape (buckets,)
+        The first entry of the files whose numbers are the bucket's, modulo the buckets.
+    marked : int64 array, shape (nodes,)
+        The entry of the marked file on each node.
     visits : int64 array, shape (visits, 4)
         Start, loaded, end, next visit of the entry.
-    used : int64 array, shape (2,)
-        How many rows of the two are in use.
+    used : int64 array, shape (3,)
+        How many entries and visits are in use; the marked file.
     """
 
     head: Integers
     entries: Integers
+    buckets: Integers
+    marked: Integers
     visits: Integers
     used: Integers
 
 
-FILE, LOAD, FIRST, LAST, NEXT = 0, 1, 2, 3, 4
+FILE, LOAD, FIRST, LAST, NEXT, NODE, ALIKE = 0, 1, 2, 3, 4, 5, 6
 START, LOADED, END, LATER = 0, 1, 2, 3
 
 
@@ -48,9 +56,11 @@ def files_on(nodes: int, resident: Integers, jobs: int) -> NodeFiles:
     rows = len(resident) + jobs
     files = NodeFiles(
         np.full(nodes, NONE, dtype=np.int64),
-        np.empty((rows, 5), dtype=np.int64),
+        np.empty((rows, 7), dtype=np.int64),
+        np.full(2 * rows + 1, NONE, dtype=np.int64),
+        np.full(nodes, NONE, dtype=np.int64),
         np.empty((rows, 4), dtype=np.int64),
-        np.zeros(2, dtype=np.int64),
+        np.array([0, 0, NONE]),
     )
     for row in range(len(resident)):
         node, file, load, loaded, until = resident[row]
@@ -59,37 +69,59 @@ def files_on(nodes: int, resident: Integers, jobs: int) -> NodeFiles:
 
 
 @kernel
+def mark(files: NodeFiles, file: int) -> None:
+    """Mark the nodes that have a file, and no others."""
+    before = files.used[2]
+    if file == before:
+        return
+    buckets = len(files.buckets)
+    files.used[2] = file
+    if before != NONE:
+        entry = files.buckets[before % buckets]
+        while entry != NONE:
+            files.marked[files.entries[entry, NODE]] = NONE
+            entry = files.entries[entry, ALIKE]
+    if file != NONE:
+        entry = files.buckets[file % buckets]
+        while entry != NONE:
+            if files.entries[entry, FILE] == file:
+                files.marked[files.entries[entry, NODE]] = entry
+            entry = files.entries[entry, ALIKE]
+
+
+@kernel
 def visit(
     files: NodeFiles, node: int, file: int, load: int, start: int, loaded: int, end: int
 ) -> None:
-    """Note that a file will be on a node."""
-    entry = files.head[node]
-    while entry != NONE and files.entries[entry, FILE] != file:
-        entry = files.entries[entry, NEXT]
+    """Note that a file will be on a node; it is the marked one if it has been there before."""
+    if file == NONE:
+        return
     new = files.used[1]
     files.used[1] += 1
     files.visits[new] = (start, loaded, end, NONE)
-    if entry == NONE:
+    entry = files.marked[node]
+    if entry == NONE or files.entries[entry, FILE] != file:
         entry = files.used[0]
         files.used[0] += 1
-        files.entries[entry] = (file, load, new, new, files.head[node])
-        files.head[node] = entry
+        bucket = file % len(files.buckets)
+        files.entries[entry] = (
+            file, load, new, new, files.head[node], node, files.buckets[bucket],
+        )  # fmt: skip
+        files.head[node] = files.buckets[bucket] = entry
+        if file == files.used[2]:
+            files.marked[node] = entry
     else:
         files.visits[files.entries[entry, LAST], LATER] = new
         files.entries[entry, LAST] = new
 
 
 @kernel
-def loading_time(files: NodeFiles, node: int, file: int, load: int, at: int) -> int:
-    """Return the seconds a job that starts at a time waits for its file.
+def loading_time(files: NodeFiles, node: int, load: int, at: int) -> int:
+    """Return the seconds a job that starts at a time waits for its file, the marked one.
 
     What is left of a load is counted from now, as the authors do.
     """
-    if file == NONE:
-        return 0
-    entry = files.head[node]
-    while entry != NONE and files.entries[entry, FILE] != file:
-        entry = files.entries[entry, NEXT]
+    entry = files.marked[node]
     if entry == NONE:
         return load
     seen = files.entries[entry, FIRST]

@@ -19,6 +19,7 @@ from optsched.solvers.data_placement._node_files import (
     NodeFiles,
     files_on,
     loading_time,
+    mark,
     reloading_time,
     visit,
 )
@@ -84,7 +85,7 @@ def plan(
     # holes only get smaller once everything else is taken: what did not fit does not fit again
     hopeless = np.full(width + 1, np.iinfo(np.int64).max)
     bounds = np.zeros(nodes, dtype=np.int64)
-    asked = (score, NOWHERE, False)
+    asked = (score, NOWHERE, False, 0, 0, NOWHERE, 0)
     for job in range(len(jobs)):
         processors, walltime, file, load = jobs[job]
         full = partial and (left < processors if short else left == 0)
@@ -96,10 +97,12 @@ def plan(
         turns = NOWHERE
         if rule.opportune:
             turns = 0 if full else first_free(keys, processors)
-        now_asked = (rule, turns, full)
-        if job == 0 or now_asked != asked or (jobs[job] != jobs[job - 1]).any():
+        # a walltime matters to holes only
+        now_asked = (rule, turns, full, processors, walltime if backfill else 0, file, load)
+        if now_asked != asked:
             bounds[:] = 0
         asked = now_asked
+        mark(files, file)
         if full:
             if processors > widest[0] or walltime >= hopeless[processors]:
                 continue
@@ -185,7 +188,7 @@ def best_node(
                 at = 0
             value, wait = at, 0
             if value < least and loading:
-                wait = loading_time(files, node, file, load, at)
+                wait = loading_time(files, node, load, at)
                 value += loading * wait
             if value < least and reloading:
                 value += reloading * reloading_time(files, node, file, load, at, capacity)

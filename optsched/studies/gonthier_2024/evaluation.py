@@ -31,7 +31,7 @@ METRICS = (
     *("transfer_time", "waiting_for_a_load", "core_time", "data_reuse", "evaluated", "killed"),
     *("max_queue_time", "max_flow", "max_bounded_stretch"),
 )
-SETTINGS = ("backfill", "threshold", "throttle", "stop")
+SETTINGS = ("backfill", "replan", "threshold", "throttle", "stop")
 """Settings that tell schedulers apart."""
 
 NEEDED = ("trace", "machine", "solver", "jobs", "folder", *METRICS)

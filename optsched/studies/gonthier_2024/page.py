@@ -69,10 +69,14 @@ OPEN_ENDS = (
     "the logs; on the authors' day it is what a user submits one after the other, as in their "
     "plots, since users have new names there after each job of another. Its stretch is the sum of "
     "those of its jobs.",
-    "The paper says that everything is replanned at every event. So is the day here, beside the "
-    "authors' results of that form. Their published weeks were made with a later program that "
-    f"plans only at ticks of {THROTTLE} s, for what happens in that very second, and else waits "
-    "for the next event at a tick. The day is run in that form too, and judged beside the others.",
+    "The paper says that everything is planned anew at every submission and end. In the authors' "
+    "program of November 2022 an end makes a new plan if jobs wait, and submissions are added to "
+    "it: so in all runs, beside their results of that form; the day is run as the paper says too "
+    "(all anew). A file is in a node's memory while jobs use it, as in their program; in the text "
+    "it stays until another job starts there. Their published weeks were made with a later program "
+    f"that plans only at ticks of {THROTTLE} s, for what happens in that very second, and else "
+    "waits for the next event at a tick. The day is run in that form too, and judged beside the "
+    "others.",
     "LEM saves loads once every node runs a job, as the paper has it; the authors' results of the "
     "day have 80 % of the nodes.",
     "Two claims name no measure: that saturated clusters benefit more, and that backfilling leaves "

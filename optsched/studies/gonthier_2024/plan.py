@@ -66,8 +66,11 @@ CONSERVATIVE = {
     f"{name}{FULL_PROFILE}": one.but(backfill="conservative") for name, one in PLAIN.items()
 }
 
+ANEW = {f"{name}, all anew": one.but(replan="events") for name, one in MAIN.items()}
+"""With a new plan at every submission and end, as the paper says."""
+
 OF_LOGS = MAIN
-OF_DAY = MAIN | EARLIER_LEM | FINAL_CODE | CONSERVATIVE | THROTTLED
+OF_DAY = MAIN | EARLIER_LEM | FINAL_CODE | ANEW | CONSERVATIVE | THROTTLED
 """What is run on the logs, and on the authors' day."""
 
 SCHEDULERS = OF_DAY
@@ -81,7 +84,7 @@ def base_of(scheduler: str) -> str:
         name
         for name, one in SCHEDULERS.items()
         if one.solver == FCFS.lower()
-        and all(one.settings.get(key) == own.get(key) for key in ("backfill", "throttle"))
+        and all(one.settings.get(key) == own.get(key) for key in ("backfill", "replan", "throttle"))
     )
 
 

@@ -24,6 +24,7 @@ from optsched.studies.gonthier_2024.evaluation import (
 from optsched.studies.gonthier_2024.improvement import Improvement
 from optsched.studies.gonthier_2024.inputs import offered
 from optsched.studies.gonthier_2024.plan import (
+    ANEW,
     CONSERVATIVE,
     DAY,
     EFT,
@@ -97,7 +98,7 @@ def day_table(frame: pd.DataFrame) -> Table:
         rows.append(row)
     names = [name.replace("_", " ") for name in DayResult._fields]
     return Table(
-        "The authors' published day, replanned at every event; below each number the authors'. "
+        "The authors' published day, decisions at every event; below each number the authors'. "
         "LEM saves loads once all nodes, or 80 % of them, run a job. Final code: a pass stops "
         "when no cores are left that are free now. Held: the same seconds and counts. Means "
         "and core time are sums in single precision, as the authors keep them, in an order that is "
@@ -137,11 +138,13 @@ VARIED = (
 
 
 def variants_table(frame: pd.DataFrame, workload: str) -> Table:
-    """Return what throttle and backfilling do, in a workload on which all variants were run."""
+    """Return what backfilling and the times of planning do, where all variants were run."""
     plain = list(MAIN)[: len(CONSERVATIVE)]
     forms = {
         "no backfilling": plain,
+        "all anew": list(ANEW)[: len(plain)],
         "holes": [name + HOLES for name in plain],
+        "holes, all anew": list(ANEW)[len(plain) :],
         "full profile": list(CONSERVATIVE),
         f"every {THROTTLE} s": list(THROTTLED)[: len(plain)],
         f"holes, every {THROTTLE} s": list(THROTTLED)[len(plain) :],
@@ -152,10 +155,12 @@ def variants_table(frame: pd.DataFrame, workload: str) -> Table:
             run = run_of(frame, workload, names[place])
             rows.append([name, form, *(_shown(metric, run[metric]) for metric, _ in VARIED)])
     return Table(
-        f"{workload}: what backfilling and the throttle of the authors' weekly results do. Holes: "
-        "the authors' backfilling, only now, on cores reserved for later; full profile: any gap in "
-        f"the plan. Every {THROTTLE} s: plans are made at ticks only, for what happens in that "
-        "second, and a pass stops as in their final code.",
+        f"{workload}: what backfilling does, and when plans are made. All anew: at every "
+        "submission and end, as the paper says and full profiles always are; else an end makes a "
+        "new plan if jobs wait, and submissions are added to it, as in the authors' program. "
+        "Holes: their backfilling, only now, on cores reserved for later; full profile: any gap in "
+        f"the plan. Every {THROTTLE} s, as in their weekly results: plans are made at ticks only, "
+        "for what happens in that second, and a pass stops as in their final code.",
         ["scheduler", "variant", *(label for _, label in VARIED)],
         rows,
     )
