@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from optsched.errors import InputError
@@ -67,11 +69,25 @@ def write_bytes(path: str | Path, data: bytes) -> None:
     InputError
         If the file cannot be written.
     """
+    with written_bytes(path, data):
+        pass
+
+
+@contextmanager
+def written_bytes(path: str | Path, data: bytes) -> Iterator[None]:
+    """Write a file as `write_bytes` does, but rename it only when what is done meanwhile went well.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
     path = Path(path)
     if path.suffix == ".gz":
         data = gzip.compress(data, compresslevel=6, mtime=0)
     with written(path) as temporary:
         temporary.write_bytes(data)
+        yield
 
 
 def _decompressed(stored: bytes, path: str | Path) -> bytes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from optsched.cli.terminal import print_lines, say, say_file
+from optsched.cli.terminal import listed, print_lines, say, say_file
 from optsched.errors import InputError
 from optsched.files import check_not_read
 
@@ -67,11 +67,74 @@ def files(
     annotated = infer_files(split.trace, window=window, per_processor=per_processor)
     if days is not None:
         annotated = _evaluated(annotated, *days)
-    write_trace(annotated, output)
+    files = write_trace(annotated, output)
     lines = annotation_lines(facts(annotated))
-    print_lines([("jobs", f"{len(annotated):,}"), *lines, ("written", output)])
+    print_lines([("jobs", f"{len(annotated):,}"), *lines, ("written", listed(files))])
     if split.jobs:
         say(f"{split.jobs:,} jobs of more than {cores:,} processors in {split.pieces:,} pieces")
+
+
+@annotate.command
+def bandwidth(
+    trace: str,
+    /,
+    *,
+    mix: str,
+    seed: int = 0,
+    levels: str = "high=2000,medium=1000,low=500",
+    output: Output,
+) -> None:
+    """Draw the memory bandwidth that jobs demand, as Guim et al. 2009 do.
+
+    Parameters
+    ----------
+    trace
+        A trace file or a name from the catalogue.
+    mix
+        HIGH, MED or LOW, the mixes of the paper; or percent of the jobs with high, medium and low
+        demand, 80:10:10 for instance.
+    seed
+        Seed of the random choices.
+    levels
+        MB/s that each process of a job demands.
+    output
+        The file to write; its suffix says the format, .gz compresses. The demands go into a file
+        beside it.
+    """
+    from optsched.traces.annotation_facts import annotation_lines
+    from optsched.traces.bandwidth import drawn
+    from optsched.traces.facts import facts
+    from optsched.traces.reading import read_trace, write_trace
+
+    shares, amounts = _shares(mix), _amounts(levels)
+    read = read_trace(trace)
+    check_not_read(output, read.path)
+    say_file(read)
+    annotated = drawn(read, shares, seed, amounts)
+    files = write_trace(annotated, output)
+    lines = annotation_lines(facts(annotated))
+    print_lines([("jobs", f"{len(annotated):,}"), *lines, ("written", listed(files))])
+
+
+def _shares(text: str) -> str | tuple[int, int, int]:
+    """Return the percentages of a mix; what are none as it is, to be refused with all else."""
+    try:
+        high, medium, low = map(int, text.split(":"))
+    except ValueError:
+        return text
+    return high, medium, low
+
+
+def _amounts(text: str) -> dict[str, int]:
+    pairs = [word.partition("=") for word in text.split(",")]
+    try:
+        amounts = {name: int(amount) for name, _, amount in pairs}
+    except ValueError:
+        amounts = {}
+    if len(amounts) < len(pairs):
+        expected = "expected high=2000,medium=1000,low=500 for instance"
+        raise InputError(f"{text!r}; {expected}", field="--levels")
+    return amounts
 
 
 def _evaluated(trace: Trace, first: int, last: int) -> Trace:

@@ -13,6 +13,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from optsched.traces.trace import Trace
 
@@ -29,6 +30,11 @@ def say_file(trace: Trace) -> None:
     """Say which file a trace of the catalogue was read from."""
     if trace.published is not None:
         say(f"{trace.published}: {trace.path}")
+
+
+def listed(files: Sequence[Path]) -> str:
+    """Return the names of files as one text."""
+    return " and ".join(map(str, files))
 
 
 def print_json(value: Any) -> None:

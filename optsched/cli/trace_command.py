@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from optsched.cli.annotate_command import annotate
-from optsched.cli.terminal import print_json, print_lines, print_table, say, say_file
+from optsched.cli.terminal import listed, print_json, print_lines, print_table, say, say_file
 from optsched.errors import InputError
 from optsched.files import check_not_read
 
@@ -122,7 +122,7 @@ def scale(
     check_not_read(output, read.path)
     say_file(read)
     scaled = scale_trace(read, to, processors=processors, unit=unit, load=load)
-    write_trace(scaled.trace, output)
+    files = write_trace(scaled.trace, output)
     machines = scaled.processors, to
     loads = [facts(*one)["offered_load"] for one in zip((read, scaled.trace), machines)]
     print_lines(
@@ -131,7 +131,7 @@ def scale(
             ("machine", " to ".join(f"{size:,}" for size in machines) + " processors"),
             ("offered load", " to ".join("-" if one is None else f"{one:.3f}" for one in loads)),
             ("by rounding", f"{scaled.rounding:+.2%} work"),
-            ("written", output),
+            ("written", listed(files)),
         ]
     )
     for count, what in scaled.changes:
@@ -327,5 +327,5 @@ def _write(trace: Trace, output: Path) -> None:
 
     check_not_read(output, trace.path)
     say_file(trace)
-    write_trace(trace, output)
-    print_lines([("jobs", f"{len(trace):,}"), ("written", output)])
+    files = write_trace(trace, output)
+    print_lines([("jobs", f"{len(trace):,}"), ("written", listed(files))])

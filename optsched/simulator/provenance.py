@@ -79,6 +79,7 @@ def describe(
     config = {
         "trace": source.published or (source.name if source.path is None else str(source.path)),
         "trace_sha256": source.sha256,
+        "demands_sha256": source.demands_sha256,
         "workload_sha256": workload_sha256(trace),
         "machine": machine.spec,
         "policy": policy.name,

@@ -14,7 +14,7 @@ from optsched.errors import InputError
 
 if TYPE_CHECKING:
     from optsched.report.run_folder import Keep
-    from optsched.sweeps.planned_run import PlannedRun
+    from optsched.sweeps.planned_run import PlannedRun, TraceFile
     from optsched.traces.trace import Trace
 
 TRACES_KEPT = 4
@@ -103,7 +103,7 @@ def _simulate(task: Task, folder: Path) -> None:
     from optsched.simulator.simulate import simulate
 
     file = task.run.trace
-    trace = _read(file.path, file.sha256)
+    trace = _read(file)
     # recorded as the study names it: the same bytes wherever the study lies
     trace = replace(trace, path=Path(task.run.values["trace"]), published=file.published)
     run = simulate(trace, **task.run.arguments)
@@ -112,10 +112,15 @@ def _simulate(task: Task, folder: Path) -> None:
 
 
 @lru_cache(maxsize=TRACES_KEPT)
-def _read(path: str, sha256: str) -> Trace:
+def _read(file: TraceFile) -> Trace:
+    from optsched.traces.demands import demands_file
     from optsched.traces.reading import read_trace
 
-    trace = read_trace(path)
-    if trace.sha256 != sha256:
-        raise InputError("was changed after the sweep began", file=path)
+    trace = read_trace(file.path)
+    for path, before, now in (
+        (file.path, file.sha256, trace.sha256),
+        (demands_file(file.path), file.demands_sha256, trace.demands_sha256),
+    ):
+        if before != now:
+            raise InputError("was changed after the sweep began", file=path)
     return trace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -20,6 +21,7 @@ from optsched.solvers.profiles import Profile
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
 from optsched.solvers.solving import find_solver
+from optsched.traces.demands import demands_file
 from optsched.traces.reading import find_trace
 
 NAME_DIGITS = 16
@@ -37,10 +39,23 @@ ELSEWHERE = ("trace", "solver", "seed", "time_limit", "work_limit")
 
 
 class TraceFile(NamedTuple):
-    """A trace on file: where, the SHA-256 of the file, its name in the catalogue if it has one."""
+    """A trace on file.
+
+    Parameters
+    ----------
+    path : str
+        Where it is.
+    sha256 : str
+        SHA-256 of the file.
+    demands_sha256 : str or None
+        SHA-256 of the file of demands beside it, if there is one.
+    published : str or None
+        Its name in the catalogue, if it was found by that.
+    """
 
     path: str
     sha256: str
+    demands_sha256: str | None
     published: str | None
 
 
@@ -147,6 +162,8 @@ class Planner:
         arguments |= _solving(asked, values)
         identity = dict(DEFAULTS) | arguments
         identity |= {"trace": trace.sha256, "settings": settings}
+        if trace.demands_sha256 is not None:
+            identity["demands"] = trace.demands_sha256
         identity["solver"] = {model: _described(one) for model, one in chosen.items()}
         return PlannedRun(
             name=_hash(identity),
@@ -158,12 +175,9 @@ class Planner:
 
     def _trace(self, text: str) -> TraceFile:
         path, published = find_trace(text, base=self._base)
-        try:
-            with path.open("rb") as stream:
-                sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-        except OSError as error:
-            raise InputError(error.strerror or str(error), file=path) from None
-        return TraceFile(str(path.absolute()), sha256, published)
+        demands = demands_file(path)
+        demands_sha256 = _sha256(demands) if os.path.lexists(demands) else None
+        return TraceFile(str(path.absolute()), _sha256(path), demands_sha256, published)
 
     def _machine(self, text: str) -> str:
         return read_machine(self._base / text if text.endswith(".toml") else text).spec
@@ -220,6 +234,14 @@ def _described(chosen: ChosenSolver) -> dict[str, Any]:
         "budget": asdict(profile.budget),
         "seed": profile.seed,
     }
+
+
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(error.strerror or str(error), file=path) from None
 
 
 def _span(text: str) -> tuple[int, int]:

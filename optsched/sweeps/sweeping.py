@@ -215,7 +215,12 @@ def sweep(
 
 def _describe(study: SweepPlan) -> dict[str, Any]:
     runs = [
-        {"run": run.name, "trace_sha256": run.trace.sha256, "config": dict(run.values)}
+        {
+            "run": run.name,
+            "trace_sha256": run.trace.sha256,
+            "demands_sha256": run.trace.demands_sha256,
+            "config": dict(run.values),
+        }
         for run in study.runs
     ]
     return {"study": dict(study.table), "duplicates": study.duplicates, "runs": runs}

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from optsched.traces.demands import split_demands
 from optsched.traces.rackham import MB_PER_GB
 from optsched.traces.trace import Trace
 
@@ -18,6 +19,9 @@ CATEGORIES = {
     2: "after",
 }
 """What the annotation ``category`` says."""
+
+MOST_LEVELS = 8
+"""More different demands than that are told by their spread."""
 
 
 def file_facts(trace: Trace) -> dict[str, Any] | None:
@@ -63,6 +67,35 @@ def category_facts(trace: Trace) -> dict[str, int] | None:
     return {str(value): int(count) for value, count in zip(values, counts)}
 
 
+def demand_facts(trace: Trace) -> dict[str, Any]:
+    """Return what a process demands, by the name of the resource.
+
+    ``mean`` is that of all processes. ``levels`` has the share of the jobs and that of the
+    processor-seconds for each demand there is, the highest first; None if there are more than
+    `MOST_LEVELS`.
+    """
+    work = trace.runtime.astype(np.float64) * trace.processors
+    facts = {}
+    for name, column in split_demands(trace)[0].items():
+        amounts, level = np.unique(column, return_inverse=True)
+        levels = None
+        if len(amounts) <= MOST_LEVELS:
+            jobs = np.bincount(level) / len(trace)
+            work_share = np.bincount(level, weights=work) / work.sum()
+            levels = [
+                {"demand": int(amount), "share": float(share), "work_share": float(of_work)}
+                for amount, share, of_work in zip(amounts[::-1], jobs[::-1], work_share[::-1])
+            ]
+        facts[name] = {
+            "min": int(column.min()),
+            "median": float(np.median(column)),
+            "max": int(column.max()),
+            "mean": float(np.average(column, weights=trace.processors)),
+            "levels": levels,
+        }
+    return facts
+
+
 def annotation_lines(facts: Mapping[str, Any]) -> list[tuple[str, str | None]]:
     """Return label and text of the rows of a page, from `facts` as `optsched.traces.facts` has."""
     files, categories = facts["files"], facts["categories"]
@@ -87,4 +120,19 @@ def annotation_lines(facts: Mapping[str, Any]) -> list[tuple[str, str | None]]:
             if str(number) in categories
         ]
         rows.append(("categories", ", ".join(texts)))
+    for name, demand in facts["demands"].items():
+        rows.append(("demand", f"{name}, {demand['mean']:,.4g} a process on average"))
+        rows.append(("", _spread(demand)))
     return rows
+
+
+def _spread(demand: Mapping[str, Any]) -> str:
+    """Return the levels of a demand, or its quantiles."""
+    if demand["levels"] is None:
+        amounts = " / ".join(f"{demand[name]:,.6g}" for name in ("min", "median", "max"))
+        return f"{amounts} (min/median/max of the jobs)"
+    amounts, jobs, work = (
+        " / ".join(format(level[name], form) for level in demand["levels"])
+        for name, form in (("demand", ","), ("share", ".1%"), ("work_share", ".1%"))
+    )
+    return f"{amounts} in {jobs} of the jobs, {work} of the processor-seconds"

@@ -86,6 +86,10 @@ def write_batsim(trace: Trace, path: str | Path, version: Literal[4, 5] = 4) -> 
         If a job has no submit time, run time or processors, as in a trace that was not cleaned;
         or if the file cannot be written.
     """
+    write_bytes(path, _encode(trace, Path(path), version))
+
+
+def _encode(trace: Trace, path: Path, version: Literal[4, 5] = 4) -> bytes:
     lacking = (trace.submit < 0) | (trace.runtime <= 0) | (trace.processors < 1)
     if lacking.any():
         source = trace.published or trace.path
@@ -116,8 +120,8 @@ def write_batsim(trace: Trace, path: str | Path, version: Literal[4, 5] = 4) -> 
     }
     num_resources = trace.header.max_procs or int(trace.processors.max())
     workload = {"nb_res": num_resources, "jobs": jobs, "profiles": profiles}
-    write_bytes(Path(path), (json.dumps(workload) + "\n").encode())
     say_left_out(trace, "a Batsim workload", _WRITTEN, frozenset({"maxprocs"}))
+    return (json.dumps(workload) + "\n").encode()
 
 
 @readers.register("batsim")
@@ -126,7 +130,7 @@ class BatsimWorkload(TraceFormat):
 
     suffixes = (".json",)
     read = staticmethod(read_batsim)
-    write = staticmethod(write_batsim)
+    encode = staticmethod(_encode)
 
     @staticmethod
     def recognises(first_bytes: bytes, path: Path) -> bool:
@@ -134,6 +138,15 @@ class BatsimWorkload(TraceFormat):
         return re.match(rb'\s*\{\s*"', first_bytes) is not None and any(
             name in first_bytes for name in (b'"nb_res"', b'"jobs"', b'"profiles"')
         )
+
+    @staticmethod
+    def job_numbers(trace: Trace) -> NDArray[np.int64]:
+        """Return the numbers of jobs, which come from their ids, and so from the labels."""
+        if trace.label is None:
+            return trace.job_id
+        labels = trace.label.tolist()
+        numbers = _numbers(labels)
+        return _counted(labels) if numbers is None else numbers
 
 
 class _Workload:
@@ -178,7 +191,12 @@ class _Workload:
         self._count_unused("profile", _PROFILE_FIELDS, list(self._profiles.values()))
         names = ("submit", "requested_time", "processors", "runtime")
         columns = {name: np.array(values) for name, values in zip(names, list(zip(*rows))[1:])}
-        return {"job_id": self._numbers(ids)} | columns
+        numbers = _numbers(ids)
+        if numbers is None or "!" in ids[0]:
+            self.label = np.array(ids)
+        if numbers is None:
+            self.oddities["jobs numbered in the order of the file, ids kept as labels"] = len(ids)
+        return {"job_id": _counted(ids) if numbers is None else numbers} | columns
 
     def _member(self, fields: Mapping[str, Any], name: str, kind: type, expected: str) -> Any:
         value = fields.get(name)
@@ -247,19 +265,6 @@ class _Workload:
         self._mistakes.append(f"{here}.{name}: {_found(fields, name)}; expected {expected}")
         return 0
 
-    def _numbers(self, ids: Sequence[str]) -> NDArray[np.int64]:
-        """Return the job numbers; set `label` where the ids are not simply numbers."""
-        matches = [match for match in map(_NUMBERED.fullmatch, ids) if match]
-        workloads = {match["workload"] for match in matches}
-        numbers = {int(match["number"]): None for match in matches}
-        all_numbered = len(workloads) == 1 and len(numbers) == len(ids)
-        if workloads != {None} or not all_numbered:
-            self.label = np.array(ids)
-        if all_numbered:
-            return np.array(list(numbers))
-        self.oddities["jobs numbered in the order of the file, ids kept as labels"] = len(ids)
-        return np.arange(1, len(ids) + 1)
-
     def _count_unused(self, noun: str, used: set[str], objects: Sequence[Any]) -> None:
         extra = [
             fields.keys() - used
@@ -269,6 +274,20 @@ class _Workload:
         if extra:
             names = ", ".join(sorted(set().union(*extra)))
             self.oddities[f"{noun}s with fields that are not used ({names})"] = len(extra)
+
+
+def _numbers(ids: Sequence[str]) -> NDArray[np.int64] | None:
+    """Return the numbers in the ids of jobs, or None unless they tell the jobs apart."""
+    matches = [match for match in map(_NUMBERED.fullmatch, ids) if match]
+    workloads = {match["workload"] for match in matches}
+    numbers = {int(match["number"]): None for match in matches}
+    if len(workloads) == 1 and len(numbers) == len(ids):
+        return np.array(list(numbers))
+    return None
+
+
+def _counted(ids: Sequence[str]) -> NDArray[np.int64]:
+    return np.arange(1, len(ids) + 1)
 
 
 def _found(fields: Mapping[str, Any], name: str) -> str:

@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.traces.annotation_facts import annotation_lines, category_facts, file_facts
+from optsched.traces.annotation_facts import (
+    annotation_lines,
+    category_facts,
+    demand_facts,
+    file_facts,
+)
 from optsched.traces.cleaning import clean
 from optsched.traces.cleaning_report import CleaningReport
 from optsched.traces.trace import SECONDS_PER_DAY, UNKNOWN, Trace
@@ -68,6 +73,7 @@ def facts(trace: Trace, machine_size: int | None = None) -> dict[str, Any]:
         "name": trace.name,
         "path": None if trace.path is None else str(trace.path),
         "sha256": trace.sha256,
+        "demands_sha256": trace.demands_sha256,
         "jobs": len(trace),
         "span_days": span / SECONDS_PER_DAY,
         "unix_start_time": trace.header.unix_start_time,
@@ -84,6 +90,7 @@ def facts(trace: Trace, machine_size: int | None = None) -> dict[str, Any]:
         "status": _counts(trace.status),
         "files": file_facts(trace),
         "categories": category_facts(trace),
+        "demands": demand_facts(trace),
         "cleaning": trace.cleaning.to_json(),
         "oddities": dict(trace.oddities),
         "header": [list(fact) for fact in trace.header.facts],

@@ -9,22 +9,23 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.traces.trace import COLUMNS, UNKNOWN, Trace
 
 
-class Writer(Protocol):
-    """Writes a trace to a path."""
+class Encoder(Protocol):
+    """States a trace in a format."""
 
-    def __call__(self, trace: Trace, path: Path) -> None:
-        """Write `trace` to `path`."""
+    def __call__(self, trace: Trace, path: Path) -> bytes:
+        """Return what a file that states `trace` holds; `path` is its name, for messages."""
 
 
 class TraceFormat(ABC):
     """A file format of traces; a subclass is registered with ``@readers.register(name)``.
 
-    The class itself is used, it is never instantiated. Gzip is no concern of a format: `read` and
-    `write` go through `optsched.stored`.
+    The class itself is used, it is never instantiated. Gzip is no concern of a format: `read` goes
+    through `optsched.stored`, and so does what `encode` returns.
 
     Attributes
     ----------
@@ -32,13 +33,17 @@ class TraceFormat(ABC):
         The registered name.
     suffixes : tuple of str
         The endings of its files, without ``.gz``.
-    write : callable or None
-        Writes a trace to a path; None for a format that is only read.
+    annotations : frozenset of str
+        The annotations that its files may state.
+    encode : callable or None
+        Returns what a file that states a trace holds, before it is compressed; None for a format
+        that is only read.
     """
 
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
-    write: ClassVar[Writer | None] = None
+    annotations: ClassVar[frozenset[str]] = frozenset()
+    encode: ClassVar[Encoder | None] = None
 
     @staticmethod
     @abstractmethod
@@ -55,6 +60,11 @@ class TraceFormat(ABC):
         InputError
             If the file cannot be read or is not of this format.
         """
+
+    @staticmethod
+    def job_numbers(trace: Trace) -> NDArray[np.int64]:
+        """Return the numbers that the jobs of a trace have when a file of it is read back."""
+        return trace.job_id
 
     @staticmethod
     def line_of(path: Path, job_id: int) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -77,14 +77,10 @@ def split_jobs(trace: Trace, cores: int) -> SplitTrace:
     processors = np.minimum(cores, repeated.processors - place * cores)
     requested = repeated.requested_processors
     preceding = repeated.preceding_job
-    cut = replace(
-        repeated,
+    cut = repeated.changed(
         job_id=repeated.job_id * numbers + place,
         processors=processors,
         requested_processors=np.where(split[rows] & (requested > 0), processors, requested),
         preceding_job=np.where(preceding == UNKNOWN, UNKNOWN, preceding * numbers),
-        path=None,
-        sha256=None,
-        published=None,
     )
     return SplitTrace(cut, int(split.sum()), int(pieces[split].sum()))

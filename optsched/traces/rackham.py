@@ -74,7 +74,8 @@ FIELDS = (
 )
 
 _WRITTEN = {"job_id", "submit", "runtime", "requested_time", "processors", "user", "stated_time"}
-_WRITTEN |= {"file", "file_size", "category", "history_start", "history_node"}
+_ANNOTATIONS = frozenset({"file", "file_size", "category", "history_start", "history_node"})
+_WRITTEN |= _ANNOTATIONS
 _ANY_WORD = rb"\S+"
 _PATTERNS = {
     field.keyword: _ANY_WORD if field.keyword == USER else field.pattern for field in FIELDS
@@ -164,7 +165,10 @@ def write_rackham(trace: Trace, path: str | Path) -> None:
         longer than their requested time without being meant to end there; or the file cannot be
         written.
     """
-    path = Path(path)
+    write_bytes(path, _encode(trace, Path(path)))
+
+
+def _encode(trace: Trace, path: Path) -> bytes:
     if not {"file", "file_size"} <= trace.annotations.keys():
         expected = "`optsched trace annotate TRACE files` infers them"
         raise InputError(
@@ -185,8 +189,9 @@ def write_rackham(trace: Trace, path: str | Path) -> None:
     ]
     template = " ".join(f"{field.keyword}: %s" for field in FIELDS)
     jobs = zip(*(texts[field.keyword] for field in FIELDS))
-    write_bytes(path, "".join(f"{{ {template % job} }}\n" for job in jobs).encode())
+    text = "".join(f"{{ {template % job} }}\n" for job in jobs)
     say_left_out(trace, "this format", _WRITTEN)
+    return text.encode()
 
 
 @readers.register("rackham")
@@ -195,7 +200,8 @@ class RackhamWorkload(TraceFormat):
 
     suffixes = (".rackham",)
     read = staticmethod(read_rackham)
-    write = staticmethod(write_rackham)
+    annotations = _ANNOTATIONS
+    encode = staticmethod(_encode)
 
     @staticmethod
     def recognises(first_bytes: bytes, path: Path) -> bool:

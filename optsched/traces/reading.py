@@ -10,8 +10,9 @@ from pathlib import Path
 
 from optsched.errors import InputError, UnknownNameError
 from optsched.registry import readers
-from optsched.stored import read_head
+from optsched.stored import read_head, write_bytes, written_bytes
 from optsched.traces import catalogue, cleaning
+from optsched.traces.demands import demands_file, encode_demands, split_demands, with_demands
 from optsched.traces.formats import TraceFormat, without_gz
 from optsched.traces.trace import Trace
 
@@ -24,7 +25,8 @@ def read_trace(
     Parameters
     ----------
     path_or_name : str or path
-        A file in any registered format, gzipped or not; or the name of a log in the catalogue,
+        A file in any registered format, gzipped or not, with the demands of its jobs if a file of
+        them lies beside it (`optsched.traces.demands`); or the name of a log in the catalogue,
         whose file is then looked for in `folder` and in the folders of ``OPTSCHED_TRACES``.
     clean : bool
         Whether to clean it; see `optsched.traces.cleaning.clean`.
@@ -44,6 +46,7 @@ def read_trace(
     """
     path, published = find_trace(path_or_name, folder)
     trace = replace(format_of(path).read(path), published=published)
+    trace = with_demands(trace, path)
     return cleaning.clean(trace) if clean else trace
 
 
@@ -80,21 +83,43 @@ def find_trace(
     return catalogue.locate(entry, folder), entry.name
 
 
-def write_trace(trace: Trace, path: str | Path) -> None:
+def write_trace(trace: Trace, path: str | Path) -> tuple[Path, ...]:
     """Write a trace in the format that the name of the file asks for, ``.gz`` for gzip.
+
+    Demands of the jobs go into a file beside it (`optsched.traces.demands`); one that is there of
+    a former trace of that name is removed if the jobs have none.
+
+    Returns
+    -------
+    tuple of pathlib.Path
+        The files that were written: the trace, and its demands if it has any.
 
     Raises
     ------
     InputError
-        If no format that can be written has that suffix, or the format cannot hold the trace.
+        If no format that can be written has that suffix, the format cannot hold the trace, or
+        demands go by job numbers that several jobs have; or if a file cannot be written.
     """
     path = Path(path)
-    for trace_format in _formats():
-        if trace_format.write is not None and _has_suffix(path, trace_format):
-            trace_format.write(trace, path)
-            return
-    written = [kind for kind in _formats() if kind.write is not None]
+    written = [kind for kind in _formats() if kind.encode is not None]
+    for kind in written:
+        if _has_suffix(path, kind):
+            return _write(trace, path, kind)
     raise InputError(f"unknown suffix; expected {_suffixes(written)}", file=path)
+
+
+def _write(trace: Trace, path: Path, kind: type[TraceFormat]) -> tuple[Path, ...]:
+    assert kind.encode is not None
+    demands, others = split_demands(trace)
+    beside = demands_file(path)
+    text = encode_demands(demands, kind.job_numbers(trace), path) if demands else None
+    with written_bytes(path, kind.encode(replace(trace, annotations=others), path)):
+        # first, so that no trace is ever without its demands, or with those of another
+        if text is None:
+            beside.unlink(missing_ok=True)
+        else:
+            write_bytes(beside, text)
+    return (path,) if text is None else (path, beside)
 
 
 def format_of(path: Path) -> type[TraceFormat]:

@@ -93,7 +93,7 @@ def scale_trace(
     columns["wait"] = np.full(len(trace), UNKNOWN)
     if load != 1:
         columns["submit"] = _stretched(trace, load)
-    scaled = replace(trace, path=None, sha256=None, published=None, **columns)
+    scaled = trace.changed(**columns)
     sizes = _sizes(scaled)
     rounding = _rounding(trace, sizes, to, processors)
     changes = _changes(trace, sizes, to, processors, unit)

@@ -117,7 +117,10 @@ def write_swf(trace: Trace, path: str | Path) -> None:
         If a column holds a number that the format has no meaning for, a header line has a line
         break, or the file cannot be written.
     """
-    path = Path(path)
+    write_bytes(path, _encode(trace, Path(path)))
+
+
+def _encode(trace: Trace, path: Path) -> bytes:
     for field in FIELDS:
         _check_writable(field, getattr(trace, field.column), path)
     lines = [f"; {key}: {value}" if key else f";{value}" for key, value in trace.header.lines]
@@ -129,7 +132,7 @@ def write_swf(trace: Trace, path: str | Path) -> None:
     chunks = ["".join(f"{line}\n" for line in lines)]
     while chunk := [" ".join(job) for job in islice(jobs, _ROWS_AT_ONCE)]:
         chunks.append("\n".join(chunk) + "\n")
-    write_bytes(path, "".join(chunks).encode())
+    return "".join(chunks).encode()
 
 
 @readers.register("swf")
@@ -138,7 +141,7 @@ class StandardWorkloadFormat(TraceFormat):
 
     suffixes = (".swf",)
     read = staticmethod(read_swf)
-    write = staticmethod(write_swf)
+    encode = staticmethod(_encode)
 
     @staticmethod
     def recognises(first_bytes: bytes, path: Path) -> bool:

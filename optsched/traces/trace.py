@@ -99,6 +99,8 @@ partition, preceding_job, think_time : array, optional
         The file it was read from.
     sha256 : str, optional
         SHA-256 of that file as it is on disk.
+    demands_sha256 : str, optional
+        SHA-256 of the file of demands beside it, if there is one; see `optsched.traces.demands`.
     published : str, optional
         Its name in the catalogue, if it was found by that.
     header : Header
@@ -146,6 +148,7 @@ partition, preceding_job, think_time : array, optional
     name: str = "trace"
     path: Path | None = None
     sha256: str | None = None
+    demands_sha256: str | None = None
     published: str | None = None
     header: Header = field(default_factory=Header)
     oddities: Mapping[str, int] = field(default_factory=dict)
@@ -206,9 +209,12 @@ partition, preceding_job, think_time : array, optional
 
     def annotated(self, **columns: NDArray[Any]) -> Trace:
         """Return the trace with further annotations; those of the same names are replaced."""
-        # the file and its checksum are those of a trace without them
-        annotations = {**self.annotations, **columns}
-        return replace(self, annotations=annotations, path=None, sha256=None, published=None)
+        return self.changed(annotations={**self.annotations, **columns})
+
+    def changed(self, **fields: Any) -> Trace:
+        """Return the trace with other values of some fields, as one that is on no file."""
+        # the files and their checksums are those of the trace as it was
+        return replace(self, **fields, path=None, sha256=None, demands_sha256=None, published=None)
 
     def jobs(self, first: int = 1, last: int | None = None) -> Trace:
         """Return the jobs from the `first` to the `last`, counted in order from 1, both included.
@@ -224,9 +230,7 @@ partition, preceding_job, think_time : array, optional
                 f"jobs {first}:{last}; expected FROM:TO with 1 <= FROM <= TO <= {len(self)}",
                 file=self.path,
             )
-        # the file and its checksum are those of all jobs
-        part = self.select(slice(first - 1, last))
-        return replace(part, path=None, sha256=None, published=None)
+        return self.select(slice(first - 1, last)).changed()
 
     def _repr_html_(self) -> str:
         rows = [("trace", self.name), ("jobs", f"{len(self):,}")]

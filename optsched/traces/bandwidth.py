@@ -1,0 +1,95 @@
+"""The memory bandwidth that the processes of jobs demand, drawn at random.
+
+References
+----------
+F. Guim, I. Rodero and J. Corbalan, "The resource usage aware backfilling", JSSPP 2009, sections
+6.1 and 6.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError
+from optsched.traces.cleaning import clean
+from optsched.traces.demands import DIGITS
+from optsched.traces.trace import Trace
+
+LEVELS: Mapping[str, int] = {"high": 2000, "medium": 1000, "low": 500}
+"""MB/s for each process. The paper's number for "high" is lost; 2,000 is a choice."""
+
+MIXES: Mapping[str, tuple[int, int, int]] = {
+    "HIGH": (80, 10, 10),
+    "MED": (50, 10, 40),
+    "LOW": (10, 10, 80),
+}
+"""Percent of the jobs with high, medium and low demand."""
+
+
+def drawn(
+    trace: Trace,
+    mix: str | tuple[int, int, int],
+    seed: int = 0,
+    levels: Mapping[str, int] = LEVELS,
+) -> Trace:
+    """Return the trace with the annotation ``bandwidth``, in MB/s for each process, int64.
+
+    A job's demand is high, medium or low. It comes from one random number for each job in the
+    order of the cleaned trace, below which share of the mix that lies. So with one seed, the jobs
+    with high demand in LOW are among those of MED, these among those of HIGH, and no job demands
+    less in a mix of more pressure.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace; a raw one is cleaned first.
+    mix : {"HIGH", "MED", "LOW"} or (int, int, int)
+        The paper's mix of that name, or percent of the jobs with high, medium and low demand.
+    seed : int
+        Seed of the random numbers.
+    levels : mapping of str to int
+        What is ``high``, ``medium`` and ``low``, in MB/s for each process; as in `LEVELS` where
+        one is left out.
+
+    Raises
+    ------
+    InputError
+        If the mix or the levels are none, the seed is negative, or no job is left after cleaning.
+    """
+    shares = _shares(mix)
+    amounts = _amounts(levels)
+    if type(seed) is not int or seed < 0:
+        raise InputError(f"{seed!r}; expected a whole number from 0", field="seed")
+    trace = clean(trace)
+    number = np.random.default_rng(seed).random(len(trace))
+    ends = np.array([shares[0], shares[0] + shares[1]]) / 100
+    return trace.annotated(bandwidth=amounts[np.searchsorted(ends, number, side="right")])
+
+
+def _shares(mix: str | tuple[int, int, int]) -> tuple[int, int, int]:
+    shares = MIXES.get(mix.upper(), ()) if isinstance(mix, str) else tuple(mix)
+    whole = all(type(share) is int and share >= 0 for share in shares)
+    if len(shares) != 3 or not whole or sum(shares) != 100:
+        expected = (
+            f"expected {', '.join(MIXES)} or the percent of the jobs with high, medium and low "
+            "demand, 100 in all: 80:10:10 for instance"
+        )
+        shown = mix if isinstance(mix, str) else ":".join(map(str, mix))
+        raise InputError(f"{shown!r}; {expected}", field="mix")
+    high, medium, low = shares
+    return high, medium, low
+
+
+def _amounts(levels: Mapping[str, int]) -> NDArray[np.int64]:
+    """Return the amounts of the levels, from high to low."""
+    known = {**LEVELS, **levels}
+    amounts = list(known.values())
+    whole = all(type(amount) is int and 0 <= amount < 10**DIGITS for amount in amounts)
+    if len(known) > len(LEVELS) or not whole or amounts != sorted(amounts, reverse=True):
+        shown = ",".join(f"{name}={amount}" for name, amount in known.items())
+        expected = f"expected whole numbers for {', '.join(LEVELS)}, none above the one before"
+        raise InputError(f"{shown!r}; {expected}", field="levels")
+    return np.array(amounts)

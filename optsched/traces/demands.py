@@ -1,0 +1,206 @@
+"""What each process of a job demands of shared resources, in a file beside that of the trace.
+
+File format: ``docs/formats/demands.md``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.errors import InputError
+from optsched.registry import readers
+from optsched.stored import read_bytes
+from optsched.traces.trace import COLUMNS, Trace
+
+SUFFIX = ".demands.csv"
+"""What the file of demands has after the full name of the trace."""
+
+DIGITS = 15
+"""Numbers of so many digits are below 2^53."""
+
+JOB_ID = "job_id"
+
+_NAME = re.compile(r"[a-z_]+")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def demands_file(path: str | Path) -> Path:
+    """Return the path of the demands of a trace.
+
+    >>> demands_file("logs/a.swf.gz").name
+    'a.swf.gz.demands.csv'
+    """
+    path = Path(path)
+    return path.with_name(path.name + SUFFIX)
+
+
+def split_demands(
+    trace: Trace,
+) -> tuple[dict[str, NDArray[np.int64]], dict[str, NDArray[Any]]]:
+    """Return the annotations of a trace that are demands, and the others.
+
+    A demand has a name of small letters and underscores that no trace format has a place for, and
+    is a whole number from 0, of at most 15 digits, for each job.
+    """
+    stated = _stated()
+    demands = {
+        name: column
+        for name, column in trace.annotations.items()
+        if name not in stated
+        and _NAME.fullmatch(name)
+        and column.dtype.kind == "i"
+        and ((column >= 0) & (column < 10**DIGITS)).all()
+    }
+    others = {name: column for name, column in trace.annotations.items() if name not in demands}
+    return demands, others
+
+
+def with_demands(trace: Trace, path: Path) -> Trace:
+    """Return a raw trace with the demands that lie beside its file, as annotations.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace as its file states it.
+    path : path
+        That file.
+
+    Returns
+    -------
+    Trace
+        With an annotation for each resource; as it was if there is no file of demands.
+
+    Raises
+    ------
+    InputError
+        If the file of demands cannot be read, or does not state the demands of each job once; names
+        line and field.
+    """
+    file = demands_file(path)
+    if not os.path.lexists(file):
+        return trace
+    data, sha256 = read_bytes(file)
+    lines = [line.strip() for line in data.removeprefix(_BYTE_ORDER_MARK).split(b"\n")]
+    names = _names(lines[0], file)
+    demands = dict(zip(names, _columns(lines, names, trace, file)))
+    annotations = {**trace.annotations, **demands}
+    return replace(trace, annotations=annotations, demands_sha256=sha256)
+
+
+def encode_demands(
+    demands: Mapping[str, NDArray[np.int64]], job_id: NDArray[np.int64], path: Path
+) -> bytes:
+    """Return the file of demands.
+
+    Parameters
+    ----------
+    demands : mapping of str to array, shape (jobs,)
+        Of each resource.
+    job_id : array, shape (jobs,)
+        The numbers of the jobs.
+    path : path
+        The file of the trace, for messages.
+
+    Raises
+    ------
+    InputError
+        If jobs have the same number, or one that is negative or of more than 15 digits.
+    """
+    _check_numbers(job_id, path)
+    rows = zip(job_id.tolist(), *(column.tolist() for column in demands.values()))
+    lines = [",".join((JOB_ID, *demands)), *(",".join(map(str, row)) for row in rows)]
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _stated() -> set[str]:
+    """Return the names of annotations that have a place in the file of some trace."""
+    return {name for kind in readers for name in readers[kind].annotations}
+
+
+def _names(header: bytes, file: Path) -> list[str]:
+    """Return the names of the resources."""
+    first, *names = header.decode("utf-8", errors="replace").split(",")
+    if first != JOB_ID or not names:
+        expected = f"expected '{JOB_ID},' and the names of resources, '{JOB_ID},bandwidth' for one"
+        raise InputError(f"{_shown(header)}; {expected}", file=file, line=1)
+    stated = _stated()
+    for place, name in enumerate(names):
+        mistake = None
+        if not _NAME.fullmatch(name):
+            mistake = "expected small letters and underscores"
+        elif name in names[:place]:
+            mistake = "is the name of a column before"
+        elif name in (*COLUMNS, "label") or name in stated:
+            mistake = "is the name of something else that traces state; expected another name"
+        if mistake is not None:
+            field = f"column {place + 2}"
+            raise InputError(f"{_shown(name.encode())}; {mistake}", file=file, line=1, field=field)
+    return names
+
+
+def _columns(
+    lines: Sequence[bytes], names: Sequence[str], trace: Trace, file: Path
+) -> NDArray[np.int64]:
+    """Return the demands by resource and job, jobs in the order of the trace."""
+    _check_numbers(trace.job_id, file)
+    jobs, order = np.unique(trace.job_id, return_index=True)
+    filled = [(number, line) for number, line in enumerate(lines[1:], start=2) if line]
+    well_formed = re.compile(rb",".join(rb"\d{1,%d}" % DIGITS for _ in (JOB_ID, *names))).fullmatch
+    for number, line in filled:
+        if not well_formed(line):
+            _refuse(line, names, file, number)
+    numbers = np.fromstring(b",".join(line for _, line in filled), dtype=np.int64, sep=",")
+    job_id, *columns = numbers.reshape(-1, 1 + len(names)).T
+    place = np.searchsorted(jobs, job_id).clip(max=len(jobs) - 1)
+    unknown = np.flatnonzero(jobs[place] != job_id)
+    if len(unknown):
+        mistake, row = "the trace has no job of that number", unknown[0]
+        raise InputError(f"{job_id[row]}; {mistake}", file=file, line=filled[row][0], field=JOB_ID)
+    _, first, group = np.unique(place, return_index=True, return_inverse=True)
+    again = np.flatnonzero(first[group] != np.arange(len(place)))
+    if len(again):
+        row = again[0]
+        mistake = f"is in line {filled[first[group[row]]][0]} too; expected one line for each job"
+        raise InputError(f"{job_id[row]}; {mistake}", file=file, line=filled[row][0], field=JOB_ID)
+    if len(place) < len(trace):
+        missing = np.delete(trace.job_id, order[place])
+        mistake = f"{len(missing):,} of {len(trace):,} jobs are not in it, job {missing[0]} first"
+        raise InputError(f"{mistake}; expected a line for each", file=file)
+    demands = np.empty((len(names), len(trace)), dtype=np.int64)
+    demands[:, order[place]] = columns
+    return demands
+
+
+def _refuse(line: bytes, names: Sequence[str], file: Path, number: int) -> NoReturn:
+    """Say what is wrong with a line."""
+    words = line.split(b",")
+    if len(words) != len(names) + 1:
+        mistake = f"{len(words)} columns; expected {len(names) + 1}, as in line 1"
+        raise InputError(mistake, file=file, line=number)
+    for name, word in zip((JOB_ID, *names), words):
+        if not re.fullmatch(rb"\d{1,%d}" % DIGITS, word):
+            mistake = f"{_shown(word)}; expected a whole number from 0, of at most {DIGITS} digits"
+            raise InputError(mistake, file=file, line=number, field=name)
+    raise AssertionError("a line of the right words is not refused")
+
+
+def _check_numbers(job_id: NDArray[np.int64], file: Path) -> None:
+    jobs, counts = np.unique(job_id, return_counts=True)
+    wrong = jobs[(counts > 1) | (jobs < 0) | (jobs >= 10**DIGITS)]
+    if len(wrong):
+        expected = f"expected each number once, from 0 and of at most {DIGITS} digits"
+        mistake = f"demands go by job numbers, and the trace has jobs of number {wrong[0]}"
+        raise InputError(f"{mistake}; {expected}", file=file, field=JOB_ID)
+
+
+def _shown(word: bytes) -> str:
+    text = word.decode("utf-8", errors="replace")
+    return repr(text if len(text) <= 30 else f"{text[:30]}...")
