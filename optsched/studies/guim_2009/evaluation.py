@@ -125,7 +125,7 @@ def mixes(frame: pd.DataFrame) -> list[str]:
 def by_draw(frame: pd.DataFrame, scheduler: str, metric: str) -> pd.Series[float]:
     """Return a metric of a scheduler, by centre, mix and seed."""
     own = frame[frame["scheduler"] == scheduler]
-    return own.set_index(["centre", "mix", "seed"])[metric].astype(float)
+    return own.set_index(["centre", "mix", "seed"])[metric].astype(float).sort_index()
 
 
 def mean(frame: pd.DataFrame, centre: str, mix: str, scheduler: str, metric: str) -> Mean:

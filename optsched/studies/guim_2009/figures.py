@@ -100,9 +100,11 @@ def _through_thresholds(panel: Axes, points: Points, colour: str) -> None:
     line = [points[name] for name in LCT if name in points]
     panel.plot(*np.array(line).T, color=colour, linewidth=1)
     for name, (x, y) in points.items():
-        panel.plot(x, y, MARKS[name], color=style.GREY if name in (FF, LC) else colour)
+        apart = name in (FF, LC)
+        panel.plot(x, y, MARKS[name], color=style.GREY if apart else colour)
+        offset = (4, -11 if apart else 4)
         label = name.removeprefix("LCT=")
-        panel.annotate(label, (x, y), (4, 4), textcoords="offset points", fontsize=7.5)
+        panel.annotate(label, (x, y), offset, textcoords="offset points", fontsize=7.5)
     panel.margins(0.18)
 
 
@@ -145,7 +147,10 @@ def _bars(frame: pd.DataFrame, centre: str, title: str) -> Figure:
                 )
             panel.set_title(label)
             panel.set_xticks(range(len(shown)), shown)
-            panel.yaxis.set_major_formatter("{x:,g}")
+            if metric == KILLED:
+                style.count_ticks(panel.yaxis)
+            else:
+                panel.yaxis.set_major_formatter("{x:,g}")
             panel.grid(axis="x", visible=False)
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
