@@ -251,6 +251,8 @@ def test_the_machines_hold_the_jobs(shared, centre):
     assert machine.processors == PROCESSORS
     assert trace.processors.max() <= machine.size
     assert len(trace) >= centre.jobs
+    whole_nodes = trace.processors[: centre.jobs] % PROCESSORS == 0
+    assert whole_nodes.all() == (centre.name == "SDSC")
 
 
 def test_the_quick_study_from_the_command_line(tmp_path, capsys):

@@ -86,7 +86,8 @@ def figures_of(jobs: pd.DataFrame) -> dict[str, float]:
     """
     own = jobs.iloc[len(jobs) // 2 :]
     finished = own[own["final_state"] == State.FINISHED]
-    figures = {"evaluated": len(own), KILLED: int((own["final_state"] == State.KILLED).sum())}
+    killed = int((own["final_state"] == State.KILLED).sum())
+    figures: dict[str, float] = {"evaluated": len(own), KILLED: killed}
     for name, column in OF_FINISHED.items():
         values = finished[column].to_numpy(dtype=float)
         known = len(values) > 0
@@ -130,8 +131,9 @@ def by_draw(frame: pd.DataFrame, scheduler: str, metric: str) -> pd.Series[float
 
 def mean(frame: pd.DataFrame, centre: str, mix: str, scheduler: str, metric: str) -> Mean:
     """Return the mean of a metric over the draws of the demands."""
-    own = frame[(frame["centre"] == centre) & (frame["mix"] == mix)]
-    return mean_of(own.loc[own["scheduler"] == scheduler, metric])
+    wanted = {"centre": centre, "mix": mix, "scheduler": scheduler}
+    own = np.logical_and.reduce([frame[name].to_numpy() == value for name, value in wanted.items()])
+    return mean_of(frame[metric].to_numpy()[own])
 
 
 def ratios(frame: pd.DataFrame, one: str, other: str, metric: str) -> pd.Series[float]:

@@ -10,7 +10,9 @@ import numpy as np
 from optsched.report import style
 from optsched.studies.guim_2009.evaluation import centres, mean, mixes
 from optsched.studies.guim_2009.published import (
+    BLUE,
     CENTRES,
+    CTC,
     FF,
     KILLED,
     LC,
@@ -30,10 +32,9 @@ SLOWDOWN, PENALISED = "p95_bounded_slowdown", "p95_penalised_percent"
 AGAINST = {PENALISED: "percentage of penalised runtime, 95%", KILLED: "killed jobs"}
 """What the bounded slowdown is drawn against."""
 
-NUMBERS = {
-    (name, of): 4 + 2 * j + i for j, of in enumerate(AGAINST) for i, name in enumerate(CENTRES)
-}
-"""The numbers of Figures 4 to 7 in the paper."""
+TRADE_OFFS = {(CTC, PENALISED): 4, (BLUE, PENALISED): 5, (CTC, KILLED): 6, (BLUE, KILLED): 7}
+OF_RUA = {CTC: 8, BLUE: 9}
+"""The numbers of the figures in the paper."""
 
 SHOWN = {
     SLOWDOWN: "bounded slowdown, 95%",
@@ -52,40 +53,42 @@ Points = Mapping[str, tuple[float, float]]
 
 def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
     """Draw all pictures, by name."""
-    drawn = {}
-    for centre in centres(frame):
-        for of in AGAINST:
-            number = NUMBERS.get((centre, of))
-            title = "Bounded slowdown against " + AGAINST[of].partition(",")[0]
-            drawn[trade_off_name(centre, of)] = _trade_off(
-                frame, centre, of, f"Figure {number}. {title}, {centre}" if number else title
-            )
-    for centre in centres(frame):
-        number = f"Figure {8 + CENTRES.index(centre)}. " if centre in CENTRES else ""
-        drawn[rua_name(centre)] = _bars(frame, centre, f"{number}RUA beside SJBF, {centre}")
-    return drawn
+    there = centres(frame)
+    drawn = {
+        trade_off_name(centre, of): _trade_off(frame, centre, of)
+        for of in AGAINST
+        for centre in there
+    }
+    return drawn | {rua_name(centre): _bars(frame, centre) for centre in there}
 
 
 def trade_off_name(centre: str, of: str) -> str:
     """Return the name of the picture of slowdowns against something else."""
-    number = NUMBERS.get((centre, of))
+    number = TRADE_OFFS.get((centre, of))
     what = "killed" if of == KILLED else "penalised"
-    return f"figure-{number}" if number else f"slowdown-{what}"
+    return f"slowdown-{what}" if number is None else f"figure-{number}"
 
 
 def rua_name(centre: str) -> str:
     """Return the name of the picture of RUA."""
-    return f"figure-{8 + CENTRES.index(centre)}" if centre in CENTRES else "rua"
+    return f"figure-{OF_RUA[centre]}" if centre in OF_RUA else "rua"
 
 
-def _trade_off(frame: pd.DataFrame, centre: str, of: str, title: str) -> Figure:
+def _numbered(number: int | None, title: str) -> str:
+    return title if number is None else f"Figure {number}. {title}"
+
+
+def _trade_off(frame: pd.DataFrame, centre: str, of: str) -> Figure:
     """Draw a curve through the thresholds for each mix: ours above, the paper's below."""
     shown = mixes(frame)
     rows = {"measured": {mix: _measured(frame, centre, mix, of) for mix in shown}}
     if centre in CENTRES:
         rows["published"] = {mix: _published(centre, mix, of) for mix in shown}
+    title = f"Bounded slowdown against {AGAINST[of].partition(',')[0]}, {centre}"
     with style.applied():
-        figure = style.new_figure(0.9 + 2.3 * len(rows), title)
+        figure = style.new_figure(
+            0.9 + 2.3 * len(rows), _numbered(TRADE_OFFS.get((centre, of)), title)
+        )
         grid = figure.subplots(len(rows), len(shown), squeeze=False)
         for panels, (whose, found), colour in zip(grid, rows.items(), style.LINES):
             for panel, (mix, points) in zip(panels, found.items()):
@@ -126,11 +129,12 @@ def _published(centre: str, mix: str, of: str) -> Points:
     return points
 
 
-def _bars(frame: pd.DataFrame, centre: str, title: str) -> Figure:
+def _bars(frame: pd.DataFrame, centre: str) -> Figure:
     """Draw bars by mix for First Fit, LessConsume and RUA, with the intervals of the means."""
     shown = mixes(frame)
+    title = f"RUA beside SJBF, {centre}"
     with style.applied():
-        figure = style.new_figure(5.2, title)
+        figure = style.new_figure(5.2, _numbered(OF_RUA.get(centre), title))
         panels: Sequence[Axes] = list(figure.subplots(2, 2).flat)
         for panel, (metric, label) in zip(panels, SHOWN.items()):
             for place, (name, colour) in enumerate(BARS.items()):
