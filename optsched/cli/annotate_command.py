@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,7 +50,7 @@ def files(
     output
         The file to write, .rackham or .rackham.gz.
     """
-    from optsched.traces.annotation_facts import annotation_lines
+    from optsched.traces.annotation_facts import annotation_lines, file_facts
     from optsched.traces.facts import facts
     from optsched.traces.formats import without_gz
     from optsched.traces.input_files import infer_files
@@ -63,13 +65,16 @@ def files(
     read = read_trace(trace)
     check_not_read(output, read.path)
     say_file(read)
-    split = split_jobs(read, cores)
-    annotated = infer_files(split.trace, window=window, per_processor=per_processor)
-    if days is not None:
-        annotated = _evaluated(annotated, *days)
+    with _as_options("cores", "window", "per processor", "evaluate"):
+        split = split_jobs(read, cores)
+        annotated = infer_files(split.trace, window=window, per_processor=per_processor)
+        if days is not None:
+            annotated = _evaluated(annotated, *days)
     files = write_trace(annotated, output)
     lines = annotation_lines(facts(annotated))
     print_lines([("jobs", f"{len(annotated):,}"), *lines, ("written", listed(files))])
+    if stated := file_facts(read):
+        say(f"{stated['files']:,} files that {stated['jobs']:,} jobs stated are replaced")
     if split.jobs:
         say(f"{split.jobs:,} jobs of more than {cores:,} processors in {split.pieces:,} pieces")
 
@@ -110,7 +115,8 @@ def bandwidth(
     read = read_trace(trace)
     check_not_read(output, read.path)
     say_file(read)
-    annotated = drawn(read, shares, seed, amounts)
+    with _as_options("mix", "seed", "levels"):
+        annotated = drawn(read, shares, seed, amounts)
     files = write_trace(annotated, output)
     lines = annotation_lines(facts(annotated))
     print_lines([("jobs", f"{len(annotated):,}"), *lines, ("written", listed(files))])
@@ -135,6 +141,18 @@ def _amounts(text: str) -> dict[str, int]:
         expected = "expected high=2000,medium=1000,low=500 for instance"
         raise InputError(f"{text!r}; {expected}", field="--levels")
     return amounts
+
+
+@contextmanager
+def _as_options(*names: str) -> Iterator[None]:
+    """Name what is wrong as the user typed it."""
+    try:
+        yield
+    except InputError as error:
+        if error.field not in names:
+            raise
+        option = f"--{error.field.replace(' ', '-')}"
+        raise InputError(*error.mistakes, file=error.file, field=option) from None
 
 
 def _evaluated(trace: Trace, first: int, last: int) -> Trace:

@@ -18,6 +18,7 @@ from optsched.report.run_folder import FOLDER, fill
 from optsched.settings import read_settings
 from optsched.simulator.simulate import prepare_trace, simulate
 from optsched.solvers.result import Budget
+from optsched.traces.demands import check_demands
 
 
 def command(
@@ -41,6 +42,7 @@ def command(
     large_from: int | None = None,
     check: bool = False,
     journal: bool = False,
+    demands_sha256: str | None = None,
     plots: bool = True,
     json: bool = False,
 ) -> None:
@@ -85,6 +87,8 @@ def command(
         Check the invariants of the simulation after every event (slow).
     journal
         Write every event and action to journal.parquet.
+    demands_sha256
+        SHA-256 that the file of demands beside the trace must have, as run.json states it.
     plots
         Draw the pictures and write the page, report.html.
     json
@@ -99,6 +103,8 @@ def command(
     began = time.perf_counter()
     prepared = prepare_trace(trace)
     say_file(prepared)
+    if demands_sha256 is not None:
+        check_demands(prepared, demands_sha256)
     read_seconds = time.perf_counter() - began
     total = len(prepared) if span is None else span[1] - span[0] + 1
     with ExitStack() as stack:

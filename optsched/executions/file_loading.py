@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.machines.cluster import Cluster, Cores
+from optsched.models.data_placement_fields import HEAVIEST
 from optsched.registry import executions
 from optsched.simulator.execution import ExecutionModel, ExecutionReport
 from optsched.simulator.schedule import Schedule
 from optsched.simulator.stretch import stretches, summarise_stretches
 from optsched.simulator.system import System
-from optsched.traces.reading import format_of
+from optsched.traces.annotation_checks import check_annotations
+from optsched.traces.rackham import LONGEST
+from optsched.traces.reading import mistake_in
 from optsched.traces.trace import Trace
 
 
@@ -33,21 +36,27 @@ class FileLoading(ExecutionModel):
     """
 
     def begin(self, system: System, trace: Trace) -> None:
-        """Find the file of each job, and how long it takes to load it."""
+        """Find the file of each job, and how long it takes to load it.
+
+        Raises
+        ------
+        InputError
+            If the machine is no cluster, the trace says nothing of files or what cannot be of files
+            or categories, or a job is wider than a node or takes or loads above 10^9 s.
+        """
         machine = system.machine
         if not isinstance(machine, Cluster):
             raise InputError(f"execution model {self.name!r} is for clusters, not {machine.spec}")
         if "file" not in trace.annotations:
             raise InputError(
-                f"trace {trace.name!r} has no input files; 'optsched trace annotate' infers them",
+                f"trace {trace.name!r} has no input files; "
+                "'optsched trace annotate files TRACE' infers them",
                 file=trace.path,
             )
-        wide = np.flatnonzero(trace.processors > machine.cores)
-        if len(wide):
-            _refuse_wide(trace, int(wide[0]), machine)
+        check_annotations(trace)
         self._file: list[int] = trace.annotations["file"].tolist()
-        sizes = trace.annotations["file_size"]
-        self._load: list[int] = (sizes // machine.bandwidth).tolist()
+        self._load = trace.annotations["file_size"] // machine.bandwidth
+        _check_sizes(trace, machine, self._load)
         self._until: dict[int, float] = {}
         self._transfer = np.zeros(len(trace))
         self._waiting = np.zeros(len(trace))
@@ -60,7 +69,7 @@ class FileLoading(ExecutionModel):
         assert isinstance(system.machine, Cluster)
         until = self._until[job] = system.running.estimated_end(job)
         use = system.machine.files.use(
-            allocation.node, file, self._load[job], until - system.requested_time[job], until
+            allocation.node, file, int(self._load[job]), until - system.requested_time[job], until
         )
         (self._transfer if use.loads else self._waiting)[job] = use.seconds
         return use.seconds
@@ -76,17 +85,26 @@ class FileLoading(ExecutionModel):
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
         """Return what each job waited for its file, and its stretch."""
         columns = {"transfer_time": self._transfer, "waiting_for_a_load": self._waiting}
-        columns |= stretches(trace, schedule, np.array(self._load))
-        return ExecutionReport(columns, summarise_stretches(trace, schedule, columns))
+        columns |= stretches(trace, schedule, self._load)
+        figures = summarise_stretches(trace, schedule, columns, self._load)
+        return ExecutionReport(columns, figures)
 
 
-def _refuse_wide(trace: Trace, job: int, machine: Cluster) -> NoReturn:
-    job_id = int(trace.job_id[job])
-    line = None if trace.path is None else format_of(trace.path).line_of(trace.path, job_id)
-    raise InputError(
-        f"{trace.processors[job]} in job {job_id}; expected at most {machine.cores}, those of a "
-        f"node of {machine.spec}; 'optsched trace annotate files --cores' cuts wider jobs",
-        file=trace.path,
-        line=line,
-        field="cores",
+def _check_sizes(trace: Trace, machine: Cluster, loads: NDArray[np.int64]) -> None:
+    """Check that a node has the cores of each job, and that no time is beyond all measure."""
+    cores = (
+        f"expected at most {machine.cores}, those of a node of {machine.spec}; "
+        "'optsched trace annotate files TRACE --cores' cuts wider jobs"
     )
+    seconds = f"expected at most {LONGEST:,} s"
+    load = f"expected at most {HEAVIEST:,} s of loading at {machine.bandwidth} MB/s"
+    for field, column, most, expected in (
+        ("cores", trace.processors, machine.cores, cores),
+        ("walltime", trace.requested_time, LONGEST, seconds),
+        ("data_size", loads, HEAVIEST, load),
+    ):
+        above = np.flatnonzero(column > most)
+        if len(above):
+            job = int(above[0])
+            value = f"{column[job]}" if field == "cores" else f"{column[job]} s"
+            raise mistake_in(trace, job, field, value, expected)

@@ -56,7 +56,7 @@ class Cluster(Machine):
     cores : int
         Cores of each.
     memory : int
-        Size of a node's memory, in MB.
+        Size of a node's memory, in MB; at least what its link loads in a second.
     bandwidth : int
         Of a node's link to the storage, in MB/s.
 
@@ -68,7 +68,8 @@ class Cluster(Machine):
     Raises
     ------
     InputError
-        If a number is not a whole one from 1, or the machine is too large.
+        If a number is not a whole one from 1, the memory holds less than is loaded in a second, or
+        the machine is too large.
 
     Examples
     --------
@@ -90,6 +91,9 @@ class Cluster(Machine):
                 raise InputError(f"{number!r}; expected a whole number from 1", field=name)
         if cores > MOST_CORES:
             raise InputError(f"{cores}; expected at most {MOST_CORES}", field="cores")
+        if memory < bandwidth:
+            expected = f"expected at least {bandwidth}, what the link loads in a second (bandwidth)"
+            raise InputError(f"{memory} MB; {expected}", field="memory")
         if nodes * cores > LARGEST:
             raise InputError(f"cluster of {nodes * cores:,} cores; expected at most {LARGEST:,}")
         self.nodes = nodes

@@ -52,8 +52,10 @@ class NodeMemory:
 
     A file is on a node from the moment a job begins to load it, for as long as a job on the node
     uses it, and up to the very instant in which the last of them ends: a job that starts then finds
-    it, later ones do not (section III of Gonthier et al. 2024). Memory is large enough for the
-    files of all jobs that a node can run, so nothing else evicts a file.
+    it, later ones do not. That is the rule of the authors' program; by the paper (Gonthier et al.
+    2024, section III, case 2) a later job still finds it, if none was started on the node in
+    between. Memory is large enough for the files of all jobs that a node can run, so nothing else
+    evicts a file.
 
     Parameters
     ----------

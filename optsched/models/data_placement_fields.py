@@ -163,25 +163,10 @@ def check_fields(check: FieldChecks, fields: Fields, given: Sequence[str] = REQU
         "files": check.integers("files", _numbered(fields.files), at_least=NO_FILE),
         "loads": check.integers("loads", fields.loads, at_least=0),
     }
-    _note(
-        check,
-        "loads",
-        [
-            f"loads[{job}]: {load}; expected at most {HEAVIEST} s"
-            for job, load in enumerate(lists["loads"].tolist())
-            if load > HEAVIEST
-        ],
-    )
+    _note_above(check, "loads", lists["loads"], HEAVIEST, f"{HEAVIEST} s")
     if sound:
-        _note(
-            check,
-            "processors",
-            [
-                f"processors[{job}]: {count}; expected at most the {cores} cores of a node"
-                for job, count in enumerate(lists["processors"].tolist())
-                if count > cores
-            ],
-        )
+        expected = f"the {cores} cores of a node"
+        _note_above(check, "processors", lists["processors"], cores, expected)
     counted = next((name for name in REQUIRED[1:] if name in given), None)
     priorities = labels = None
     if fields.priorities is not None:
@@ -408,3 +393,8 @@ def _note(check: FieldChecks, name: str, wrong: list[str]) -> None:
     check.mistakes += wrong[:SHOWN]
     if len(wrong) > SHOWN:
         check.mistakes.append(f"{name}: {len(wrong) - SHOWN} more such values")
+
+
+def _note_above(check: FieldChecks, name: str, values: Ints, most: int, expected: str) -> None:
+    wrong = np.flatnonzero(values > most).tolist()
+    _note(check, name, [f"{name}[{i}]: {values[i]}; expected at most {expected}" for i in wrong])

@@ -78,7 +78,7 @@ def penalised_times(problem: ThresholdAllocation, windows: SharedWindows) -> Int
 
 
 def added_penalty(problem: ThresholdAllocation, placement: Placement) -> int:
-    """Return the penalised processor-time that the job adds for everybody, equation (7)."""
+    """Return the penalised processor-time that the job adds for everybody, equation (6)."""
     windows = shared_windows(problem, placement)
     own = placement.processes[windows.node]
     with_job = penalties(problem, windows.demand)
@@ -104,11 +104,12 @@ def broken(problem: ThresholdAllocation, placement: Placement) -> list[Violation
     if found:
         return found
     windows = shared_windows(problem, placement)
-    over = np.flatnonzero(windows.processes > problem.processors)
-    found += [
-        Violation("free", f"{windows.processes[over].max()} processes on node {node} at a time")
-        for node in np.unique(windows.node[over]).tolist()
-    ]
+    over = windows.processes > problem.processors
+    if over.any():
+        found += [
+            Violation("free", f"more than {problem.processors} processes on node {node} at a time")
+            for node in np.unique(windows.node[over]).tolist()
+        ]
     if problem.threshold is not None:
         penalised = int(penalised_times(problem, windows).max())
         requested = problem.walltime * problem.unit

@@ -1,4 +1,4 @@
-"""What policies for nodes that share resources have in common: one reservation, and raised limits."""
+"""What policies for nodes that share resources have in common: a reservation, raised limits."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from optsched.errors import InputError
-from optsched.models.threshold_allocation import Placement, ThresholdAllocation
+from optsched.models.threshold_allocation import Goal, Placement, ThresholdAllocation
 from optsched.policies.sharing import Sharing
 from optsched.registry import policies
 from optsched.simulator.actions import Action
@@ -63,7 +63,7 @@ class SJBF(Sharing):
             if processors[job] > machine.free:
                 continue
             threshold = self._threshold(job, system)
-            goal = "penalty" if threshold is None else "start"
+            goal: Goal = "penalty" if threshold is None else "start"
             problem = self._table.problem(job, system, goal, threshold, latest=0)
             placement = system.pose(problem)
             if placement is not None and not self.collides(problem, placement):

@@ -141,9 +141,9 @@ class Engine:
         happenings = self._one_by_one if one_by_one else self._batched
         at_every_event = self.policy.interval == 0
         jobs = len(submit)
-        self.policy.begin(system)
-        if self.execution is not None:
+        if self.execution is not None:  # first: it checks what it and the policy read of jobs
             self.execution.begin(system, self.trace)
+        self.policy.begin(system)
         while True:
             submission = submit[self._next] if self._next < jobs else NEVER
             end = ends[0][0] if ends else NEVER

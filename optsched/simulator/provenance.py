@@ -142,4 +142,6 @@ def _command(config: Mapping[str, Any]) -> str:
     if config["large_from"] is not None:
         words += ["--large-from", str(config["large_from"])]
     words += ["--journal"] if config["journal"] else []
+    if config["demands_sha256"] is not None:
+        words += ["--demands-sha256", config["demands_sha256"]]
     return shlex.join([*words, "-o", "DIR"])

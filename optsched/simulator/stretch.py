@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.simulator.schedule import Schedule
-from optsched.traces.trace import Trace
+from optsched.simulator.sessions import session_stretches, window_sessions
+from optsched.traces.trace import UNKNOWN, Trace
 
 EVALUATED = 1
 """The category of the jobs that count; those before and after keep the machine as busy."""
@@ -53,9 +54,14 @@ def evaluated(trace: Trace, schedule: Schedule) -> NDArray[np.bool_]:
 
 
 def summarise_stretches(
-    trace: Trace, schedule: Schedule, columns: Mapping[str, NDArray[Any]]
+    trace: Trace,
+    schedule: Schedule,
+    columns: Mapping[str, NDArray[Any]],
+    loads: NDArray[np.int64],
 ) -> dict[str, Any]:
     """Return the figures of the evaluated jobs; times in seconds.
+
+    Those of sessions are left out if no job states its user.
 
     Parameters
     ----------
@@ -65,6 +71,9 @@ def summarise_stretches(
         When they ran.
     columns : mapping of str to float64 array, shape (jobs,)
         ``transfer_time``, ``waiting_for_a_load``, ``stretch``, ``bounded_stretch``.
+    loads : int64 array, shape (jobs,)
+        Seconds to load the file of each job. Those that have no file, or one that takes none, do
+        not count as reusing it.
     """
     counts = evaluated(trace, schedule)
     if not counts.any():
@@ -72,8 +81,8 @@ def summarise_stretches(
     start, end = schedule.start[counts], schedule.end[counts]
     submit, processors = trace.submit[counts], trace.processors[counts]
     values = {name: column[counts] for name, column in columns.items()}
-    reuses = values["transfer_time"] == 0
-    return {
+    reuses = (loads[counts] > 0) & (values["transfer_time"] == 0)
+    figures = {
         "evaluated": int(counts.sum()),
         "mean_queue_time": float((start - submit).mean()),
         "max_queue_time": float((start - submit).max()),
@@ -88,3 +97,12 @@ def summarise_stretches(
         "max_bounded_stretch": float(values["bounded_stretch"].max()),
         "data_reuse": int(reuses.sum()),
     }
+    if (trace.user[counts] != UNKNOWN).any():
+        session = window_sessions(trace.user[counts], submit)
+        of_sessions = session_stretches(values["stretch"], session)
+        figures |= {
+            "sessions": len(of_sessions),
+            "mean_session_stretch": float(of_sessions.mean()),
+            "median_session_stretch": float(np.median(of_sessions)),
+        }
+    return figures

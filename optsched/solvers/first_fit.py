@@ -55,8 +55,8 @@ class FirstFit(Heuristic):
         return first_fit(problem)
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
-        """Compile the kernels that are needed, or load them where they have been compiled."""
-        if problem is None or problem.name == "threshold-allocation":
+        """Compile the kernels of threshold allocation, or load them, for such a problem only."""
+        if problem is not None and problem.name == "threshold-allocation":
             from optsched.solvers.threshold_allocation.moving import compile_kernels
 
             compile_kernels()

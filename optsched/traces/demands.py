@@ -95,6 +95,20 @@ def with_demands(trace: Trace, path: Path) -> Trace:
     return replace(trace, annotations=annotations, demands_sha256=sha256)
 
 
+def check_demands(trace: Trace, sha256: str) -> None:
+    """Check that a trace that was read from a file has the demands that it had before.
+
+    Raises
+    ------
+    InputError
+        Unless the file of demands beside it has that SHA-256.
+    """
+    if trace.demands_sha256 != sha256:
+        has = f"has SHA-256 {trace.demands_sha256}" if trace.demands_sha256 else "no such file"
+        file = None if trace.path is None else demands_file(trace.path)
+        raise InputError(f"{has}; expected demands of SHA-256 {sha256}", file=file)
+
+
 def encode_demands(
     demands: Mapping[str, NDArray[np.int64]], job_id: NDArray[np.int64], path: Path
 ) -> bytes:

@@ -26,6 +26,12 @@ from optsched.traces.trace import UNKNOWN, Trace
 DIGITS = 15
 """Numbers of so many digits are below 2^53."""
 
+LONGEST = 10**9
+"""Seconds of a run time or a walltime at most, 30 years: sums of such times stay exact."""
+
+MOST_CORES = 10**9
+LAST_FILE = 10**12
+
 RUNNING, WAITING, BEFORE, EVALUATED, AFTER = -2, -1, 0, 1, 2
 """The categories of jobs, ``workload`` in the file."""
 
@@ -52,7 +58,7 @@ class Field(NamedTuple):
     def expected(self) -> str:
         """What the number may be, for messages."""
         if self.highest < 10**DIGITS - 1:
-            return f"a whole number from {self.lowest} to {self.highest}"
+            return f"a whole number from {self.lowest} to {self.highest:,}"
         if self.keyword == "data_size":
             return f"a decimal number of at least 0 and below 10^{DIGITS - 3}"
         return f"a whole number of at least {self.lowest} and at most {DIGITS} digits"
@@ -62,11 +68,11 @@ USER = "user"
 FIELDS = (
     Field("id", 0),
     Field("subtime", 0),
-    Field("delay", 1),
-    Field("walltime", 1),
-    Field("cores", 1),
+    Field("delay", 1, LONGEST),
+    Field("walltime", 1, LONGEST),
+    Field("cores", 1, MOST_CORES),
     Field(USER, UNKNOWN),
-    Field("data", 0),
+    Field("data", 0, LAST_FILE),
     Field("data_size", 0),
     Field("workload", RUNNING, AFTER),
     Field("start_time_from_history", UNKNOWN),
@@ -170,7 +176,7 @@ def write_rackham(trace: Trace, path: str | Path) -> None:
 
 def _encode(trace: Trace, path: Path) -> bytes:
     if not {"file", "file_size"} <= trace.annotations.keys():
-        expected = "`optsched trace annotate TRACE files` infers them"
+        expected = "`optsched trace annotate files TRACE` infers them"
         raise InputError(
             f"the jobs have no input files, which this format states; {expected}", file=path
         )
@@ -284,16 +290,19 @@ def _first_mistake(columns: Mapping[str, NDArray[np.int64]]) -> tuple[int, str, 
         column = columns[field.keyword]
         wrong = (column < field.lowest) | (column > field.highest)
         checks.append((field.keyword, wrong, f"expected {field.expected}"))
-    checks.append(("id", _differs(columns["id"]), "another job has that number"))
+    checks.append(("id", differs(columns["id"]), "another job has that number"))
     sized = np.where(columns["data"] > 0, columns["data_size"], 0)
     expected = "expected the size that the file has in other jobs, in GB"
-    checks.append(("data_size", _differs(columns["data"], sized), expected))
+    checks.append(("data_size", differs(columns["data"], sized), expected))
     running = columns["workload"] == RUNNING
     if not (columns["workload"] == BEFORE).any():
         expected = "expected a job of workload 0 too, with which the simulation starts"
         checks.append(("workload", running, expected))
     elif running.any():
         began, start = columns["start_time_from_history"], _start(columns)
+        late = running & (columns["subtime"] >= start)
+        expected = f"expected a time before {start} for a running job, the start of the simulation"
+        checks.append(("subtime", late, expected))
         expected = f"expected 0 to {start} for a running job, the start of the simulation"
         outside = running & ((began < 0) | (began > start))
         checks.append(("start_time_from_history", outside, expected))
@@ -308,8 +317,16 @@ def _first_mistake(columns: Mapping[str, NDArray[np.int64]]) -> tuple[int, str, 
     return None
 
 
-def _differs(keys: NDArray[np.int64], values: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
-    """Return which rows have the key, but not the value (or the place) of a row above."""
+def differs(keys: NDArray[np.int64], values: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
+    """Return which rows have the key, but not the value (or the place) of a row above.
+
+    Parameters
+    ----------
+    keys : int64 array, shape (rows,)
+        What is to be alike.
+    values : int64 array, shape (rows,), optional
+        What must be alike then; the row itself if left out.
+    """
     if values is None:
         values = np.arange(len(keys))
     _, first, group = np.unique(keys, return_index=True, return_inverse=True)

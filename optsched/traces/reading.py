@@ -143,6 +143,29 @@ def format_of(path: Path) -> type[TraceFormat]:
     )
 
 
+def mistake_in(trace: Trace, job: int, field: str, value: object, expected: str) -> InputError:
+    """Return the error of what a job states, with its line where the file has one for each job.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace.
+    job : int
+        The row of the job in it.
+    field : str
+        What is wrong.
+    value : object
+        What it is.
+    expected : str
+        What it should be: ``"expected ..."``.
+    """
+    job_id = int(trace.job_id[job])
+    line = None if trace.path is None else format_of(trace.path).line_of(trace.path, job_id)
+    return InputError(
+        f"{value} in job {job_id}; {expected}", file=trace.path, line=line, field=field
+    )
+
+
 def _formats() -> list[type[TraceFormat]]:
     return [readers[name] for name in readers]
 

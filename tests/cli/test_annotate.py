@@ -50,12 +50,12 @@ def test_converting_keeps_what_the_format_holds(optsched, tmp_path):
     ("options", "words"),
     [
         ("-o a.swf", "a.swf: unknown suffix; expected .rackham or .rackham.gz"),
-        ("--cores 0 -o a.rackham", "cores: 0; expected a whole number from 1"),
-        ("--window -1 -o a.rackham", "window: -1; expected a whole number from 0"),
-        ("--per-processor 0 -o a.rackham", "per processor: 0; expected a whole number from 1"),
+        ("--cores 0 -o a.rackham", "--cores: 0; expected a whole number from 1"),
+        ("--window -1 -o a.rackham", "--window: -1; expected a whole number from 0"),
+        ("--per-processor 0 -o a.rackham", "--per-processor: 0; expected a whole number from 1"),
         ("--evaluate 3:2 -o a.rackham", "--evaluate: '3:2'; expected the days FROM:TO"),
         ("--evaluate week -o a.rackham", "--evaluate: 'week'; expected the days FROM:TO"),
-        ("--evaluate 90:90 -o a.rackham", "evaluate: no job is submitted from"),
+        ("--evaluate 90:90 -o a.rackham", "--evaluate: no job is submitted from"),
     ],
 )
 def test_wrong_input_is_refused(optsched, sample, tmp_path, options, words):
@@ -64,6 +64,18 @@ def test_wrong_input_is_refused(optsched, sample, tmp_path, options, words):
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_were_stated_are_counted(optsched, tmp_path):
+    done = optsched("trace", "annotate", "files", RACKHAM, "-o", tmp_path / "a.rackham")
+    assert done.returncode == 0, done.stderr
+    assert "85 files that 521 jobs stated are replaced\n" in done.stderr
+
+
+def test_what_has_no_files_is_not_converted(optsched, sample, tmp_path):
+    done = optsched("trace", "convert", sample, "-o", tmp_path / "a.rackham")
+    assert done.returncode == 1
+    assert "`optsched trace annotate files TRACE` infers them" in done.stderr
 
 
 def test_the_input_is_not_overwritten(optsched, tmp_path):
@@ -80,7 +92,7 @@ def test_a_wrong_line_is_named(optsched, tmp_path):
     wrong.write_text(RACKHAM.read_text().replace("cores: 2 ", "cores: none ", 1))
     done = optsched("trace", "info", wrong)
     assert done.returncode == 1
-    assert "a.rackham, line 1, cores: 'none'; expected a whole number of at least 1" in done.stderr
+    assert "a.rackham, line 1, cores: 'none'; expected a whole number from 1 to" in done.stderr
 
 
 def test_annotate_alone_is_incomplete(optsched):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -51,8 +53,76 @@ def test_only_the_evaluated_jobs_count(jobs_with_files):
 
 def test_a_trace_without_files_is_refused():
     trace = clean(Trace(*np.array([[1], [0], [10], [20], [1]])))
-    with pytest.raises(InputError, match="has no input files; 'optsched trace annotate' infers"):
+    with pytest.raises(
+        InputError, match="input files; 'optsched trace annotate files TRACE' infers"
+    ):
         run(trace)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "said"),
+    [
+        ({"file": [1.0, 2.0]}, "file: expected whole numbers"),
+        ({"file": [1, -2]}, "file: -2 in job 2; expected a number from 0 to"),
+        ({"file_size": [-1, 1]}, "file_size: -1 in job 1; expected MB from 0"),
+        ({"file": [-1, 1]}, "file_size: 6400 in job 1; expected 0 where there is no file"),
+        ({"file": [1, 1], "file_size": [64, 65]}, "file_size: 65 in job 2; expected the size"),
+        ({"category": [5, 0]}, "category: 5 in job 1; expected a whole number from -2 to 2"),
+        ({"category": [-2, 0]}, "history_start: trace 'trace': not there; expected it for"),
+        (
+            {"category": [-2, 0], "history_start": [0, -1]},
+            "history_node: trace 'trace': not there",
+        ),
+        (
+            {"category": [-2, 0], "history_start": [0, -1], "history_node": [-1, -1]},
+            "history_node: -1 in job 1; expected 0 or more for a job of category -2",
+        ),
+        (
+            {"category": [0, -2], "history_start": [0, 0], "history_node": [0, 0]},
+            "submit: 9 in job 2; expected a time before 0 for a job of category -2",
+        ),
+    ],
+)
+def test_annotations_that_cannot_be_are_refused(jobs_with_files, annotations, said):
+    trace = jobs_with_files((0, 9, 9, 1, 1), (9, 9, 9, 1, 2))
+    with pytest.raises(InputError, match=said):
+        run(trace.annotated(**{name: np.array(column) for name, column in annotations.items()}))
+
+
+def test_files_need_sizes(jobs_with_files):
+    trace = jobs_with_files((0, 9, 9, 1, 1))
+    trace = replace(trace, annotations={"file": trace.annotations["file"]})
+    with pytest.raises(InputError, match="file_size: trace 'trace': its files have no sizes"):
+        run(trace)
+
+
+def test_times_beyond_all_measure_are_refused(jobs_with_files):
+    with pytest.raises(InputError, match="walltime: 1000000001 s in job 1; expected at most 1,0"):
+        run(jobs_with_files((0, 9, 10**9 + 1, 1, 1)))
+
+
+def test_jobs_without_files_reuse_none(jobs_with_files):
+    trace = jobs_with_files((0, 9, 99, 1, -1), (0, 9, 99, 1, 7), (1, 9, 99, 1, 7), (2, 9, 99, 1, 8))
+    sizes = np.array([0, 6400, 6400, 99])  # the last takes no whole second
+    found = run(trace.annotated(file_size=sizes), machine="cluster:1x4")
+    assert found.summary["data_reuse"] == 1
+
+
+def test_sessions_are_what_a_user_submits_within_five_minutes(jobs_with_files):
+    trace = jobs_with_files(
+        (0, 100, 100, 2, -1),
+        (1, 100, 100, 2, -1),
+        (300, 100, 100, 2, -1),
+        (301, 100, 100, 2, -1),
+        category=np.array([1, 1, 1, 1]),
+    )
+    summary = run(trace, machine="cluster:4x2").summary
+    assert (summary["sessions"], summary["mean_session_stretch"]) == (2, 2)
+    two = replace(trace, user=np.array([1, 2, 1, -1]))
+    summary = run(two, machine="cluster:4x2").summary
+    assert (summary["sessions"], summary["median_session_stretch"]) == (3, 1)
+    nobody = replace(trace, user=np.full(4, -1))
+    assert "sessions" not in run(nobody, machine="cluster:4x2").summary
 
 
 def test_files_are_for_clusters(jobs_with_files):

@@ -14,7 +14,7 @@ from optsched.machines.node_memory import NodeMemory, Use
 
 
 @pytest.mark.parametrize(
-    "spec", ["cluster:486x20", "cluster:8x4:memory=64000", "cluster:2x62:memory=1:bandwidth=7"]
+    "spec", ["cluster:486x20", "cluster:8x4:memory=64000", "cluster:2x62:memory=9:bandwidth=7"]
 )
 def test_a_specification_builds_the_machine_again(spec):
     assert read_machine(spec).spec == spec
@@ -38,6 +38,8 @@ def test_defaults_are_those_of_the_paper():
         ("cluster:0x20", "nodes: 0; expected a whole number from 1"),
         ("cluster:4x63", "cores: 63; expected at most 62"),
         ("cluster:4x20:bandwidth=0", "bandwidth: 0; expected a whole number from 1"),
+        ("cluster:8x20:memory=1", "memory: 1 MB; expected at least 100, what the link loads in a"),
+        ("cluster:8x20:bandwidth=200000", "memory: 128000 MB; expected at least 200000, what"),
         ("cluster:100000x20", "cluster of 2,000,000 cores; expected at most 1,048,576"),
     ],
 )

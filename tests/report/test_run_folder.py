@@ -65,6 +65,24 @@ def test_a_run_folder_says_how_to_repeat_it(small, tmp_path):
     assert contents(first) == contents(tmp_path / "second")
 
 
+def test_a_run_is_repeated_with_the_same_demands_only(small, tmp_path, capsys):
+    write_trace(small.annotated(bandwidth=small.job_id % 3), tmp_path / "small.swf")
+    first, beside = tmp_path / "first", tmp_path / "small.swf.demands.csv"
+    arguments = ["simulate", str(tmp_path / "small.swf"), "--machine", "nodes:10", "--no-plots"]
+    assert optsched([*arguments, "-o", str(first)]) == 0
+    repeat = shlex.split(json.loads((first / "run.json").read_text())["repeat"])
+    again = [*repeat[1:-1], str(tmp_path / "second"), "--no-plots"]
+    assert optsched(again) == 0
+    assert contents(first) == contents(tmp_path / "second")
+    beside.write_text(beside.read_text().replace("\n1,1\n", "\n1,2\n"))
+    assert optsched(again) == 1
+    assert "small.swf.demands.csv: has SHA-256 " in capsys.readouterr().err
+    beside.unlink()
+    assert optsched(again) == 1
+    assert "small.swf.demands.csv: no such file; expected demands of" in capsys.readouterr().err
+    assert optsched([*arguments, "-o", str(first)]) == 0
+
+
 def test_what_no_command_repeats_says_so(small, tmp_path):
     from optsched.simulator.execution import ExecutionModel
     from optsched.traces.reading import read_trace

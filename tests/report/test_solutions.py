@@ -3,9 +3,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
+import optsched
 from optsched import load_snapshot, registry
 from optsched.boxes.box import Box
 from optsched.content import bundled
@@ -13,6 +15,7 @@ from optsched.errors import InputError
 from optsched.models.box_placement import BoxPlacement
 from optsched.models.migration import Migration, Plan, Step
 from optsched.models.partition_mkp import PartitionMKP, Place
+from optsched.models.threshold_allocation import Placement
 from optsched.report.solutions import find_picture, pictured
 from optsched.report.style import FILLS, save_as
 
@@ -48,11 +51,17 @@ def gang():
     return problem, problem.packing((0,), (1, 1, -1))
 
 
+def allocation():
+    problem = load_snapshot(bundled("models") / "threshold-allocation" / "worked-example.json")
+    return problem, Placement(0, np.array([1, 1]))
+
+
 CASES = {
     "box-placement": placement,
     "gang-packing": gang,
     "migration": migration,
     "partition-mkp": partition,
+    "threshold-allocation": allocation,
     "window-mkp": window,
 }
 
@@ -145,6 +154,26 @@ def test_running_jobs_of_a_matrix_are_grey():
     assert labels(axes) == ["r1", "w1", "w2"]
     fills = [to_hex(bar.get_facecolor()).upper() for bar in axes.patches[2:]]
     assert fills == ["#D9D9D9", *FILLS[:2]]
+
+
+def test_the_demand_of_a_job_lies_on_that_of_others():
+    figure = drawn("threshold-allocation")
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["0", "1"]
+    job = axes.patches[1].get_data()
+    assert job.edges.tolist() == [0, 100, 121]
+    # 5,000 of 6,000 MB/s, and 2,000 more: the highest, it takes most of the height of a node
+    assert 0.5 - job.values[0] == pytest.approx(0.85)
+    assert [0.5 - at for at in job.baseline] == pytest.approx([0.85 * 5 / 7] * 2)
+    assert legend(figure) == ["the job", "others", "capacity"]
+
+
+def test_of_a_large_cluster_only_the_nodes_of_the_job_are_drawn():
+    problem = load_snapshot(bundled("models") / "threshold-allocation" / "cluster-24x4.json")
+    solution = optsched.solve(problem).solution
+    (axes,) = find_picture("threshold-allocation")(problem, solution).axes
+    drawn_nodes = [int(text.get_text()) for text in axes.get_yticklabels()]
+    assert drawn_nodes == np.flatnonzero(solution.processes).tolist()
 
 
 def test_a_model_without_a_picture_is_told():

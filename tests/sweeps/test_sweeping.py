@@ -267,6 +267,27 @@ def test_a_trace_that_changes_on_the_way_is_noticed(study, tiny):
     assert not (tiny / "run").exists()
 
 
+def test_demands_are_part_of_a_run_and_do_not_change_on_the_way(study, tiny):
+    plain = read_study(study).runs[0]
+    assert plain.trace.demands_sha256 is None
+    rows = "".join(f"{job},500\n" for job in range(1, 31))
+    beside = tiny / "tiny.swf.demands.csv"
+    beside.write_text("job_id,bandwidth\n" + rows)
+    run = read_study(study).runs[0]
+    assert run.name != plain.name
+    assert execute(Task(run, str(tiny / "run"), "jobs")).error is None
+    config = json.loads((tiny / "run" / "run.json").read_text())
+    assert config["demands_sha256"] == run.trace.demands_sha256
+    Sweep(read_study(study), tiny / "out")
+    [described, *_] = json.loads((tiny / "out" / "sweep.json").read_text())["runs"]
+    assert described["demands_sha256"] == run.trace.demands_sha256
+    beside.write_text("job_id,bandwidth\n" + rows.replace("500", "600"))
+    assert read_study(study).runs[0].name not in (run.name, plain.name)
+    outcome = execute(Task(plain, str(tiny / "other"), "jobs"))
+    assert outcome.error == f"{beside}: was changed after the sweep began"
+    assert not (tiny / "other").exists()
+
+
 def test_a_folder_with_other_things_is_refused(study, tiny):
     (tiny / "out").mkdir()
     (tiny / "out" / "thesis.tex").write_text("years of work")

@@ -90,13 +90,17 @@ def test_histories_that_nobody_states_are_left_out(tmp_path):
         ("id: 6", "id: six", "id: 'six'; expected a whole number of at least 0"),
         ("id: 6", "id: 5", "id: 5; another job has that number"),
         ("subtime: 100", "subtime: -1", "subtime: -1; expected a whole number of at least 0"),
-        ("delay: 130", "delay: 0", "delay: 0; expected a whole number of at least 1"),
-        ("walltime: 600", "walltime: 0", "walltime: 0; expected a whole number of at least 1"),
-        ("cores: 2", "cores: 0", "cores: 0; expected a whole number of at least 1"),
-        ("cores: 2", "cores: 2.5", "cores: '2.5'; expected a whole number of at least 1"),
+        ("delay: 130", "delay: 0", "delay: 0; expected a whole number from 1 to 1,000,000,000"),
+        ("walltime: 600", "walltime: 0", "walltime: 0; expected a whole number from 1 to 1,000"),
+        ("cores: 2", "cores: 0", "cores: 0; expected a whole number from 1 to 1,000"),
+        ("cores: 2", "cores: 2.5", "cores: '2.5'; expected a whole number from 1 to"),
         ("delay: 130", "delay: 1e3", "delay: '1e3'; expected a whole number"),
-        ("delay: 130", f"delay: {'9' * 16}", "delay: '9+'; expected .* at most 15 digits"),
-        ("data: 8", "data: -1", "data: -1; expected a whole number of at least 0"),
+        ("delay: 130", f"delay: {'9' * 16}", "delay: '9+'; expected a whole number from 1 to"),
+        ("id: 6", f"id: {'9' * 16}", "id: '9+'; expected .* at most 15 digits"),
+        ("walltime: 600", f"walltime: {'9' * 15}", "walltime: 9+; expected .* to 1,000,000,000"),
+        ("data: 8", f"data: {10**12 + 1}", "data: 1000000000001; expected .* to 1,000,000,000,000"),
+        ("cores: 2", "cores: 1000000001", "cores: 1000000001; expected .* to 1,000,000,000"),
+        ("data: 8", "data: -1", "data: -1; expected a whole number from 0 to 1,000"),
         ("12.8004", "much", "data_size: 'much'; expected a decimal number of at least 0"),
         ("12.8004", "nan", "data_size: 'nan'; expected a decimal number of at least 0"),
         ("12.8004", "-12.8", "data_size: '-12.8'; expected a decimal number of at least 0"),
@@ -119,6 +123,8 @@ def test_wrong_lines_are_refused(tmp_path, old, new, message):
         ("history: 60", "history: 101", "start_time_from_history: 101; expected 0 to 100 for"),
         ("history: 60", "history: -1", "start_time_from_history: -1; expected 0 to 100 for"),
         ("history: 338", "history: 0", "start_node_from_history: 0; expected a node"),
+        ("subtime: 3", "subtime: 500", "subtime: 500; expected a time before 100 for a running"),
+        ("subtime: 3", "subtime: 100", "subtime: 100; expected a time before 100 for a running"),
     ],
 )
 def test_wrong_histories_of_running_jobs_are_refused(tmp_path, old, new, message):
@@ -149,7 +155,7 @@ def job(rows=1, **annotations):
     ("trace", "message"),
     [
         (job().select([0]).annotated(file=np.zeros(1, int)), None),
-        (Trace(*[np.ones(1, int)] * 5), "have no input files.*trace annotate TRACE files"),
+        (Trace(*[np.ones(1, int)] * 5), "have no input files.*trace annotate files TRACE"),
         (job(file_size=np.array([-1])), "data_size: the job in row 1: -0.001; expected a decimal"),
         (job(2, file=np.array([1, -2])), "data: the job in row 2: -2; expected a whole number"),
         (job(2, file=np.ones(2, int), file_size=np.array([1, 2])), "the job in row 2: 0.002; exp"),
@@ -193,7 +199,7 @@ def test_what_is_left_out_is_said(tmp_path, small_swf, caplog):
 def workloads(draw):
     """Traces as the reader gives them: sizes belong to files, running jobs have a history."""
     jobs = draw(st.integers(1, 8))
-    start = draw(st.integers(0, 1000))
+    start = draw(st.integers(1, 1000))
     sizes = draw(st.lists(st.integers(0, 10**9), min_size=5, max_size=5))
     rows = []
     for _ in range(jobs):
@@ -201,7 +207,9 @@ def workloads(draw):
         file = draw(st.sampled_from([-1, 1, 2, 3, 4]))
         rows.append(
             {
-                "submit": draw(st.integers(start, 10**6)),
+                "submit": draw(
+                    st.integers(0, start - 1) if category == -2 else st.integers(start, 10**6)
+                ),
                 "runtime": draw(st.integers(1, 10**6)),
                 "requested_time": draw(st.integers(1, 10**6)),
                 "processors": draw(st.integers(1, 50)),

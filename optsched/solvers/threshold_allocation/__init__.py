@@ -1,1 +1,1 @@
-"""Special solvers of threshold allocation."""
+"""Solvers of threshold allocation (`optsched.models.threshold_allocation`)."""

@@ -116,7 +116,7 @@ def penalised_times(events: Timeline, job: Job, start: int, free: Integers) -> I
 def added_penalties(events: Timeline, job: Job, start: int, free: Integers) -> Integers:
     """Return what each further process on a node adds for everybody, shape (nodes, processors).
 
-    In units, equation (7) of the model's page, process by process.
+    In units, equation (6) of the model's page, process by process.
     """
     added: Integers = _costs(events, job, start, free, True)[1]
     return added

@@ -59,8 +59,8 @@ class BottleneckSearch(Solver):
     """
 
     models = frozenset({"threshold-allocation"})
-    work_unit = "starts"
-    seconds_per_work = 3e-5
+    work_unit = "times to start"
+    seconds_per_work = 2e-5
     default_work = 10_000
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:

@@ -56,6 +56,12 @@ def added(problem: ThresholdAllocation, node: int, start: int, count: int) -> in
     )
 
 
+def cheapest(costs: list[list[int]], asked: int) -> list[int]:
+    """Return how many of the cheapest processes each node has; of equal ones the first."""
+    every = sorted((cost, node) for node, steps in enumerate(costs) for cost in steps)
+    return [sum(node == chosen for _, chosen in every[:asked]) for node in range(len(costs))]
+
+
 def first_fit(problem: ThresholdAllocation, start: int) -> list[int] | None:
     """Return the processes on each node, on free processors in order; none if there are too few."""
     left, processes = problem.asked, []

@@ -44,6 +44,12 @@ def test_kernels_compute_what_is_stated(stated, problem):
             # why taking the cheapest is exact
             assert own == sorted(own)
             assert np.diff(everybody).tolist() == sorted(np.diff(everybody))
+        for costs in (lost, added):
+            taken, last = kernels.take_cheapest(costs, problem.asked)
+            if free.sum() < problem.asked:
+                assert last == NEVER
+            else:
+                assert taken.tolist() == stated.cheapest(costs.tolist(), problem.asked)
 
 
 def best_by_trying(problem: ThresholdAllocation) -> int | None:

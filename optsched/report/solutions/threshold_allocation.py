@@ -1,0 +1,57 @@
+"""Threshold allocation: the demand on the nodes of the job, over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optsched.report.demand import Demand, figure_of
+from optsched.report.page import counted
+from optsched.report.style import FILLS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from optsched.models.threshold_allocation import Placement, ThresholdAllocation
+
+
+FEW = 8
+"""A cluster of no more nodes is drawn whole."""
+
+BEHIND = 1.2
+"""The time that is drawn, from now on, in times until the job ends."""
+
+
+def figure(problem: ThresholdAllocation, solution: Placement) -> Figure:
+    """Return the demand on the nodes that the job uses, on all of them if there are only a few.
+
+    Of several resources the one of which most is demanded at the time is shown.
+    """
+    used = np.flatnonzero(solution.processes).tolist()
+    nodes = range(problem.nodes) if problem.nodes <= FEW else used
+    processes = "1 process" if problem.asked == 1 else f"{problem.asked:,} processes"
+    return figure_of(
+        f"{problem.name} {problem.size}",
+        f"{processes} on {counted(len(used), 'node')} at {solution.start:,} s, "
+        f"penalty factor {problem.factor(solution):.3f}",
+        [_demand(problem, solution, node) for node in nodes],
+        FILLS[0],
+    )
+
+
+def _demand(problem: ThresholdAllocation, solution: Placement, node: int) -> Demand:
+    end = solution.start + problem.walltime
+    horizon = int(BEHIND * end) + 1
+    held = problem.held[problem.held[:, 0] == node]
+    times = np.unique(np.concatenate(([0, solution.start, end, horizon], held[:, 2:4].ravel())))
+    times = times[times <= horizon]
+    begins = times[:-1, None]
+    inside = (held[:, 2] <= begins) & (begins < held[:, 3])
+    others = inside @ (held[:, 1:2] * held[:, 4:])
+    runs = (solution.start <= begins) & (begins < end)
+    total = others + runs * int(solution.processes[node]) * problem.demand
+    shares = [
+        (demand / problem.capacity).max(axis=1, initial=0).tolist() for demand in (others, total)
+    ]
+    return Demand(str(node), times.tolist(), *shares)

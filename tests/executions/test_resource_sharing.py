@@ -1,0 +1,82 @@
+"""Jobs on nodes whose shared resources saturate, and the figures of that."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from optsched import simulate
+from optsched.errors import InputError
+from optsched.traces.cleaning import clean
+from optsched.traces.trace import Trace
+
+
+def jobs_with(*jobs, **more):
+    """Return a trace of (submit, run time, requested time, processors, MB/s per process)."""
+    submit, runtime, requested, processors, bandwidth = np.array(jobs).T
+    annotations = {"bandwidth": bandwidth} | {name: np.array(row) for name, row in more.items()}
+    numbers = np.arange(1, len(jobs) + 1)
+    return clean(Trace(numbers, submit, runtime, requested, processors, annotations=annotations))
+
+
+def run(trace, machine="smp:1x4", policy="fcfs"):
+    return simulate(trace, machine, policy, execution="resource-sharing", check=True)
+
+
+def test_two_jobs_over_the_capacity_of_a_node():
+    # from 50 s on they demand 8,000 of 6,000 MB/s: both run at 3/4 of their speed
+    found = run(jobs_with((0, 300, 9999, 2, 2000), (50, 100, 9999, 2, 2000)))
+    ends = [50 + 100 / 0.75 + 300 - 50 - 100, 50 + 100 / 0.75]
+    assert found.end.tolist() == pytest.approx(ends)
+    assert found.jobs["penalised_time"].tolist() == pytest.approx([100 / 3, 100 / 3])
+    assert found.jobs["penalised_percent"].tolist() == pytest.approx([100 / 9, 100 / 3])
+    summary = found.summary
+    assert summary["penalised_jobs"] == 2
+    assert summary["mean_penalised_percent"] == pytest.approx((100 / 9 + 100 / 3) / 2)
+    assert summary["penalised_processor_hours"] == pytest.approx(4 * 100 / 3 / 3600)
+
+
+def test_three_overlapping_shared_windows():
+    # 4,000 MB/s each on 6,000: alone 1, two of them 3/4, three of them 1/2 of the speed
+    found = run(
+        jobs_with((0, 400, 9999, 1, 4000), (100, 100, 9999, 1, 4000), (150, 50, 9999, 1, 4000))
+    )
+    third = 150 + 50 / 0.5
+    second = third + (100 - 50 * 0.75 - 100 * 0.5) / 0.75
+    done = 100 + 50 * 0.75 + 100 * 0.5 + (second - third) * 0.75
+    assert found.end.tolist() == pytest.approx([second + 400 - done, second, third])
+
+
+def test_a_job_is_as_slow_as_on_the_worst_of_its_nodes():
+    # processors 0-3 and 4-5; the second job saturates the second node only
+    found = run(jobs_with((0, 100, 999, 6, 1500), (0, 100, 999, 2, 6000)), "smp:2x4")
+    speed = 1 / ((2 * 1500 + 2 * 6000) / 6000)
+    assert found.end.tolist() == pytest.approx([100 / speed, 100 / speed])
+
+
+def test_penalties_of_several_resources_add_up():
+    trace = jobs_with((0, 100, 999, 4, 2000), network=[100])
+    machine = "smp:1x4:bandwidth=6000:network=256"
+    penalty = (8000 / 6000 - 1) + (400 / 256 - 1)
+    assert run(trace, machine).end.tolist() == pytest.approx([100 * (1 + penalty)])
+
+
+def test_a_job_that_is_slowed_beyond_its_limit_is_killed():
+    found = run(jobs_with((0, 100, 110, 2, 2000), (0, 100, 200, 2, 2000)))
+    assert found.state.tolist() == ["COMPLETED_WALLTIME_REACHED", "COMPLETED_SUCCESSFULLY"]
+    # 110 s at 3/4 of the speed, then alone
+    assert found.end.tolist() == pytest.approx([110, 110 + 100 - 110 * 0.75])
+    assert np.isnan(found.jobs["penalised_time"][0])
+
+
+def test_within_the_capacity_nothing_changes():
+    jobs = [(0, 100, 100, 3, 2000), (10, 50, 50, 1, 0), (20, 30, 30, 4, 1000)]
+    plain = simulate(jobs_with(*jobs), "nodes:4", "easy")
+    assert run(jobs_with(*jobs), policy="easy").end.tolist() == plain.end.tolist()
+
+
+def test_what_it_needs_is_told():
+    with pytest.raises(InputError, match=r"is for nodes that share resources \(smp\), not nodes:4"):
+        run(jobs_with((0, 1, 1, 1, 1)), "nodes:4")
+    with pytest.raises(InputError, match="does not say what its jobs demand of network; 'optsched"):
+        run(jobs_with((0, 1, 1, 1, 1)), "smp:1x4:network=5")

@@ -1,0 +1,295 @@
+"""Demands of jobs: what the file beside a trace may hold, and that they stay with their jobs."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optsched.content import bundled
+from optsched.errors import InputError
+from optsched.registry import readers
+from optsched.simulator.simulate import simulate
+from optsched.traces.cleaning import clean
+from optsched.traces.demands import demands_file, encode_demands, split_demands
+from optsched.traces.evaluation_window import evaluate
+from optsched.traces.input_files import infer_files
+from optsched.traces.job_pieces import split_jobs
+from optsched.traces.reading import read_trace, write_trace
+from optsched.traces.scaling import scale_trace
+from optsched.traces.trace import Trace
+
+JOBS = "".join(f"{job},{100 * job},{job % 3}\n" for job in (3, 1, 2, 8, 7, 6, 5, 4))
+CSV = "job_id,bandwidth,network\n" + JOBS
+
+
+@pytest.fixture
+def demanding(small_swf):
+    """Return the path of a trace of eight jobs, four of which count, with demands beside it."""
+    demands_file(small_swf).write_text(CSV)
+    return small_swf
+
+
+def make(job_id, label=None, **annotations):
+    jobs = len(job_id)
+    return clean(
+        Trace(
+            job_id=np.array(job_id),
+            submit=np.arange(jobs),
+            runtime=np.full(jobs, 10),
+            requested_time=np.full(jobs, 10),
+            processors=np.full(jobs, 2),
+            label=None if label is None else np.array(label),
+            annotations=annotations,
+        )
+    )
+
+
+def test_demands_beside_a_trace_are_annotations(demanding):
+    raw = read_trace(demanding, clean=False)
+    assert raw.annotations["bandwidth"].tolist() == (100 * raw.job_id).tolist()
+    assert raw.annotations["bandwidth"].dtype == np.int64
+    assert raw.demands_sha256 == hashlib.sha256(CSV.encode()).hexdigest()
+    assert raw.path == demanding
+    cleaned = read_trace(demanding)
+    assert cleaned.job_id.tolist() == [1, 3, 4, 5]
+    assert cleaned.annotations["bandwidth"].tolist() == [100, 300, 400, 500]
+    assert cleaned.annotations["network"].tolist() == [1, 0, 1, 2]
+
+
+def test_a_trace_alone_has_none(small_swf):
+    trace = read_trace(small_swf)
+    assert (trace.annotations, trace.demands_sha256) == ({}, None)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        CSV.replace("\n", "\r\n").encode(),
+        b"\xef\xbb\xbf" + CSV.replace("\n", "\n\n").encode(),
+        gzip.compress(CSV.encode()),
+        CSV.rstrip("\n").encode(),
+        CSV.replace("\n", " \n").encode(),
+    ],
+)
+def test_what_spreadsheets_and_compressors_make_of_it_is_read(demanding, data):
+    expected = read_trace(demanding).annotations
+    demands_file(demanding).write_bytes(data)
+    found = read_trace(demanding).annotations
+    assert {name: column.tolist() for name, column in found.items()} == {
+        name: column.tolist() for name, column in expected.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        ("", ", line 1: ''; expected 'job_id,' and the names of resources"),
+        (JOBS, ", line 1: '3,300,0'; expected 'job_id,'"),
+        ("job_id\n", ", line 1: 'job_id'; expected 'job_id,'"),
+        ("bandwidth,job_id\n", ", line 1: 'bandwidth,job_id'; expected 'job_id,'"),
+        ("job_id,Band\n", ", line 1, column 2: 'Band'; expected small letters and underscores"),
+        ("job_id,a,\n", ", line 1, column 3: ''; expected small letters"),
+        ("job_id,a,b,a\n", ", line 1, column 4: 'a'; is the name of a column before"),
+        ("job_id,job_id\n", ", line 1, column 2: 'job_id'; is the name of something else"),
+        ("job_id,memory\n", ", line 1, column 2: 'memory'; is the name of something else"),
+        ("job_id,category\n", ", line 1, column 2: 'category'; is the name of something else"),
+        (CSV.replace("3,300,0", "3,300"), ", line 2: 2 columns; expected 3, as in line 1"),
+        (CSV.replace("1,100,1", "1,100,1,1"), ", line 3: 4 columns; expected 3"),
+        (CSV.replace("3,300", "3,-300"), ", line 2, bandwidth: '-300'; expected a whole number"),
+        (CSV.replace("3,300", "3,3.5"), ", line 2, bandwidth: '3.5'; expected a whole number"),
+        (CSV.replace("3,300", "3,high"), ", line 2, bandwidth: 'high'; expected a whole number"),
+        (CSV.replace("3,300,0", "3,300,"), ", line 2, network: ''; expected a whole number"),
+        (CSV.replace("3,300", f"3,{10**15}"), f", line 2, bandwidth: '{10**15}'; expected a whole"),
+        (CSV.replace("3,300", "a,300"), ", line 2, job_id: 'a'; expected a whole number from 0"),
+        (CSV.replace("3,300", "9,300"), ", line 2, job_id: 9; the trace has no job of that number"),
+        (CSV.replace("2,200", "3,200"), ", line 4, job_id: 3; is in line 2 too; expected one line"),
+        (CSV.replace("3,300,0\n", ""), ": 1 of 8 jobs are not in it, job 3 first"),
+        ("job_id,bandwidth\n", ": 8 of 8 jobs are not in it, job 1 first; expected a line for"),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_mistakes_are_named(demanding, text, mistake):
+    file = demands_file(demanding)
+    file.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_trace(demanding)
+    assert str(caught.value).startswith(f"{file}{mistake}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read_is_not_passed_over(small_swf):
+    demands_file(small_swf).symlink_to("nowhere")
+    with pytest.raises(InputError, match=r"small.swf.demands.csv: No such file"):
+        read_trace(small_swf)
+
+
+def test_job_numbers_must_tell_jobs_apart(tmp_path, swf_line):
+    line = swf_line(5, c2=0, c4=10, c5=1)
+    (tmp_path / "a.swf").write_text(f"{line}\n{line}\n")
+    assert len(read_trace(tmp_path / "a.swf")) == 2
+    (tmp_path / "a.swf.demands.csv").write_text("job_id,bandwidth\n5,1\n")
+    with pytest.raises(InputError, match=r"csv, job_id: .* the trace has jobs of number 5; expect"):
+        read_trace(tmp_path / "a.swf")
+    for wrong in ([1, 1], [1, -1], [1, 10**15]):
+        trace = make(wrong, bandwidth=np.array([1, 2]))
+        with pytest.raises(InputError, match=r"b.swf, job_id: .*; expected each number once"):
+            write_trace(trace, tmp_path / "b.swf")
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "a.swf", tmp_path / "a.swf.demands.csv"]
+
+
+@pytest.mark.parametrize("name", ["a.swf", "a.swf.gz", "a.json", "a.json.gz"])
+def test_they_are_written_beside_every_format(demanding, tmp_path, name):
+    trace = read_trace(demanding)
+    files = write_trace(trace, tmp_path / name)
+    assert files == (tmp_path / name, tmp_path / f"{name}.demands.csv")
+    assert files[1].read_text() == "job_id,bandwidth,network\n" + "".join(
+        f"{job},{100 * job},{job % 3}\n" for job in (1, 3, 4, 5)
+    )
+    again = read_trace(files[0])
+    assert again.frame[["job_id", "bandwidth", "network"]].equals(
+        trace.frame[["job_id", "bandwidth", "network"]]
+    )
+    before = [file.read_bytes() for file in files]
+    write_trace(trace, files[0])
+    assert [file.read_bytes() for file in files] == before
+
+
+def test_the_file_of_the_trace_is_what_it_is_without_them(small_swf, tmp_path):
+    plain = read_trace(small_swf)
+    write_trace(plain, tmp_path / "plain.swf")
+    write_trace(plain.annotated(bandwidth=plain.job_id), tmp_path / "with.swf")
+    assert (tmp_path / "plain.swf").read_bytes() == (tmp_path / "with.swf").read_bytes()
+
+
+def test_they_lie_beside_jobs_with_files_too(tmp_path):
+    sample = bundled("traces") / "samples" / "sample-8x20.rackham"
+    trace = read_trace(sample)
+    trace = trace.annotated(bandwidth=trace.job_id % 7)
+    demands, others = split_demands(trace)
+    assert list(demands) == ["bandwidth"]
+    assert set(others) == readers["rackham"].annotations
+    write_trace(trace, tmp_path / "a.rackham")
+    again = read_trace(tmp_path / "a.rackham")
+    assert again.annotations.keys() == trace.annotations.keys()
+    assert again.annotations["bandwidth"].tolist() == (again.job_id % 7).tolist()
+    write_trace(again, tmp_path / "a.swf")
+    assert "file, file_size, category" in (tmp_path / "a.swf").read_text()
+    assert list(read_trace(tmp_path / "a.swf").annotations) == ["bandwidth"]
+
+
+def test_what_is_no_demand_is_left_out_and_named(tmp_path):
+    trace = make(
+        [1, 2],
+        share=np.array([0.5, 1.0]),
+        change=np.array([-1, 1]),
+        Upper=np.array([1, 2]),
+        much=np.array([1, 10**15]),
+    )
+    assert write_trace(trace, tmp_path / "a.swf") == (tmp_path / "a.swf",)
+    assert "share, change, Upper, much of the jobs are not" in (tmp_path / "a.swf").read_text()
+    assert read_trace(tmp_path / "a.swf").annotations == {}
+
+
+@pytest.mark.parametrize(
+    "label", [["a", "b", "c"], ["w!7", "w!5", "w!6"], ["v!1", "w!1", "w!2"], ["9", "8", "x"]]
+)
+def test_jobs_whose_ids_are_no_numbers_keep_their_own(tmp_path, label):
+    """A Batsim workload is numbered anew when it is read, in another order for other rows."""
+    trace = make([1, 2, 3], label, bandwidth=np.array([10, 20, 30])).select(np.array([2, 0]))
+    write_trace(trace, tmp_path / "a.json")
+    again = read_trace(tmp_path / "a.json")
+    found = dict(zip(again.label.tolist(), again.annotations["bandwidth"].tolist()))
+    assert found == {label[2]: 30, label[0]: 10}
+
+
+def test_demands_of_a_former_trace_go(demanding, tmp_path):
+    trace = read_trace(demanding)
+    write_trace(trace, tmp_path / "a.swf")
+    assert write_trace(trace.changed(annotations={}), tmp_path / "a.swf") == (tmp_path / "a.swf",)
+    assert not (tmp_path / "a.swf.demands.csv").exists()
+    assert read_trace(tmp_path / "a.swf").annotations == {}
+
+
+def test_both_are_complete_before_either_has_its_name(demanding, tmp_path, monkeypatch):
+    trace = read_trace(demanding)
+    renamed = []
+    replace = Path.replace
+
+    def watched(path, target):
+        if not renamed:
+            assert sum(entry.name.endswith(".partial") for entry in tmp_path.iterdir()) == 2
+        renamed.append(Path(target).name)
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", watched)
+    write_trace(trace, tmp_path / "a.swf.gz")
+    assert renamed == ["a.swf.gz.demands.csv", "a.swf.gz"]
+
+
+def test_nothing_is_left_of_what_cannot_be_written(demanding, tmp_path):
+    trace = read_trace(demanding)
+    (tmp_path / "out" / "a.swf.demands.csv").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"a.swf.demands.csv: is a folder"):
+        write_trace(trace, tmp_path / "out" / "a.swf")
+    with pytest.raises(InputError, match=r"b.rackham: the jobs have no input files"):
+        write_trace(trace, tmp_path / "out" / "b.rackham")
+    with pytest.raises(InputError, match=r"a.swf: cannot be written"):
+        write_trace(trace.changed(annotations={}), tmp_path / "out" / "a.swf")
+    assert [entry.name for entry in (tmp_path / "out").iterdir()] == ["a.swf.demands.csv"]
+
+
+def test_whatever_picks_or_changes_jobs_keeps_them(demanding):
+    trace = read_trace(demanding)
+    scaled = scale_trace(trace, 64).trace
+    split = split_jobs(trace, 4).trace
+    evaluated = evaluate(trace, 0, 100)
+    for other in (scaled, split, evaluated, trace.jobs(2, 3)):
+        assert other.demands_sha256 is None
+        assert {"bandwidth", "network"} <= other.annotations.keys()
+    assert scaled.annotations["bandwidth"].tolist() == [100, 300, 400, 500]
+    assert trace.jobs(2, 3).annotations["bandwidth"].tolist() == [300, 400]
+    assert split.job_id.tolist() == [10, 30, 31, 40, 50]
+    assert split.annotations["bandwidth"].tolist() == [100, 300, 300, 400, 500]
+    assert "bandwidth" in infer_files(trace).annotations
+
+
+def test_a_run_says_which_demands_it_had(demanding, small_swf):
+    def config():
+        return simulate(read_trace(small_swf), "nodes:32", "easy").config
+
+    first = config()
+    assert first["demands_sha256"] == hashlib.sha256(CSV.encode()).hexdigest()
+    assert first["repeat"].endswith(f"--demands-sha256 {first['demands_sha256']} -o DIR")
+    assert config() == first
+    demands_file(small_swf).write_text(CSV.replace("3,300", "3,301"))
+    other = config()
+    assert other["trace_sha256"] == first["trace_sha256"]
+    assert other["demands_sha256"] != first["demands_sha256"]
+    assert other["workload_sha256"] != first["workload_sha256"]
+    demands_file(small_swf).unlink()
+    assert config()["demands_sha256"] is None
+
+
+@given(
+    demands=st.dictionaries(
+        st.sampled_from(["bandwidth", "network", "memory_capacity", "_", "if"]),
+        st.lists(st.integers(0, 10**15 - 1), min_size=4, max_size=4),
+        min_size=1,
+    ),
+    job_id=st.lists(st.integers(0, 10**15 - 1), min_size=4, max_size=4, unique=True),
+)
+def test_every_demand_survives_a_round_trip(tmp_path_factory, demands, job_id):
+    columns = {name: np.array(column) for name, column in demands.items()}
+    trace = make(job_id, **columns)
+    path = tmp_path_factory.getbasetemp() / "round.swf"
+    write_trace(trace, path)
+    again = read_trace(path)
+    assert again.frame[["job_id", *demands]].equals(trace.frame[["job_id", *demands]])
+    text = encode_demands(again.annotations, again.job_id, path)
+    assert text == demands_file(path).read_bytes()
