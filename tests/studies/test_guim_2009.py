@@ -17,10 +17,10 @@ from optsched.studies.guim_2009.evaluation import (
     METRICS,
     OF_RUN,
     all_runs,
+    change,
     figures_of,
     mean,
     prepare,
-    ratios,
 )
 from optsched.studies.guim_2009.figures import figures
 from optsched.studies.guim_2009.inputs import inputs
@@ -33,7 +33,6 @@ from optsched.studies.guim_2009.plan import (
     REQUESTED_OF,
     SAMPLE,
     SCHEDULERS,
-    SEEDS,
     VARIANTS,
     plan,
     workloads,
@@ -43,7 +42,6 @@ from optsched.studies.guim_2009.tables import (
     COLUMNS,
     exact_table,
     limits_table,
-    over_all,
     published_tables,
 )
 from optsched.studies.study_folder import write_inputs
@@ -188,22 +186,30 @@ def test_only_finished_jobs_of_the_second_half_count():
     assert np.isnan(figures_of(jobs.iloc[:2])["mean_wait"])
 
 
-def test_ratios_are_of_the_same_draw():
+def test_changes_are_of_the_same_draw():
     def figure(workload, name, metric):
         return workload.seed * (2 if name in EXACT_OF.values() else 4) * (name != "FF")
 
     frame = synthetic(figure)
-    found = ratios(frame, "LC, exact", "LC", KILLED)
-    assert found.tolist() == [0.5] * len(EVERY)
-    assert over_all(found) == (0.5, 0.5, 0.5)
-    assert ratios(frame, "LC", "FF", KILLED).isna().all()
     assert mean(frame, "CTC", "LOW", "LC", KILLED).mean == 8
+    for metric in METRICS:
+        assert change(frame, "LC, exact", "LC", metric) == pytest.approx((0.5, 0.5, 0.5))
+        assert np.isnan(change(frame, "LC", "FF", metric).mean)
     assert exact_table(frame).cells[0][3].text == "0.5 [0.5, 0.5]"
-    assert [row[0].text for row in limits_table(frame).cells[:: len(EVERY) // len(SEEDS) + 1]] == [
-        "FF",
-        "LC",
-        "RUA",
-    ]
+    assert [row[0].text for row in limits_table(frame).cells] == sorted([*REQUESTED_OF] * 7)
+
+
+def test_killed_jobs_are_summed_over_workloads_and_other_changes_multiplied():
+    def figure(workload, name, metric):
+        return {"LC": 4, "RUA": 1}.get(name, 8) if workload.mix == "HIGH" else int(name == "RUA")
+
+    frame = synthetic(figure)
+    assert change(frame, "LC", "FF", KILLED).mean == 0.5
+    # nothing in MED and LOW, so these are left out
+    assert change(frame, "LC", "FF", "mean_wait").mean == pytest.approx(0.5)
+    assert change(frame, "RUA", "FF", KILLED).mean == pytest.approx(3 / 8)
+    two = frame[frame["seed"] < 3]
+    assert np.isnan(change(two, "LC", "FF", KILLED).half)
 
 
 def test_the_page_has_all_parts(tmp_path):

@@ -268,8 +268,9 @@ def _claim(
             ]
         )
         if len(found):
-            told = f"{np.median(found):.3g} times in the median; so in {{so}} of {{of}}"
-            judgements[variant] = judge(map(so, found.tolist()), told)
+            middle = float(np.median(found))
+            told = f"{middle:.3g} times in the median" if middle < np.inf else "where was none"
+            judgements[variant] = judge(map(so, found.tolist()), told + "; so in {so} of {of}")
     return Claim(text, published, judgements)
 
 

@@ -123,6 +123,11 @@ def mixes(frame: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(frame["mix"]))
 
 
+def part(frame: pd.DataFrame, centre: str, mix: str) -> pd.DataFrame:
+    """Return the runs of a log with a mix."""
+    return frame[(frame["centre"] == centre) & (frame["mix"] == mix)]
+
+
 def by_draw(frame: pd.DataFrame, scheduler: str, metric: str) -> pd.Series[float]:
     """Return a metric of a scheduler, by centre, mix and seed."""
     own = frame[frame["scheduler"] == scheduler]
@@ -136,13 +141,32 @@ def mean(frame: pd.DataFrame, centre: str, mix: str, scheduler: str, metric: str
     return mean_of(frame[metric].to_numpy()[own])
 
 
-def ratios(frame: pd.DataFrame, one: str, other: str, metric: str) -> pd.Series[float]:
-    """Return a metric of a scheduler over that of another, by centre, mix and seed.
+def change(frame: pd.DataFrame, one: str, other: str, metric: str) -> Mean:
+    """Return a metric of a scheduler over that of another on the same draws.
 
-    Nan where the other has none of it.
+    Killed jobs are summed over the workloads of a draw. Of other metrics it is the geometric mean
+    over workloads and draws; where one of the two is 0 they are left out.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        What `prepare` returns, or the rows of some workloads.
+    one, other : str
+        The schedulers.
+    metric : str
+        One of `METRICS`.
+
+    Returns
+    -------
+    Mean
+        Over the draws; nan if there is nothing to compare with.
     """
     above, below = by_draw(frame, one, metric), by_draw(frame, other, metric)
-    return above / below.where(below != 0)
+    if metric == KILLED:
+        above, below = (killed.groupby(level="seed").sum() for killed in (above, below))
+        return mean_of(above / below.where(below > 0))
+    logarithms = (above.where(above > 0) / below.where(below > 0)).map(np.log)
+    return Mean(*np.exp(mean_of(logarithms.groupby(level="seed").mean())).tolist())
 
 
 def all_runs(frame: pd.DataFrame) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from optsched.machines.smp import BANDWIDTH
 from optsched.report.page import Figure, Page, Section
-from optsched.studies.guim_2009.evaluation import centres, mean, mixes, ratios
+from optsched.studies.guim_2009.evaluation import centres, change, mean, mixes
 from optsched.studies.guim_2009.figures import AGAINST, SHOWN, SLOWDOWN, rua_name, trade_off_name
 from optsched.studies.guim_2009.plan import CENTRES, EXACT_OF, REQUESTED_OF, SEEDS
 from optsched.studies.guim_2009.published import FF, HIGH, KILLED, LC, LCT, MED, RUA, TABULATED
@@ -15,7 +15,6 @@ from optsched.studies.guim_2009.tables import (
     claims_table,
     exact_table,
     limits_table,
-    over_all,
     problems_table,
     published_tables,
     rua_table,
@@ -85,12 +84,13 @@ def page(
     quick : bool
         Whether it is the small part, of which nothing can be concluded.
     """
-    lead = f"{_lead(frame)} All from {len(frame):,} simulations of {frame['jobs'].sum():,} jobs."
+    found = _lead(frame)
     if quick:
-        lead = (
+        found = (
             "A quick look at a generated workload: nothing can be concluded from it, so no claim "
-            f"is judged here. {lead}"
+            "is judged here."
         )
+    lead = f"{found} All from {len(frame):,} simulations of {frame['jobs'].sum():,} jobs."
     judged = [] if quick else [Section("What becomes of the claims", [claims_table(frame)])]
     return Page(
         title="Guim, Rodero and Corbalan 2009: resource usage aware backfilling, run again",
@@ -138,9 +138,7 @@ def _lead(frame: pd.DataFrame) -> str:
 
 
 def _times(frame: pd.DataFrame, one: str, other: str, metric: str) -> str:
-    """Return the mean ratio of a metric of two policies."""
-    found = over_all(ratios(frame, one, other, metric)).mean
-    return f"{found:.2f}" if found == found else "no"
+    return f"{change(frame, one, other, metric).mean:.2f}"
 
 
 def _trade_offs(frame: pd.DataFrame, pictures: Mapping[str, str]) -> list[Figure]:

@@ -11,9 +11,10 @@ from optsched.studies.guim_2009.claims import REACHED, SMALL, claims
 from optsched.studies.guim_2009.evaluation import (
     by_draw,
     centres,
+    change,
     mean,
     mixes,
-    ratios,
+    part,
 )
 from optsched.studies.guim_2009.plan import (
     EXACT_OF,
@@ -33,7 +34,7 @@ from optsched.studies.guim_2009.published import (
     Published,
 )
 from optsched.studies.offered import offered_by
-from optsched.studies.student import Mean, mean_of
+from optsched.studies.student import Mean
 from optsched.traces.bandwidth import LEVELS
 from optsched.traces.reading import read_trace
 
@@ -175,27 +176,19 @@ def exact_table(frame: pd.DataFrame) -> Table:
 
 
 def _ratios_table(frame: pd.DataFrame, pairs: dict[str, tuple[str, str]], caption: str) -> Table:
-    rows: list[list[Value]] = []
-    for name, (one, other) in pairs.items():
-        found = {metric: ratios(frame, one, other, metric) for metric in COLUMNS}
-        if len(centres(frame)) > 1:
-            by_seed = [measured(over_all(found[metric])) for metric in COLUMNS]
-            rows.append([name, "all", "all", *by_seed])
-        for centre in centres(frame):
-            for mix in mixes(frame):
-                own = [measured(mean_of(found[m].loc[centre, mix])) for m in COLUMNS]
-                rows.append([name, centre, mix, *own])
+    parts = {("all", "all"): frame} if len(centres(frame)) > 1 else {}
+    parts |= {(c, m): part(frame, c, m) for c in centres(frame) for m in mixes(frame)}
+    rows: list[list[Value]] = [
+        [name, *where, *(measured(change(own, one, other, metric)) for metric in COLUMNS)]
+        for name, (one, other) in pairs.items()
+        for where, own in parts.items()
+    ]
     return Table(
         f"{caption} Means over the draws with their 95% intervals, which say nothing of other "
-        "logs; over all: the mean over centres and mixes, draw by draw.",
+        "logs: geometric ones, of killed jobs the mean ratio of their sums.",
         ["policy", "centre", "mix", *COLUMNS.values()],
         rows,
     )
-
-
-def over_all(found: pd.Series[float]) -> Mean:
-    """Return the mean of ratios over the draws, in each of which it is that over the workloads."""
-    return mean_of(found.groupby(level="seed").mean())
 
 
 def problems_table(frame: pd.DataFrame) -> Table:
@@ -220,7 +213,7 @@ def workload_table(frame: pd.DataFrame) -> Table:
     rows: list[list[Value]] = []
     for centre in centres(frame):
         for mix in mixes(frame):
-            own = frame[(frame["centre"] == centre) & (frame["mix"] == mix)]
+            own = part(frame, centre, mix)
             first = own.iloc[0]
             trace = read_trace(first["path"])
             processors = _processors(first["machine"])
