@@ -11,12 +11,12 @@ from optsched.report import style
 from optsched.studies.guim_2009.evaluation import centres, mean, mixes
 from optsched.studies.guim_2009.published import (
     BLUE,
-    CENTRES,
     CTC,
     FF,
     KILLED,
     LC,
     LCT,
+    LOGS,
     RUA,
     TABLES,
     TABULATED,
@@ -82,7 +82,7 @@ def _trade_off(frame: pd.DataFrame, centre: str, of: str) -> Figure:
     """Draw a curve through the thresholds for each mix: ours above, the paper's below."""
     shown = mixes(frame)
     rows = {"measured": {mix: _measured(frame, centre, mix, of) for mix in shown}}
-    if centre in CENTRES:
+    if centre in LOGS:
         rows["published"] = {mix: _published(centre, mix, of) for mix in shown}
     title = f"Bounded slowdown against {AGAINST[of].partition(',')[0]}, {centre}"
     with style.applied():

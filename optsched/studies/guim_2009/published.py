@@ -15,7 +15,7 @@ TABULATED = (FF, LC, *LCT)
 """The columns of Tables 1 to 7."""
 
 CTC, BLUE = "CTC", "SDSC"
-CENTRES = (CTC, BLUE)
+LOGS = (CTC, BLUE)
 HIGH, MED, LOW = PRESSURES = tuple(MIXES)
 """Mixes of demands, as the tables name them."""
 

@@ -24,10 +24,10 @@ from optsched.studies.guim_2009.plan import (
     VARIANTS,
 )
 from optsched.studies.guim_2009.published import (
-    CENTRES,
     FF,
     KILLED,
     LC,
+    LOGS,
     RUA,
     TABLES,
     TABULATED,
@@ -103,7 +103,7 @@ def _what_killed(table: Published) -> str:
 
 
 def _theirs(table: Published, centre: str, mix: str, name: str) -> str:
-    if centre not in CENTRES:
+    if centre not in LOGS:
         return ""
     value = table.value(centre, mix, name)
     return "paper -" if value is None else f"paper {value:,g}"
