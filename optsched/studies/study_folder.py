@@ -69,11 +69,9 @@ def write_inputs(traces: Mapping[str, Trace], folder: Path) -> None:
     inputs = folder / INPUTS
     if traces:
         inputs.mkdir(exist_ok=True)
-    for stale in inputs.glob("*"):
-        if stale.name not in traces:
-            stale.unlink()
-    for name, trace in traces.items():
-        write_trace(trace, inputs / name)
+    made = {file for name, trace in traces.items() for file in write_trace(trace, inputs / name)}
+    for stale in set(inputs.glob("*")) - made:
+        stale.unlink()
 
 
 def evaluate(folder: Path) -> Path:

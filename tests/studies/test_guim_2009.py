@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from optsched.cli import run as optsched
+from optsched.errors import InputError
+from optsched.machines.smp import Smp
+from optsched.report.page import Verdict
+from optsched.simulator.schedule import State
+from optsched.studies.guim_2009.claims import claims
+from optsched.studies.guim_2009.evaluation import (
+    METRICS,
+    OF_RUN,
+    all_runs,
+    change,
+    figures_of,
+    mean,
+    prepare,
+)
+from optsched.studies.guim_2009.figures import figures
+from optsched.studies.guim_2009.inputs import inputs
+from optsched.studies.guim_2009.page import PROCESSORS, page
+from optsched.studies.guim_2009.plan import (
+    CENTRES,
+    EXACT_OF,
+    JOBS,
+    PAPER,
+    REQUESTED_OF,
+    SAMPLE,
+    SCHEDULERS,
+    VARIANTS,
+    plan,
+    workloads,
+)
+from optsched.studies.guim_2009.published import KILLED, LCT, PRESSURES, TABLES, TABULATED
+from optsched.studies.guim_2009.tables import (
+    COLUMNS,
+    exact_table,
+    limits_table,
+    published_tables,
+)
+from optsched.studies.study_folder import write_inputs
+from optsched.sweeps.study_file import read_study
+from optsched.traces.reading import read_trace
+
+EVERY = workloads(quick=False)
+RAISED, FIRST_FIT_REQUESTED, REQUESTED = VARIANTS
+
+
+def synthetic(figure, path="elsewhere"):
+    """What `prepare` returns, of runs whose metrics `figure` gives by workload and scheduler."""
+    rows = []
+    for one in EVERY:
+        for name in SCHEDULERS:
+            measured = {metric: figure(one, name, metric) for metric in METRICS}
+            rows.append(
+                measured
+                | dict.fromkeys(OF_RUN, 1)
+                | {
+                    "centre": one.centre.name,
+                    "mix": one.mix,
+                    "seed": one.seed,
+                    "scheduler": name,
+                    "path": str(path),
+                    "run": f"{one.file} {name}",
+                    "machine": one.centre.machine,
+                    "jobs": JOBS,
+                    "evaluated": JOBS // 2,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+LIKE_THE_PAPER = {
+    # slowdown and wait, penalised runtime, killed jobs
+    "FF": (100.0, 10.0, 400),
+    "LC": (107.0, 8.0, 100),
+    "LCT=1": (130.0, 5.0, 60),
+    "LCT=1.15": (118.0, 6.0, 80),
+    "LCT=1.25": (112.0, 7.0, 90),
+    "LCT=1.5": (104.0, 7.5, 95),
+    "RUA": (102.0, 5.0, 80),
+}
+
+
+def like_the_paper(workload, name, metric):
+    own = LIKE_THE_PAPER[name.partition(",")[0]]
+    value = own[2 if metric == KILLED else "penalised" in metric]
+    return value + workload.seed / 1000 if metric != KILLED else value
+
+
+def verdicts(frame):
+    return {
+        claim.text: {variant: one.verdict for variant, one in claim.judgements.items()}
+        for claim in claims(frame)
+    }
+
+
+def test_what_the_paper_says_holds_in_results_that_look_like_it():
+    found = verdicts(synthetic(like_the_paper))
+    assert len(found) == 20
+    assert {verdict for one in found.values() for verdict in one.values()} == {Verdict.HELD}
+    for text, one in found.items():
+        assert list(one)[:2] == [RAISED, FIRST_FIT_REQUESTED], text
+        assert (REQUESTED in one) == ("hreshold" not in text), text
+
+
+def test_what_is_not_so_is_not_held():
+    def alike(workload, name, metric):
+        return 100.0
+
+    found = verdicts(synthetic(alike))
+    # all that is not "at most" or "similar"
+    held = {text for text, one in found.items() if one[RAISED] == Verdict.HELD}
+    assert {text.partition(" (")[0] for text in held} == {
+        "A threshold of 1 has the fewest killed jobs",
+        "LessConsume performs like thresholds of 1.25 and 1.5",
+        "RUA: the 95th percentile of the bounded slowdown is less than 5 % above that of First Fit",
+    }
+
+
+def test_the_limits_of_first_fit_are_a_variant_of_their_own():
+    def figure(workload, name, metric):
+        value = like_the_paper(workload, name, metric)
+        return 100 if metric == KILLED and name == "FF" else value
+
+    [quarter] = [
+        one for text, one in verdicts(synthetic(figure)).items() if "by about four" in text
+    ]
+    assert quarter == {
+        RAISED: Verdict.NOT_HELD,
+        FIRST_FIT_REQUESTED: Verdict.HELD,
+        REQUESTED: Verdict.HELD,
+    }
+
+
+def test_where_neither_kills_a_job_nothing_is_judged():
+    def figure(workload, name, metric):
+        if metric == KILLED and (workload.mix, workload.centre.name) == ("HIGH", "SDSC"):
+            return 0
+        return like_the_paper(workload, name, metric)
+
+    judged = {claim.text: claim.judgements for claim in claims(synthetic(figure))}
+    [fifth] = [one for text, one in judged.items() if "SDSC, HIGH" in text]
+    [quarter] = [one for text, one in judged.items() if "by about four" in text]
+    assert fifth == {}
+    assert quarter[RAISED].why.endswith("so in 9 of 9")
+
+
+def test_published_tables_are_whole_but_for_what_is_lost():
+    by_metric = {table.metric: table for table in TABLES}
+    assert set(by_metric) == set(METRICS) == set(COLUMNS)
+    for table in TABLES:
+        values = [table.value(c.name, m, n) for c in CENTRES for m in PRESSURES for n in TABULATED]
+        assert values.count(None) == (4 if table.metric == KILLED else 0)
+    assert by_metric["p95_wait"].value("SDSC", "HIGH", "LCT=1.5") == 41779
+    assert by_metric[KILLED].value("CTC", "HIGH", "FF") == 428
+
+
+def test_published_numbers_stand_below_ours_and_lost_ones_are_a_dash():
+    tables = published_tables(synthetic(like_the_paper))
+    assert [table.caption[:8] for table in tables] == [f"Table {n}." for n in range(1, 8)]
+    first, killed = tables[0].cells[0], tables[6].cells[0]
+    assert (first[2].text, first[2].note) == ("100 [100, 100]", "paper 4.2")
+    assert (killed[3].text, killed[3].note) == ("100 [100, 100]", "paper -")
+
+
+def test_only_finished_jobs_of_the_second_half_count():
+    states = [State.KILLED] * 3 + [State.FINISHED, State.FINISHED, State.KILLED]
+    jobs = pd.DataFrame(
+        {
+            "final_state": pd.Categorical(states),
+            "bounded_slowdown": [9.0, 9, 9, 1, 3, 9],
+            "waiting_time": [90, 90, 90, 10, 30, 90],
+            "penalised_percent": [np.nan, np.nan, np.nan, 0, 20, np.nan],
+        }
+    )
+    found = figures_of(jobs)
+    assert (found["evaluated"], found[KILLED], found["mean_bounded_slowdown"]) == (3, 1, 2.0)
+    assert (found["mean_wait"], found["p95_penalised_percent"]) == (20.0, pytest.approx(19.0))
+    assert np.isnan(figures_of(jobs.iloc[:2])["mean_wait"])
+
+
+def test_changes_are_of_the_same_draw():
+    def figure(workload, name, metric):
+        return workload.seed * (2 if name in EXACT_OF.values() else 4) * (name != "FF")
+
+    frame = synthetic(figure)
+    assert mean(frame, "CTC", "LOW", "LC", KILLED).mean == 8
+    for metric in METRICS:
+        assert change(frame, "LC, exact", "LC", metric) == pytest.approx((0.5, 0.5, 0.5))
+        assert np.isnan(change(frame, "LC", "FF", metric).mean)
+    assert exact_table(frame).cells[0][3].text == "0.5 [0.5, 0.5]"
+    assert [row[0].text for row in limits_table(frame).cells] == sorted([*REQUESTED_OF] * 7)
+
+
+def test_killed_jobs_are_summed_over_workloads_and_other_changes_multiplied():
+    def figure(workload, name, metric):
+        return {"LC": 4, "RUA": 1}.get(name, 8) if workload.mix == "HIGH" else int(name == "RUA")
+
+    frame = synthetic(figure)
+    assert change(frame, "LC", "FF", KILLED).mean == 0.5
+    # nothing in MED and LOW, so these are left out
+    assert change(frame, "LC", "FF", "mean_wait").mean == pytest.approx(0.5)
+    assert change(frame, "RUA", "FF", KILLED).mean == pytest.approx(3 / 8)
+    two = frame[frame["seed"] < 3]
+    assert np.isnan(change(two, "LC", "FF", KILLED).half)
+
+
+def test_the_page_has_all_parts(tmp_path):
+    write_inputs(inputs([], quick=True), tmp_path)
+    [path] = (tmp_path / "inputs").glob("*.swf.gz")
+    frame = synthetic(like_the_paper, path)
+    drawn = dict.fromkeys(figures(frame), "<svg/>")
+    assert set(drawn) == {f"figure-{number}" for number in range(4, 10)}
+    made = page(frame, drawn, {}, quick=False)
+    assert made.sections[0].title == "What becomes of the claims"
+    assert "nan" not in made.lead
+    assert "0.25 times" in made.lead
+    assert sum(
+        part.form == "figure" for s in made.sections for part in s.parts if part != str(part)
+    )
+    assert len(all_runs(frame)) == len(EVERY) * len(SCHEDULERS)
+
+
+def test_a_failed_run_ends_the_evaluation(tmp_path):
+    with pytest.raises(InputError, match=r"1 runs of the study failed; the first: no memory"):
+        prepare(pd.DataFrame({"error": [None, "no memory"]}), tmp_path)
+
+
+def test_a_log_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(InputError, match="CTC-SP2"):
+        inputs([tmp_path], quick=False)
+
+
+def test_the_policies_take_all_that_is_planned_and_no_two_are_the_same(tmp_path):
+    [trace] = inputs([], quick=True).values()
+    write_inputs({one.file: trace for one in EVERY}, tmp_path)
+    study = read_study(plan([], Path("inputs"), quick=False), base=tmp_path)
+    # the same trace for all: what is left are the machines
+    assert len(study.runs) == len(CENTRES) * len(SCHEDULERS)
+    assert study.keep == "jobs"
+    assert {name for names in VARIANTS.values() for name in names.values()} <= set(SCHEDULERS)
+    assert {*EXACT_OF, *REQUESTED_OF} <= set(PAPER)
+    assert [PAPER[name].settings["threshold"] for name in LCT] == [1, 1.15, 1.25, 1.5]
+
+
+@pytest.mark.parametrize("centre", CENTRES, ids=lambda centre: centre.name)
+def test_the_machines_hold_the_jobs(shared, centre):
+    machine = Smp.from_spec(centre.machine.partition(":")[2])
+    trace = read_trace(shared(f"traces/{centre.file}"))
+    assert machine.processors == PROCESSORS
+    assert trace.processors.max() <= machine.size
+    assert len(trace) >= centre.jobs
+    whole_nodes = trace.processors[: centre.jobs] % PROCESSORS == 0
+    assert whole_nodes.all() == (centre.name == "SDSC")
+
+
+def test_the_quick_study_from_the_command_line(tmp_path, capsys):
+    folder = tmp_path / "quick"
+    assert optsched(["study", "guim-2009", "--quick", "--workers", "2", "-o", str(folder)]) == 0
+    written = (folder / "report.html").read_text()
+    assert "A quick look at a generated workload" in written
+    assert "What becomes of the claims" not in written
+    assert json.loads((folder / "study.json").read_text())["study"] == "guim-2009"
+    rows = pd.read_csv(folder / "policies.csv")
+    assert rows["scheduler"].tolist() == list(SCHEDULERS)
+    assert set(rows["evaluated"]) == {SAMPLE.jobs // 2}
+    own = rows.set_index("scheduler")
+    assert own.loc["LCT=1", "p95_penalised_percent"] == 0
+    assert own.loc["LC, exact", "unproven"] == 0
+
+    (folder / "report.html").unlink()
+    assert optsched(["report", str(folder)]) == 0
+    assert (folder / "report.html").read_text() == written
+    capsys.readouterr()
