@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.fields import LARGEST, SHOWN, FieldChecks
+from optsched.models.read_only import once
 
 GOALS = ("start", "penalty", "response", "everybody")
 
@@ -79,20 +80,34 @@ def is_fine(fields: Fields) -> bool:
     for number, least in ((threshold, NO_PENALTY), (latest, 0)):
         if number is not None and not (type(number) is int and least <= number <= LARGEST):
             return False
-    if not (_is_vector(capacity, 1) and _is_vector(demand, 0) and _is_table(held)):
+    if not (_is_vector(capacity, 1) and _is_vector(demand, 0)):
         return False
     count = len(capacity)
-    if len(demand) != count or held.shape[1] != len(HELD) + count:
+    if len(demand) != count or not _are_sound(held, nodes, processors, count):
         return False
     if resources is not None and not _are_names(resources, count):
         return False
     if job is not None and type(job) not in (int, str):
         return False
+    return _is_countable(fields)
+
+
+@once
+def _are_sound(held: Ints, nodes: int, processors: int, resources: int) -> bool:
+    """Return whether holdings can be kept as they are."""
+    if not _is_table(held) or held.shape[1] != len(HELD) + resources:
+        return False
     if len(held):
         node, processes, start, end = held.T[:4]
         if node.max() >= nodes or not processes.min() or (start >= end).any():
             return False
-    return _is_countable(fields) and len(crowded(held, processors)) == 0
+    return len(crowded(held, processors)) == 0
+
+
+@once
+def _most(held: Ints) -> list[int]:
+    """Return the last end of holdings, and the largest demand of each resource."""
+    return [int(most) for most in held[:, 3:].max(axis=0, initial=0)]
 
 
 def crowded(held: Ints, processors: int) -> Ints:
@@ -187,12 +202,11 @@ def check_fields(check: FieldChecks, fields: Fields, given: Sequence[str] = REQU
 def _is_countable(fields: Fields) -> bool:
     """Return whether no sum of penalties can leave 64 bits."""
     unit = math.lcm(*fields.capacity.tolist())
-    held, demand = fields.held, fields.demand
-    horizon = int(held[:, 3].max(initial=0)) + fields.walltime
+    last, *demands = _most(fields.held)
+    horizon = last + fields.walltime
     each = 1
-    for r, capacity in enumerate(fields.capacity.tolist()):
-        most = max(int(demand[r]), int(held[:, len(HELD) + r].max(initial=0)))
-        each += most * (unit // capacity)
+    for capacity, own, held in zip(fields.capacity.tolist(), fields.demand.tolist(), demands):
+        each += max(own, held) * (unit // capacity)
     worst = fields.processors**2 * each * fields.walltime + horizon * (unit + 2)
     return bool(fields.nodes * worst < LARGEST_PENALTY)
 

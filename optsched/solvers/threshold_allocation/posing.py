@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.models.read_only import once
 from optsched.models.threshold_allocation import ThresholdAllocation
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ NEVER = 2**63 - 1
 
 def posed(problem: ThresholdAllocation) -> tuple[Timeline, Job]:
     """Return what the nodes hold, and what is asked of them."""
-    from optsched.solvers.threshold_allocation._penalties import Job, timeline
+    from optsched.solvers.threshold_allocation._penalties import Job
 
     job = Job(
         problem.processors,
@@ -30,7 +31,15 @@ def posed(problem: ThresholdAllocation) -> tuple[Timeline, Job]:
         problem.capacity,
         problem.scale,
     )
-    return timeline(problem.held, problem.nodes), job
+    return _timeline(problem.held, problem.nodes), job
+
+
+@once
+def _timeline(held: NDArray[np.int64], nodes: int) -> Timeline:
+    from optsched.solvers.threshold_allocation._penalties import timeline
+
+    events: Timeline = timeline(held, nodes)
+    return events
 
 
 def most_penalised(problem: ThresholdAllocation) -> int:

@@ -1,0 +1,41 @@
+"""What is computed of arrays that cannot change, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Value = TypeVar("Value")
+
+
+def once(function: Callable[..., Value]) -> Callable[..., Value]:
+    """Remember the last value of a function whose first argument is a read-only array.
+
+    Between two events a simulation poses many problems with the same array.
+
+    Examples
+    --------
+    >>> total = once(lambda array: print("adding") or array.sum())
+    >>> array = np.arange(4)
+    >>> array.flags.writeable = False
+    >>> total(array) + total(array)
+    adding
+    np.int64(12)
+    """
+    last: list[Any] = [None, (), None]
+
+    @wraps(function)
+    def remembering(array: NDArray[Any], *arguments: Any) -> Value:
+        if array is last[0] and arguments == last[1]:
+            value: Value = last[2]
+            return value
+        value = function(array, *arguments)
+        if isinstance(array, np.ndarray) and not array.flags.writeable:
+            last[:] = array, arguments, value
+        return value
+
+    return remembering
