@@ -42,7 +42,8 @@ class FileLoading(ExecutionModel):
         ------
         InputError
             If the machine is no cluster, the trace says nothing of files or what cannot be of files
-            or categories, or a job is wider than a node or takes or loads above 10^9 s.
+            or categories, or a job is wider than a node, asks for above 10^9 s or loads for above
+            10^6 s.
         """
         machine = system.machine
         if not isinstance(machine, Cluster):

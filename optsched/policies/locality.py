@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -20,10 +20,7 @@ from optsched.registry import policies
 from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.system import System
-
-RUNNING = -2
-BEFORE = 0
-"""Categories of jobs that run when a simulation begins, and of those that are submitted then."""
+from optsched.traces.rackham import BEFORE, RUNNING
 
 
 @policies.register("locality")
@@ -99,6 +96,7 @@ class Locality(Policy):
         self._wakes_at = -math.inf
         jobs = len(system.processors)
         unknown = np.full(jobs, -1, dtype=np.int64)
+        self._job_ids = np.array(system.job_id, dtype=np.int64)
         self._processors = np.array(system.processors, dtype=np.int64)
         self._walltimes = np.ceil(system.requested_time).astype(np.int64)
         self._files = system.annotations.get("file", unknown)
@@ -177,10 +175,10 @@ class Locality(Policy):
             yield Start(job, place)
             self._cores.start(place, system.running.estimated_end(job))
 
-    def _plan(self, waiting: Iterable[int], system: System) -> None:
+    def _plan(self, waiting: Collection[int], system: System) -> None:
         """Have the solver plan some jobs on what is not planned for yet."""
-        jobs = list(waiting)
-        machine, now, rows = system.machine, system.now, np.array(jobs)
+        rows = np.fromiter(waiting, dtype=np.int64, count=len(waiting))
+        machine, now = system.machine, system.now
         assert isinstance(machine, Cluster)
         walltimes = self._walltimes[rows]
         problem = DataPlacement(
@@ -199,11 +197,11 @@ class Locality(Policy):
             partial=True,
             stop=self.stop,
             noticed=self._cores.widest_hole if self.backfill == "holes" else None,
-            jobs=tuple(system.job_id[job] for job in jobs),
+            jobs=tuple(self._job_ids[rows].tolist()),
         )
         plan = system.pose(problem)
         self._cores.book(plan, walltimes, now)
-        self._planned.add(jobs, plan, now)
+        self._planned.add(rows, plan, now)
 
 
 def history(system: System) -> tuple[float, dict[int, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,10 @@ class PlannedStarts:
         self._start = np.empty(0)
         self._rows = np.empty((3, 0), dtype=np.int64)  # job, node, cores
 
-    def add(self, jobs: Sequence[int], plan: Plan, now: float) -> None:
-        """Add the jobs of a plan that has places for them; it counts from `now`."""
+    def add(self, jobs: NDArray[np.int64], plan: Plan, now: float) -> None:
+        """Add the jobs of a plan that has places for them; it counts from `now`, in seconds."""
         placed = np.flatnonzero(plan.node >= 0)
-        rows = np.array([np.array(jobs)[placed], plan.node[placed], plan.cores[placed]])
+        rows = np.array([jobs[placed], plan.node[placed], plan.cores[placed]])
         self._add(now + plan.start[placed].astype(np.float64), rows)
 
     def add_place(self, job: int, place: Cores, start: float) -> None:

@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 
 from optsched.simulator.schedule import Schedule
 from optsched.simulator.sessions import session_stretches, window_sessions
+from optsched.traces.rackham import EVALUATED
 from optsched.traces.trace import UNKNOWN, Trace
-
-EVALUATED = 1
-"""The category of the jobs that count; those before and after keep the machine as busy."""
 
 SHORTEST = 300.0
 """Reference flows below this many seconds count as this many in the bounded stretch."""
