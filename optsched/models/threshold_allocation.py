@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optsched.models.fields import LARGEST, FieldChecks
 from optsched.models.problem import Problem, Violation
+from optsched.models.read_only import once
 from optsched.models.threshold_allocation_fields import (
     HELD,
     OPTIONAL,
@@ -178,10 +179,8 @@ class ThresholdAllocation(Problem[Placement]):
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """The times at which the job may start, ascending: equation (1), shape (starts,)."""
-        ends = np.unique(self.held[:, 3])
-        if self.latest is not None:
-            ends = ends[ends <= self.latest]
-        return np.concatenate((np.zeros(1, dtype=np.int64), ends))
+        times = _now_and_ends(self.held)
+        return times if self.latest is None else times[times <= self.latest]
 
     def formulate(self) -> Program:
         """State the program of the model's page.
@@ -209,9 +208,9 @@ class ThresholdAllocation(Problem[Placement]):
 
     def penalised_time(self, solution: Placement) -> int:
         """Return P, the penalised time of the job in units: `unit` of them are a second."""
-        from optsched.models.threshold_allocation_rules import penalised_times, shared_windows
+        from optsched.models.threshold_allocation_rules import shared_windows
 
-        return int(penalised_times(self, shared_windows(self, solution)).max())
+        return shared_windows(self, solution).penalised
 
     def factor(self, solution: Placement) -> float:
         """Return the penalty factor of the job: 1 if it loses nothing."""
@@ -322,3 +321,10 @@ class ThresholdAllocation(Problem[Placement]):
     @property
     def _label(self) -> str:
         return "" if self.job is None else f"{self.job}, "
+
+
+@once
+def _now_and_ends(held: NDArray[np.int64]) -> NDArray[np.int64]:
+    times = np.concatenate((np.zeros(1, dtype=np.int64), np.unique(held[:, 3])))
+    times.flags.writeable = False
+    return times

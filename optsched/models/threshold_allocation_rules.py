@@ -26,12 +26,15 @@ class SharedWindows(NamedTuple):
         Processes in it, the job's included.
     demand : int64 array, shape (windows, resources)
         Demand in it, the job's included.
+    penalised : int
+        P, the units that the job loses on the worst of its nodes, equation (4) of the model's page.
     """
 
     node: Ints
     length: Ints
     processes: Ints
     demand: Ints
+    penalised: int
 
 
 def shared_windows(problem: ThresholdAllocation, placement: Placement) -> SharedWindows:
@@ -73,20 +76,18 @@ def _found(problem: ThresholdAllocation, placement: Placement) -> SharedWindows:
     active = np.concatenate((change, -change))[order].cumsum(axis=0)
     length = events[1:] - events[:-1]
     inside = length.nonzero()[0]
-    node = used[events[inside] // walltime]
-    return SharedWindows(node, length[inside], active[inside, 0], active[inside, 1:])
+    length, place = length[inside], events[inside] // walltime
+    demand = active[inside, 1:]
+    lost = length * penalties(problem, demand)
+    # every node has windows, one after the other
+    on_nodes = np.add.reduceat(lost, place.searchsorted(np.arange(len(used))))
+    penalised = int(on_nodes.max(initial=0))
+    return SharedWindows(used[place], length, active[inside, 0], demand, penalised)
 
 
 def penalties(problem: ThresholdAllocation, demand: Ints) -> Ints:
     """Return the penalties of windows with a demand (windows, resources), in units of 1/L."""
     return np.asarray(np.maximum(demand - problem.capacity, 0) @ problem.scale, dtype=np.int64)
-
-
-def penalised_times(problem: ThresholdAllocation, windows: SharedWindows) -> Ints:
-    """Return A_n of each node in units, equation (4) of the model's page, shape (nodes,)."""
-    times = np.zeros(problem.nodes, dtype=np.int64)
-    np.add.at(times, windows.node, windows.length * penalties(problem, windows.demand))
-    return times
 
 
 def added_penalty(problem: ThresholdAllocation, placement: Placement) -> int:
@@ -123,10 +124,9 @@ def broken(problem: ThresholdAllocation, placement: Placement) -> list[Violation
             for node in np.unique(windows.node[over]).tolist()
         ]
     if problem.threshold is not None:
-        penalised = int(penalised_times(problem, windows).max())
         requested = problem.walltime * problem.unit
-        if 1000 * (requested + penalised) > problem.threshold * requested:
-            factor = (requested + penalised) / requested
+        if 1000 * (requested + windows.penalised) > problem.threshold * requested:
+            factor = (requested + windows.penalised) / requested
             most = problem.threshold / 1000
             found.append(Violation("threshold", f"the factor is {factor:.4f}, above {most:.3f}"))
     return found

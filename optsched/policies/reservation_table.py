@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,7 @@ from optsched.executions.resource_sharing import demands
 from optsched.machines.smp import Smp
 from optsched.models.threshold_allocation import Goal, Placement, ThresholdAllocation
 from optsched.simulator.system import System
+from optsched.solvers.threshold_allocation.posing import penalty_within, timeline_of
 
 
 class ReservationTable:
@@ -20,6 +23,12 @@ class ReservationTable:
     ----------
     system : System
         Of a run on nodes that share resources.
+
+    Attributes
+    ----------
+    least_threshold : list of int
+        The least penalty factor of each job, in thousandths: with all nodes to itself, its
+        processes spread evenly.
     """
 
     def __init__(self, system: System) -> None:
@@ -27,8 +36,15 @@ class ReservationTable:
         assert isinstance(machine, Smp)
         self._machine = machine
         self._capacity = np.array(list(machine.capacity.values()), dtype=np.int64)
+        self._capacity.flags.writeable = False
         self._resources = tuple(machine.capacity)
-        self._demands = demands(system, machine)
+        by_resource = demands(system, machine)
+        self._demands = np.ascontiguousarray(by_resource.T)
+        self._demands.flags.writeable = False
+        self._asked = np.array(system.processors, dtype=np.int64)
+        self._walltime = np.ceil(system.requested_time).astype(np.int64)
+        self._unit = math.lcm(*machine.capacity.values())
+        self.least_threshold = self._least_thresholds()
         self._held: dict[int, NDArray[np.int64]] = {}
         self._until: dict[int, float] = {}
         self._reserved = self._none
@@ -100,7 +116,7 @@ class ReservationTable:
             held=self._rows_now(system.now),
             asked=system.processors[job],
             walltime=math.ceil(system.requested_time[job]),
-            demand=self._demands[:, job],
+            demand=self._demands[job],
             threshold=threshold,
             goal=goal,
             latest=latest,
@@ -119,14 +135,39 @@ class ReservationTable:
                 return _whole(self._until[job] - now)
         raise ValueError(f"{processors} processors on a machine of {self._machine.size}")
 
-    def least_threshold(self, job: int, system: System) -> int:
-        """Return the least penalty factor that a job has with all nodes to itself, in thousandths.
+    def have_room_now(
+        self, asked: Sequence[tuple[int, int | None]], now: float
+    ) -> list[tuple[int, int | None]]:
+        """Return those of some jobs, each with a threshold, that have a place now within it.
 
-        Its processes are spread evenly then.
+        Of the others no problem needs to be posed.
         """
-        on_a_node = -(-system.processors[job] // self._machine.nodes)
-        excess = np.maximum(on_a_node * self._demands[:, job] - self._capacity, 0) / self._capacity
-        return 1000 + math.ceil(1000 * float(excess.sum()))
+        from optsched.solvers.threshold_allocation._room_now import have_room
+
+        jobs = [job for job, _ in asked]
+        walltimes = self._walltime[jobs]
+        limits = [
+            penalty_within(threshold, walltime * self._unit)
+            for (_, threshold), walltime in zip(asked, walltimes.tolist())
+        ]
+        found = have_room(
+            timeline_of(self._rows_now(now), self._machine.nodes),
+            self._machine.processors,
+            self._capacity,
+            self._unit // self._capacity,
+            self._asked[jobs],
+            walltimes,
+            self._demands[jobs],
+            np.array(limits, dtype=np.int64),
+        )
+        return [*compress(asked, found.tolist())]
+
+    def _least_thresholds(self) -> list[int]:
+        capacity = self._capacity[:, None]
+        on_a_node = -(-self._asked // self._machine.nodes)
+        excess = np.maximum(on_a_node * self._demands.T - capacity, 0) / capacity
+        factors: list[int] = (1000 + np.ceil(1000 * excess.sum(axis=0))).astype(int).tolist()
+        return factors
 
     def _rows_of(
         self, job: int, processes: NDArray[np.int64], start: int, end: int
@@ -134,7 +175,7 @@ class ReservationTable:
         nodes = np.flatnonzero(processes)
         rows = np.empty((len(nodes), 4 + len(self._capacity)), dtype=np.int64)
         rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3] = nodes, processes[nodes], start, end
-        rows[:, 4:] = self._demands[:, job]
+        rows[:, 4:] = self._demands[job]
         return rows
 
     def _rows_now(self, now: float) -> NDArray[np.int64]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import ClassVar, Literal
 
 from optsched.errors import InputError
@@ -66,7 +68,15 @@ class RUA(Sharing):
 
     def place_head(self, job: int, system: System) -> Found:
         """Return where and when the first job of the queue goes."""
-        return self._least_slowdown(list(self._offers(job, system)))
+        offers = []
+        for threshold in self._thresholds(job):
+            found = self._offer(job, system, threshold)
+            if found is not None:
+                offers.append(found)
+                # larger ones let it start now too, with no less penalty
+                if found[1].start == 0:
+                    break
+        return _least_slowdown(offers)
 
     def backfill(self, system: System) -> Iterator[Action]:
         """Start jobs one by one, each time the one with the least penalty factor."""
@@ -86,46 +96,43 @@ class RUA(Sharing):
         A later start can only have less slowdown if it is no later than what the penalty of a start
         now costs.
         """
-        for job in system.queue[1:]:
-            if system.processors[job] > system.machine.free:
-                continue
-            most = self._thresholds(job, system)[-1]
-            problem = self._table.problem(job, system, "start", most, latest=0)
-            now = system.pose(problem)
+        largest = [(job, self._thresholds(job)[-1]) for job in system.queue[1:]]
+        fit = self._table.have_room_now(largest, system.now)
+        asked = [(job, threshold) for job, _ in fit for threshold in self._thresholds(job)]
+        there_is_room = self._table.have_room_now(asked, system.now)
+        for job, within in groupby(there_is_room, key=itemgetter(0)):
+            at_once = (self._offer(job, system, one, latest=0) for _, one in within)
+            now = next(filter(None, at_once), None)
             if now is None:
                 continue
-            latest = penalised_walltime(problem, now) - problem.walltime
-            found = self._least_slowdown([*self._offers(job, system, latest), (problem, now)])
+            latest = penalised_walltime(*now) - now[0].walltime
+            later = self._thresholds(job)
+            if self.choice == "thresholds":
+                later = later[: later.index(now[0].threshold)]
+            offers = [self._offer(job, system, one, latest) for one in later if latest]
+            found = _least_slowdown([*filter(None, offers), now])
             if found[1].start == 0 and not self.collides(*found):
                 yield job, *found
 
-    def _offers(self, job: int, system: System, latest: int | None = None) -> Iterator[Found]:
-        """Yield a place and start for each threshold, from the least on, up to a start now.
+    def _offer(
+        self, job: int, system: System, threshold: int | None, latest: int | None = None
+    ) -> Found | None:
+        """Return the place and start that a threshold allows."""
+        goal: Goal = "response" if self.choice == "response" else "start"
+        problem = self._table.problem(job, system, goal, threshold, latest)
+        placement = system.pose(problem)
+        return None if placement is None else (problem, placement)
 
-        Larger thresholds than one that lets a job start now let it start with no less penalty.
-        """
-        thresholds = self._thresholds(job, system)
-        goal: Goal = "start"
-        if self.choice == "response":
-            thresholds, goal = thresholds[-1:], "response"
-        for threshold in thresholds:
-            problem = self._table.problem(job, system, goal, threshold, latest)
-            placement = system.pose(problem)
-            if placement is not None:
-                yield problem, placement
-                if placement.start == 0:
-                    break
+    def _thresholds(self, job: int) -> Sequence[int | None]:
+        """Return those to ask for, in thousandths; none below the factor on an empty machine."""
+        least = self._table.least_threshold[job]
+        thresholds = sorted({max(factor, least) for factor in self._factors})
+        return thresholds[-1:] if self.choice == "response" else thresholds
 
-    def _thresholds(self, job: int, system: System) -> list[int]:
-        """Return the thresholds in thousandths; none below the factor on an empty machine."""
-        least = self._table.least_threshold(job, system)
-        return sorted({max(factor, least) for factor in self._factors})
 
-    @staticmethod
-    def _least_slowdown(offers: list[Found]) -> Found:
-        """Return the offer with the least slowdown, of equal ones the first.
+def _least_slowdown(offers: list[Found]) -> Found:
+    """Return the offer with the least slowdown, of equal ones the first.
 
-        The job and what it has waited are the same in all of them, so it is the one with the first
-        end.
-        """
-        return min(offers, key=lambda one: one[1].start + penalised_walltime(*one))
+    The job and what it has waited are the same in all of them, so it is the one with the first end.
+    """
+    return min(offers, key=lambda one: one[1].start + penalised_walltime(*one))

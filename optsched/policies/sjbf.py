@@ -48,7 +48,7 @@ class SJBF(Sharing):
 
     def place_head(self, job: int, system: System) -> tuple[ThresholdAllocation, Placement]:
         """Return where and when the first job of the queue goes."""
-        threshold = self._threshold(job, system)
+        threshold = self._threshold(job)
         if threshold is None:
             latest = self._table.first_start(system.processors[job], system.now)
             problem = self._table.problem(job, system, "penalty", latest=latest)
@@ -58,21 +58,31 @@ class SJBF(Sharing):
 
     def backfill(self, system: System) -> Iterator[Action]:
         """Start the candidates that find a place now, the shortest first."""
-        processors, machine = system.processors, system.machine
-        for job in sorted(system.queue[1:], key=system.requested_time.__getitem__):
-            if processors[job] > machine.free:
-                continue
-            threshold = self._threshold(job, system)
-            goal: Goal = "penalty" if threshold is None else "start"
-            problem = self._table.problem(job, system, goal, threshold, latest=0)
-            placement = system.pose(problem)
-            if placement is not None and not self.collides(problem, placement):
-                yield self.start(job, problem, placement, system)
-                if not machine.free:
+        candidates = sorted(system.queue[1:], key=system.requested_time.__getitem__)
+        while candidates and system.machine.free:
+            asked = [(job, self._threshold(job)) for job in candidates]
+            candidates = [job for job, _ in self._table.have_room_now(asked, system.now)]
+            for place, job in enumerate(candidates):
+                found = self._place_now(job, system)
+                if found is not None:
+                    yield self.start(job, *found, system)
+                    candidates = candidates[place + 1 :]
                     break
+            else:
+                return
 
-    def _threshold(self, job: int, system: System) -> int | None:
+    def _place_now(self, job: int, system: System) -> tuple[ThresholdAllocation, Placement] | None:
+        """Return where a job may start now, off the reservation."""
+        threshold = self._threshold(job)
+        goal: Goal = "penalty" if threshold is None else "start"
+        problem = self._table.problem(job, system, goal, threshold, latest=0)
+        placement = system.pose(problem)
+        if placement is None or self.collides(problem, placement):
+            return None
+        return problem, placement
+
+    def _threshold(self, job: int) -> int | None:
         if not self.threshold:
             return None
         asked = math.floor(1000 * self.threshold + 0.5)
-        return max(asked, self._table.least_threshold(job, system))
+        return max(asked, self._table.least_threshold[job])

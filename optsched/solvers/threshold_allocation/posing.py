@@ -31,11 +31,12 @@ def posed(problem: ThresholdAllocation) -> tuple[Timeline, Job]:
         problem.capacity,
         problem.scale,
     )
-    return _timeline(problem.held, problem.nodes), job
+    return timeline_of(problem.held, problem.nodes), job
 
 
 @once
-def _timeline(held: NDArray[np.int64], nodes: int) -> Timeline:
+def timeline_of(held: NDArray[np.int64], nodes: int) -> Timeline:
+    """Return the events of holdings."""
     from optsched.solvers.threshold_allocation._penalties import timeline
 
     events: Timeline = timeline(held, nodes)
@@ -44,10 +45,14 @@ def _timeline(held: NDArray[np.int64], nodes: int) -> Timeline:
 
 def most_penalised(problem: ThresholdAllocation) -> int:
     """Return the most units of penalised time within the threshold, equation (5)."""
-    if problem.threshold is None:
+    return penalty_within(problem.threshold, problem.walltime * problem.unit)
+
+
+def penalty_within(threshold: int | None, requested: int) -> int:
+    """Return the most units of penalised time within a threshold, of so many that are asked for."""
+    if threshold is None:
         return NEVER - 1
-    most = (problem.threshold - 1000) * problem.walltime * problem.unit // 1000
-    return min(most, NEVER - 1)
+    return min((threshold - 1000) * requested // 1000, NEVER - 1)
 
 
 def starts_in_turn(problem: ThresholdAllocation) -> Iterator[NDArray[np.int64]]:
