@@ -15,8 +15,9 @@ from optsched.models.threshold_allocation import Placement
 from optsched.models.threshold_allocation_fields import GOALS
 from optsched.solvers.result import Status
 from optsched.solvers.threshold_allocation import _penalties as kernels
+from optsched.solvers.threshold_allocation._room_now import have_room
 from optsched.solvers.threshold_allocation.bottleneck_search import BottleneckSearch
-from optsched.solvers.threshold_allocation.posing import NEVER, posed
+from optsched.solvers.threshold_allocation.posing import NEVER, most_penalised, posed
 from optsched.testing import check_solver, threshold_allocations
 
 
@@ -24,6 +25,24 @@ def with_goal(problem: ThresholdAllocation, goal: str) -> ThresholdAllocation:
     """Return the problem with another goal."""
     values = {field.name: getattr(problem, field.name) for field in fields(problem)}
     return ThresholdAllocation(**(values | {"goal": goal}))
+
+
+@settings(max_examples=100, deadline=None)
+@given(threshold_allocations(max_processors=4, max_held=8))
+def test_there_is_room_now_where_nodes_take_enough_processes_within_the_threshold(stated, problem):
+    events, job = posed(problem)
+    most = most_penalised(problem)
+    room = sum(
+        max(k for k in range(free + 1) if stated.lost(problem, node, 0, k) <= most)
+        for node, free in enumerate(stated.free(problem, 0))
+    )
+    asked = np.arange(1, problem.nodes * problem.processors + 1)
+    walltime, limit = np.full_like(asked, job.walltime), np.full_like(asked, most)
+    demand = np.tile(job.demand, (len(asked), 1))
+    found = have_room(
+        events, job.processors, job.capacity, job.scale, asked, walltime, demand, limit
+    )
+    assert found.tolist() == (asked <= room).tolist()
 
 
 @settings(max_examples=100, deadline=None)
