@@ -27,7 +27,7 @@ from optsched.studies.guim_2009.inputs import inputs
 from optsched.studies.guim_2009.page import PROCESSORS, page
 from optsched.studies.guim_2009.plan import (
     CENTRES,
-    EXACT_OF,
+    INSTEAD_OF,
     JOBS,
     PAPER,
     REQUESTED_OF,
@@ -188,7 +188,7 @@ def test_only_finished_jobs_of_the_second_half_count():
 
 def test_changes_are_of_the_same_draw():
     def figure(workload, name, metric):
-        return workload.seed * (2 if name in EXACT_OF.values() else 4) * (name != "FF")
+        return workload.seed * (2 if name in INSTEAD_OF else 4) * (name != "FF")
 
     frame = synthetic(figure)
     assert mean(frame, "CTC", "LOW", "LC", KILLED).mean == 8
@@ -246,7 +246,7 @@ def test_the_policies_take_all_that_is_planned_and_no_two_are_the_same(tmp_path)
     assert len(study.runs) == len(CENTRES) * len(SCHEDULERS)
     assert study.keep == "jobs"
     assert {name for names in VARIANTS.values() for name in names.values()} <= set(SCHEDULERS)
-    assert {*EXACT_OF, *REQUESTED_OF} <= set(PAPER)
+    assert {*INSTEAD_OF.values(), *REQUESTED_OF} <= set(PAPER)
     assert [PAPER[name].settings["threshold"] for name in LCT] == [1, 1.15, 1.25, 1.5]
 
 

@@ -9,7 +9,7 @@ from optsched.machines.smp import BANDWIDTH
 from optsched.report.page import Figure, Page, Section
 from optsched.studies.guim_2009.evaluation import centres, change, mean, mixes
 from optsched.studies.guim_2009.figures import AGAINST, SHOWN, SLOWDOWN, rua_name, trade_off_name
-from optsched.studies.guim_2009.plan import CENTRES, EXACT_OF, REQUESTED_OF, SEEDS
+from optsched.studies.guim_2009.plan import CENTRES, INSTEAD_OF, REQUESTED_OF, SEEDS
 from optsched.studies.guim_2009.published import FF, HIGH, KILLED, LC, LCT, MED, RUA, TABULATED
 from optsched.studies.guim_2009.tables import (
     claims_table,
@@ -123,7 +123,7 @@ def _lead(frame: pd.DataFrame) -> str:
     left = [
         f"{_times(frame, exact, name, KILLED)} times the killed jobs and "
         f"{_times(frame, exact, name, SLOWDOWN)} times the slowdown of {name}"
-        for name, exact in EXACT_OF.items()
+        for exact, name in INSTEAD_OF.items()
         if name not in LCT
     ]
     return (

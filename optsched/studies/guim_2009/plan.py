@@ -55,13 +55,16 @@ PAPER = {
 """Those of the paper."""
 
 EXACT_SOLVER = "bottleneck-search"
-EXACT_OF = {name: f"{name}, exact" for name in (LC, LCT_15, RUA)}
-"""Those that are run with exact selection too."""
-
 EXACT = {
-    name: PAPER[own].but(EXACT_SOLVER, **({"choice": "response"} if own == RUA else {}))
-    for own, name in EXACT_OF.items()
+    f"{LC}, exact": PAPER[LC].but(EXACT_SOLVER),
+    f"{LC}, exact for all": PAPER[LC].but(EXACT_SOLVER, goal="everybody"),
+    f"{LCT_15}, exact": PAPER[LCT_15].but(EXACT_SOLVER),
+    f"{RUA}, exact": PAPER[RUA].but(EXACT_SOLVER, choice="response"),
 }
+"""Those with exact selection."""
+
+INSTEAD_OF = {name: name.partition(", ")[0] for name in EXACT}
+"""Which policy of the paper each of them stands in for."""
 
 REQUESTED_OF = {name: f"{name}, limits as requested" for name in (FF, LC, RUA)}
 """Those that are run with limits that are not raised, too."""

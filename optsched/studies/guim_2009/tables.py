@@ -17,8 +17,8 @@ from optsched.studies.guim_2009.evaluation import (
     part,
 )
 from optsched.studies.guim_2009.plan import (
-    EXACT_OF,
     EXACT_SOLVER,
+    INSTEAD_OF,
     REQUESTED_OF,
     SCHEDULERS,
     VARIANTS,
@@ -124,8 +124,9 @@ def schedulers_table(frame: pd.DataFrame) -> Table:
         frame,
         list(SCHEDULERS),
         "All policies, means over the draws. Exact: processors are selected by "
-        f"{EXACT_SOLVER}; with RUA, the place and start with the least slowdown is asked for in "
-        "the place of one for each threshold. Limits as requested: no limit is raised.",
+        f"{EXACT_SOLVER}; for all: so that all jobs on its nodes lose least, not the job alone; "
+        "with RUA, the place and start with the least slowdown is asked for in the place of one "
+        "for each threshold. Limits as requested: no limit is raised.",
     )
 
 
@@ -166,7 +167,7 @@ def limits_table(frame: pd.DataFrame) -> Table:
 
 def exact_table(frame: pd.DataFrame) -> Table:
     """Return what the heuristics leave on the table: exact selection over heuristic."""
-    pairs = {name: (exact, name) for name, exact in EXACT_OF.items()}
+    pairs = {exact: (exact, name) for exact, name in INSTEAD_OF.items()}
     return _ratios_table(
         frame,
         pairs,
