@@ -30,6 +30,7 @@ benchmark: .venv/ready
 	$(BIN)/python benchmarks/detection.py -o benchmarks/results
 	$(BIN)/python benchmarks/data_placement_decisions.py -o benchmarks/results
 	$(BIN)/python benchmarks/locality.py --traces $(TRACES) -o benchmarks/results
+	$(BIN)/python benchmarks/sharing_decisions.py -o benchmarks/results
 	$(BIN)/python benchmarks/torus_decisions.py -o benchmarks/results
 	$(BIN)/python benchmarks/window_mkp.py windows -o benchmarks/results
 	$(BIN)/python benchmarks/window_mkp.py instances $(INSTANCES) -o benchmarks/results

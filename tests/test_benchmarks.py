@@ -99,3 +99,18 @@ def test_planning_with_files_is_measured_by_rule(tmp_path):
     rows = rows_of(tmp_path / "locality.csv")
     assert [row["rule"] for row in rows] == ["fcfs", "lea"] * 2
     assert all(int(row["jobs"]) == 300 and int(row["plans"]) > 0 for row in rows)
+
+
+def test_rules_of_shared_nodes_are_compared_with_the_optimum(tmp_path):
+    told = run(
+        "sharing_decisions.py", "--jobs", 120, "--problems", 4, "--sets", 2, "--together", 3,
+        "-o", tmp_path,
+    )  # fmt: skip
+    assert told == (tmp_path / "sharing-decisions.txt").read_text()
+    rows = rows_of(tmp_path / "sharing-decisions.csv")
+    goals = {"start", "penalty", "response", "everybody", "together"}
+    assert {row["goal"] for row in rows} == goals
+    assert all(int(row["optimal"]) <= int(row["problems"]) for row in rows)
+    assert all(row["excess"] == "" or float(row["excess"]) >= 0 for row in rows)
+    exact = [row for row in rows if row["solver"] in ("bottleneck-search", "cp-sat", "cbc")]
+    assert all(row["proven"] == row["problems"] == row["optimal"] for row in exact)
