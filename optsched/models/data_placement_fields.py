@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.data_placement_plan import WIDEST
-from optsched.models.fields import LARGEST, SHOWN, FieldChecks
+from optsched.models.fields import LARGEST, FieldChecks
 
 BACKFILLS = ("none", "holes", "conservative")
 STOPS = ("full", "short")
@@ -285,7 +285,7 @@ def _compare_sizes(check: FieldChecks, files: Ints, loads: Ints, resident: Ints)
         if load != expected:
             what = "has no file" if file == NO_FILE else f"file {file} has {expected} in {other}"
             wrong.append(f"{name}: {load}; expected {expected}: {what}")
-    _note(check, "loads", wrong)
+    check.note("loads", wrong)
 
 
 def _numbered(files: Any) -> Any:
@@ -323,8 +323,7 @@ def _holes(check: FieldChecks, fields: Fields, available: Ints, sound: bool) -> 
         check.mistakes.append(f"reserved: expected {cores} numbers for each of {nodes} nodes")
         return None
     late = np.argwhere((reserved > 0) & (reserved > available))
-    _note(
-        check,
+    check.note(
         "reserved",
         [
             f"reserved[{node}][{core}]: {reserved[node, core]}; expected at most "
@@ -385,16 +384,10 @@ def _resident(check: FieldChecks, entries: Any, nodes: int | None) -> Ints:
             wrong.append(f"resident[{place}]: file {file} on node {node} has an entry already")
         seen.add((node, file))
         rows.append(list(row))
-    _note(check, "resident", wrong)
+    check.note("resident", wrong)
     return np.array(rows, dtype=np.int64).reshape(-1, len(RESIDENT))
-
-
-def _note(check: FieldChecks, name: str, wrong: list[str]) -> None:
-    check.mistakes += wrong[:SHOWN]
-    if len(wrong) > SHOWN:
-        check.mistakes.append(f"{name}: {len(wrong) - SHOWN} more such values")
 
 
 def _note_above(check: FieldChecks, name: str, values: Ints, most: int, expected: str) -> None:
     wrong = np.flatnonzero(values > most).tolist()
-    _note(check, name, [f"{name}[{i}]: {values[i]}; expected at most {expected}" for i in wrong])
+    check.note(name, [f"{name}[{i}]: {values[i]}; expected at most {expected}" for i in wrong])

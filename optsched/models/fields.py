@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,9 +65,7 @@ class FieldChecks:
                 for place, value in enumerate(array.tolist() if array is values else values)
                 if (expected := _not_expected(value, at_least))
             ]
-            self.mistakes += wrong[:SHOWN]
-            if len(wrong) > SHOWN:
-                self.mistakes.append(f"{name}: {len(wrong) - SHOWN} more such values")
+            self.note(name, wrong)
             return np.zeros(len(array), dtype=np.int64)
         array = array.astype(np.int64)
         array.flags.writeable = False
@@ -92,6 +90,12 @@ class FieldChecks:
                 f"{name}: {len(values)} values; expected {len(others)}, one for each of {other}"
             )
 
+    def note(self, name: str, wrong: Sequence[str]) -> None:
+        """Note the first few mistakes in a list, and how many more there are."""
+        self.mistakes += wrong[:SHOWN]
+        if len(wrong) > SHOWN:
+            self.mistakes.append(f"{name}: {len(wrong) - SHOWN} more such values")
+
     def done(self) -> None:
         """Raise all mistakes noted so far.
 
@@ -110,3 +114,13 @@ def _not_expected(value: Any, at_least: int) -> str:
     if not whole or value < at_least:
         return f"of at least {at_least}"
     return f"of at most {LARGEST}" if value > LARGEST else ""
+
+
+def plain(value: Any) -> Any:
+    """Return a whole number of numpy as one of Python, anything else as it is."""
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def is_whole(value: Any, least: int, most: int = LARGEST) -> bool:
+    """Return whether it is an integer of Python within bounds."""
+    return type(value) is int and least <= value <= most

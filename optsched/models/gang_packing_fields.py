@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from optsched.column_sets import ColumnSet, column_set, interval_text
-from optsched.models.fields import SHOWN, FieldChecks
+from optsched.models.fields import FieldChecks
 
 WIDEST = 10**6
 """Most columns of a matrix, and most rows: a mask is as long as the matrix is wide."""
@@ -178,7 +178,7 @@ def _texts(check: FieldChecks, texts: Any, columns: int) -> tuple[int, ...] | No
         for place, (text, mask) in enumerate(zip(texts, masks))
         if mask is None
     ]
-    _note(check, "running", wrong)
+    check.note("running", wrong)
     return tuple(mask or 0 for mask in masks)
 
 
@@ -192,7 +192,7 @@ def _masks(check: FieldChecks, values: Any, columns: int) -> tuple[int, ...] | N
         for place, mask in enumerate(masks)
         if type(mask) is not int or mask <= 0 or mask.bit_length() > columns
     ]
-    _note(check, "running", wrong)
+    check.note("running", wrong)
     return masks
 
 
@@ -212,14 +212,8 @@ def _within(
         for place, number in enumerate(numbers)
         if type(number) is not int or not least <= number <= most
     ]
-    _note(check, name, wrong)
+    check.note(name, wrong)
     return numbers if not wrong else tuple(least for _ in numbers)
-
-
-def _note(check: FieldChecks, name: str, wrong: list[str]) -> None:
-    check.mistakes += wrong[:SHOWN]
-    if len(wrong) > SHOWN:
-        check.mistakes.append(f"{name}: {len(wrong) - SHOWN} more such values")
 
 
 def _disjoint(check: FieldChecks, running: Sequence[int], rows: Sequence[int]) -> None:

@@ -16,14 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from optsched.errors import InputError
 from optsched.models.fields import FieldChecks
-from optsched.models.joint_allocation_fields import (
-    HELD,
-    OPTIONAL,
-    REQUIRED,
-    Fields,
-    check_fields,
-    default_names,
-)
+from optsched.models.holdings import HELD, default_names
+from optsched.models.joint_allocation_fields import OPTIONAL, REQUIRED, Fields, check_fields
 from optsched.models.problem import Problem, Violation
 from optsched.registry import models
 

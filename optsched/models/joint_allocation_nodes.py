@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.joint_allocation_fields import COUNTABLE, NO_PENALTY
+from optsched.models.holdings import COUNTABLE, NO_PENALTY
 
 if TYPE_CHECKING:
     from optsched.models.joint_allocation import JointAllocation

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from optsched.boxes.box import Box, box_of_text
-from optsched.models.fields import LARGEST, SHOWN, FieldChecks
+from optsched.models.fields import LARGEST, FieldChecks
 from optsched.models.torus_fields import OPTIONAL as OF_TORUS
 from optsched.models.torus_fields import TorusFields, check_apart, check_boxes, check_torus
 
@@ -117,7 +117,7 @@ def _movable(check: FieldChecks, values: Any, jobs: int | None) -> tuple[int, ..
         for place, job in enumerate(plain)
         if job < 0 or (jobs is not None and job >= jobs)
     ]
-    _note(check, "movable", wrong)
+    check.note("movable", wrong)
     return tuple(sorted(set(plain)))
 
 
@@ -139,14 +139,8 @@ def _check_jobs(check: FieldChecks, torus: TorusFields, fields: Fields) -> None:
                 f"elapsed[{place}]: job {label} costs {size * elapsed} node-seconds; "
                 f"expected at most {LARGEST}"
             )
-    _note(check, "sizes", small)
-    _note(check, "elapsed", dear)
-
-
-def _note(check: FieldChecks, name: str, wrong: list[str]) -> None:
-    check.mistakes += wrong[:SHOWN]
-    if len(wrong) > SHOWN:
-        check.mistakes.append(f"{name}: {len(wrong) - SHOWN} more such values")
+    check.note("sizes", small)
+    check.note("elapsed", dear)
 
 
 def plan_from_file(

@@ -39,3 +39,11 @@ def once(function: Callable[..., Value]) -> Callable[..., Value]:
         return value
 
     return remembering
+
+
+def kept(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array that cannot change: itself if that is so, or a copy."""
+    if array.flags.writeable:
+        array = array.copy()
+        array.flags.writeable = False
+    return array

@@ -15,15 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optsched.models.fields import LARGEST, FieldChecks
+from optsched.models.holdings import HELD, default_names
 from optsched.models.problem import Problem, Violation
 from optsched.models.read_only import once
 from optsched.models.threshold_allocation_fields import (
-    HELD,
     OPTIONAL,
     REQUIRED,
     Fields,
     check_fields,
-    default_names,
     is_fine,
     with_defaults,
 )

@@ -187,7 +187,7 @@ def test_all_mistakes_are_reported_at_once():
         "held[0].node: 2; expected a node from 0 to 1",
         "held[1].processes: 0; expected an integer from 1",
         "held[2].end: 5; expected more than its start, 5",
-        "held[3].demand: 1 values; expected one for each of capacity",
+        "held[3].demand: 1 values; expected 2, one for each of capacity",
     ]
 
 
