@@ -63,7 +63,7 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     check_results(results, NEEDED)
     site = site_run(results)
     known = _planned(site)
-    stated = [name for name in results if name.startswith("settings.")]
+    stated = [name for name in map(str, results) if name.startswith("settings.")]
     rows = results.to_dict(orient="records")
     keys = [_key(row, {name.partition(".")[2]: row[name] for name in stated}) for row in rows]
     foreign = [row for row, key in zip(rows, keys) if key not in known]
@@ -143,7 +143,7 @@ def all_systems(frame: pd.DataFrame) -> pd.DataFrame:
 def _planned(site: Site) -> dict[tuple[Any, ...], tuple[World, str]]:
     """Return world and system of each run that is planned, in order."""
     return {
-        _key(_stated(world, system), system.settings): (world, name)
+        _key(_stated(world, system), {**world.settings, **system.settings}): (world, name)
         for world in worlds(site)
         for name, system in world.systems.items()
     }

@@ -77,7 +77,8 @@ def _points(
     at = np.clip(times, 1 / FARTHEST, FARTHEST)
     panel.hlines(places, 1, at, color=colour, linewidth=1)
     for shown, mark in ((times == at, "o"), (times < at, "<"), (times > at, ">")):
-        panel.plot(at[shown], places[shown], mark, color=colour, markersize=4.5, clip_on=False)
+        if shown.any():  # an empty line that is not clipped has no extent to lay out
+            panel.plot(at[shown], places[shown], mark, color=colour, markersize=4.5, clip_on=False)
 
 
 def _scale(panel: Axes, lines: int, labels: Mapping[int, str]) -> None:

@@ -35,7 +35,7 @@ def plan(site: Site, inputs: Path) -> dict[str, Any]:
             chosen = {
                 "execution": world.execution,
                 "solver": system.solver,
-                "settings": dict(system.settings),
+                "settings": {**world.settings, **system.settings},
             }
             runs.append(run | {key: value for key, value in chosen.items() if value})
     return {"keep": "summary", "runs": runs}

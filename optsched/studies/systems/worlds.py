@@ -131,6 +131,8 @@ class World(NamedTuple):
         Figures that only this world has, by their names in a summary, and how they are headed.
     reading : str
         How its table is read.
+    settings : mapping
+        That all systems of the world have.
     beside : Key, optional
         A system of another world that is told beside the own ones.
     """
@@ -144,6 +146,7 @@ class World(NamedTuple):
     systems: Mapping[str, System]
     own: Mapping[str, str]
     reading: str
+    settings: Mapping[str, Any] = {}
     beside: Key | None = None
 
 
@@ -165,7 +168,8 @@ READING = {
     CONTIGUITY: "The run times of the log are those on scattered nodes; three of ten jobs take "
     "30 % less on one run of nodes (Yang et al. 2014). So run times, and with them slowdowns, "
     "differ from system to system, and response says more than wait.",
-    GANG: "Jobs share processors in time slices (Franke et al. 1999); nothing is lost to a "
+    GANG: "Jobs share processors in time slices (Franke et al. 1999), and run in other rows too where "
+    "all of their processors are idle there (sharing=fill); nothing is lost to a "
     "switch, and no memory runs short. They start early and then have only their turns: wait "
     "tells half of it, response all. Gang scheduling needs no estimates. The baseline is EASY of "
     "the world of plain nodes: the run times are the same.",
@@ -266,7 +270,7 @@ def _contiguity(site: Site) -> World:
 
 def _gang(site: Site) -> World:
     systems = [
-        System("gang", settings={"mpl": mpl, "admission": admission, "sharing": "fill"})
+        System("gang", settings={"admission": admission, "mpl": mpl})
         for admission in ("fcfs", "skip")
         for mpl in (2, 3, 5)
     ]
@@ -279,14 +283,14 @@ def _gang(site: Site) -> World:
         execution=None,
         large_from=site.large_from,
         own={"mean_pause": "mean pause, s"},
+        settings={"sharing": "fill"},
         beside=PLAIN_EASY,
     )
 
 
 def _boxes(site: Site) -> World:
     def system(detect: str, *, migrate: bool) -> System:
-        chosen = {"detect": detect, "migrate": migrate, "large": site.large_boxes}
-        return System("torus", settings=chosen)
+        return System("torus", settings={"detect": detect, "migrate": migrate})
 
     def pairs() -> Iterator[tuple[System, Key]]:
         for detect in ("layered", "exact"):
@@ -308,6 +312,7 @@ def _boxes(site: Site) -> World:
             "internal_fragmentation": "internal fragmentation",
             "external_fragmentation": "external fragmentation",
         },
+        settings={"large": site.large_boxes},
         beside=PLAIN_EASY,
     )
 
