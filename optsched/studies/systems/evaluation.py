@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from optsched.errors import InputError
 from optsched.studies.results import check_results
-from optsched.studies.systems.worlds import BLUE, SAMPLE, Key, Site, System, World, worlds
-from optsched.traces.reading import read_trace
-from optsched.traces.trace import Trace
+from optsched.studies.systems.site import BLUE, SAMPLE, Site
+from optsched.studies.systems.worlds import Key, System, World, worlds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,9 +35,6 @@ OF_RUN = (
     *("jobs", "finished", "killed", "rejected", "waiting", "large_jobs", "utilization", "makespan"),
     *("problems", "unproven", "fallbacks"),
 )
-SPAN = "submissions"
-"""The column with the seconds from the first submission of a trace to the last."""
-
 SECONDS = "nominal_seconds"
 """Of the solvers; a run without problems has none."""
 
@@ -49,9 +45,8 @@ NEEDED = ("trace", "machine", "policy", "jobs", *TIMES, *OF_RUN)
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     """Return the results of the sweep with the columns that the evaluation goes by.
 
-    ``world``, ``system``, ``base_world`` and ``base`` (the baseline), ``path`` (of the trace),
-    ``submissions`` (seconds from its first to its last), the figures, and the gains, in
-    the order of tables.
+    ``world``, ``system``, ``base_world`` and ``base`` (the baseline), ``path`` (of the trace), the
+    figures, and the gains, in the order of tables.
 
     Raises
     ------
@@ -66,10 +61,14 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     stated = [name for name in map(str, results) if name.startswith("settings.")]
     rows = results.to_dict(orient="records")
     keys = [_key(row, {name.partition(".")[2]: row[name] for name in stated}) for row in rows]
-    foreign = [row for row, key in zip(rows, keys) if key not in known]
-    if foreign or len(set(keys)) < len(known):
-        told = f"{foreign[0]['policy']} on {foreign[0]['machine']}" if foreign else "too few runs"
-        raise InputError(f"{told}; expected the runs of this study, and the policies of today")
+    for row, key in zip(rows, keys):
+        if key not in known:
+            told = f"{row['policy']} on {row['machine']} is not part of this study"
+            raise InputError(f"{told}; expected its runs, of policies that are registered")
+    there = {Key(known[key][0].name, known[key][1]) for key in keys}
+    needed = [base for one in worlds(site) for base in one.baselines.values()]
+    if lost := [base for base in needed if base not in there]:
+        raise InputError(f"no run of {lost[0].system} on {lost[0].world}; expected the baselines")
     frame = results.assign(
         world=[known[key][0].name for key in keys],
         system=[known[key][1] for key in keys],
@@ -77,8 +76,6 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
         base=[known[key][0].baselines[known[key][1]].system for key in keys],
         path=[str(inputs / known[key][0].trace) for key in keys],
     )
-    spans = {path: _span(read_trace(path)) for path in frame["path"].unique()}
-    frame[SPAN] = frame["path"].map(spans)
     place = {key: number for number, key in enumerate(known)}
     order = pd.Series([place[key] for key in keys]).sort_values().index
     frame = frame.iloc[order].reset_index(drop=True)
@@ -147,10 +144,6 @@ def _planned(site: Site) -> dict[tuple[Any, ...], tuple[World, str]]:
         for world in worlds(site)
         for name, system in world.systems.items()
     }
-
-
-def _span(trace: Trace) -> float:
-    return float(trace.submit.max() - trace.submit.min())
 
 
 def _stated(world: World, system: System) -> dict[str, Any]:

@@ -7,15 +7,13 @@ from pathlib import Path
 
 from optsched.content import bundled
 from optsched.studies.study import find_log
-from optsched.studies.systems.worlds import DEMANDS, PIECES, SAMPLE, WHOLE, Site
+from optsched.studies.systems.site import SAMPLE, Site
+from optsched.studies.systems.worlds import DEMANDS, MIX, PIECES, SEED, WHOLE
 from optsched.traces.bandwidth import drawn
 from optsched.traces.input_files import infer_files
 from optsched.traces.job_pieces import split_jobs
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
-
-MIX, SEED = "MED", 1
-"""How many jobs demand much memory bandwidth, and the seed of the draw."""
 
 
 def inputs(site: Site, folders: Sequence[Path]) -> Mapping[str, Trace]:

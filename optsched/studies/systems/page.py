@@ -82,11 +82,15 @@ def _capital(text: str) -> str:
 
 def _lead(frame: pd.DataFrame, *, quick: bool) -> str:
     site = site_run(frame)
-    told = "; ".join(f"{one.name}: {best(frame, one.name)}" for one in worlds(site))
+    told = "; ".join(
+        f"{one.name}: wait {best(frame, one.name, 'mean_wait')}, response "
+        f"{best(frame, one.name, 'mean_response')}"
+        for one in worlds(site)
+    )
     found = (
         f"Every policy on the same {site.jobs:,} jobs of {site.name}, in {len(worlds(site))} "
-        "worlds that differ in the machine and in how long jobs take. The largest gain in mean "
-        f"wait over the baseline of each: {told}. All from {len(frame):,} simulations."
+        "worlds that differ in the machine and in how long jobs take. The largest gains over the "
+        f"baseline of each. {_capital(told)}. All from {len(frame):,} simulations."
     )
     if quick:
         return f"A quick look at a generated workload: nothing can be concluded from it. {found}"

@@ -5,12 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from optsched.studies.systems.worlds import BLUE, SAMPLE, Site, worlds
-
-
-def site_of(*, quick: bool) -> Site:
-    """Return the log that is run, and its machine."""
-    return SAMPLE if quick else BLUE
+from optsched.studies.systems.site import Site
+from optsched.studies.systems.worlds import worlds
 
 
 def plan(site: Site, inputs: Path) -> dict[str, Any]:

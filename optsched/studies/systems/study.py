@@ -26,13 +26,14 @@ class Systems(Study):
     def inputs(self, folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
         """Return the first jobs of the log: as they are, with demands, in pieces with files."""
         from optsched.studies.systems.inputs import inputs
-        from optsched.studies.systems.plan import site_of
+        from optsched.studies.systems.site import site_of
 
         return inputs(site_of(quick=quick), folders)
 
     def plan(self, folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any]:
         """Return what is run: in each world the policies that can run there."""
-        from optsched.studies.systems.plan import plan, site_of
+        from optsched.studies.systems.plan import plan
+        from optsched.studies.systems.site import site_of
 
         return plan(site_of(quick=quick), inputs)
 

@@ -40,14 +40,14 @@ def overall_table(frame: pd.DataFrame) -> Table:
     for (_, run), own in zip(frame.iterrows(), is_baseline(frame)):
         base = "baseline" if own else run["base"]
         elsewhere = f" on {run['base_world']}" if run["base_world"] != run["world"] else ""
-        gains = [gained(run[GAIN[metric]]) for metric in TIMES]
+        columns = (*GAIN.values(), POINTS)
+        gains = [cell(None) if own else gained(run[name]) for name in columns]
         rows.append(
             [
                 run["system"],
                 run["world"],
                 f"{base}{elsewhere}",
                 *gains,
-                gained(run[POINTS]),
                 int(run["killed"]),
                 int(run["problems"]),
                 duration(run[SECONDS]),
@@ -57,7 +57,7 @@ def overall_table(frame: pd.DataFrame) -> Table:
         "What each system gains over the baseline of its world, in percent: by how much the time "
         "is shorter, so with a minus it is longer; of utilisation the difference in points. "
         "Killed jobs, problems that were solved, and nominal time of their solvers as they are. A "
-        "dash: the baseline has nothing to shorten, or all jobs are large.",
+        "dash: the baseline itself, one that has nothing to shorten, or all jobs are large.",
         [
             "system",
             "world",

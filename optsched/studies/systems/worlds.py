@@ -7,71 +7,7 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 
 from optsched.registry import policies
 from optsched.settings import settings_of
-from optsched.studies.li_2015.published import LARGE, NODES_PER_ROUTER, TORUS
-
-
-class Site(NamedTuple):
-    """A log, and its machine as each world sees it.
-
-    Parameters
-    ----------
-    name : str
-        As tables name the log.
-    file : str
-        The log.
-    jobs : int
-        How many of the cleaned log are run, from the first on.
-    processors : int
-        Of the machine, in all of its forms.
-    torus, smp, cluster : str
-        The machine as a torus of routers with a node each, as nodes that share resources, and as
-        nodes with a memory for files.
-    cores : int
-        Of a node of the cluster; larger jobs are split.
-    large_from : int
-        Jobs of so many processors count as large.
-    """
-
-    name: str
-    file: str
-    jobs: int
-    processors: int
-    torus: str
-    smp: str
-    cluster: str
-    cores: int
-    large_from: int
-
-    @property
-    def large_boxes(self) -> int:
-        """Jobs of more processors may have others migrated: the paper's share of the machine."""
-        x, y, z = TORUS
-        return LARGE * self.processors // (x * y * z * NODES_PER_ROUTER)
-
-
-BLUE = Site(
-    name="SDSC-BLUE",
-    file="SDSC-BLUE-2000-4.2-cln.swf.gz",
-    jobs=5_000,
-    processors=1152,
-    torus="torus:8x12x12",
-    smp="smp:288x4",
-    cluster="cluster:144x8",
-    cores=8,
-    large_from=128,
-)
-SAMPLE = Site(
-    name="sample",
-    file="samples/sample-256.swf",
-    jobs=300,
-    processors=256,
-    torus="torus:4x8x8",
-    smp="smp:64x4",
-    cluster="cluster:32x8",
-    cores=8,
-    large_from=64,
-)
-"""The quick look: a generated log that is at hand everywhere."""
+from optsched.studies.systems.site import BLUE, Site
 
 WHOLE, DEMANDS, PIECES = "jobs.swf.gz", "demands.swf.gz", "pieces.rackham.gz"
 """The traces: the jobs, the same with drawn demands, and split into those of a node with files."""
@@ -157,6 +93,12 @@ EASY = System("easy")
 PLAIN_EASY = Key(PLAIN, EASY.name)
 """What most worlds can be related to."""
 
+ALPHA = BETA = 0.3
+"""What contiguous nodes save of a sensitive job's run time, and the share of these jobs."""
+
+MIX, SEED = "MED", 1
+"""How many jobs demand much memory bandwidth, and the seed of the draw."""
+
 BACKFILL = "backfill"
 """The setting of which all choices are run where a policy for plain nodes has it."""
 
@@ -164,27 +106,29 @@ READING = {
     PLAIN: "Jobs run as long as the log says, wherever they are. All policies of the registry for "
     "a line of nodes, each with all choices of its backfilling. The window policy is for "
     "contiguous nodes, which are worth nothing here: it shows what contiguity costs. It decides "
-    "every 30 s only.",
-    CONTIGUITY: "The run times of the log are those on scattered nodes; three of ten jobs take "
-    "30 % less on one run of nodes (Yang et al. 2014). So run times, and with them slowdowns, "
-    "differ from system to system, and response says more than wait.",
-    GANG: "Jobs share processors in time slices (Franke et al. 1999), and run in other rows too where "
-    "all of their processors are idle there (sharing=fill); nothing is lost to a "
-    "switch, and no memory runs short. They start early and then have only their turns: wait "
-    "tells half of it, response all. Gang scheduling needs no estimates. The baseline is EASY of "
-    "the world of plain nodes: the run times are the same.",
-    BOXES: "Each job has a box of routers of its own (Li et al. 2015), placed once a minute; "
-    "the system of the paper, with its layers and with exact detection of free boxes. Each is "
-    "compared with itself without migration, so the gain is that of migration alone. EASY on plain "
-    "nodes stands beside: what a machine reaches on which shapes do not matter.",
+    "at ticks only, not at every event.",
+    CONTIGUITY: "The run times of the log are those on scattered nodes; a draw makes "
+    f"{BETA:.0%} of the jobs sensitive, which take {ALPHA:.0%} less on one run of nodes (Yang et "
+    "al. 2014). So run times, and with them slowdowns, differ from system to system, and response "
+    "says more than wait.",
+    GANG: "Jobs share processors in time slices (Franke et al. 1999), and run in other rows too "
+    "where all of their processors are idle there (sharing=fill). Nothing is lost to a switch, and "
+    "no memory runs short. They start early and then have only their turns: wait tells half of it, "
+    "response all. Gang scheduling needs no estimates. The baseline is EASY of the world of plain "
+    "nodes: the run times are the same.",
+    BOXES: "Each job has a box of routers of its own (Li et al. 2015): the system of the paper, "
+    "with its layers and with exact detection of free boxes. Each is compared with itself without "
+    "migration, so the gain is that of migration alone. EASY on plain nodes stands beside: what a "
+    "machine reaches on which shapes do not matter, and decisions need not wait for a cycle.",
     SHARING: "Processes of four-processor nodes share their memory bandwidth (Guim et al. 2009); "
-    "demands are drawn at random, MED, seed 1. A job is slowed by its neighbours, and killed at "
-    "its limit. EASY knows nothing of penalties and leaves limits as requested; sjbf and rua raise "
-    "them by the penalty they promise, so fewer jobs are killed. The baseline is EASY on the same "
-    "machine.",
+    f"demands are drawn at random, {MIX}, seed {SEED}. A job is slowed by its neighbours, and "
+    "killed at its limit. EASY knows nothing of penalties and leaves limits as requested; sjbf and "
+    "rua raise them by the penalty they promise, which by itself spares jobs. The baseline is EASY "
+    "on the same machine.",
     FILES: "A job loads its input file unless it is in the memory of its node (Gonthier et al. "
-    "2024). Jobs larger than a node are split, files inferred from user, size and time; the load "
-    "counts against the limit of a job, which is killed at it. Waits are of pieces, not of jobs.",
+    "2024). Jobs larger than a node are split, and files inferred from user, size and time, so "
+    "the pieces of a job ask for the same file. Loading counts against the limit of a job, which "
+    "is killed at it. All figures are of pieces, not of the jobs that they come from.",
 }
 
 
@@ -265,6 +209,7 @@ def _contiguity(site: Site) -> World:
             "contiguous_share": "contiguous",
             "lost_processor_hours": "lost processor hours",
         },
+        settings={"alpha": ALPHA, "beta": BETA},
     )
 
 
