@@ -120,12 +120,9 @@ def _all_round(frame: pd.DataFrame, world: World) -> str:
         told.append(
             f"no time is shorter, and some are longer, with {_listed(own['system'][found])}"
         )
-    mixed = int((better & worse).sum())
-    if mixed:
-        told.append(
-            f"{counted(mixed, 'system')} of {len(own)} gain in some times and lose in others"
-        )
-    return f"{_capital('. '.join(_capital(text) for text in told))}." if told else ""
+    if mixed := int((better & worse).sum()):
+        told.append(f"some times are shorter and others longer with {mixed} of {len(own)} systems")
+    return f"{'. '.join(_capital(text) for text in told)}." if told else ""
 
 
 def _without_effect(frame: pd.DataFrame, world: World) -> str:

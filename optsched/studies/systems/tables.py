@@ -99,12 +99,13 @@ def world_table(frame: pd.DataFrame, world: World) -> Table:
 def _row(run: pd.Series[Any], world: World, *, beside: bool = False) -> list[Value]:
     system = f"{run['system']}, on {run['world']}" if beside else run["system"]
     row: list[Value] = [system]
+    itself = (run["world"], run["system"]) == (run["base_world"], run["base"])
     for metric in TIMES:
         value = run[metric]
         shown = cell(value) if metric == DIMENSIONLESS else duration(value)
-        itself = (run["world"], run["system"]) == (run["base_world"], run["base"])
-        note = "" if beside or itself else gained(run[GAIN[metric]]).text
-        row.append(replace(shown, note=note))
+        found = run[GAIN[metric]]
+        known = not (beside or itself) and found == found
+        row.append(replace(shown, note=f"{signed(found)}%" if known else ""))
     row += [share(run["utilization"]), int(run["killed"])]
     for name in world.own:
         value = None if beside else run[name]

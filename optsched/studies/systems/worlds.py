@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from optsched.registry import policies
-from optsched.settings import settings_of
 from optsched.studies.systems.site import BLUE, Site
 
 WHOLE, DEMANDS, PIECES = "jobs.swf.gz", "demands.swf.gz", "pieces.rackham.gz"
@@ -141,13 +140,10 @@ def plain_systems() -> list[System]:
     found = []
     for name in policies:
         cls = policies[name]
-        if "nodes" not in cls.machines:
-            continue
-        if BACKFILL in {field.name for field in settings_of(cls)}:
-            choices = get_args(get_type_hints(cls)[BACKFILL])
-            found += [System(name, settings={BACKFILL: choice}) for choice in choices]
-        else:
-            found.append(System(name))
+        if "nodes" in cls.machines:
+            wanted = get_type_hints(cls).get(BACKFILL)
+            choices = get_args(wanted) if get_origin(wanted) is Literal else ()
+            found += [System(name, settings={BACKFILL: one}) for one in choices] or [System(name)]
     return found
 
 
