@@ -14,6 +14,7 @@ from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.report.page import MISSING
 from optsched.simulator.policy import Policy
+from optsched.simulator.schedule import State
 from optsched.studies.study_folder import write_inputs
 from optsched.studies.systems.evaluation import (
     GAIN,
@@ -26,12 +27,14 @@ from optsched.studies.systems.evaluation import (
     is_baseline,
     prepare,
     with_gains,
+    with_same_jobs,
 )
 from optsched.studies.systems.figures import PICTURE, figures
 from optsched.studies.systems.inputs import inputs
 from optsched.studies.systems.page import page
 from optsched.studies.systems.plan import plan
 from optsched.studies.systems.remarks import best, remarks
+from optsched.studies.systems.same_jobs import SAME
 from optsched.studies.systems.site import BLUE, SAMPLE
 from optsched.studies.systems.tables import overall_table, world_table
 from optsched.studies.systems.worlds import (
@@ -81,7 +84,7 @@ def made_up(changed, site=BLUE, path="elsewhere"):
                     **own,
                 }
             )
-    return with_gains(pd.DataFrame(rows))
+    return with_same_jobs(with_gains(pd.DataFrame(rows)))
 
 
 def row(frame, world, system):
@@ -128,6 +131,29 @@ def test_each_system_is_compared_with_its_own_baseline():
     assert "(8 times) with torus, detect=exact, migrate=no" in told(frame, BOXES)
 
 
+def test_gains_on_the_same_jobs_leave_out_what_one_of_the_two_kills(tmp_path):
+    states = {
+        "easy": [State.FINISHED, State.FINISHED, State.KILLED, State.FINISHED],
+        "rua": [State.FINISHED, State.KILLED, State.FINISHED, State.FINISHED],
+    }
+    waits = {"easy": [10, 900, 900, 30], "rua": [10, 900, 900, 20]}
+    for name, own in states.items():
+        jobs = {"final_state": pd.Categorical(own), "waiting_time": waits[name]}
+        (tmp_path / name).mkdir()
+        pd.DataFrame(jobs | {"turnaround_time": [100, 100, 100, 100]}).to_parquet(
+            tmp_path / name / "jobs.parquet"
+        )
+    told = {"world": SHARING, "base_world": SHARING, "base": "easy", "jobs": 4, "finished": 3}
+    frame = pd.DataFrame(
+        [told | {"system": name, "folder": str(tmp_path / name)} for name in states]
+    ).assign(**dict.fromkeys(GAIN.values(), 0.9))
+    found = with_same_jobs(frame)[list(SAME.values())].to_numpy()
+    np.testing.assert_allclose(found, [[0, 0], [0.25, 0]])
+    # where all jobs finish it is the gain itself, and no jobs are read
+    whole = with_same_jobs(frame.assign(finished=4, folder="nowhere"))
+    assert (whole[list(SAME.values())] == 0.9).all(axis=None)
+
+
 def test_remarks_say_what_the_numbers_say():
     frame = made_up(
         {
@@ -144,6 +170,7 @@ def test_remarks_say_what_the_numbers_say():
     assert "No time is shorter, and some are longer, with sjbf, less-consume." in text
     assert "Some times are shorter and others longer with 1 of 5 systems." in text
     assert "Killed jobs: from 0 (easy) to 7 (rua) of 100." in text
+    assert "; rua +20.0% and -20.0%." in text
     assert "sjbf, less-consume (0 rejected, 3 still waiting)" in text
     assert "sjbf, first-fit (30.0%)" in text
     assert best(frame, SHARING, "mean_wait") == "sjbf, first-fit (+40.0%)"
@@ -215,7 +242,7 @@ def test_what_is_planned_can_be_run_and_no_two_runs_are_the_same(traces):
     read = read_study(plan(SAMPLE, Path("inputs")), base=traces)
     assert len(read.runs) == sum(len(world.systems) for world in worlds(SAMPLE))
     assert read.duplicates == 0
-    assert read.keep == "summary"
+    assert read.keep == "jobs"
 
 
 def results(runs):
@@ -223,6 +250,7 @@ def results(runs):
     rows = []
     for number, run in enumerate(runs):
         settings = {f"settings.{key}": value for key, value in run.pop("settings", {}).items()}
+        run["folder"] = "nowhere"
         rows.append({"run": str(number), **run, **settings, **dict.fromkeys(FIGURES, 1)})
     return pd.DataFrame(rows)
 

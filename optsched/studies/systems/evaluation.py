@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optsched.errors import InputError
 from optsched.studies.results import check_results
+from optsched.studies.systems.same_jobs import SAME, jobs_of, means_of_both
 from optsched.studies.systems.site import BLUE, SAMPLE, Site
 from optsched.studies.systems.worlds import Key, System, World, worlds
 
@@ -38,7 +39,7 @@ OF_RUN = (
 SECONDS = "nominal_seconds"
 """Of the solvers; a run without problems has none."""
 
-NEEDED = ("trace", "machine", "policy", "jobs", *TIMES, *OF_RUN)
+NEEDED = ("trace", "machine", "policy", "folder", *TIMES, *OF_RUN)
 """Columns of the results that the evaluation reads."""
 
 
@@ -83,7 +84,8 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     for name in dict.fromkeys(figures):
         frame[name] = frame[name].astype(float) if name in frame else np.nan
     every = frame["large_jobs"] == frame["finished"]
-    return with_gains(frame.assign(large_mean_wait=frame["large_mean_wait"].mask(every)))
+    frame = frame.assign(large_mean_wait=frame["large_mean_wait"].mask(every))
+    return with_same_jobs(with_gains(frame))
 
 
 def with_gains(frame: pd.DataFrame) -> pd.DataFrame:
@@ -92,11 +94,32 @@ def with_gains(frame: pd.DataFrame) -> pd.DataFrame:
     Of the `TIMES` it is by which share they are shorter; of utilisation the difference. So more is
     better, and a baseline gains nothing over itself.
     """
-    row_of = {key: row for row, key in enumerate(zip(frame["world"], frame["system"]))}
-    base = frame.iloc[[row_of[key] for key in zip(frame["base_world"], frame["base"])]]
+    base = _bases(frame)
     gains = {GAIN[name]: gain(base[name].to_numpy(), frame[name].to_numpy()) for name in TIMES}
     points = frame["utilization"].to_numpy() - base["utilization"].to_numpy()
     return frame.assign(**gains, **{POINTS: points})
+
+
+def with_same_jobs(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs with what each gains on the jobs that finish with its baseline, too.
+
+    Where all jobs finish with both, that is its gain.
+    """
+    found = frame[[GAIN[metric] for metric in SAME]].to_numpy(copy=True)
+    base = _bases(frame)
+    lost = (frame["finished"] < frame["jobs"]).to_numpy() | (
+        base["finished"] < base["jobs"]
+    ).to_numpy()
+    for row in np.flatnonzero(lost):
+        jobs = (jobs_of(runs["folder"].iloc[row]) for runs in (base, frame))
+        found[row] = gain(*means_of_both(*jobs))
+    return frame.assign(**dict(zip(SAME.values(), found.T)))
+
+
+def _bases(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the baseline of each run, in the order of the runs."""
+    row_of = {key: row for row, key in enumerate(zip(frame["world"], frame["system"]))}
+    return frame.iloc[[row_of[key] for key in zip(frame["base_world"], frame["base"])]]
 
 
 def gain(before: ArrayLike, after: ArrayLike) -> NDArray[np.float64]:
@@ -134,7 +157,7 @@ def all_systems(frame: pd.DataFrame) -> pd.DataFrame:
     """Return world, system, baseline, figures and gains of every run, one row each."""
     told = ["world", "system", "base_world", "base", "machine", "execution"]
     own = dict.fromkeys(name for one in worlds(site_run(frame)) for name in one.own)
-    return frame[[*told, *OF_RUN, SECONDS, *TIMES, *GAIN.values(), POINTS, *own]]
+    return frame[[*told, *OF_RUN, SECONDS, *TIMES, *GAIN.values(), POINTS, *SAME.values(), *own]]
 
 
 def _planned(site: Site) -> dict[tuple[Any, ...], tuple[World, str]]:

@@ -10,7 +10,7 @@ from optsched.studies.systems.worlds import worlds
 
 
 def plan(site: Site, inputs: Path) -> dict[str, Any]:
-    """Return what is run, as a sweep reads it.
+    """Return what is run, as a sweep reads it; the jobs of each run are kept.
 
     Parameters
     ----------
@@ -34,4 +34,4 @@ def plan(site: Site, inputs: Path) -> dict[str, Any]:
                 "settings": {**world.settings, **system.settings},
             }
             runs.append(run | {key: value for key, value in chosen.items() if value})
-    return {"keep": "summary", "runs": runs}
+    return {"keep": "jobs", "runs": runs}
