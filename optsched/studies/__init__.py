@@ -1,1 +1,1 @@
-"""Studies: one per paper, with what to run, what was published, and what becomes of its claims."""
+"""Studies: what to run, what was published, and what becomes of it; one per paper, one of all."""

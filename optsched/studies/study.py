@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 class Study(ABC):
-    """The evaluation of a paper, run again.
+    """The evaluation of a paper, run again, or one over all systems.
 
     A subclass is registered with ``@studies.register(name)``.
 
     Attributes
     ----------
     name : str
-        The registered name: that of the paper.
+        The registered name: that of the paper, if there is one.
     paper : str
-        How it is cited.
+        How it is cited; what the study is instead, if it is of none.
     parts : tuple of str
         Metrics that are tables of their own, of which `prepare` gets each number as a column.
     """

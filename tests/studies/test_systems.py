@@ -1,0 +1,323 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from optsched import registry
+from optsched.cli import run as optsched
+from optsched.errors import InputError
+from optsched.machines.machine import read_machine
+from optsched.report.page import MISSING
+from optsched.simulator.policy import Policy
+from optsched.simulator.schedule import State
+from optsched.studies.study_folder import write_inputs
+from optsched.studies.systems.evaluation import (
+    GAIN,
+    OF_RUN,
+    POINTS,
+    SECONDS,
+    TIMES,
+    all_systems,
+    gain,
+    is_baseline,
+    prepare,
+    with_gains,
+    with_same_jobs,
+)
+from optsched.studies.systems.figures import PICTURE, figures
+from optsched.studies.systems.inputs import inputs
+from optsched.studies.systems.page import page
+from optsched.studies.systems.plan import plan
+from optsched.studies.systems.remarks import best, remarks
+from optsched.studies.systems.same_jobs import SAME
+from optsched.studies.systems.site import BLUE, SAMPLE
+from optsched.studies.systems.tables import overall_table, world_table
+from optsched.studies.systems.worlds import (
+    BOXES,
+    CONTIGUITY,
+    GANG,
+    PLAIN,
+    PLAIN_EASY,
+    SHARING,
+    Key,
+    System,
+    unplanned,
+    worlds,
+)
+from optsched.sweeps.study_file import read_study
+
+FIGURES = (*TIMES, *OF_RUN, SECONDS)
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory):
+    """The folder of a quick study, with its traces."""
+    folder = tmp_path_factory.mktemp("systems")
+    write_inputs(inputs(SAMPLE, []), folder)
+    return folder
+
+
+def made_up(changed, site=BLUE, path="elsewhere"):
+    """What `prepare` returns where all figures are 100, but those that `changed` has by key."""
+    rows = []
+    for world in worlds(site):
+        for name in world.systems:
+            own = changed.get(Key(world.name, name), {})
+            rows.append(
+                {
+                    "world": world.name,
+                    "system": name,
+                    "base_world": world.baselines[name].world,
+                    "base": world.baselines[name].system,
+                    "machine": world.machine,
+                    "execution": world.execution,
+                    "path": str(path),
+                    **dict.fromkeys(FIGURES, 100.0),
+                    **dict.fromkeys((figure for one in worlds(site) for figure in one.own), 1.0),
+                    **dict.fromkeys(("killed", "rejected", "waiting"), 0.0),
+                    "utilization": 0.5,
+                    **own,
+                }
+            )
+    return with_same_jobs(with_gains(pd.DataFrame(rows)))
+
+
+def row(frame, world, system):
+    return frame[(frame["world"] == world) & (frame["system"] == system)].iloc[0]
+
+
+def told(frame, world):
+    return " ".join(remarks(frame, next(one for one in worlds(BLUE) if one.name == world)))
+
+
+def test_a_gain_is_the_share_by_which_a_time_is_shorter():
+    found = gain([200, 200, 100, 0, 0, np.nan], [150, 300, 100, 0, 5, 1])
+    np.testing.assert_allclose(found, [0.25, -0.5, 0, 0, np.nan, np.nan])
+
+
+def test_each_system_is_compared_with_its_own_baseline():
+    without = "torus, detect=exact, migrate=no"
+    migrating = "torus, detect=exact, migrate=yes"
+    gang = "gang, admission=skip, mpl=3"
+    frame = made_up(
+        {
+            PLAIN_EASY: {"mean_wait": 50, "utilization": 0.7},
+            Key(GANG, gang): {"mean_wait": 10, "utilization": 0.6},
+            Key(BOXES, without): {"mean_wait": 400},
+            Key(BOXES, migrating): {"mean_wait": 300},
+        }
+    )
+    assert row(frame, GANG, gang)[GAIN["mean_wait"]] == pytest.approx(0.8)
+    assert row(frame, GANG, gang)[POINTS] == pytest.approx(-0.1)
+    assert row(frame, BOXES, migrating)[GAIN["mean_wait"]] == pytest.approx(0.25)
+    assert row(frame, BOXES, migrating)[GAIN["p95_wait"]] == 0
+    assert row(frame, PLAIN, "fcfs")[GAIN["mean_wait"]] == -1
+    # the EASY of another world is another baseline
+    assert row(frame, SHARING, "rua")[GAIN["mean_wait"]] == 0
+    bases = frame[is_baseline(frame)]
+    assert (bases[[*GAIN.values(), POINTS]] == 0).all(axis=None)
+    assert bases.groupby("world").size().to_dict() == {
+        PLAIN: 1,
+        CONTIGUITY: 1,
+        BOXES: 2,
+        SHARING: 1,
+        "input files": 1,
+    }
+    assert "(8 times) with torus, detect=exact, migrate=no" in told(frame, BOXES)
+
+
+def test_gains_on_the_same_jobs_leave_out_what_one_of_the_two_kills(tmp_path):
+    states = {
+        "easy": [State.FINISHED, State.FINISHED, State.KILLED, State.FINISHED],
+        "rua": [State.FINISHED, State.KILLED, State.FINISHED, State.FINISHED],
+    }
+    waits = {"easy": [10, 900, 900, 30], "rua": [10, 900, 900, 20]}
+    for name, own in states.items():
+        jobs = {"final_state": pd.Categorical(own), "waiting_time": waits[name]}
+        (tmp_path / name).mkdir()
+        pd.DataFrame(jobs | {"turnaround_time": [100, 100, 100, 100]}).to_parquet(
+            tmp_path / name / "jobs.parquet"
+        )
+    told = {"world": SHARING, "base_world": SHARING, "base": "easy", "jobs": 4, "finished": 3}
+    frame = pd.DataFrame(
+        [told | {"system": name, "folder": str(tmp_path / name)} for name in states]
+    ).assign(**dict.fromkeys(GAIN.values(), 0.9))
+    found = with_same_jobs(frame)[list(SAME.values())].to_numpy()
+    np.testing.assert_allclose(found, [[0, 0], [0.25, 0]])
+    # where all jobs finish it is the gain itself, and no jobs are read
+    whole = with_same_jobs(frame.assign(finished=4, folder="nowhere"))
+    assert (whole[list(SAME.values())] == 0.9).all(axis=None)
+
+
+def test_remarks_say_what_the_numbers_say():
+    frame = made_up(
+        {
+            Key(SHARING, "rua"): {"mean_wait": 80, "mean_response": 120, "killed": 7.0},
+            Key(SHARING, "sjbf, first-fit"): {"mean_wait": 60, "makespan": 130.0},
+            Key(SHARING, "sjbf, less-consume"): {"large_mean_wait": 110, "waiting": 3.0},
+        }
+    )
+    text = told(frame, SHARING)
+    assert "Mean wait: most with sjbf, first-fit (+40.0%), least with sjbf, less-consume" in text
+    assert "and 2 others (0.0%)" in text
+    assert "Bounded slowdown: the same with sjbf, first-fit and 4 others (0.0%)" in text
+    assert "No time is longer, and some are shorter, with sjbf, first-fit." in text
+    assert "No time is shorter, and some are longer, with sjbf, less-consume." in text
+    assert "Some times are shorter and others longer with 1 of 5 systems." in text
+    assert "Killed jobs: from 0 (easy) to 7 (rua) of 100." in text
+    assert "; rua +20.0% and -20.0%." in text
+    assert "sjbf, less-consume (0 rejected, 3 still waiting)" in text
+    assert "sjbf, first-fit (30.0%)" in text
+    assert best(frame, SHARING, "mean_wait") == "sjbf, first-fit (+40.0%)"
+    assert best(frame, CONTIGUITY, "mean_wait") == "none"
+    assert "As the baseline in all times: fcfs;" in told(frame, CONTIGUITY)
+    assert "Killed" not in told(frame, CONTIGUITY)
+
+
+def test_tables_show_gains_where_there_is_something_to_compare():
+    frame = made_up({Key(CONTIGUITY, "fcfs"): {"mean_wait": 150, "p95_wait": np.nan}})
+    rows = {(cells[0].text, cells[1].text): cells for cells in overall_table(frame).cells}
+    assert len(rows) == len(frame)
+    shown = [cell.text for cell in rows["fcfs", CONTIGUITY]]
+    assert shown[2:8] == ["easy", "-50.0", MISSING, "0.0", "0.0", "0.0"]
+    assert [cell.text for cell in rows["easy", CONTIGUITY]][2:5] == ["baseline", MISSING, MISSING]
+    assert rows["gang, admission=fcfs, mpl=2", GANG][2].text == f"easy on {PLAIN}"
+    gang = next(one for one in worlds(BLUE) if one.name == GANG)
+    first, *others = world_table(frame, gang).cells
+    assert first[0].text == f"easy, on {PLAIN}"
+    assert (first[1].note, others[0][1].note) == ("", "0.0%")
+    contiguity = next(one for one in worlds(BLUE) if one.name == CONTIGUITY)
+    fcfs = world_table(frame, contiguity).cells[0]
+    assert [(cell.text, cell.note) for cell in fcfs[1:3]] == [("2.5 min", "-50.0%"), (MISSING, "")]
+
+
+def test_every_policy_of_the_registry_is_run():
+    own = {
+        name for name in unplanned() if registry.policies[name].__module__.startswith("optsched.")
+    }
+    assert own == set()
+
+
+def test_a_new_policy_for_nodes_appears_by_itself_and_another_is_named(monkeypatch, traces):
+    class Fresh(Policy):
+        backfill: Literal["none", "some"] = "none"
+
+    class Elsewhere(Policy):
+        machines = frozenset({"quantum"})
+
+    monkeypatch.setitem(registry.policies._classes, "fresh", Fresh)
+    monkeypatch.setitem(registry.policies._classes, "elsewhere", Elsewhere)
+    names = list(worlds(BLUE)[0].systems)
+    assert {"fresh, backfill=none", "fresh, backfill=some"} <= set(names)
+    assert unplanned()["elsewhere"] == {"quantum"}
+    assert "fresh" not in unplanned()
+    made = page(made_up({}, SAMPLE, traces / "inputs" / "jobs.swf.gz"), {}, {}, quick=True)
+    [cautions] = [one.parts for one in made.sections if one.title.startswith("What can be")]
+    assert cautions[-1].startswith("elsewhere needs a machine of the kind quantum")
+
+
+@pytest.mark.parametrize("site", [BLUE, SAMPLE], ids=lambda site: site.name)
+def test_worlds_have_machines_of_one_size_and_their_baselines(site):
+    every = worlds(site)
+    keys = {Key(world.name, name) for world in every for name in world.systems}
+    for world in every:
+        assert read_machine(world.machine).size == site.processors
+        assert set(world.baselines) == set(world.systems)
+        assert {*world.baselines.values(), world.beside or PLAIN_EASY} <= keys
+    assert site.large_boxes == {BLUE: 42, SAMPLE: 9}[site]
+
+
+def test_names_are_as_they_are_typed():
+    assert System("easy").name == "easy"
+    named = System("sjbf", "first-fit", {"threshold": 1.5, "fast": True})
+    assert named.name == "sjbf, first-fit, threshold=1.5, fast=yes"
+
+
+def test_what_is_planned_can_be_run_and_no_two_runs_are_the_same(traces):
+    read = read_study(plan(SAMPLE, Path("inputs")), base=traces)
+    assert len(read.runs) == sum(len(world.systems) for world in worlds(SAMPLE))
+    assert read.duplicates == 0
+    assert read.keep == "jobs"
+
+
+def results(runs):
+    """Rows of a sweep of these planned runs, all figures 1."""
+    rows = []
+    for number, run in enumerate(runs):
+        settings = {f"settings.{key}": value for key, value in run.pop("settings", {}).items()}
+        run["folder"] = "nowhere"
+        rows.append({"run": str(number), **run, **settings, **dict.fromkeys(FIGURES, 1)})
+    return pd.DataFrame(rows)
+
+
+def test_results_of_other_runs_are_refused():
+    planned = results(plan(SAMPLE, Path("inputs"))["runs"])
+    frame = prepare(planned.sample(frac=1, random_state=1), Path("inputs"))
+    assert frame["system"].tolist() == [name for one in worlds(SAMPLE) for name in one.systems]
+    # all of them are large, so this tells nothing new
+    assert frame["large_mean_wait"].isna().all()
+
+    foreign = planned.assign(policy=planned["policy"].replace("fcfs", "another"))
+    with pytest.raises(InputError, match="another on nodes:256 is not part of this study"):
+        prepare(foreign, Path("inputs"))
+    without = planned[planned["policy"] != "easy"]
+    with pytest.raises(InputError, match="no run of easy on plain nodes"):
+        prepare(without, Path("inputs"))
+    # a policy that was registered since has no run, and is not missed
+    assert len(prepare(planned[planned["policy"] != "saf"], Path("inputs"))) == len(planned) - 2
+    with pytest.raises(InputError, match="1 runs of the study failed; the first: no memory"):
+        prepare(pd.DataFrame({"error": [None, "no memory"]}), Path("inputs"))
+
+
+def test_a_log_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(InputError, match="SDSC-BLUE"):
+        inputs(BLUE, [tmp_path])
+
+
+def test_the_page_names_each_system(traces):
+    frame = made_up({}, SAMPLE, traces / "inputs" / "jobs.swf.gz")
+    assert set(figures(frame)) == {PICTURE}
+    made = page(frame, {PICTURE: "<svg/>"}, {}, quick=False)
+    [picture] = [part for part in made.sections[0].parts if not isinstance(part, str)][:1]
+    for system in frame["system"][~is_baseline(frame)]:
+        assert system in picture.alt
+    assert "nan" not in made.lead
+    assert len(made.sections) == 3 + len(worlds(SAMPLE))
+
+
+def test_the_log_fits_the_machine(shared):
+    jobs = inputs(BLUE, [shared(f"traces/{BLUE.file}").parent])
+    whole, pieces = jobs["jobs.swf.gz"], jobs["pieces.rackham.gz"]
+    assert len(whole) == BLUE.jobs
+    assert whole.processors.max() <= BLUE.processors
+    assert pieces.processors.max() <= BLUE.cores
+    assert 0.05 < (whole.processors >= BLUE.large_from).mean() < 0.2
+
+
+def test_the_quick_study_from_the_command_line(tmp_path, capsys):
+    folder = tmp_path / "quick"
+    assert optsched(["study", "systems", "--quick", "--workers", "2", "-o", str(folder)]) == 0
+    written = (folder / "report.html").read_text()
+    assert "A quick look at a generated workload" in written
+    assert json.loads((folder / "study.json").read_text())["study"] == "systems"
+    rows = pd.read_csv(folder / "systems.csv")
+    assert len(rows) == sum(len(world.systems) for world in worlds(SAMPLE))
+    assert rows["finished"].add(rows["killed"]).eq(rows["jobs"]).all()
+    for name in [*rows["system"], *rows["world"]]:
+        assert name in written
+    own = rows.set_index(["world", "system"])
+    wait = own["mean_wait"]
+    expected = 1 - wait[SHARING, "rua"] / wait[SHARING, "easy"]
+    assert own.loc[(SHARING, "rua"), "mean_wait_gain"] == pytest.approx(expected)
+    assert own.loc[(PLAIN, "easy"), "execution"] != own.loc[(SHARING, "easy"), "execution"]
+
+    (folder / "report.html").unlink()
+    assert optsched(["report", str(folder)]) == 0
+    assert (folder / "report.html").read_text() == written
+    assert set(all_systems(made_up({}))) == set(rows)
+    capsys.readouterr()
