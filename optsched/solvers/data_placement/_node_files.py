@@ -2,7 +2,8 @@
 
 Every node has a list of files, every file of a node a list of visits: (start, loaded, end), in
 seconds from now. A visit begins with a job that uses the file, and ends with the job's walltime.
-The nodes that have one file are marked: the users of a file come together in a queue.
+The nodes that have one file are marked: the users of a file come together in a queue. Where files
+are kept until the next start, every node has a list of starts, too.
 """
 
 from __future__ import annotations
@@ -34,8 +35,12 @@ class NodeFiles(NamedTuple):
         The entry of the marked file on each node.
     visits : int64 array, shape (visits, 4)
         Start, loaded, end, next visit of the entry.
-    used : int64 array, shape (3,)
-        How many entries and visits are in use; the marked file.
+    starts : int64 array, shape (nodes,)
+        The last start of each node in the order of planning; shape (0,) if they do not matter.
+    begun : int64 array, shape (starts, 2)
+        Seconds from now, and the start of the node that was planned before.
+    used : int64 array, shape (4,)
+        How many entries and visits are in use; the marked file; how many starts are in use.
     """
 
     head: Integers
@@ -43,6 +48,8 @@ class NodeFiles(NamedTuple):
     buckets: Integers
     marked: Integers
     visits: Integers
+    starts: Integers
+    begun: Integers
     used: Integers
 
 
@@ -51,8 +58,11 @@ START, LOADED, END, LATER = 0, 1, 2, 3
 
 
 @kernel
-def files_on(nodes: int, resident: Integers, jobs: int) -> NodeFiles:
+def files_on(
+    resident: Integers, started: NDArray[np.bool_], until_next: bool, jobs: int
+) -> NodeFiles:
     """Return what is on the nodes now, with room for the files of so many jobs."""
+    nodes = len(started)
     rows = len(resident) + jobs
     files = NodeFiles(
         np.full(nodes, NONE, dtype=np.int64),
@@ -60,12 +70,42 @@ def files_on(nodes: int, resident: Integers, jobs: int) -> NodeFiles:
         np.full(2 * rows + 1, NONE, dtype=np.int64),
         np.full(nodes, NONE, dtype=np.int64),
         np.empty((rows, 4), dtype=np.int64),
-        np.array([0, 0, NONE]),
+        np.full(nodes if until_next else 0, NONE, dtype=np.int64),
+        np.empty((nodes + jobs if until_next else 0, 2), dtype=np.int64),
+        np.array([0, 0, NONE, 0]),
     )
     for row in range(len(resident)):
         node, file, load, loaded, until = resident[row]
         visit(files, node, file, load, 0, max(loaded, 0), until)
+    for node in range(nodes):
+        if started[node]:
+            begin(files, node, 0)
     return files
+
+
+@kernel
+def begin(files: NodeFiles, node: int, start: int) -> None:
+    """Note that a job will start on a node, with or without a file."""
+    if len(files.starts) == 0:
+        return
+    new = files.used[3]
+    files.used[3] += 1
+    files.begun[new] = (start, files.starts[node])
+    files.starts[node] = new
+
+
+@kernel
+def last_start(files: NodeFiles, node: int, at: int) -> int:
+    """Return when a job starts last on a node before a time; that time if it does not matter."""
+    if len(files.starts) == 0:
+        return at
+    last = NONE
+    seen = files.starts[node]
+    while seen != NONE:
+        start, seen = files.begun[seen]
+        if start < at:
+            last = max(last, start)
+    return last
 
 
 @kernel
@@ -124,10 +164,11 @@ def loading_time(files: NodeFiles, node: int, load: int, at: int) -> int:
     entry = files.marked[node]
     if entry == NONE:
         return load
+    evicted = last_start(files, node, at)
     seen = files.entries[entry, FIRST]
     while seen != NONE:
         start, loaded, end, later = files.visits[seen]
-        if start <= at <= end:
+        if start <= at <= end or evicted < end < at:
             return 0 if loaded <= at else loaded
         seen = later
     return load

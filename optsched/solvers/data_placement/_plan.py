@@ -17,6 +17,7 @@ from optsched.solvers.data_placement._holes import (
 )
 from optsched.solvers.data_placement._node_files import (
     NodeFiles,
+    begin,
     files_on,
     loading_time,
     mark,
@@ -45,6 +46,8 @@ def plan(
     occupied: NDArray[np.bool_],
     jobs: Integers,
     resident: Integers,
+    started: NDArray[np.bool_],
+    until_next: bool,
     score: Score,
     capacity: int,
     backfill: bool,
@@ -56,10 +59,12 @@ def plan(
 
     Parameters
     ----------
-    available, reserved, occupied, resident, capacity, partial
+    available, reserved, occupied, resident, started, capacity, partial
         As in the data-placement problem; `reserved` is overwritten.
     jobs : int64 array, shape (jobs, 4)
         Processors, walltime, file and seconds to load it.
+    until_next : bool
+        Whether files are kept until the next start.
     score : Score
         The rule.
     backfill : bool
@@ -75,7 +80,7 @@ def plan(
     if backfill:
         for node in range(nodes):
             holes[node] = in_holes(reserved[node], 1)
-    files = files_on(nodes, resident, len(jobs))
+    files = files_on(resident, started, until_next, len(jobs))
     placed = np.zeros((len(jobs), 3), dtype=np.int64)
     placed[:, 0] = NOWHERE
     running = occupied.sum()
@@ -126,6 +131,7 @@ def plan(
                 choice.start + walltime,
             )
         node = choice.node
+        begin(files, node, choice.start)
         bounds[node] = 0
         if choice.start == 0 and not occupied[node] and keys[node, width - 1] < 64:
             running += 1
