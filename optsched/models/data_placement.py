@@ -199,7 +199,7 @@ class DataPlacement(Problem[Plan]):
         Raises
         ------
         InputError
-            If it would have more than `optsched.models.data_placement_program.MOST_ENTRIES`.
+            If it would have more than `optsched.models.data_placement_layout.MOST_ENTRIES`.
         """
         from optsched.models.data_placement_program import formulate
 

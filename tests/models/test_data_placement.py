@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from optsched.errors import InputError
 from optsched.models import DataPlacement
 from optsched.models.data_placement_fields import Fields, is_fine
+from optsched.models.data_placement_layout import latest_start
 from optsched.models.data_placement_plan import Plan
-from optsched.models.data_placement_program import latest_start
 from optsched.testing import check_problem, data_placements
 
 
@@ -32,11 +32,16 @@ def loads_second_by_second(problem: DataPlacement, plan: Plan) -> list[int]:
     """Return the load times as a node would meet them: (loaded, until) of each file it has."""
     times = problem.loads.tolist()
     memory = {(node, file): (loaded, until) for node, file, _, loaded, until in problem.resident}
+    starts = [(node, 0) for node in np.flatnonzero(problem.started)]
+    starts += list(zip(plan.node, plan.start))
     for job in sorted(range(len(times)), key=lambda job: (plan.start[job], job)):
         node, file, start = plan.node[job], problem.files[job], plan.start[job]
         if node == -1 or file == -1:
             continue
         loaded, until = memory.get((node, file), (0, -1))
+        left = problem.kept == "next" and (node, file) in memory
+        if left and not any((node, second) in starts for second in range(until, start)):
+            until = start
         if start > until:
             loaded, until = start + times[job], -1
         times[job] = max(0, loaded - start)
