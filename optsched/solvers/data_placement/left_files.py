@@ -8,7 +8,6 @@ variables that may be true only where they hold; pairs of jobs share them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from optsched.models.data_placement import DataPlacement
@@ -45,6 +44,7 @@ class LeftFiles:
         self._start = start
         self._on = on
         self._jobs = range(len(start))
+        self._known: dict[tuple[str | int, ...], IntVar] = {}
 
     def state_user(self, finds: IntVar, i: int, j: int) -> None:
         """Let job j find what job i uses only until it is evicted; both are on one node."""
@@ -54,8 +54,7 @@ class LeftFiles:
         model.add(self._start[j] <= end).only_enforce_if(soon)
         for k in self._jobs:
             if k not in (i, j):
-                elsewhere = ~self._together[min(i, k)][max(i, k)]
-                reasons = (elsewhere, self._before_end[k][i], self._not_before[k][j])
+                reasons = (self._apart(i, k), self._before_end(k, i), self._not_before(k, j))
                 model.add_bool_or(soon, *reasons).only_enforce_if(finds)
 
     def state_entry(self, finds: IntVar, entry: int, job: int, place: int) -> None:
@@ -71,37 +70,33 @@ class LeftFiles:
             if k != job:
                 early = model.new_bool_var("")
                 model.add(self._start[k] < until).only_enforce_if(early)
-                reasons = (~self._on[k][place], early, self._not_before[k][job])
+                reasons = (~self._on[k][place], early, self._not_before(k, job))
                 model.add_bool_or(soon, *reasons).only_enforce_if(finds)
 
-    @cached_property
-    def _together(self) -> list[list[IntVar]]:
-        """Of jobs i < k: true if they are on one node."""
-        model = self._model
-        pairs = [[model.new_bool_var("") for _ in self._jobs] for _ in self._jobs]
-        for i in self._jobs:
-            for k in range(i + 1, len(self._jobs)):
-                for here, there in zip(self._on[i], self._on[k]):
-                    model.add_bool_or(~here, ~there, pairs[i][k])
-        return pairs
+    def _apart(self, i: int, k: int) -> IntVar:
+        """Return a variable that may be true only if two jobs are not on one node."""
+        one, other = min(i, k), max(i, k)
+        if (apart := self._known.get(("apart", one, other))) is None:
+            apart = self._new("apart", one, other)
+            for here, there in zip(self._on[one], self._on[other]):
+                self._model.add_bool_or(~here, ~there, ~apart)
+        return apart
 
-    @cached_property
-    def _before_end(self) -> list[list[IntVar]]:
-        """Of jobs k, i: job k starts before job i ends, if true."""
-        model = self._model
-        pairs = [[model.new_bool_var("") for _ in self._jobs] for _ in self._jobs]
-        for k in self._jobs:
-            for i in self._jobs:
-                end = self._start[i] + self._walltimes[i]
-                model.add(self._start[k] < end).only_enforce_if(pairs[k][i])
-        return pairs
+    def _before_end(self, k: int, i: int) -> IntVar:
+        """Return a variable that may be true only if job k starts before job i ends."""
+        if (before := self._known.get(("before end", k, i))) is None:
+            before = self._new("before end", k, i)
+            end = self._start[i] + self._walltimes[i]
+            self._model.add(self._start[k] < end).only_enforce_if(before)
+        return before
 
-    @cached_property
-    def _not_before(self) -> list[list[IntVar]]:
-        """Of jobs k, j: job k starts no earlier than job j, if true."""
-        model = self._model
-        pairs = [[model.new_bool_var("") for _ in self._jobs] for _ in self._jobs]
-        for k in self._jobs:
-            for j in self._jobs:
-                model.add(self._start[k] >= self._start[j]).only_enforce_if(pairs[k][j])
-        return pairs
+    def _not_before(self, k: int, j: int) -> IntVar:
+        """Return a variable that may be true only if job k does not start before job j."""
+        if (after := self._known.get(("not before", k, j))) is None:
+            after = self._new("not before", k, j)
+            self._model.add(self._start[k] >= self._start[j]).only_enforce_if(after)
+        return after
+
+    def _new(self, *key: str | int) -> IntVar:
+        self._known[key] = self._model.new_bool_var("")
+        return self._known[key]
