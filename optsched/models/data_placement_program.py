@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 
 def formulate(problem: DataPlacement) -> Program:
-    """Return the program of the model's page, equations (8) to (27)."""
+    """Return the program of the model's page."""
     at = Layout(problem)
     state = Statement()
     _state_places(problem, at, state)

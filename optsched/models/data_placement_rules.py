@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 def load_times(problem: DataPlacement, plan: Plan) -> Ints:
     """Return the seconds that each job loads or waits for a load, shape (jobs,).
 
-    Equations (5) and (6) of the model's page: on each node the users of a file by their start, then
+    Equations (6) to (8) of the model's page: on each node the users of a file by their start, then
     by their number, behind the entry of the file if it is resident. A user finds the file if one of
     those before it keeps the file until then, or with ``next`` until a job starts on the node that
     is not before the last of them ends; otherwise it loads, and those behind wait for that.
@@ -73,7 +73,7 @@ def _quiet(
 
 
 def broken(problem: DataPlacement, plan: Plan) -> list[Violation]:
-    """Return what is wrong with a plan, equations (1) to (4) of the model's page."""
+    """Return what is wrong with a plan, equations (2) to (5) of the model's page."""
     jobs = len(problem.processors)
     shapes = {array.shape for array in (plan.node, plan.start, plan.cores)}
     if shapes != {(jobs,)}:

@@ -163,6 +163,13 @@ def test_a_captured_decision_is_answered_as_in_the_run(tmp_path):
         assert problem.partial
 
 
+def test_a_plan_is_told_how_long_files_stay(tmp_path):
+    simulate(SAMPLE, "cluster:8x20:kept=next", "locality", capture=tmp_path)
+    problems = [load_snapshot(file) for file in sorted(tmp_path.glob("*.json"))]
+    assert {problem.kept for problem in problems} == {"next"}
+    assert any(problem.started.any() for problem in problems)
+
+
 @pytest.mark.skipif(not DAY.exists(), reason=f"the real day is not there: {DAY.name}")
 @pytest.mark.parametrize(
     ("rule", "settings", "stretch", "transfer", "reuse"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -10,7 +11,7 @@ from optsched import Budget, solve
 from optsched.models import DataPlacement
 from optsched.models.data_placement_layout import latest_start
 from optsched.models.data_placement_plan import LEFT_OUT, Plan
-from optsched.solvers.data_placement.interval_search import IntervalSearch
+from optsched.solvers.data_placement.interval_search import IntervalSearch, is_large
 from optsched.solvers.data_placement.intervals import Intervals, cores_for
 from optsched.solvers.data_placement.listing import first_plan
 from optsched.solvers.data_placement.room import room_bound
@@ -96,6 +97,35 @@ def test_cores_with_holes_are_chosen_from_both_ends_of_time():
     start, lasting = np.array([0, 0, 8]), np.array([0, 0, 2])
     masks = cores_for(problem, 0, np.arange(3), start, lasting)
     assert masks == {0: 0b001, 1: 0b010, 2: 0b101}
+
+
+def test_waiting_for_a_file_that_was_left_is_worth_it():
+    problem = DataPlacement(
+        [[30], [0]], [1], [90], [7], [60], resident=[[0, 7, 60, 0, 0]], kept="next"
+    )
+    for solver in ("interval-search", "cp-sat", "highs"):
+        result = solve(problem, solver)
+        assert (result.objective, result.solution.node.tolist()) == (30, [0])
+    gone = replace(problem, started=[True, False])
+    assert solve(gone, "interval-search").objective == 60
+
+
+def test_a_load_is_waited_for_while_nothing_runs():
+    """Job 1 ends at 3 s, its load at 10 s; to wait then would cost three times as much."""
+    problem = DataPlacement(
+        [[0]], [1, 1], [3, 3], [7, 7], [10, 10], load_weight=3, priorities=[1, 9], kept="next"
+    )
+    assert optimum(problem) == 30 + 9 * 10
+    result = solve(problem, "interval-search")
+    assert (result.status, result.objective) == (Status.OPTIMAL, 30 + 9 * 10)
+    assert result.solution.start.tolist() == [0, 10]
+
+
+def test_jobs_that_may_come_between_two_others_count():
+    jobs = 40
+    problem = DataPlacement([[0] * 4], [1] * jobs, [60] * jobs, [0] * jobs, [9] * jobs)
+    assert not is_large(problem)
+    assert is_large(replace(problem, kept="next"))
 
 
 def test_a_hint_is_never_lost():
