@@ -108,6 +108,33 @@ def test_waiting_for_a_file_that_was_left_is_worth_it():
         assert (result.objective, result.solution.node.tolist()) == (30, [0])
     gone = replace(problem, started=[True, False])
     assert solve(gone, "interval-search").objective == 60
+    both = replace(gone, available=[[30], [30]], resident=[[n, 7, 60, 0, 0] for n in (0, 1)])
+    assert solve(both, "interval-search").solution.node.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("available", "objective"),
+    [
+        ([[5, 5, 8], [9, 9, 9]], 9 * 5 + 8 + 6),  # a start in the second of the end evicts
+        ([[8, 8, 8], [4, 9, 9]], 9 * 8 + 8),  # one in the same second does not
+    ],
+)
+def test_who_evicts_a_resident_file(available, objective):
+    """Node 0 has the file of job 2 until 5 s; job 1 is the heavy one."""
+    problem = DataPlacement(
+        available,
+        processors=[2, 1],
+        walltimes=[9, 9],
+        files=[-1, 7],
+        loads=[0, 6],
+        resident=[[0, 7, 6, 0, 5]],
+        priorities=[9, 1],
+        kept="next",
+    )
+    assert optimum(problem) == objective
+    for solver in ("interval-search", "cp-sat", "highs"):
+        result = solve(problem, solver)
+        assert (result.status, result.objective) == (Status.OPTIMAL, objective)
 
 
 def test_a_load_is_waited_for_while_nothing_runs():
