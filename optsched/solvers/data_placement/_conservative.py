@@ -9,6 +9,7 @@ from optsched.compiled import kernel
 from optsched.solvers.data_placement._node_files import (
     begin,
     files_on,
+    left_loading_time,
     loading_time,
     mark,
     reloading_time,
@@ -94,7 +95,9 @@ def plan_conservatively(
                 loading, reloading = 1, 0
             value, seconds = at, 0
             if value < least and loading:
-                seconds = loading_time(files, node, load, at)
+                seconds = loading_time(files, node, at)
+                if seconds < 0:
+                    seconds = left_loading_time(files, node, load, at) if files.until_next else load
                 value += loading * seconds
             if value < least and reloading:
                 value += reloading * reloading_time(files, node, file, load, at, capacity)

@@ -19,6 +19,7 @@ from optsched.solvers.data_placement._node_files import (
     NodeFiles,
     begin,
     files_on,
+    left_loading_time,
     loading_time,
     mark,
     reloading_time,
@@ -194,7 +195,9 @@ def best_node(
                 at = 0
             value, wait = at, 0
             if value < least and loading:
-                wait = loading_time(files, node, load, at)
+                wait = loading_time(files, node, at)
+                if wait < 0:
+                    wait = left_loading_time(files, node, load, at) if files.until_next else load
                 value += loading * wait
             if value < least and reloading:
                 value += reloading * reloading_time(files, node, file, load, at, capacity)

@@ -25,10 +25,14 @@ class Node:
     def loading(self, file, load, at):
         if file < 0:
             return 0
-        for other, _, start, loaded, end in self.visits:
-            if other == file and (start <= at <= end or self.left_alone(end, at)):
-                return 0 if loaded <= at else loaded
-        return load
+        visits = [
+            (start, loaded, end) for other, _, start, loaded, end in self.visits if other == file
+        ]
+        there = [loaded for start, loaded, end in visits if start <= at <= end]
+        there += [loaded for _, loaded, end in visits if self.left_alone(end, at)]
+        if not there:
+            return load
+        return 0 if there[0] <= at else there[0]
 
     def left_alone(self, end, at):
         return self.starts is not None and end < at and not any(end <= s < at for s in self.starts)
