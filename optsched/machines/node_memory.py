@@ -93,7 +93,7 @@ class NodeMemory:
         self.cores = cores
         self.kept = kept
         self._latest_start = np.full(nodes, -np.inf)
-        # files in use now, and files that were when the last start before now was over
+        # files in use now, and those that were before: what was left by the last start is gone
         self._table = np.zeros((5, nodes, 2 * cores))
         self._table[FILE] = FREE
         self._limits: dict[tuple[int, int], list[float]] = {}
@@ -173,9 +173,10 @@ class NodeMemory:
         table = self._table[:, node]
         if self.kept == "users":
             gone = table[UNTIL] < now
-        elif (latest := self._latest_start[node]) < now:
+        elif (latest := self._latest_start[node]) == now:
+            return  # starts of one instant do not evict for each other
+        else:
+            # where decisions are charged for, the start before may even be later than this one
             gone = table[UNTIL] <= latest
             self._latest_start[node] = now
-        else:  # starts of one instant do not evict for each other
-            return
         table[FILE, gone & (table[USERS] == 0)] = FREE

@@ -51,6 +51,14 @@ def test_starts_of_one_instant_do_not_evict_for_each_other():
     assert memory.use(0, 7, 60, 200.0, 300.0) == FOUND
 
 
+def test_there_is_room_when_starts_are_charged_for_and_come_out_of_order():
+    memory = NodeMemory(nodes=1, cores=1, kept="next")
+    for file in range(9):
+        start = 100.0 - file
+        assert memory.use(0, file, 60, start, 900.0) == LOADED
+        memory.drop(0, file, 900.0, float(file))
+
+
 def test_residents_stay_listed_until_they_are_evicted():
     memory = left_at(100.0)
     row = [0, 7, 60, 60, 100]

@@ -146,10 +146,12 @@ def test_settings_below_0_are_refused(setting, said):
         Locality(**setting)
 
 
-def test_charged_decisions_delay_what_they_decide():
-    found = simulate(SAMPLE, "cluster:8x20", "locality", charge_decisions=True, check=True)
+@pytest.mark.parametrize("kept", ["users", "next"])
+def test_charged_decisions_delay_what_they_decide(kept):
+    machine = f"cluster:8x20:kept={kept}"
+    found = simulate(SAMPLE, machine, "locality", charge_decisions=True, check=True)
     assert found.summary["waiting"] == 0
-    free = simulate(SAMPLE, "cluster:8x20", "locality")
+    free = simulate(SAMPLE, machine, "locality")
     assert found.start.sum() > free.start.sum()
 
 
