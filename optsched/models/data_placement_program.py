@@ -110,25 +110,25 @@ def _state_sharing(problem: DataPlacement, at: Layout, state: Statement) -> None
             state.add(f"there_{pair}", both | on, 0)
         for i, j in ((one, other), (other, one)):
             tie = 0 if i < j else 1
-            q, gone, name = at["q", i, j], at["gone", i, j], f"{i + 1}_{j + 1}"
+            (q, *left), gone, name = at.ways(i, j), at["gone", i, j], f"{i + 1}_{j + 1}"
             after = {at["s", j]: 1, at["s", i]: -1}
             state.add(f"begins_{name}", after | {q: -(latest + tie)}, lower=-latest)
             state.add(f"stays_{name}", after | {q: latest - walltimes[i]}, latest)
-            late = dict.fromkeys((gone, *at.ways(i, j)[1:]), -(latest + walltimes[i] + 1))
+            late = dict.fromkeys((gone, *left), -(latest + walltimes[i] + 1))
             state.add(f"gone_{name}", after | late, lower=-latest)
 
 
 def _state_found(problem: DataPlacement, at: Layout, state: Statement) -> None:
     node, _, _, loaded, until = problem.resident.T.tolist()
     for entry, job in at.finds:
-        found, late = at["found", entry, job], at["late", entry, job]
-        ways = at.entry_ways(entry, job)
+        ways, late = at.entry_ways(entry, job), at["late", entry, job]
+        found, *left = ways
         on, s, name = at["x", job, node[entry]], at["s", job], f"{entry + 1}_{job + 1}"
         last = min(until[entry], at.latest)
         state.add(f"finds_{name}", dict.fromkeys(ways, 1) | {on: -1}, 0)
         state.add(f"finds_or_late_{name}", dict.fromkeys((*ways, late), 1) | {on: -1}, lower=0)
         state.add(f"stays_file_{name}", {s: 1, found: at.latest - last}, at.latest)
-        after = dict.fromkeys((late, *ways[1:]), -(last + 1))
+        after = dict.fromkeys((late, *left), -(last + 1))
         state.add(f"late_{name}", {s: 1} | after, lower=0)
         most, load = at.latest + int(problem.loads[job]), at["l", job]
         wait = {load: 1, s: 1} | dict.fromkeys(ways, -loaded[entry])
