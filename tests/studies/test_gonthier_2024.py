@@ -233,7 +233,7 @@ def test_sums_over_workloads_are_compared_with_the_same_backfilling():
     assert tables[1].cells[0][2].text == "17.1%"
     assert {base_of(name) for name in OF_DAY} == {
         *("FCFS", "FCFS-BF", "FCFS-CB", "FCFS, every 30 s", "FCFS-BF, every 30 s"),
-        *("FCFS, all anew", "FCFS-BF, all anew"),
+        *("FCFS, all anew", "FCFS-BF, all anew", "FCFS, as written", "FCFS-BF, as written"),
     }
     assert set(all_runs(frame)["base"]) == {base_of(name) for name in OF_DAY}
 
