@@ -64,14 +64,15 @@ class FileLoading(ExecutionModel):
 
     def delay(self, job: int, allocation: Cores, system: System) -> float:
         """Return how long a job waits for its file."""
-        file = self._file[job]
-        if file < 0:
-            return 0.0
         assert isinstance(system.machine, Cluster)
-        until = self._until[job] = system.running.estimated_end(job)
-        use = system.machine.files.use(
-            allocation.node, file, int(self._load[job]), until - system.requested_time[job], until
-        )
+        files, file = system.machine.files, self._file[job]
+        until = system.running.estimated_end(job)
+        start = until - system.requested_time[job]
+        if file < 0:
+            files.start(allocation.node, start)
+            return 0.0
+        self._until[job] = until
+        use = files.use(allocation.node, file, int(self._load[job]), start, until)
         (self._transfer if use.loads else self._waiting)[job] = use.seconds
         return use.seconds
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from optsched.column_sets import interval_text, lowest, runs_of, runs_text
 from optsched.errors import InputError
 from optsched.machines.machine import Machine
-from optsched.machines.node_memory import NodeMemory
+from optsched.machines.node_memory import Kept, NodeMemory
 from optsched.registry import machines
 
 MOST_CORES = 62
@@ -20,7 +20,7 @@ MOST_CORES = 62
 LARGEST = 2**20
 """Cores of a cluster."""
 
-SPECIFICATION = re.compile(r"([0-9]{1,18})x([0-9]{1,18})((?::[a-z]+=[0-9]{1,18})*)")
+SPECIFICATION = re.compile(r"([0-9]{1,18})x([0-9]{1,18})((?::[a-z]+=[0-9a-z]{1,18})*)")
 
 MEMORY = 128_000
 BANDWIDTH = 100
@@ -59,6 +59,9 @@ class Cluster(Machine):
         Size of a node's memory, in MB; at least what its link loads in a second.
     bandwidth : int
         Of a node's link to the storage, in MB/s.
+    kept : {"users", "next"}
+        How long a file stays in memory: as long as a job uses it, or until the next job starts on
+        the node; see `NodeMemory`.
 
     Attributes
     ----------
@@ -68,8 +71,8 @@ class Cluster(Machine):
     Raises
     ------
     InputError
-        If a number is not a whole one from 1, the memory holds less than is loaded in a second, or
-        the machine is too large.
+        If a number is not a whole one from 1, the memory holds less than is loaded in a second, the
+        machine is too large, or there is no such rule for files.
 
     Examples
     --------
@@ -80,10 +83,15 @@ class Cluster(Machine):
     64
     """
 
-    usage = "cluster:NODESxCORES[:memory=MB][:bandwidth=MB/s]"
+    usage = "cluster:NODESxCORES[:memory=MB][:bandwidth=MB/s][:kept=users|next]"
 
     def __init__(
-        self, nodes: int, cores: int, memory: int = MEMORY, bandwidth: int = BANDWIDTH
+        self,
+        nodes: int,
+        cores: int,
+        memory: int = MEMORY,
+        bandwidth: int = BANDWIDTH,
+        kept: Kept = "users",
     ) -> None:
         given = {"nodes": nodes, "cores": cores, "memory": memory, "bandwidth": bandwidth}
         for name, number in given.items():
@@ -96,12 +104,14 @@ class Cluster(Machine):
             raise InputError(f"{memory} MB; {expected}", field="memory")
         if nodes * cores > LARGEST:
             raise InputError(f"cluster of {nodes * cores:,} cores; expected at most {LARGEST:,}")
+        if kept not in get_args(Kept):
+            raise InputError(f"{kept!r}; expected {' or '.join(get_args(Kept))}", field="kept")
         self.nodes = nodes
         self.cores = cores
         self.memory = memory
         self.bandwidth = bandwidth
         self.size = self.free = nodes * cores
-        self.files = NodeMemory(nodes, cores)
+        self.files = NodeMemory(nodes, cores, kept)
         self._free = [(1 << cores) - 1] * nodes
 
     @classmethod
@@ -110,20 +120,21 @@ class Cluster(Machine):
         match = SPECIFICATION.fullmatch(text)
         if match is None:
             raise InputError(f"machine 'cluster:{text}'; expected {cls.usage}")
-        options: dict[str, int] = {}
+        options: dict[str, Any] = {}
         for option in match[3].split(":")[1:]:
-            name, _, number = option.partition("=")
-            if name not in ("memory", "bandwidth") or name in options:
+            name, _, value = option.partition("=")
+            fits = name == "kept" or (name in ("memory", "bandwidth") and value.isdecimal())
+            if not fits or name in options:
                 raise InputError(f"machine 'cluster:{text}'; expected {cls.usage}", field=name)
-            options[name] = int(number)
+            options[name] = value if name == "kept" else int(value)
         return cls(int(match[1]), int(match[2]), **options)
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Cluster:
-        """Build the machine from its keys: nodes, cores, and perhaps memory and bandwidth."""
-        known = {"nodes", "cores", "memory", "bandwidth"}
+        """Build the machine from its keys: nodes, cores, and perhaps memory, bandwidth, kept."""
+        known = {"nodes", "cores", "memory", "bandwidth", "kept"}
         if not {"nodes", "cores"} <= set(table) <= known:
-            expected = "expected nodes, cores, and perhaps memory and bandwidth"
+            expected = "expected nodes, cores, and perhaps memory, bandwidth and kept"
             raise InputError(f"keys {sorted(table)}; {expected}")
         return cls(**table)
 
@@ -132,11 +143,12 @@ class Cluster(Machine):
         """The specification that builds this machine again."""
         memory = "" if self.memory == MEMORY else f":memory={self.memory}"
         bandwidth = "" if self.bandwidth == BANDWIDTH else f":bandwidth={self.bandwidth}"
-        return f"cluster:{self.nodes}x{self.cores}{memory}{bandwidth}"
+        kept = "" if self.files.kept == "users" else f":kept={self.files.kept}"
+        return f"cluster:{self.nodes}x{self.cores}{memory}{bandwidth}{kept}"
 
     def emptied(self) -> Cluster:
         """Return a cluster of the same nodes that no job holds, with nothing in memory."""
-        return Cluster(self.nodes, self.cores, self.memory, self.bandwidth)
+        return Cluster(self.nodes, self.cores, self.memory, self.bandwidth, self.files.kept)
 
     def loading_seconds(self, size: int) -> int:
         """Return the whole seconds in which a file of `size` MB is loaded by a node."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 FILE, LOAD, LOADED, UNTIL, USERS = range(5)
 FREE = -1
+
+Kept = Literal["users", "next"]
+"""Whether a file stays as long as a job uses it, or until the next job starts on the node."""
 
 
 class Residents(NamedTuple):
@@ -22,7 +25,8 @@ class Residents(NamedTuple):
         Seconds to load it from the shared storage.
     loaded, until : float64 array, shape (files,)
         When it was or will be loaded, and until when it stays at least: the latest limit of the
-        jobs that use it, or the end of the last one.
+        jobs that use it, or the end of the last one, which may be long ago if files stay until the
+        next start.
     """
 
     node: NDArray[np.int64]
@@ -52,10 +56,11 @@ class NodeMemory:
 
     A file is on a node from the moment a job begins to load it, for as long as a job on the node
     uses it, and up to the very instant in which the last of them ends: a job that starts then finds
-    it, later ones do not. That is the rule of the authors' program; by the paper (Gonthier et al.
-    2024, section III, case 2) a later job still finds it, if none was started on the node in
-    between. Memory is large enough for the files of all jobs that a node can run, so nothing else
-    evicts a file.
+    it. What happens to a file that its last user left is `kept`. With ``users`` later jobs do not
+    find it, the rule of the authors' program. With ``next`` they do, if no job was started on the
+    node in between (Gonthier et al. 2024, section III, case 2): a job that starts at t finds a file
+    left at e if no job, with or without a file, started at a time s, e <= s < t. Memory is large
+    enough for the files of all jobs that a node can run, so nothing else evicts a file.
 
     Parameters
     ----------
@@ -63,6 +68,8 @@ class NodeMemory:
         Number of nodes.
     cores : int
         Cores of each: so many jobs may use a file of their own at once.
+    kept : {"users", "next"}
+        How long a file stays.
 
     References
     ----------
@@ -81,10 +88,12 @@ class NodeMemory:
     Use(seconds=0.0, loads=False)
     """
 
-    def __init__(self, nodes: int, cores: int) -> None:
+    def __init__(self, nodes: int, cores: int, kept: Kept = "users") -> None:
         self.nodes = nodes
         self.cores = cores
-        # files in use, and as many that are no longer since this instant
+        self.kept = kept
+        self._latest_start = np.full(nodes, -np.inf)
+        # files in use now, and those that were before: what was left by the last start is gone
         self._table = np.zeros((5, nodes, 2 * cores))
         self._table[FILE] = FREE
         self._limits: dict[tuple[int, int], list[float]] = {}
@@ -101,8 +110,8 @@ class NodeMemory:
         now, until : float
             The start of the job, and its limit.
         """
+        self._forget(node, now)
         table = self._table[:, node]
-        self._forget(table, now)
         slots = np.flatnonzero(table[FILE] == file)
         loads = not len(slots)
         if not loads:
@@ -115,6 +124,11 @@ class NodeMemory:
         limits.append(until)
         table[UNTIL, slot] = max(limits)
         return Use(max(0.0, float(table[LOADED, slot]) - now), loads)
+
+    def start(self, node: int, now: float) -> None:
+        """Note the start of a job that uses no file."""
+        if self.kept == "next":
+            self._forget(node, now)
 
     def drop(self, node: int, file: int, until: float, now: float) -> None:
         """Let a job that ends use a file no longer.
@@ -140,12 +154,29 @@ class NodeMemory:
     def residents(self, now: float) -> Residents:
         """Return the files that are on nodes now, in order of the nodes."""
         flat = self._table.reshape(5, -1)
-        rows = np.flatnonzero((flat[FILE] != FREE) & ((flat[USERS] > 0) | (flat[UNTIL] >= now)))
+        there = (flat[USERS] > 0) | (flat[UNTIL] >= now)
+        if self.kept == "next":
+            latest = np.where(self.started(now), -np.inf, self._latest_start)
+            there |= flat[UNTIL] > np.repeat(latest, 2 * self.cores)
+        rows = np.flatnonzero((flat[FILE] != FREE) & there)
         file, load, loaded, until, _ = flat[:, rows]
         return Residents(
             rows // (2 * self.cores), file.astype(np.int64), load.astype(np.int64), loaded, until
         )
 
-    def _forget(self, table: NDArray[np.float64], now: float) -> None:
-        """Free the slots of files that were left before now."""
-        table[FILE, (table[USERS] == 0) & (table[UNTIL] < now)] = FREE
+    def started(self, now: float) -> NDArray[np.bool_]:
+        """Return on which nodes a job started now, shape (nodes,); noted with ``next`` only."""
+        return self._latest_start >= now
+
+    def _forget(self, node: int, now: float) -> None:
+        """Free the slots of files that a job that starts now does not find."""
+        table = self._table[:, node]
+        if self.kept == "users":
+            gone = table[UNTIL] < now
+        elif (latest := self._latest_start[node]) == now:
+            return  # starts of one instant do not evict for each other
+        else:
+            # where decisions are charged for, the start before may even be later than this one
+            gone = table[UNTIL] <= latest
+            self._latest_start[node] = now
+        table[FILE, gone & (table[USERS] == 0)] = FREE

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optsched.column_sets import interval_text
+from optsched.models.data_placement_checks import check_fields
 from optsched.models.data_placement_fields import (
     NO_FILE,
     OPTIONAL,
@@ -20,7 +21,6 @@ from optsched.models.data_placement_fields import (
     RESIDENT,
     SINGLES,
     Fields,
-    check_fields,
     is_fine,
     with_defaults,
 )
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from optsched.models.program import Program
 
 Backfill = Literal["none", "holes", "conservative"]
+Kept = Literal["users", "next"]
 
 
 @models.register("data-placement")
@@ -81,6 +82,12 @@ class DataPlacement(Problem[Plan]):
         Cores and node of the widest hole that the heuristics with ``holes`` know of. They notice
         another when something happens on that node, and look only for jobs that it holds. If left
         out, it is the widest there is.
+    kept : {"users", "next"}
+        Whether a file that its last user left is found only in that very second, or until the next
+        start of a job on the node.
+    started : array_like of bool, shape (nodes,), optional
+        Nodes on which a job started in this very second; none if left out. With ``next`` only jobs
+        that start now, too, find files there that nobody uses any longer.
     jobs : sequence, optional
         A label for each job, for people.
 
@@ -130,6 +137,8 @@ class DataPlacement(Problem[Plan]):
     partial: bool
     stop: Literal["full", "short"]
     noticed: tuple[int, int] | None
+    kept: Kept
+    started: NDArray[np.bool_]
     jobs: Sequence[str | int] | None
 
     sense = "min"
@@ -154,12 +163,15 @@ class DataPlacement(Problem[Plan]):
         partial: bool = False,
         stop: Literal["full", "short"] = "full",
         noticed: tuple[int, int] | None = None,
+        kept: Kept = "users",
+        started: ArrayLike | None = None,
         jobs: Sequence[str | int] | None = None,
     ) -> None:
         arrays = (available, processors, walltimes, files, loads)
         optional = (resident, reserved, occupied, priorities)
         numbers = (load_weight, capacity, backfill, weight, threshold, partial, stop, noticed)
-        fields = Fields(*arrays, *optional, *numbers, tuple(jobs) if type(jobs) is list else jobs)
+        labels = tuple(jobs) if type(jobs) is list else jobs
+        fields = Fields(*arrays, *optional, *numbers, kept, started, labels)
         if not is_fine(fields):
             check = FieldChecks(self.name)
             fields = check_fields(check, fields)
@@ -187,7 +199,7 @@ class DataPlacement(Problem[Plan]):
         Raises
         ------
         InputError
-            If it would have more than `optsched.models.data_placement_program.MOST_ENTRIES`.
+            If it would have more than `optsched.models.data_placement_layout.MOST_ENTRIES`.
         """
         from optsched.models.data_placement_program import formulate
 
@@ -255,6 +267,10 @@ class DataPlacement(Problem[Plan]):
             fields["stop"] = self.stop
         if self.noticed is not None:
             fields["noticed"] = list(self.noticed)
+        if self.kept != "users":
+            fields["kept"] = self.kept
+        if self.started.any():
+            fields["started"] = self.started.tolist()
         if self.jobs is not None:
             fields["jobs"] = list(self.jobs)
         return fields

@@ -1,8 +1,6 @@
 """The integer program of a data placement, and its vectors.
 
-Variables, in this order: h[j, c], job j holds core c (cores are numbered through all nodes);
-x[j, n], it is on node n; s[j], its start; l[j], its load time; then those of holes, of pairs of
-jobs, and of jobs that share a file.
+The variables and their order are those of `optsched.models.data_placement_layout`.
 """
 
 from __future__ import annotations
@@ -12,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.errors import InputError
-from optsched.models.data_placement_fields import NO_FILE
+from optsched.models.data_placement_layout import Layout
+from optsched.models.data_placement_left import entry_stays, fill_left, state_left, stays
 from optsched.models.data_placement_plan import LEFT_OUT, Plan
 from optsched.models.program import Program
 from optsched.models.statement import Statement
@@ -23,132 +21,18 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 
-MOST_ENTRIES = 1_000_000
-"""A larger program is refused: generic solvers are lost long before."""
-
-
-def latest_start(problem: DataPlacement) -> int:
-    """Return a second by which every job starts in some optimal plan.
-
-    Once every core is free and every file complete, a second in which nothing runs could be cut out
-    of a plan to its gain; so from then on one job or another always runs.
-    """
-    resident = problem.resident
-    quiet = np.minimum(resident[:, 3], resident[:, 4]).max(initial=0)
-    busy = max(int(problem.available.max()), int(quiet), 0)
-    return busy + int(problem.walltimes.sum())
-
-
-def sharing_pairs(problem: DataPlacement) -> list[tuple[int, int]]:
-    """Return the pairs of jobs, the one of lower number first, with one file that takes time."""
-    loading = np.flatnonzero((problem.files != NO_FILE) & (problem.loads > 0)).tolist()
-    files = problem.files.tolist()
-    by_file: dict[int, list[int]] = {}
-    for job in loading:
-        by_file.setdefault(files[job], []).append(job)
-    return [
-        (one, other)
-        for users in by_file.values()
-        for place, one in enumerate(users)
-        for other in users[place + 1 :]
-    ]
-
-
-def finding_pairs(problem: DataPlacement) -> list[tuple[int, int]]:
-    """Return the pairs of an entry of `resident` and a job that may find its file there."""
-    return [
-        (entry, job)
-        for entry, file in enumerate(problem.resident[:, 1].tolist())
-        for job in np.flatnonzero((problem.files == file) & (problem.loads > 0)).tolist()
-    ]
-
-
-class _Layout:
-    """Where the variables are, and what they are called; symbols as on the model's page."""
-
-    def __init__(self, problem: DataPlacement) -> None:
-        self.nodes, self.cores = problem.available.shape
-        self.jobs = len(problem.processors)
-        self.all_cores = self.nodes * self.cores
-        entries = 4 * self.all_cores * self.jobs * max(self.jobs - 1, 5) // 2
-        self.pairs = sharing_pairs(problem)
-        self.finds = finding_pairs(problem)
-        entries += (8 * self.nodes + 40) * len(self.pairs) + 30 * len(self.finds)
-        if entries > MOST_ENTRIES:
-            raise InputError(
-                f"the program would have some {entries} entries, more than {MOST_ENTRIES}; "
-                "interval-search needs none"
-            )
-        self.names: list[str] = []
-        self._number: dict[tuple[object, ...], int] = {}
-        self.lower: list[int] = []
-        self.upper: list[int] = []
-        self.latest = latest_start(problem)
-        loads = problem.loads.tolist()
-        sharing = {job for pair in self.pairs for job in pair} | {job for _, job in self.finds}
-        self.sharing = sorted(sharing)
-        jobs = range(self.jobs)
-        for job in jobs:
-            for core in range(self.all_cores):
-                self._new("h", job, core)
-        for job in jobs:
-            for node in range(self.nodes):
-                self._new("x", job, node)
-        for job in jobs:
-            self._new("s", job, upper=self.latest)
-        for job in jobs:
-            self._new("l", job, lower=0 if job in sharing else loads[job], upper=loads[job])
-        if problem.reserved is not None:
-            until = problem.reserved.ravel().tolist()
-            for job, walltime in enumerate(problem.walltimes.tolist()):
-                for core in range(self.all_cores):
-                    if until[core] >= walltime:
-                        self._new("before", job, core)
-        for one in jobs:
-            for other in jobs:
-                if one != other:
-                    self._new("o", one, other)
-        for one, other in self.pairs:
-            for name, first, second in (
-                ("q", one, other),
-                ("q", other, one),
-                ("gone", one, other),
-                ("gone", other, one),
-                ("apart", one, other),
-            ):
-                self._new(name, first, second)
-        for entry, job in self.finds:
-            self._new("found", entry, job)
-            self._new("late", entry, job)
-        for job in self.sharing:
-            self._new("y", job)
-            self._new("z", job)
-
-    def __getitem__(self, key: tuple[object, ...]) -> int:
-        return self._number[key]
-
-    def __contains__(self, key: tuple[object, ...]) -> bool:
-        return key in self._number
-
-    def __len__(self) -> int:
-        return len(self.lower)
-
-    def _new(self, name: str, *of: int, lower: int = 0, upper: int = 1) -> None:
-        self._number[(name, *of)] = len(self.lower)
-        self.names.append("_".join((name, *(str(number + 1) for number in of))))
-        self.lower.append(lower)
-        self.upper.append(upper)
-
 
 def formulate(problem: DataPlacement) -> Program:
-    """Return the program of the model's page, equations (8) to (27)."""
-    at = _Layout(problem)
+    """Return the program of the model's page."""
+    at = Layout(problem)
     state = Statement()
     _state_places(problem, at, state)
     _state_order(problem, at, state)
     _state_sharing(problem, at, state)
     _state_found(problem, at, state)
     _state_loads(problem, at, state)
+    if at.until_next:
+        state_left(problem, at, state)
     objective = np.zeros(len(at), dtype=np.int64)
     for job, priority in enumerate(problem.priorities.tolist()):
         objective[at["s", job]] = priority
@@ -164,7 +48,7 @@ def formulate(problem: DataPlacement) -> Program:
     )
 
 
-def _state_places(problem: DataPlacement, at: _Layout, state: Statement) -> None:
+def _state_places(problem: DataPlacement, at: Layout, state: Statement) -> None:
     free = problem.available.ravel().tolist()
     until = None if problem.reserved is None else problem.reserved.ravel().tolist()
     horizon, latest = problem.horizon, at.latest
@@ -194,7 +78,7 @@ def _state_places(problem: DataPlacement, at: _Layout, state: Statement) -> None
                 state.add(f"free_{name}", terms, lower=0)
 
 
-def _state_order(problem: DataPlacement, at: _Layout, state: Statement) -> None:
+def _state_order(problem: DataPlacement, at: Layout, state: Statement) -> None:
     walltimes = problem.walltimes.tolist()
     for one in range(at.jobs):
         for other in range(at.jobs):
@@ -210,11 +94,11 @@ def _state_order(problem: DataPlacement, at: _Layout, state: Statement) -> None:
                     state.add(f"apart_{pair}_{core + 1}", terms | either, 1)
 
 
-def _state_sharing(problem: DataPlacement, at: _Layout, state: Statement) -> None:
+def _state_sharing(problem: DataPlacement, at: Layout, state: Statement) -> None:
     walltimes, latest = problem.walltimes.tolist(), at.latest
     for one, other in at.pairs:
         apart, pair = at["apart", one, other], f"{one + 1}_{other + 1}"
-        both = {at["q", one, other]: 1, at["q", other, one]: 1}
+        both = dict.fromkeys((*at.ways(one, other), *at.ways(other, one)), 1)
         cases = both | {at["gone", one, other]: 1, at["gone", other, one]: 1, apart: 1}
         state.add(f"case_{pair}", cases, 1, 1)
         for node in range(at.nodes):
@@ -226,45 +110,50 @@ def _state_sharing(problem: DataPlacement, at: _Layout, state: Statement) -> Non
             state.add(f"there_{pair}", both | on, 0)
         for i, j in ((one, other), (other, one)):
             tie = 0 if i < j else 1
-            q, gone, name = at["q", i, j], at["gone", i, j], f"{i + 1}_{j + 1}"
+            (q, *left), gone, name = at.ways(i, j), at["gone", i, j], f"{i + 1}_{j + 1}"
             after = {at["s", j]: 1, at["s", i]: -1}
             state.add(f"begins_{name}", after | {q: -(latest + tie)}, lower=-latest)
             state.add(f"stays_{name}", after | {q: latest - walltimes[i]}, latest)
-            state.add(f"gone_{name}", after | {gone: -(latest + walltimes[i] + 1)}, lower=-latest)
+            late = dict.fromkeys((gone, *left), -(latest + walltimes[i] + 1))
+            state.add(f"gone_{name}", after | late, lower=-latest)
 
 
-def _state_found(problem: DataPlacement, at: _Layout, state: Statement) -> None:
+def _state_found(problem: DataPlacement, at: Layout, state: Statement) -> None:
     node, _, _, loaded, until = problem.resident.T.tolist()
     for entry, job in at.finds:
-        found, late = at["found", entry, job], at["late", entry, job]
+        ways, late = at.entry_ways(entry, job), at["late", entry, job]
+        found, *left = ways
         on, s, name = at["x", job, node[entry]], at["s", job], f"{entry + 1}_{job + 1}"
         last = min(until[entry], at.latest)
-        state.add(f"finds_{name}", {found: 1, on: -1}, 0)
-        state.add(f"finds_or_late_{name}", {found: 1, late: 1, on: -1}, lower=0)
+        state.add(f"finds_{name}", dict.fromkeys(ways, 1) | {on: -1}, 0)
+        state.add(f"finds_or_late_{name}", dict.fromkeys((*ways, late), 1) | {on: -1}, lower=0)
         state.add(f"stays_file_{name}", {s: 1, found: at.latest - last}, at.latest)
-        state.add(f"late_{name}", {s: 1, late: -(last + 1)}, lower=0)
+        after = dict.fromkeys((late, *left), -(last + 1))
+        state.add(f"late_{name}", {s: 1} | after, lower=0)
         most, load = at.latest + int(problem.loads[job]), at["l", job]
-        state.add(f"wait_file_{name}", {load: 1, s: 1, found: -loaded[entry]}, lower=0)
-        terms = {load: 1, s: 1, found: most - loaded[entry], at["z", job]: -most}
-        state.add(f"no_more_file_{name}", terms, most)
+        wait = {load: 1, s: 1} | dict.fromkeys(ways, -loaded[entry])
+        state.add(f"wait_file_{name}", wait, lower=0)
+        wait |= dict.fromkeys(ways, most - loaded[entry]) | {at["z", job]: -most}
+        state.add(f"no_more_file_{name}", wait, most)
 
 
-def _state_loads(problem: DataPlacement, at: _Layout, state: Statement) -> None:
+def _state_loads(problem: DataPlacement, at: Layout, state: Statement) -> None:
     finders: dict[int, list[int]] = {job: [] for job in at.sharing}
     for entry, job in at.finds:
-        finders[job].append(at["found", entry, job])
+        finders[job] += at.entry_ways(entry, job)
     for one, other in at.pairs:
         for i, j in ((one, other), (other, one)):
-            q, name = at["q", i, j], f"{i + 1}_{j + 1}"
-            finders[j].append(q)
+            ways, name = at.ways(i, j), f"{i + 1}_{j + 1}"
+            finders[j] += ways
             wait = {at["l", j]: 1, at["s", j]: 1, at["l", i]: -1, at["s", i]: -1}
             most = at.latest + int(problem.loads[j])
-            state.add(f"wait_{name}", wait | {q: -most}, lower=-most)
-            state.add(f"no_more_{name}", wait | {q: most, at["z", j]: -most}, most)
-    for job, ways in finders.items():
+            state.add(f"wait_{name}", wait | dict.fromkeys(ways, -most), lower=-most)
+            more = dict.fromkeys(ways, most) | {at["z", j]: -most}
+            state.add(f"no_more_{name}", wait | more, most)
+    for job, found in finders.items():
         load, y, z, seconds = at["l", job], at["y", job], at["z", job], int(problem.loads[job])
-        state.add(f"finds_{job + 1}", dict.fromkeys(ways, 1) | {y: 1}, lower=1)
-        for way in ways:
+        state.add(f"finds_{job + 1}", dict.fromkeys(found, 1) | {y: 1}, lower=1)
+        for way in found:
             state.add(f"loads_not_{at.names[way]}_{job + 1}", {way: 1, y: 1}, 1)
         state.add(f"loads_{job + 1}", {load: 1, y: -seconds}, lower=0)
         state.add(f"complete_{job + 1}", {load: 1, z: seconds}, seconds)
@@ -288,7 +177,7 @@ def plan_of(problem: DataPlacement, x: Ints) -> Plan:
 
 def vector(problem: DataPlacement, plan: Plan) -> Ints:
     """Return the vector of a plan; the inverse of `plan_of`."""
-    at = _Layout(problem)
+    at = Layout(problem)
     x = np.zeros(len(at), dtype=np.int64)
     node, mask = plan.node.tolist(), plan.cores.tolist()
     start = np.where(plan.node == LEFT_OUT, problem.horizon, plan.start).tolist()
@@ -309,20 +198,23 @@ def vector(problem: DataPlacement, plan: Plan) -> Ints:
         for other in range(at.jobs):
             if one != other and end[one] <= start[other]:
                 x[at["o", one, other]] = 1
+    if at.until_next:
+        fill_left(problem, at, plan, x)
     ways = dict.fromkeys(at.sharing, 0)
     for one, other in at.pairs:
         if node[one] != node[other] or node[one] == LEFT_OUT:
             x[at["apart", one, other]] = 1
             continue
         i, j = (one, other) if start[one] <= start[other] else (other, one)
-        finds = start[j] <= end[i]
-        x[at["q" if finds else "gone", i, j]] = 1
-        ways[j] += finds
+        case = "q" if start[j] <= end[i] else "next" if stays(at, x, i, j) else "gone"
+        x[at[case, i, j]] = 1
+        ways[j] += case != "gone"
     for entry, job in at.finds:
         if node[job] == problem.resident[entry, 0]:
-            finds = start[job] <= problem.resident[entry, 4]
-            x[at["found" if finds else "late", entry, job]] = 1
-            ways[job] += finds
+            soon = start[job] <= problem.resident[entry, 4]
+            case = "found" if soon else "still" if entry_stays(at, x, entry, job) else "late"
+            x[at[case, entry, job]] = 1
+            ways[job] += case != "late"
     for job in at.sharing:
         x[at["y", job]] = ways[job] == 0
         x[at["z", job]] = times[job] == 0

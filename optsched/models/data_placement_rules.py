@@ -23,9 +23,10 @@ Ints = NDArray[np.int64]
 def load_times(problem: DataPlacement, plan: Plan) -> Ints:
     """Return the seconds that each job loads or waits for a load, shape (jobs,).
 
-    Equations (5) and (6) of the model's page: on each node the users of a file by their start, then
+    Equations (6) to (8) of the model's page: on each node the users of a file by their start, then
     by their number, behind the entry of the file if it is resident. A user finds the file if one of
-    those before it keeps the file until then; otherwise it loads, and those behind wait for that.
+    those before it keeps the file until then, or with ``next`` until a job starts on the node that
+    is not before the last of them ends; otherwise it loads, and those behind wait for that.
     """
     times = problem.loads.copy()
     users = np.flatnonzero((plan.node >= 0) & (problem.files != NO_FILE))
@@ -43,9 +44,12 @@ def load_times(problem: DataPlacement, plan: Plan) -> Ints:
     first[1:] = (node[1:] != node[:-1]) | (file[1:] != file[:-1])
     # the latest end so far, group by group: each group is lifted above the one before it
     lift = first.cumsum() * (until.max() + 2)
-    kept = np.maximum.accumulate(until + lift) - lift
+    left = np.maximum.accumulate(until + lift) - lift
     finds = np.zeros(len(order), dtype=bool)
-    finds[1:] = ~first[1:] & (start[1:] <= kept[:-1])
+    finds[1:] = ~first[1:] & (start[1:] <= left[:-1])
+    if problem.kept == "next":
+        late = np.flatnonzero(~first & ~finds)
+        finds[late] = _quiet(problem, plan, node[late], left[late - 1], start[late])
     loader = np.maximum.accumulate(np.where(finds, 0, np.arange(len(order))))
     wait = np.where(finds, np.maximum(loaded[loader] - start, 0), loaded - start)
     job = order - len(resident)
@@ -53,8 +57,23 @@ def load_times(problem: DataPlacement, plan: Plan) -> Ints:
     return times
 
 
+def _quiet(
+    problem: DataPlacement, plan: Plan, node: Ints, since: Ints, until: Ints
+) -> NDArray[np.bool_]:
+    """Return whether no job starts on a node from `since` to before `until`, shape (spans,)."""
+    placed = plan.node >= 0
+    began = np.flatnonzero(problem.started)
+    where = np.concatenate((plan.node[placed], began))
+    start = np.concatenate((plan.start[placed], np.zeros_like(began)))
+    span = max(start.max(initial=0), until.max(initial=0)) + 1
+    starts = np.sort(where * span + start)
+    before = np.searchsorted(starts, node * span + until)
+    quiet: NDArray[np.bool_] = before == np.searchsorted(starts, node * span + since)
+    return quiet
+
+
 def broken(problem: DataPlacement, plan: Plan) -> list[Violation]:
-    """Return what is wrong with a plan, equations (1) to (4) of the model's page."""
+    """Return what is wrong with a plan, equations (2) to (5) of the model's page."""
     jobs = len(problem.processors)
     shapes = {array.shape for array in (plan.node, plan.start, plan.cores)}
     if shapes != {(jobs,)}:

@@ -197,6 +197,8 @@ class Locality(Policy):
             partial=True,
             stop=self.stop,
             noticed=self._cores.widest_hole if self.backfill == "holes" else None,
+            kept=machine.files.kept,
+            started=machine.files.started(now),
             jobs=tuple(self._job_ids[rows].tolist()),
         )
         plan = system.pose(problem)

@@ -106,7 +106,8 @@ class CpSat(GenericSolver):
 
         run_aside(solve, solver.stop_search, search)
         response = solver.response_proto
-        work = response.deterministic_time
+        # it is added up in no fixed order: equal solves may differ in the last of its digits
+        work = round(response.deterministic_time, 12)
         match response.status:
             case cp_model.INFEASIBLE:
                 return Outcome(Status.INFEASIBLE, work=work)

@@ -19,7 +19,8 @@ def data_placements(
     """Return a hypothesis strategy for data placements, the odd ones too.
 
     No jobs, one node, one core, jobs without a file, files that take no time or longer than their
-    jobs run, resident files and files being loaded, holes, jobs that may be left out.
+    jobs run, resident files and files being loaded, files that stay until the next start, holes,
+    jobs that may be left out.
 
     Parameters
     ----------
@@ -66,6 +67,8 @@ def data_placements(
             priorities=draw(st.sampled_from([None, listed(st.integers(1, 4), jobs)])),
             load_weight=draw(st.integers(0, 3)),
             partial=draw(st.booleans()),
+            kept=draw(st.sampled_from(["users", "next"])),
+            started=draw(st.sampled_from([None, listed(st.booleans(), nodes)])),
             jobs=draw(st.sampled_from([None, [f"job {job}" for job in range(jobs)]])),
         )
 

@@ -20,6 +20,7 @@ RUNNING = (
         ("subtime: 40", "subtime: 500", "cluster:2x20", "line 2, subtime: 500; expected a time"),
         ("walltime: 200", f"walltime: {'9' * 15}", "cluster:2x20", "line 2, walltime: 9999999999"),
         ("data_size: 12.8", "data_size: 12.8", "cluster:8x20:memory=1", "memory: 1 MB; expected"),
+        ("cores: 2", "cores: 2", "cluster:2x20:kept=ever", "kept: 'ever'; expected users or next"),
         (
             "cores: 2",
             "cores: 21",
@@ -49,7 +50,7 @@ def test_a_history_beyond_the_last_node_goes_on_from_the_first(optsched, tmp_pat
     file = tmp_path / "jobs.rackham"
     file.write_text(f"{FIRST}\n{RUNNING}\n")
     run = ("--policy", "locality", "--no-plots", "-o", tmp_path / "run")
-    done = optsched("simulate", file, "--machine", "cluster:2x20", *run)
+    done = optsched("simulate", file, "--machine", "cluster:2x20:kept=next", *run)
     assert done.returncode == 0, done.stderr
     rows = (tmp_path / "run" / "jobs.csv").read_text().splitlines()
     assert '"0-1"' in next(row for row in rows if row.startswith("2,"))

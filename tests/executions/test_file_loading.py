@@ -6,9 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from optsched import simulate
 from optsched.errors import InputError
+from optsched.models.data_placement import DataPlacement
+from optsched.models.data_placement_plan import Plan
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
 
@@ -34,6 +38,51 @@ def test_a_job_loads_or_waits_or_finds_its_file(jobs_with_files):
     stretch = [164 / 164, 154 / 164, 178 / 178, 10 / 74]
     assert found.jobs["stretch"].tolist() == pytest.approx(stretch)
     assert summary["mean_bounded_stretch"] == pytest.approx((164 + 154 + 178 + 10) / 300 / 4)
+
+
+def test_a_file_may_stay_until_the_next_start(jobs_with_files):
+    trace = jobs_with_files(
+        (0, 36, 500, 1, 7),  # until 100
+        (300, 100, 500, 1, 7),
+        (350, 10, 500, 1, -1),  # while file 7 is used
+        (500, 10, 500, 1, -1),
+        (600, 10, 500, 1, 7),
+    )
+    loading = {}
+    for kept in ("users", "next"):
+        found = run(trace, machine=f"cluster:1x2:kept={kept}")
+        loading[kept] = found.jobs["transfer_time"].tolist()
+        assert found.summary["data_reuse"] == (kept == "next")
+    assert loading == {"users": [64, 64, 0, 0, 64], "next": [64, 0, 0, 0, 64]}
+
+
+JOB = st.tuples(
+    st.integers(0, 60), st.integers(1, 30), st.integers(1, 2), st.sampled_from([-1, 1, 2])
+)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(JOB, min_size=1, max_size=12),
+    st.sampled_from(["users", "next"]),
+    st.sampled_from(["none", "holes", "conservative"]),
+)
+def test_jobs_load_as_the_maths_say_of_their_starts(jobs_with_files, jobs, kept, backfill):
+    """Every job runs to its limit, so that what is planned is what happens."""
+    jobs = sorted(jobs)
+    load = {-1: 0, 1: 7, 2: 3}
+    trace = jobs_with_files(
+        *((submit, seconds, seconds, cores, file) for submit, seconds, cores, file in jobs),
+        file_size=np.array([100 * load[file] for *_, file in jobs]),
+    )
+    found = run(trace, "lea", f"cluster:2x2:kept={kept}", backfill=backfill)
+    node = [int(text.split("-")[0]) // 2 for text in found.jobs["allocated_resources"]]
+    _, walltimes, processors, files = np.array(jobs).T
+    loads = [load[file] for file in files.tolist()]
+    problem = DataPlacement([[0, 0]] * 2, processors, walltimes, files, loads, kept=kept)
+    plan = Plan(node, found.start.astype(np.int64), np.ones(len(jobs)))
+    times = found.jobs["transfer_time"] + found.jobs["waiting_for_a_load"]
+    assert times.tolist() == problem.load_times(plan).tolist()
 
 
 def test_loading_counts_against_the_limit(jobs_with_files):

@@ -14,11 +14,23 @@ from optsched.machines.node_memory import NodeMemory, Use
 
 
 @pytest.mark.parametrize(
-    "spec", ["cluster:486x20", "cluster:8x4:memory=64000", "cluster:2x62:memory=9:bandwidth=7"]
+    "spec",
+    [
+        "cluster:486x20",
+        "cluster:8x4:memory=64000",
+        "cluster:2x62:memory=9:bandwidth=7",
+        "cluster:2x4:kept=next",
+        "cluster:2x4:bandwidth=7:kept=next",
+    ],
 )
 def test_a_specification_builds_the_machine_again(spec):
     assert read_machine(spec).spec == spec
     assert read_machine(read_machine(spec)).spec == spec
+
+
+def test_files_stay_with_their_users_if_nothing_else_is_said():
+    assert read_machine("cluster:2x4").files.kept == "users"
+    assert read_machine("cluster:2x4:kept=users").spec == "cluster:2x4"
 
 
 def test_defaults_are_those_of_the_paper():
@@ -35,6 +47,9 @@ def test_defaults_are_those_of_the_paper():
         ("cluster:4x20:memory=big", "expected cluster:NODESxCORES"),
         ("cluster:4x20:speed=3", "expected cluster:NODESxCORES"),
         ("cluster:4x20:memory=1:memory=2", "expected cluster:NODESxCORES"),
+        ("cluster:4x20:kept=next:kept=next", "expected cluster:NODESxCORES"),
+        ("cluster:4x20:kept=", "expected cluster:NODESxCORES"),
+        ("cluster:4x20:kept=forever", "kept: 'forever'; expected users or next"),
         ("cluster:0x20", "nodes: 0; expected a whole number from 1"),
         ("cluster:4x63", "cores: 63; expected at most 62"),
         ("cluster:4x20:bandwidth=0", "bandwidth: 0; expected a whole number from 1"),
@@ -52,6 +67,11 @@ def test_a_file_describes_it(tmp_path):
     file = tmp_path / "cluster.toml"
     file.write_text('kind = "cluster"\nnodes = 3\ncores = 4\nbandwidth = 50\n')
     assert read_machine(file).spec == "cluster:3x4:bandwidth=50"
+    file.write_text('kind = "cluster"\nnodes = 3\ncores = 4\nkept = "next"\n')
+    assert read_machine(file).spec == "cluster:3x4:kept=next"
+    file.write_text('kind = "cluster"\nnodes = 3\ncores = 4\nkept = 1\n')
+    with pytest.raises(InputError, match=r"cluster\.toml.*kept: 1; expected users or next"):
+        read_machine(file)
     file.write_text('kind = "cluster"\nnodes = 3\n')
     with pytest.raises(InputError, match="expected nodes, cores, and perhaps memory"):
         read_machine(file)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from optsched.errors import InputError
 from optsched.models import DataPlacement
 from optsched.models.data_placement_fields import Fields, is_fine
+from optsched.models.data_placement_layout import latest_start
 from optsched.models.data_placement_plan import Plan
-from optsched.models.data_placement_program import latest_start
 from optsched.testing import check_problem, data_placements
 
 
@@ -32,11 +32,16 @@ def loads_second_by_second(problem: DataPlacement, plan: Plan) -> list[int]:
     """Return the load times as a node would meet them: (loaded, until) of each file it has."""
     times = problem.loads.tolist()
     memory = {(node, file): (loaded, until) for node, file, _, loaded, until in problem.resident}
+    starts = [(node, 0) for node in np.flatnonzero(problem.started)]
+    starts += list(zip(plan.node, plan.start))
     for job in sorted(range(len(times)), key=lambda job: (plan.start[job], job)):
         node, file, start = plan.node[job], problem.files[job], plan.start[job]
         if node == -1 or file == -1:
             continue
         loaded, until = memory.get((node, file), (0, -1))
+        left = problem.kept == "next" and (node, file) in memory
+        if left and not any((node, second) in starts for second in range(until, start)):
+            until = start
         if start > until:
             loaded, until = start + times[job], -1
         times[job] = max(0, loaded - start)
@@ -162,6 +167,35 @@ def test_a_file_stays_to_the_very_second_in_which_its_last_user_ends():
 
 
 @pytest.mark.parametrize(
+    ("third", "seconds"),
+    [(89, 0), (90, 60), (150, 60), (199, 60), (200, 0), (300, 0)],
+)
+def test_a_file_may_stay_until_the_next_start_on_the_node(third, seconds):
+    problem = DataPlacement(
+        [[0] * 3] * 2, [1] * 3, [90, 90, 10], [7, 7, -1], [60, 60, 0], kept="next"
+    )
+    plan = Plan([0, 0, 0], [0, 200, third], [1, 1, 2])
+    assert problem.load_times(plan).tolist() == [60, seconds, 0]
+    elsewhere = Plan([0, 0, 1], [0, 200, third], [1, 1, 2])
+    assert problem.load_times(elsewhere).tolist() == [60, 0, 0]
+
+
+def test_what_started_this_very_second_evicts_for_all_that_start_later():
+    one = {"walltimes": [90], "files": [7], "loads": [60], "resident": [[0, 7, 60, 0, 0]]}
+    for started, times in (([False], [0, 0]), ([True], [0, 60])):
+        problem = DataPlacement([[0]], [1], **one, kept="next", started=started)
+        found = [problem.load_times(Plan([0], [start], [1]))[0] for start in (0, 1)]
+        assert found == times
+        assert problem.to_json()["kept"] == "next"
+        assert ("started" in problem.to_json()) == started[0]
+
+
+def test_a_load_goes_on_when_its_job_has_ended():
+    problem = DataPlacement([[0]], [1, 1], [3, 3], [7, 7], [10, 10], kept="next")
+    assert problem.load_times(Plan([0, 0], [0, 8], [1, 1])).tolist() == [10, 2]
+
+
+@pytest.mark.parametrize(
     ("node", "start", "cores", "expected"),
     [
         ([0, 1], [0, 0], [0b11, 0b10], ["once"]),
@@ -205,6 +239,8 @@ def test_every_job_is_placed_unless_some_may_be_left_out():
         ({"reserved": [[0, 0], [51, 0]]}, r"reserved\[1\]\[0\]: 51; expected at most 50"),
         ({"occupied": [True]}, "occupied: 1 values; expected 2"),
         ({"occupied": [1, 0]}, "occupied: expected a list of true and false"),
+        ({"started": [True]}, "started: 1 values; expected 2"),
+        ({"kept": "ever"}, "kept: 'ever'; expected users or next"),
         ({"backfill": "easy"}, "backfill: 'easy'; expected none, holes or conservative"),
         ({"load_weight": -1}, "load_weight: -1; expected an integer from 0"),
         ({"partial": 1}, "partial: 1; expected true or false"),
@@ -254,6 +290,7 @@ def test_sound_arrays_are_taken_as_they_are(problem):
         {"reserved": [[0, 0], [51, 0]]},
         {"reserved": [[0, 0]]},
         {"priorities": [0, 1, 1]},
+        {"started": [True]},
         {"resident": [[2, 1, 30, 10, 50]]},
         {"resident": [[1, 1, 30, 31, 50]]},
         {"resident": [[1, 1, 31, 0, 50]]},

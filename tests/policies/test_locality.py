@@ -146,10 +146,12 @@ def test_settings_below_0_are_refused(setting, said):
         Locality(**setting)
 
 
-def test_charged_decisions_delay_what_they_decide():
-    found = simulate(SAMPLE, "cluster:8x20", "locality", charge_decisions=True, check=True)
+@pytest.mark.parametrize("kept", ["users", "next"])
+def test_charged_decisions_delay_what_they_decide(kept):
+    machine = f"cluster:8x20:kept={kept}"
+    found = simulate(SAMPLE, machine, "locality", charge_decisions=True, check=True)
     assert found.summary["waiting"] == 0
-    free = simulate(SAMPLE, "cluster:8x20", "locality")
+    free = simulate(SAMPLE, machine, "locality")
     assert found.start.sum() > free.start.sum()
 
 
@@ -161,6 +163,13 @@ def test_a_captured_decision_is_answered_as_in_the_run(tmp_path):
         problem = load_snapshot(file)
         assert problem.name == "data-placement"
         assert problem.partial
+
+
+def test_a_plan_is_told_how_long_files_stay(tmp_path):
+    simulate(SAMPLE, "cluster:8x20:kept=next", "locality", capture=tmp_path)
+    problems = [load_snapshot(file) for file in sorted(tmp_path.glob("*.json"))]
+    assert {problem.kept for problem in problems} == {"next"}
+    assert any(problem.started.any() for problem in problems)
 
 
 @pytest.mark.skipif(not DAY.exists(), reason=f"the real day is not there: {DAY.name}")

@@ -36,17 +36,28 @@ GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
 @pytest.mark.parametrize("policy", sorted(registry.policies))
 @pytest.mark.parametrize("order", ["batched", "one-by-one"])
 def test_the_journal_is_the_one_on_record(policy, order):
+    assert journal(policy, MACHINES.get(policy), order) == GOLDEN.get(f"{policy}, {order}")
+
+
+@pytest.mark.parametrize("order", ["batched", "one-by-one"])
+def test_files_that_stay_until_the_next_start_make_another_one(order):
+    found = journal("locality", "cluster:8x20:kept=next", order)
+    assert found == GOLDEN.get(f"locality, kept=next, {order}")
+
+
+def journal(policy: str, machine: str | None, order: str) -> str:
+    """Return the hash of the journal of the sample."""
     sample = bundled("traces") / "samples" / SAMPLES.get(policy, "sample-256.swf")
     trace = read_trace(sample)
     if policy in ("rua", "sjbf"):
         trace = drawn(trace, "HIGH", seed=1)
     run = simulate(
         trace,
-        MACHINES.get(policy),
+        machine,
         policy,
         settings=SETTINGS.get(policy),
         event_order=order,
         jobs=None if policy in SAMPLES else (1, 1500),
         journal=True,
     )
-    assert run.journal.digest()[:16] == GOLDEN.get(f"{policy}, {order}")
+    return run.journal.digest()[:16]

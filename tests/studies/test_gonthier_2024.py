@@ -140,14 +140,14 @@ def prepared(stretches, saved, names=tuple(one.name for one in WORKLOADS if one 
     for workload in WORKLOADS:
         if workload.name not in names:
             continue
-        for name in OF_LOGS if workload.load else OF_DAY:
+        for name, scheduler in (OF_LOGS if workload.load else OF_DAY).items():
             plain = name.split(",")[0].split(" ")[0].replace("-CB", "-BF")
             rows.append(
                 dict.fromkeys((*METRICS, *SINGLE), 1.0)
                 | {
                     "workload": workload.name,
                     "scheduler": name,
-                    "machine": workload.machine,
+                    "machine": workload.machine + scheduler.kept,
                     "path": f"elsewhere/{workload.file}",
                     "jobs": 20,
                     "session_stretch": 100.0 / np.array(stretches(plain, workload.load)),
@@ -233,7 +233,7 @@ def test_sums_over_workloads_are_compared_with_the_same_backfilling():
     assert tables[1].cells[0][2].text == "17.1%"
     assert {base_of(name) for name in OF_DAY} == {
         *("FCFS", "FCFS-BF", "FCFS-CB", "FCFS, every 30 s", "FCFS-BF, every 30 s"),
-        *("FCFS, all anew", "FCFS-BF, all anew"),
+        *("FCFS, all anew", "FCFS-BF, all anew", "FCFS, as written", "FCFS-BF, as written"),
     }
     assert set(all_runs(frame)["base"]) == {base_of(name) for name in OF_DAY}
 

@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from optsched.compiled import kernel
 from optsched.solvers.data_placement._node_files import (
+    begin,
     files_on,
+    left_loading_time,
     loading_time,
     mark,
     reloading_time,
@@ -35,6 +37,8 @@ def plan_conservatively(
     occupied: NDArray[np.bool_],
     jobs: Integers,
     resident: Integers,
+    started: NDArray[np.bool_],
+    until_next: bool,
     score: Score,
     capacity: int,
     partial: bool,
@@ -46,16 +50,18 @@ def plan_conservatively(
 
     Parameters
     ----------
-    available, reserved, occupied, resident, capacity, partial
+    available, reserved, occupied, resident, started, capacity, partial
         As in the data-placement problem.
     jobs : int64 array, shape (jobs, 4)
         Processors, walltime, file and seconds to load it.
+    until_next : bool
+        Whether files are kept until the next start.
     score : Score
         The rule.
     """
     nodes = len(available)
     profiles = profiles_of(available, reserved, len(jobs))
-    files = files_on(nodes, resident, len(jobs))
+    files = files_on(resident, started, until_next, len(jobs))
     placed = np.zeros((len(jobs), 3), dtype=np.int64)
     placed[:, 0] = NONE
     running = occupied.sum()
@@ -89,7 +95,9 @@ def plan_conservatively(
                 loading, reloading = 1, 0
             value, seconds = at, 0
             if value < least and loading:
-                seconds = loading_time(files, node, load, at)
+                seconds = loading_time(files, node, at)
+                if seconds < 0:
+                    seconds = left_loading_time(files, node, load, at) if files.until_next else load
                 value += loading * seconds
             if value < least and reloading:
                 value += reloading * reloading_time(files, node, file, load, at, capacity)
@@ -103,6 +111,7 @@ def plan_conservatively(
         put(profiles, chosen, start, start + walltime, bits)
         notice_earliest(profiles, chosen)
         bounds[chosen] = 0
+        begin(files, chosen, start)
         visit(files, chosen, file, load, start, start + wait, start + walltime)
         placed[job] = (chosen, start, bits)
         if start == 0:

@@ -17,7 +17,9 @@ from optsched.solvers.data_placement._holes import (
 )
 from optsched.solvers.data_placement._node_files import (
     NodeFiles,
+    begin,
     files_on,
+    left_loading_time,
     loading_time,
     mark,
     reloading_time,
@@ -45,6 +47,8 @@ def plan(
     occupied: NDArray[np.bool_],
     jobs: Integers,
     resident: Integers,
+    started: NDArray[np.bool_],
+    until_next: bool,
     score: Score,
     capacity: int,
     backfill: bool,
@@ -56,10 +60,12 @@ def plan(
 
     Parameters
     ----------
-    available, reserved, occupied, resident, capacity, partial
+    available, reserved, occupied, resident, started, capacity, partial
         As in the data-placement problem; `reserved` is overwritten.
     jobs : int64 array, shape (jobs, 4)
         Processors, walltime, file and seconds to load it.
+    until_next : bool
+        Whether files are kept until the next start.
     score : Score
         The rule.
     backfill : bool
@@ -75,7 +81,7 @@ def plan(
     if backfill:
         for node in range(nodes):
             holes[node] = in_holes(reserved[node], 1)
-    files = files_on(nodes, resident, len(jobs))
+    files = files_on(resident, started, until_next, len(jobs))
     placed = np.zeros((len(jobs), 3), dtype=np.int64)
     placed[:, 0] = NOWHERE
     running = occupied.sum()
@@ -126,6 +132,7 @@ def plan(
                 choice.start + walltime,
             )
         node = choice.node
+        begin(files, node, choice.start)
         bounds[node] = 0
         if choice.start == 0 and not occupied[node] and keys[node, width - 1] < 64:
             running += 1
@@ -188,7 +195,9 @@ def best_node(
                 at = 0
             value, wait = at, 0
             if value < least and loading:
-                wait = loading_time(files, node, load, at)
+                wait = loading_time(files, node, at)
+                if wait < 0:
+                    wait = left_loading_time(files, node, load, at) if files.until_next else load
                 value += loading * wait
             if value < least and reloading:
                 value += reloading * reloading_time(files, node, file, load, at, capacity)

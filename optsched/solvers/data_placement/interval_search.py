@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from optsched.models.data_placement import DataPlacement
+from optsched.models.data_placement_layout import sharing_pairs
 from optsched.models.data_placement_plan import Plan
 from optsched.models.problem import Problem
 from optsched.registry import solvers
@@ -18,7 +19,10 @@ from optsched.solvers.result import Budget, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 
 LARGEST = 50_000
-"""Most pairs of jobs, times nodes that are not alike, that CP-SAT is asked about."""
+"""Most pairs of jobs, times nodes that are not alike, that CP-SAT is asked about.
+
+Where files are kept until the next start, jobs that may come between two of one file count as well.
+"""
 
 
 @solvers.register("interval-search")
@@ -139,4 +143,5 @@ def is_large(problem: DataPlacement) -> bool:
     """Return whether a problem is too large to be stated for CP-SAT."""
     jobs = len(problem.processors)
     nodes = sum(min(len(group), jobs) for group in alike_nodes(problem))
-    return jobs * jobs * nodes > LARGEST
+    between = 2 * jobs * len(sharing_pairs(problem)) if problem.kept == "next" else 0
+    return jobs * jobs * nodes + between > LARGEST

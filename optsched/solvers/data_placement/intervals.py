@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 
 from optsched.column_sets import lowest
 from optsched.models.data_placement import DataPlacement
+from optsched.models.data_placement_layout import finding_pairs, latest_start, sharing_pairs
 from optsched.models.data_placement_plan import LEFT_OUT, Plan
-from optsched.models.data_placement_program import finding_pairs, latest_start, sharing_pairs
 from optsched.models.program import Program
+from optsched.solvers.data_placement.left_files import LeftFiles
 from optsched.solvers.data_placement.room import earliest
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ class Intervals:
             self._state_room(place)
         self._state_loads()
         self._state_order()
-        self._state_reasons()
+        if problem.kept == "users":
+            self._state_reasons()
         cost = [
             priority * (self._start[job] + problem.load_weight * self._load[job])
             for job, priority in enumerate(problem.priorities.tolist())
@@ -152,6 +154,7 @@ class Intervals:
         start, load, on = self._start, self._load, self._on
         loads, walltimes = problem.loads.tolist(), problem.walltimes.tolist()
         place_of = {node: place for place, node in enumerate(self._nodes)}
+        left = LeftFiles(model, problem, start, on) if problem.kept == "next" else None
         ways: list[list[IntVar]] = [[] for _ in self._jobs]
         self._finds: dict[tuple[int, int], IntVar] = {}
         self._found: dict[tuple[int, int], IntVar] = {}
@@ -167,7 +170,10 @@ class Intervals:
                 if problem.partial:
                     model.add_bool_or(on[i]).only_enforce_if(finds)
                 model.add(start[j] >= start[i] + tie).only_enforce_if(finds)
-                model.add(start[j] <= start[i] + walltimes[i]).only_enforce_if(finds)
+                if left is None:
+                    model.add(start[j] <= start[i] + walltimes[i]).only_enforce_if(finds)
+                else:
+                    left.state_user(finds, i, j)
                 model.add(load[j] >= start[i] + load[i] - start[j]).only_enforce_if(finds)
                 ways[j].append(finds)
                 self._finds[i, j] = finds
@@ -177,7 +183,10 @@ class Intervals:
                 continue
             finds = self._found[entry, job] = model.new_bool_var("")
             model.add_implication(finds, on[job][place_of[node[entry]]])
-            model.add(start[job] <= until[entry]).only_enforce_if(finds)
+            if left is None:
+                model.add(start[job] <= until[entry]).only_enforce_if(finds)
+            else:
+                left.state_entry(finds, entry, job, place_of[node[entry]])
             model.add(load[job] >= loaded[entry] - start[job]).only_enforce_if(finds)
             ways[job].append(finds)
         for job in self._jobs:
@@ -197,7 +206,10 @@ class Intervals:
                     self.model.add_bool_or(*earlier, ~self._on[job][place_of[node]])
 
     def _state_reasons(self) -> None:
-        """Let no job start so that it could start a second earlier at no loss."""
+        """Let no job start so that it could start a second earlier at no loss.
+
+        Where files are kept until the next start that does not hold: it may evict one earlier.
+        """
         model, problem = self.model, self.problem
         start, on, load = self._start, self._on, self._load
         walltimes = problem.walltimes.tolist()
@@ -337,7 +349,8 @@ def alike_nodes(problem: DataPlacement) -> Sequence[list[int]]:
     groups: dict[Any, list[int]] = {}
     for node, free in enumerate(np.maximum(problem.available, 0).tolist()):
         until = [0] * len(free) if problem.reserved is None else problem.reserved[node].tolist()
-        key = tuple(sorted(zip(free, until))), tuple(sorted(entries.get(node, [])))
+        there = tuple(sorted(entries.get(node, [])))
+        key = tuple(sorted(zip(free, until))), there, bool(there and problem.started[node])
         groups.setdefault(key, []).append(node)
     return list(groups.values())
 

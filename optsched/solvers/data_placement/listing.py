@@ -15,7 +15,8 @@ from optsched.models.data_placement_plan import LEFT_OUT, Plan
 def first_plan(problem: DataPlacement) -> Plan:
     """Return the best of the plans that list jobs in the order of the queue, and by Smith's rule.
 
-    Smith's rule takes first the jobs with the most weight for their work. Holes are left unused.
+    Smith's rule takes first the jobs with the most weight for their work. Holes are left unused,
+    and nobody counts on a file that was left.
     """
     work = problem.processors * problem.walltimes / problem.priorities
     files = problem.files

@@ -54,7 +54,8 @@ class Rule(Heuristic):
         holes = np.zeros_like(problem.available) if problem.reserved is None else problem.reserved
         jobs = (problem.processors, problem.walltimes, problem.files, problem.loads)
         given = (problem.available, holes.copy(), problem.occupied, np.column_stack(jobs))
-        rule = (problem.resident, self.score(problem), problem.capacity)
+        memory = (problem.resident, problem.started, problem.kept == "next")
+        rule = (*memory, self.score(problem), problem.capacity)
         if problem.backfill == "conservative":
             from optsched.solvers.data_placement._conservative import plan_conservatively
 

@@ -12,6 +12,7 @@ from optsched.simulator.sessions import consecutive_sessions, session_stretches,
 from optsched.studies.gonthier_2024.improvement import Improvement, describe
 from optsched.studies.gonthier_2024.plan import (
     SCHEDULERS,
+    UNTIL_NEXT,
     WORKLOADS,
     Workload,
     base_of,
@@ -71,16 +72,17 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     check_results(results, NEEDED)
     frame = results.copy()
     known = {(one.file, one.machine): one for one in WORKLOADS}
+    kept = [UNTIL_NEXT if text.endswith(UNTIL_NEXT) else "" for text in frame["machine"]]
     own = [
-        known[PurePath(trace).name, machine]
+        known[PurePath(trace).name, machine.removesuffix(UNTIL_NEXT)]
         for trace, machine in zip(frame["trace"], frame["machine"])
     ]
-    scheduler_of = {_key(one.solver, one.settings): name for name, one in SCHEDULERS.items()}
+    scheduler_of = {_key(*one): name for name, one in SCHEDULERS.items()}
     columns = {f"settings.{name}": name for name in SETTINGS}
     stated = frame.reindex(columns=list(columns)).rename(columns=columns)
     frame["scheduler"] = [
-        scheduler_of[_key(solver, settings)]
-        for solver, settings in zip(frame["solver"], stated.to_dict(orient="records"))
+        scheduler_of[_key(*told)]
+        for told in zip(frame["solver"], stated.to_dict(orient="records"), kept)
     ]
     frame["workload"] = [one.name for one in own]
     frame["path"] = [str(inputs / one.file) for one in own]
@@ -105,10 +107,10 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     return frame.loc[by.sort_values(["w", "s"]).index].reset_index(drop=True)
 
 
-def _key(solver: str, settings: Any) -> tuple[Any, ...]:
+def _key(solver: str, settings: Any, kept: str) -> tuple[Any, ...]:
     import pandas as pd
 
-    told = (solver, *(settings.get(name) for name in SETTINGS))
+    told = (solver, kept, *(settings.get(name) for name in SETTINGS))
     return tuple(None if pd.isna(value) else value for value in told)
 
 

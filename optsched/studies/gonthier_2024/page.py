@@ -73,7 +73,8 @@ OPEN_ENDS = (
     "program of November 2022 an end makes a new plan if jobs wait, and submissions are added to "
     "it: so in all runs, beside their results of that form; the day is run as the paper says too "
     "(all anew). A file is in a node's memory while jobs use it, as in their program; in the text "
-    "it stays until another job starts there. Their published weeks were made with a later program "
+    "(section III, case 2) it stays until another job starts there: so on the day, planned anew at "
+    "every event, in the rows 'as written'. Their published weeks were made with a later program "
     f"that plans only at ticks of {THROTTLE} s, for what happens in that very second, and else "
     "waits for the next event at a tick. The day is run in that form too, and judged beside the "
     "others.",

@@ -25,6 +25,7 @@ from optsched.studies.gonthier_2024.improvement import Improvement
 from optsched.studies.gonthier_2024.inputs import offered
 from optsched.studies.gonthier_2024.plan import (
     ANEW,
+    AS_WRITTEN,
     CONSERVATIVE,
     DAY,
     EFT,
@@ -143,8 +144,10 @@ def variants_table(frame: pd.DataFrame, workload: str) -> Table:
     forms = {
         "no backfilling": plain,
         "all anew": list(ANEW)[: len(plain)],
+        "as written": list(AS_WRITTEN)[: len(plain)],
         "holes": [name + HOLES for name in plain],
         "holes, all anew": list(ANEW)[len(plain) :],
+        "holes, as written": list(AS_WRITTEN)[len(plain) :],
         "full profile": list(CONSERVATIVE),
         f"every {THROTTLE} s": list(THROTTLED)[: len(plain)],
         f"holes, every {THROTTLE} s": list(THROTTLED)[len(plain) :],
@@ -157,7 +160,9 @@ def variants_table(frame: pd.DataFrame, workload: str) -> Table:
     return Table(
         f"{workload}: what backfilling does, and when plans are made. All anew: at every "
         "submission and end, as the paper says and full profiles always are; else an end makes a "
-        "new plan if jobs wait, and submissions are added to it, as in the authors' program. "
+        "new plan if jobs wait, and submissions are added to it, as in the authors' program. As "
+        "written: with the memory of section III, too, where a file stays until the next start on "
+        "its node. "
         "Holes: their backfilling, only now, on cores reserved for later; full profile: any gap in "
         f"the plan. Every {THROTTLE} s, as in their weekly results: plans are made at ticks only, "
         "for what happens in that second, and a pass stops as in their final code.",

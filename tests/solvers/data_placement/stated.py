@@ -16,6 +16,7 @@ class Node:
     available: list
     reserved: list
     visits: list = field(default_factory=list)  # file, load, start, loaded, end
+    starts: list | None = None  # of all jobs, if they evict files
     held: list = field(default_factory=list)  # start, end, core
 
     def in_order(self):
@@ -24,10 +25,17 @@ class Node:
     def loading(self, file, load, at):
         if file < 0:
             return 0
-        for other, _, start, loaded, end in self.visits:
-            if other == file and start <= at <= end:
-                return 0 if loaded <= at else loaded
-        return load
+        visits = [
+            (start, loaded, end) for other, _, start, loaded, end in self.visits if other == file
+        ]
+        there = [loaded for start, loaded, end in visits if start <= at <= end]
+        there += [loaded for _, loaded, end in visits if self.left_alone(end, at)]
+        if not there:
+            return load
+        return 0 if there[0] <= at else there[0]
+
+    def left_alone(self, end, at):
+        return self.starts is not None and end < at and not any(end <= s < at for s in self.starts)
 
     def reloading(self, file, load, at, capacity):
         last = {other: (size, end) for other, size, _, _, end in self.visits if other != file}
@@ -43,6 +51,9 @@ def stated(problem, loading, reloading, opportune=False, threshold=0):
     if problem.reserved is not None:
         for node, row in zip(nodes, problem.reserved.tolist()):
             node.reserved = row
+    if problem.kept == "next":
+        for node, started in zip(nodes, problem.started):
+            node.starts = [0] if started else []
     for n, file, load, loaded, until in problem.resident.tolist():
         nodes[n].visits.append((file, load, 0, loaded, until))
     for node in nodes:
@@ -92,6 +103,8 @@ def stated(problem, loading, reloading, opportune=False, threshold=0):
         node = nodes[n]
         if start == 0 and not running[n] and no_plan_for(problem, node, start):
             running[n] = True
+        if node.starts is not None:
+            node.starts.append(start)
         if not only_holes:
             node.visits.append((file, load, start, start + wait, start + walltime))
         for core in cores:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -8,9 +9,9 @@ from hypothesis import given, settings
 
 from optsched import Budget, solve
 from optsched.models import DataPlacement
+from optsched.models.data_placement_layout import latest_start
 from optsched.models.data_placement_plan import LEFT_OUT, Plan
-from optsched.models.data_placement_program import latest_start
-from optsched.solvers.data_placement.interval_search import IntervalSearch
+from optsched.solvers.data_placement.interval_search import IntervalSearch, is_large
 from optsched.solvers.data_placement.intervals import Intervals, cores_for
 from optsched.solvers.data_placement.listing import first_plan
 from optsched.solvers.data_placement.room import room_bound
@@ -96,6 +97,62 @@ def test_cores_with_holes_are_chosen_from_both_ends_of_time():
     start, lasting = np.array([0, 0, 8]), np.array([0, 0, 2])
     masks = cores_for(problem, 0, np.arange(3), start, lasting)
     assert masks == {0: 0b001, 1: 0b010, 2: 0b101}
+
+
+def test_waiting_for_a_file_that_was_left_is_worth_it():
+    problem = DataPlacement(
+        [[30], [0]], [1], [90], [7], [60], resident=[[0, 7, 60, 0, 0]], kept="next"
+    )
+    for solver in ("interval-search", "cp-sat", "highs"):
+        result = solve(problem, solver)
+        assert (result.objective, result.solution.node.tolist()) == (30, [0])
+    gone = replace(problem, started=[True, False])
+    assert solve(gone, "interval-search").objective == 60
+    both = replace(gone, available=[[30], [30]], resident=[[n, 7, 60, 0, 0] for n in (0, 1)])
+    assert solve(both, "interval-search").solution.node.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("available", "objective"),
+    [
+        ([[5, 5, 8], [9, 9, 9]], 9 * 5 + 8 + 6),  # a start in the second of the end evicts
+        ([[8, 8, 8], [4, 9, 9]], 9 * 8 + 8),  # one in the same second does not
+    ],
+)
+def test_who_evicts_a_resident_file(available, objective):
+    """Node 0 has the file of job 2 until 5 s; job 1 is the heavy one."""
+    problem = DataPlacement(
+        available,
+        processors=[2, 1],
+        walltimes=[9, 9],
+        files=[-1, 7],
+        loads=[0, 6],
+        resident=[[0, 7, 6, 0, 5]],
+        priorities=[9, 1],
+        kept="next",
+    )
+    assert optimum(problem) == objective
+    for solver in ("interval-search", "cp-sat", "highs"):
+        result = solve(problem, solver)
+        assert (result.status, result.objective) == (Status.OPTIMAL, objective)
+
+
+def test_a_load_is_waited_for_while_nothing_runs():
+    """Job 1 ends at 3 s, its load at 10 s; to wait then would cost three times as much."""
+    problem = DataPlacement(
+        [[0]], [1, 1], [3, 3], [7, 7], [10, 10], load_weight=3, priorities=[1, 9], kept="next"
+    )
+    assert optimum(problem) == 30 + 9 * 10
+    result = solve(problem, "interval-search")
+    assert (result.status, result.objective) == (Status.OPTIMAL, 30 + 9 * 10)
+    assert result.solution.start.tolist() == [0, 10]
+
+
+def test_jobs_that_may_come_between_two_others_count():
+    jobs = 40
+    problem = DataPlacement([[0] * 4], [1] * jobs, [60] * jobs, [0] * jobs, [9] * jobs)
+    assert not is_large(problem)
+    assert is_large(replace(problem, kept="next"))
 
 
 def test_a_hint_is_never_lost():

@@ -115,6 +115,29 @@ def test_lea_prefers_the_node_whose_memory_is_idle():
     assert placed(problem, "lea") == [(1, 0)]  # on node 0 it would evict file 3
 
 
+def test_rules_see_files_that_were_left_and_what_evicts_them(one_file):
+    left = changed(one_file, resident=np.array([[0, 7, 60, 0, 50]]))
+    assert placed(left, "lea") == [(1, 0)]
+    assert placed(left, "lea", kept="next") == [(0, 100)]
+    two = changed(
+        left,
+        processors=np.array([1, 1]),
+        walltimes=np.array([10, 500]),
+        files=np.array([-1, 7]),
+        loads=np.array([0, 60]),
+        available=np.array([[100, 100], [900, 900]]),
+        occupied=None,
+        priorities=None,
+        kept="next",
+    )
+    for backfill in ("none", "conservative"):
+        assert placed(two, "lea", backfill=backfill) == [(0, 100), (0, 100)]
+        wide = changed(two, processors=np.array([2, 1]))
+        assert placed(wide, "eft", backfill=backfill) == [(0, 100), (0, 110)]
+        plan = solve(changed(wide, backfill=backfill), solver="eft").solution
+        assert wide.load_times(plan).tolist() == [0, 60]
+
+
 BEHIND_A_WIDE_JOB = {
     "available": [[0, 50]],
     "processors": [2, 1, 1],
