@@ -103,7 +103,7 @@ def test_planning_with_files_is_measured_by_rule(tmp_path):
 
 def test_rules_of_shared_nodes_are_compared_with_the_optimum(tmp_path):
     told = run(
-        "sharing_decisions.py", "--jobs", 120, "--problems", 4, "--sets", 2, "--together", 3,
+        "sharing_decisions.py", "--jobs", 100, "--problems", 2, "--sets", 2, "--together", 3,
         "-o", tmp_path,
     )  # fmt: skip
     assert told == (tmp_path / "sharing-decisions.txt").read_text()
