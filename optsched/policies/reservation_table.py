@@ -132,7 +132,7 @@ class ReservationTable:
         for job in sorted(held, key=self._until.__getitem__):
             missing -= held[job]
             if missing <= 0:
-                return _whole(self._until[job] - now)
+                return max(1, math.ceil(self._until[job] - now))
         raise ValueError(f"{processors} processors on a machine of {self._machine.size}")
 
     def have_room_now(
@@ -181,14 +181,14 @@ class ReservationTable:
     def _rows_now(self, now: float) -> NDArray[np.int64]:
         """Return all rows, times from now; the same array until something changes."""
         if self._rows is None or self._now != now:
-            for job, rows in self._held.items():
-                rows[:, 3] = _whole(self._until[job] - now)
-            self._rows = np.concatenate([self._reserved, *self._held.values()])
-            self._rows.flags.writeable = False
-            self._now = now
+            if self._rows is None:
+                held = self._held.values()
+                self._all = np.concatenate([self._reserved, *held])
+                until = np.array([self._until[job] for job in self._held])
+                self._ends = np.repeat(until, [len(rows) for rows in held])
+            rows = self._all.copy()
+            # what runs now holds its processors for a moment at least
+            rows[len(self._reserved) :, 3] = np.maximum(np.ceil(self._ends - now), 1)
+            rows.flags.writeable = False
+            self._rows, self._now = rows, now
         return self._rows
-
-
-def _whole(seconds: float) -> int:
-    """Return whole seconds from 1: what runs now holds its processors for a moment at least."""
-    return max(1, math.ceil(seconds))
