@@ -179,7 +179,7 @@ class ThresholdAllocation(Problem[Placement]):
     def starts(self) -> NDArray[np.int64]:
         """The times at which the job may start, ascending: equation (1), shape (starts,)."""
         times = _now_and_ends(self.held)
-        return times if self.latest is None else times[times <= self.latest]
+        return times if self.latest is None else times[: times.searchsorted(self.latest, "right")]
 
     def formulate(self) -> Program:
         """State the program of the model's page.

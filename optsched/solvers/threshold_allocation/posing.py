@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.read_only import once
+from optsched.models.read_only import kept, once
 from optsched.models.threshold_allocation import ThresholdAllocation
 
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 NEVER = 2**63 - 1
 """The penalised time of processes that are not allowed."""
+
+NOW = kept(np.zeros(1, dtype=np.int64))
+"""The time at which most jobs are to start."""
 
 
 def posed(problem: ThresholdAllocation) -> tuple[Timeline, Job]:
@@ -57,6 +60,6 @@ def penalty_within(threshold: int | None, requested: int) -> int:
 
 def starts_in_turn(problem: ThresholdAllocation) -> Iterator[NDArray[np.int64]]:
     """Yield the times at which the job may start, in parts: now, for that is often the answer."""
-    yield np.zeros(1, dtype=np.int64)
+    yield NOW
     if problem.latest != 0 and len(problem.starts) > 1:
         yield problem.starts[1:]
