@@ -14,6 +14,7 @@ from optsched.report.page import Verdict
 from optsched.simulator.schedule import State
 from optsched.studies.guim_2009.claims import claims
 from optsched.studies.guim_2009.evaluation import (
+    FIGURES,
     METRICS,
     OF_RUN,
     all_runs,
@@ -42,6 +43,7 @@ from optsched.studies.guim_2009.tables import (
     COLUMNS,
     exact_table,
     limits_table,
+    percentiles_table,
     published_tables,
 )
 from optsched.studies.study_folder import write_inputs
@@ -57,7 +59,7 @@ def synthetic(figure, path="elsewhere"):
     rows = []
     for one in EVERY:
         for name in SCHEDULERS:
-            measured = {metric: figure(one, name, metric) for metric in METRICS}
+            measured = {metric: figure(one, name, metric) for metric in FIGURES}
             rows.append(
                 measured
                 | dict.fromkeys(OF_RUN, 1)
@@ -183,6 +185,7 @@ def test_only_finished_jobs_of_the_second_half_count():
     found = figures_of(jobs)
     assert (found["evaluated"], found[KILLED], found["mean_bounded_slowdown"]) == (3, 1, 2.0)
     assert (found["mean_wait"], found["p95_penalised_percent"]) == (20.0, pytest.approx(19.0))
+    assert (found["p50_wait"], found["p75_wait"]) == (20.0, 25.0)
     assert np.isnan(figures_of(jobs.iloc[:2])["mean_wait"])
 
 
@@ -236,6 +239,12 @@ def test_a_failed_run_ends_the_evaluation(tmp_path):
 def test_a_log_that_is_not_there_is_named(tmp_path):
     with pytest.raises(InputError, match="CTC-SP2"):
         inputs([tmp_path], quick=False)
+
+
+def test_waiting_times_are_told_by_percentile():
+    table = percentiles_table(synthetic(like_the_paper))
+    assert len(table.cells) == 2 * 3 * len(PAPER)
+    assert [cell.text for cell in table.cells[0][:4]] == ["CTC", "HIGH", "FF", "100"]
 
 
 def test_the_policies_take_all_that_is_planned_and_no_two_are_the_same(tmp_path):

@@ -26,7 +26,19 @@ OF_FINISHED = {
 METRICS = (*(f"{kind}_{name}" for name in OF_FINISHED for kind in ("p95", "mean")), KILLED)
 """The figures of the evaluated jobs, by their names in a summary."""
 
-SETTINGS = ("threshold", "choice", "limits")
+PERCENTILES = (50, 75, 90, 95, 99)
+BY_PERCENTILE = {
+    name: {percentile: f"p{percentile}_{name}" for percentile in PERCENTILES}
+    for name in OF_FINISHED
+}
+"""The percentiles that are told of each of them, and their columns."""
+
+FIGURES = tuple(
+    dict.fromkeys([*METRICS, *(name for own in BY_PERCENTILE.values() for name in own.values())])
+)
+"""All that is told of the evaluated jobs."""
+
+SETTINGS = ("threshold", "goal", "choice", "limits")
 """Settings that tell schedulers apart."""
 
 OF_RUN = ("utilization", "problems", "unproven", "fallbacks", "heuristic_matched")
@@ -40,7 +52,7 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     """Return the results of the sweep with the columns that the evaluation goes by.
 
     ``centre``, ``mix``, ``seed``, ``scheduler``, ``path`` (of the trace), ``evaluated`` (how many
-    jobs are), and of these the `METRICS`, in the order of tables.
+    jobs are), and of these the `FIGURES`, in the order of tables.
 
     Raises
     ------
@@ -80,7 +92,7 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
 
 
 def figures_of(jobs: pd.DataFrame) -> dict[str, float]:
-    """Return the `METRICS` of the second half of the jobs, and how many these are.
+    """Return the `FIGURES` of the second half of the jobs, and how many these are.
 
     Slowdowns, waiting times and penalties are those of jobs that finished; nan if none has.
     """
@@ -88,10 +100,11 @@ def figures_of(jobs: pd.DataFrame) -> dict[str, float]:
     finished = own[own["final_state"] == State.FINISHED]
     killed = int((own["final_state"] == State.KILLED).sum())
     figures: dict[str, float] = {"evaluated": len(own), KILLED: killed}
-    for name, column in OF_FINISHED.items():
-        values = finished[column].to_numpy(dtype=float)
+    for name, own_column in OF_FINISHED.items():
+        values = finished[own_column].to_numpy(dtype=float)
         known = len(values) > 0
-        figures[f"p95_{name}"] = float(np.quantile(values, 0.95)) if known else float("nan")
+        for percentile, column in BY_PERCENTILE[name].items():
+            figures[column] = float(np.percentile(values, percentile)) if known else float("nan")
         figures[f"mean_{name}"] = float(values.mean()) if known else float("nan")
     return figures
 
@@ -172,4 +185,4 @@ def change(frame: pd.DataFrame, one: str, other: str, metric: str) -> Mean:
 def all_runs(frame: pd.DataFrame) -> pd.DataFrame:
     """Return workload, scheduler and figures of every run, one row each."""
     told = ["centre", "mix", "seed", "machine", "scheduler", "jobs", "evaluated"]
-    return frame[[*told, *METRICS, *OF_RUN]]
+    return frame[[*told, *FIGURES, *OF_RUN]]

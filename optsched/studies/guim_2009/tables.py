@@ -9,6 +9,8 @@ from optsched.machines.smp import BANDWIDTH
 from optsched.report.page import Cell, Table, Value, cell, share
 from optsched.studies.guim_2009.claims import REACHED, SMALL, claims
 from optsched.studies.guim_2009.evaluation import (
+    BY_PERCENTILE,
+    PERCENTILES,
     by_draw,
     centres,
     change,
@@ -19,6 +21,7 @@ from optsched.studies.guim_2009.evaluation import (
 from optsched.studies.guim_2009.plan import (
     EXACT_SOLVER,
     INSTEAD_OF,
+    PAPER,
     REQUESTED_OF,
     SCHEDULERS,
     VARIANTS,
@@ -152,6 +155,25 @@ def _figures(
                 shown = [measured(one) if intervals else cell(one.mean) for one in found]
                 rows.append([centre, mix, name, *shown])
     return Table(caption, ["centre", "mix", "policy", *COLUMNS.values()], rows)
+
+
+def percentiles_table(frame: pd.DataFrame) -> Table:
+    """Return waiting times and penalised runtimes by percentile."""
+    shown = {"wait": "wait, s", "penalised_percent": "penalised runtime, %"}
+    rows: list[list[Value]] = [
+        [centre, mix, name, *(
+            cell(mean(frame, centre, mix, name, column).mean)
+            for of in shown for column in BY_PERCENTILE[of].values()
+        )]
+        for centre in centres(frame) for mix in mixes(frame) for name in PAPER
+    ]  # fmt: skip
+    heads = [(label, f"{p}%") for label in shown.values() for p in PERCENTILES]
+    return Table(
+        "Waiting time and penalised runtime of the jobs that finished, by percentile: means over "
+        "the draws.",
+        ["centre", "mix", "policy", *heads],
+        rows,
+    )
 
 
 def limits_table(frame: pd.DataFrame) -> Table:
