@@ -50,7 +50,7 @@ class ReservationTable:
         self._held: dict[int, NDArray[np.int64]] = {}
         self._until: dict[int, float] = {}
         self._reserved = self._none
-        self._promised: tuple[ThresholdAllocation, Placement] | None = None
+        self._promised: tuple[ThresholdAllocation, Placement, float] | None = None
         self._now = -math.inf
         self._rows: NDArray[np.int64] | None = None
 
@@ -70,12 +70,29 @@ class ReservationTable:
         self._rows = None
 
     def reserve(
-        self, job: int, problem: ThresholdAllocation, placement: Placement, seconds: int
+        self,
+        job: int,
+        problem: ThresholdAllocation,
+        placement: Placement,
+        seconds: int,
+        promised: float,
     ) -> None:
-        """Keep a place for a job from a start on, for so many seconds; there is one such place."""
+        """Keep a place for a job from a start on; there is one such place.
+
+        Parameters
+        ----------
+        job : int
+            The job.
+        problem, placement : ThresholdAllocation, Placement
+            Where and when, and what that is the answer to.
+        seconds : int
+            For so long.
+        promised : float
+            The time of the start, which whole seconds from now may miss by one.
+        """
         start = placement.start
         self._reserved = self._rows_of(job, placement.processes, start, start + seconds)
-        self._promised = problem, placement
+        self._promised = problem, placement, promised
         self._rows = None
 
     def forget_reservation(self) -> None:
@@ -101,10 +118,12 @@ class ReservationTable:
         """
         if self._promised is None:
             return False
-        problem, promised = self._promised
+        problem, promised, at = self._promised
         shared = (placement.processes > 0) & (promised.processes > 0)
-        if limit <= promised.start or not shared.any():
+        if self._system.now + limit <= at or not shared.any():
             return False
+        if limit <= promised.start:
+            return True
         running = self._rows_now()[len(self._reserved) :]
         held = np.concatenate((running, self._rows_of(job, placement.processes, 0, limit)))
         return not is_place(replace(problem, held=held), promised)

@@ -105,14 +105,22 @@ class Sharing(Policy):
             yield self.start(head, problem, placement, system)
         else:
             return
+        start = self._promised_start(head, system.now + placement.start)
         if kept is None:
-            self._promise = Promise(head, system.now + placement.start, problem, placement)
-        elif self._promise is not None and self._promise.start != self._wakes_at:
-            self._wakes_at = self._promise.start
-            yield Wake(self._wakes_at)
+            self._promise = Promise(head, start, problem, placement)
+        elif start != self._wakes_at:
+            self._wakes_at = start
+            yield Wake(start)
         if len(queue) > 1 and system.machine.free:
-            self._table.reserve(head, problem, placement, self.limit(problem, placement))
+            limit = self.limit(problem, placement)
+            self._table.reserve(head, problem, placement, limit, start)
             yield from self.backfill(system)
+
+    def _promised_start(self, job: int, start: float) -> float:
+        """Return when a job will start, at least when it was promised to."""
+        if self._promise is None or self._promise.job != job:
+            return start
+        return min(start, self._promise.start)
 
     def _kept(
         self, job: int, problem: ThresholdAllocation, placement: Placement, system: System

@@ -106,12 +106,11 @@ def test_a_backfilled_job_does_not_take_the_bandwidth_of_the_reservation(policy,
 
 
 def test_a_promise_is_kept_when_a_job_ends_before_its_limit():
-    # at 60 s, when the first ends, the third still takes too much; at 100 s there is no end
-    trace = jobs_with(
-        (0, 60, 100, 2, 0), (0, 110, 110, 1, 4500), (1, 1000, 1000, 2, 1000), (2, 150, 150, 1, 0)
-    )
-    found = run(trace, "sjbf", "less-consume-threshold", "smp:1x4", threshold=1.001)
-    assert found.start[2] == 100
+    # at 2 s, when the first ends, the second would lose too much beside the third, at 7 s, when it
+    # might have ended, no longer; but then there is no end
+    trace = jobs_with((0, 2, 7, 2, 2000), (0, 19, 19, 2, 3000), (1, 18, 18, 2, 500))
+    found = run(trace, "sjbf", "less-consume-threshold", "smp:1x4", threshold=1.15)
+    assert found.start.tolist() == [0, 7, 1]
 
 
 def test_rua_starts_a_job_where_and_when_its_slowdown_is_least():
