@@ -62,8 +62,8 @@ class ResourceSharing(ExecutionModel):
         if not set(machine.capacity) & set(trace.annotations):
             names = ", ".join(machine.capacity)
             raise InputError(
-                f"trace {trace.name!r} does not say what its jobs demand of {names}; "
-                "'optsched trace annotate bandwidth' draws it",
+                f"trace {trace.name!r} does not say what its jobs demand of {names}, as "
+                f"{machine.spec} has it; 'optsched trace annotate bandwidth' draws it",
                 file=trace.path,
             )
         self._demands = demands(trace, machine)
