@@ -273,7 +273,6 @@ class ThresholdAllocation(Problem[Placement]):
     def solution_from_json(self, fields: Mapping[str, Any]) -> Placement:
         """Return the placement written by `solution_to_json`."""
         check = FieldChecks(self.name)
-        fields = fields if isinstance(fields, Mapping) else {}
         start = fields.get("start")
         if type(start) is not int or not 0 <= start <= LARGEST:
             check.mistakes.append(f"start: {start!r}; expected an integer from 0")

@@ -177,7 +177,7 @@ def test_a_file_whose_claims_are_wrong_is_told(known, told, optsched, example, t
     ("solution", "code", "told"),
     [
         ({"start": 0, "processes": [1]}, 0, "is wrong: processes: expected a number of processes"),
-        ([1], 1, "start: None; expected an integer from 0"),
+        ([1], 1, "known solution: expected an object"),
     ],
 )
 def test_a_known_solution_that_is_wrong_is_told(solution, code, told, optsched, tmp_path):
