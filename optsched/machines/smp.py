@@ -24,6 +24,9 @@ LARGEST = 2**20
 MOST_PROCESSORS = 64
 """Processors of a node."""
 
+MOST_CAPACITY = 10**9
+"""The most that a node may have of a resource."""
+
 RESOURCE = re.compile(r"[a-z_]+")
 """The name of a resource."""
 
@@ -57,8 +60,8 @@ class Smp(Nodes):
     Raises
     ------
     InputError
-        If a number is not a whole one from 1, the machine is too large, or there is no resource or
-        one whose name has other than small letters and underscores.
+        If a number is not a whole one from 1, it or the machine is too large, or there is no
+        resource or one whose name has other than small letters and underscores.
 
     References
     ----------
@@ -88,6 +91,9 @@ class Smp(Nodes):
         for name, number in {"nodes": nodes, "processors": processors, **capacity}.items():
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise InputError(f"{number!r}; expected a whole number from 1", field=name)
+        for name, number in capacity.items():
+            if number > MOST_CAPACITY:
+                raise InputError(f"{number}; expected at most {MOST_CAPACITY:,}", field=name)
         if processors > MOST_PROCESSORS:
             raise InputError(
                 f"{processors}; expected at most {MOST_PROCESSORS}", field="processors"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.traces.cleaning import clean
-from optsched.traces.demands import DIGITS
+from optsched.traces.demands import MOST
 from optsched.traces.trace import Trace
 
 LEVELS: Mapping[str, int] = {"high": 2000, "medium": 1000, "low": 500}
@@ -87,7 +87,7 @@ def _amounts(levels: Mapping[str, int]) -> NDArray[np.int64]:
     """Return the amounts of the levels, from high to low."""
     known = {**LEVELS, **levels}
     amounts = list(known.values())
-    whole = all(type(amount) is int and 0 <= amount < 10**DIGITS for amount in amounts)
+    whole = all(type(amount) is int and 0 <= amount <= MOST for amount in amounts)
     if len(known) > len(LEVELS) or not whole or amounts != sorted(amounts, reverse=True):
         shown = ",".join(f"{name}={amount}" for name, amount in known.items())
         expected = f"expected whole numbers for {', '.join(LEVELS)}, none above the one before"

@@ -76,6 +76,7 @@ def test_a_specification_is_read_and_written(spec, capacity):
         ("smp:2x65", "processors: 65; expected at most 64"),
         ("smp:1000000x4", "4,000,000 processors; expected at most"),
         ("smp:2x4:bandwidth=0", "bandwidth: 0; expected a whole number from 1"),
+        ("smp:2x4:bandwidth=1000000001", "bandwidth: 1000000001; expected at most 1,000,000,000"),
         ("smp:2x4:bandwidth=5:bandwidth=6", "bandwidth: machine .* expected it once"),
     ],
 )
