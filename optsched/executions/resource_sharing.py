@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from optsched.registry import executions
 from optsched.simulator.execution import ExecutionModel, ExecutionReport
 from optsched.simulator.schedule import Schedule, State
 from optsched.simulator.system import System
-from optsched.traces.demands import MOST
+from optsched.traces.demands import MOST, split_demands
 from optsched.traces.rackham import LONGEST
 from optsched.traces.reading import mistake_in
 from optsched.traces.trace import Trace
@@ -84,6 +84,7 @@ class ResourceSharing(ExecutionModel):
         _check_times(trace)
         self._demands = demands(trace, machine)
         _check_penalties(trace, machine, self._demands)
+        self._notes = tuple(_unmatched(trace, machine))
         self._capacity = np.array(list(machine.capacity.values()), dtype=np.int64)[:, None]
         self._used = np.zeros((len(machine.capacity), machine.nodes), dtype=np.int64)
         self._penalty = np.zeros(machine.nodes)
@@ -129,7 +130,7 @@ class ResourceSharing(ExecutionModel):
             "penalised_processor_hours": float(np.nansum(added * trace.processors) / 3600),
         }
         columns = {"penalised_time": added, "penalised_percent": percent}
-        return ExecutionReport(columns, figures)
+        return ExecutionReport(columns, figures, self._notes)
 
     def _changed(
         self, nodes: NDArray[np.int64], demand: NDArray[np.int64], jobs: list[int]
@@ -160,6 +161,20 @@ class ResourceSharing(ExecutionModel):
                 self._speed[job] = speed
                 changed.append((job, speed))
         return changed
+
+
+def _unmatched(trace: Trace, machine: Smp) -> Iterator[str]:
+    """Say which resources only the machine has, and which only the jobs demand."""
+    demanded = [name for name, column in split_demands(trace)[0].items() if column.any()]
+    unknown = [name for name in machine.capacity if name not in trace.annotations]
+    alone = [name for name in demanded if name not in machine.capacity]
+    if unknown:
+        stated = f"it states {', '.join(demanded)}" if demanded else "it states no demand"
+        names = ", ".join(unknown)
+        yield f"trace {trace.name!r} has no demands of {names}, as {machine.spec} has it; {stated}"
+    if alone:
+        names = ", ".join(alone)
+        yield f"{machine.spec} has no {names}, which jobs of {trace.name!r} demand; none is shared"
 
 
 def _check_demands(trace: Trace, machine: Smp) -> None:

@@ -177,6 +177,7 @@ def simulate(
             checker.check_end(engine)
         schedule = engine.schedule()
     seconds = time.perf_counter() - began
+    report = None if execution is None else execution.report(trace, schedule)
     return Run(
         config=config,
         trace=trace,
@@ -185,7 +186,8 @@ def simulate(
         decisions=posing.frame,
         fallbacks=posing.fallbacks,
         failures=tuple(posing.failures),
-        execution_report=None if execution is None else execution.report(trace, schedule),
+        execution_report=report,
+        notes=() if report is None else report.notes,
         timing={
             "read_seconds": read_seconds,
             "prepare_seconds": prepare_seconds,

@@ -46,3 +46,26 @@ def test_wrong_input_gets_one_clear_line(machine, changed, said, simulated, tmp_
     assert said in done.stderr.splitlines()[-1]
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("machine", "demands", "notes"),
+    [
+        ("smp:2x4", "bandwidth\n1,2000\n2,500\n", []),
+        ("smp:2x4", "bandwidth,network\n1,2000,0\n2,500,0\n", []),
+        (
+            "smp:2x4:bandwidth=6000:netwrk=256",
+            "bandwidth,network\n1,2000,1\n2,500,0\n",
+            [
+                "optsched: trace 'jobs' has no demands of netwrk, as "
+                "smp:2x4:bandwidth=6000:netwrk=256 has it; it states bandwidth, network",
+                "optsched: smp:2x4:bandwidth=6000:netwrk=256 has no network, "
+                "which jobs of 'jobs' demand; none is shared",
+            ],
+        ),
+    ],
+)
+def test_resources_that_only_one_side_names_are_told(machine, demands, notes, simulated):
+    done = simulated("--machine", machine, demands=demands)
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stderr.splitlines() if line.startswith("optsched:")] == notes
