@@ -69,3 +69,22 @@ def test_resources_that_only_one_side_names_are_told(machine, demands, notes, si
     done = simulated("--machine", machine, demands=demands)
     assert done.returncode == 0, done.stderr
     assert [line for line in done.stderr.splitlines() if line.startswith("optsched:")] == notes
+
+
+@pytest.mark.parametrize(
+    ("policy", "execution", "told"),
+    [
+        ("rua", "contiguity", True),
+        ("sjbf", "contiguity", True),
+        ("rua", "resource-sharing", False),
+        ("easy", "resource-sharing", False),
+    ],
+)
+def test_a_policy_that_decides_for_another_execution_is_told(policy, execution, told, simulated):
+    done = simulated("--machine", "smp:2x4", "--execution", execution, policy=policy)
+    assert done.returncode == 0, done.stderr
+    note = (
+        f"optsched: policy '{policy}' decides for execution model 'resource-sharing'; "
+        f"the jobs run under '{execution}', so its estimates do not hold\n"
+    )
+    assert (note in done.stderr) == told
