@@ -104,7 +104,7 @@ def holdings(check: FieldChecks, entries: Any, nodes: int | None, resources: int
             wrong.append(f"held[{place}]: expected an object with {named}")
             continue
         mistakes = [
-            f"held[{place}].{name}: {value!r}; expected an integer from {least}"
+            f"held[{place}].{name}: {value!r}; expected an integer from {least} to {LARGEST}"
             for name, value in zip(HELD, row)
             if not is_whole(value, least := int(name == "processes"))
         ]
@@ -132,7 +132,7 @@ def mistake_in(row: Any, count: int | None) -> str:
         return f": {len(row)} values; expected {count}, one for each of capacity"
     for place, value in enumerate(row):
         if not is_whole(value, 0):
-            return f"[{place}]: {value!r}; expected an integer from 0"
+            return f"[{place}]: {value!r}; expected an integer from 0 to {LARGEST}"
     return ""
 
 

@@ -185,7 +185,7 @@ def test_all_mistakes_are_reported_at_once():
         "resources: 1 values; expected 2, one for each of capacity",
         "job: 1.5; expected a label, a text or an integer",
         "held[0].node: 2; expected a node from 0 to 1",
-        "held[1].processes: 0; expected an integer from 1",
+        "held[1].processes: 0; expected an integer from 1 to 1000000000000",
         "held[2].end: 5; expected more than its start, 5",
         "held[3].demand: 1 values; expected 2, one for each of capacity",
     ]
