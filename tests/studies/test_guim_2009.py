@@ -283,6 +283,9 @@ def test_the_quick_study_from_the_command_line(tmp_path, capsys):
     own = rows.set_index("scheduler")
     assert own.loc["LCT=1", "p95_penalised_percent"] == 0
     assert own.loc["LC, exact", "unproven"] == 0
+    rules = [name for name in SCHEDULERS if name not in INSTEAD_OF]
+    assert own.loc[rules, "heuristic_matched"].isna().all()
+    assert own.loc[[*INSTEAD_OF], "heuristic_matched"].between(0, 1).all()
 
     (folder / "report.html").unlink()
     assert optsched(["report", str(folder)]) == 0
