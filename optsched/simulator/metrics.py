@@ -132,7 +132,8 @@ def summarise_problems(decisions: pd.DataFrame, compared: Collection[str]) -> di
     ``unproven`` counts the answers without a proof, of optimality or that there is no solution,
     ``heuristic_matched`` is the share of answered problems where the policy's heuristic finds as
     much as the answer that counted, and ``heuristic_gap`` its mean relative distance from that
-    where it finds less, both of the models that are compared; ``unanswered`` counts the problems without any solution.
+    where it finds less, both of the models that are compared; ``unanswered`` counts the problems
+    without any solution.
     ``nominal_seconds`` is what their solves are priced at, together.
 
     Parameters
