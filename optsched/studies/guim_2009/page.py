@@ -110,7 +110,7 @@ def page(
             Section("What was run", [workload_table(frame)]),
             Section("What the paper leaves open, and what was chosen", list(OPEN_ENDS)),
         ],
-        repeat=f"optsched study guim-2009{' --quick' if quick else ''} --traces TRACES -o DIR",
+        repeat=f"optsched study guim-2009 {'--quick' if quick else '--traces TRACES'} -o DIR",
         versions=versions,
     )
 

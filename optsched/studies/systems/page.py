@@ -71,7 +71,7 @@ def page(
             Section("What can be compared, and what cannot", [*CAUTIONS, *left_out]),
             Section("What was run", [traces_table(frame)]),
         ],
-        repeat=f"optsched study systems{' --quick' if quick else ''} --traces TRACES -o DIR",
+        repeat=f"optsched study systems {'--quick' if quick else '--traces TRACES'} -o DIR",
         versions=versions,
     )
 
