@@ -72,10 +72,10 @@ OPEN_ENDS = (
     "claims are judged three times: all limits raised, all but First Fit's, and none.",
     "LessConsume, with a threshold or without, and RUA are described in words; how they were read "
     "is said in the documentation of the policies and of the solvers. Two sentences do not go with "
-    'that reading: LessConsume may start "substantially later" than First Fit, and a threshold may bring an '
-    '"earlier start". As read here, in the same state of the machine LessConsume never starts '
-    "later than First Fit, nor earlier with a threshold than without. So the paper's own section "
-    "8.1 has it: the threshold looks further ahead, and waits grow as it falls.",
+    'that reading: LessConsume may start "substantially later" than First Fit, and a threshold may '
+    'bring an "earlier start". As read here, in the same state of the machine LessConsume never '
+    "starts later than First Fit, nor earlier with a threshold than without. So the paper's own "
+    "section 8.1 has it: the threshold looks further ahead, and waits grow as it falls.",
     "What is promised and what comes differ even if nobody comes later. A promise, and with it the "
     "limit, is by the paper's section 3.3 the penalty of the node that loses most in all; a job "
     "runs as slowly as the worst of its nodes at each instant. Where that is one node now and "

@@ -89,9 +89,9 @@ def _lead(frame: pd.DataFrame, *, quick: bool) -> str:
     found = (
         f"Every policy on the same {site.jobs:,} jobs of {site.name}, in {len(worlds(site))} "
         "worlds that differ in the machine and in how long jobs take. The shortest mean response "
-        f"of each, and by how much it is shorter than with a yardstick. {_capital(response)}. The "
-        "shortest mean wait, which says little where jobs start at once and then share. "
-        f"{_capital(wait)}. All from {len(frame):,} simulations."
+        "of each, and by how much it is shorter than with a yardstick (with a minus: longer). "
+        f"{_capital(response)}. The shortest mean wait, which says little where jobs start at once "
+        f"and then share. {_capital(wait)}. All from {len(frame):,} simulations."
     )
     if quick:
         return f"A quick look at a generated workload: nothing can be concluded from it. {found}"
