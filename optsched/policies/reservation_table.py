@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import compress
 
 import numpy as np
@@ -34,6 +35,7 @@ class ReservationTable:
     def __init__(self, system: System) -> None:
         machine = system.machine
         assert isinstance(machine, Smp)
+        self._system = system
         self._machine = machine
         self._capacity = np.array(list(machine.capacity.values()), dtype=np.int64)
         self._capacity.flags.writeable = False
@@ -48,6 +50,7 @@ class ReservationTable:
         self._held: dict[int, NDArray[np.int64]] = {}
         self._until: dict[int, float] = {}
         self._reserved = self._none
+        self._promised: tuple[ThresholdAllocation, Placement, float] | None = None
         self._now = -math.inf
         self._rows: NDArray[np.int64] | None = None
 
@@ -66,43 +69,68 @@ class ReservationTable:
         del self._held[job], self._until[job]
         self._rows = None
 
-    def reserve(self, job: int, placement: Placement, seconds: int) -> None:
-        """Keep a place for a job from a start on, for so many seconds; there is one such place."""
+    def reserve(
+        self,
+        job: int,
+        problem: ThresholdAllocation,
+        placement: Placement,
+        seconds: int,
+        promised: float,
+    ) -> None:
+        """Keep a place for a job from a start on; there is one such place.
+
+        Parameters
+        ----------
+        job : int
+            The job.
+        problem, placement : ThresholdAllocation, Placement
+            Where and when, and what that is the answer to.
+        seconds : int
+            For so long.
+        promised : float
+            The time of the start, which whole seconds from now may miss by one.
+        """
         start = placement.start
         self._reserved = self._rows_of(job, placement.processes, start, start + seconds)
+        self._promised = problem, placement, promised
         self._rows = None
 
     def forget_reservation(self) -> None:
         """Keep no place."""
         self._reserved = self._none
+        self._promised = None
         self._rows = None
 
-    def collides(self, placement: Placement, walltime: int, limit: int) -> bool:
-        """Return whether a job that starts now keeps the reserved place from its owner.
+    def breaks_promise(self, job: int, placement: Placement, limit: int) -> bool:
+        """Return whether the reserved place would be no place if a job started now at another.
 
-        A place is free for the walltime; what the limit is raised by may reach into what is
-        reserved.
+        A job keeps off what is reserved for as long as it asks for, but may reach into it if its
+        limit is raised, or raise the penalty there above the threshold.
 
         Parameters
         ----------
+        job : int
+            The job.
         placement : Placement
-            Where the job is to start.
-        walltime, limit : int
-            Seconds that it asks for, and those for which it may run.
+            Where it is to start.
+        limit : int
+            Seconds for which it may run.
         """
-        if not len(self._reserved) or not walltime <= self._reserved[0, 2] < limit:
+        if self._promised is None:
             return False
-        rows = self._rows_now(self._now)
-        then = rows[rows[:, 3] > self._reserved[0, 2]]
-        held = placement.processes + np.bincount(
-            then[:, 0], weights=then[:, 1], minlength=self._machine.nodes
-        )
-        return bool((held > self._machine.processors)[placement.processes > 0].any())
+        problem, promised, at = self._promised
+        shared = (placement.processes > 0) & (promised.processes > 0)
+        if self._system.now + limit <= at or not shared.any():
+            return False
+        if limit <= promised.start:
+            return True
+        running = self._rows_now()[len(self._reserved) :]
+        held = np.concatenate((running, self._rows_of(job, placement.processes, 0, limit)))
+        return not is_place(replace(problem, held=held), promised)
 
     def problem(
         self,
         job: int,
-        system: System,
         goal: Goal,
         threshold: int | None = None,
         latest: int | None = None,
@@ -113,18 +141,19 @@ class ReservationTable:
             processors=self._machine.processors,
             capacity=self._capacity,
             resources=self._resources,
-            held=self._rows_now(system.now),
-            asked=system.processors[job],
-            walltime=math.ceil(system.requested_time[job]),
+            held=self._rows_now(),
+            asked=self._system.processors[job],
+            walltime=math.ceil(self._system.requested_time[job]),
             demand=self._demands[job],
             threshold=threshold,
             goal=goal,
             latest=latest,
-            job=system.job_id[job],
+            job=self._system.job_id[job],
         )
 
-    def first_start(self, processors: int, now: float) -> int:
-        """Return in how many seconds so many processors are free, if nothing else starts."""
+    def first_start(self, job: int) -> int:
+        """Return in how many seconds enough processors are free, if nothing else starts."""
+        processors, now = self._system.processors[job], self._system.now
         missing = processors - self._machine.free
         if missing <= 0:
             return 0
@@ -136,7 +165,7 @@ class ReservationTable:
         raise ValueError(f"{processors} processors on a machine of {self._machine.size}")
 
     def have_room_now(
-        self, asked: Sequence[tuple[int, int | None]], now: float
+        self, asked: Sequence[tuple[int, int | None]]
     ) -> list[tuple[int, int | None]]:
         """Return those of some jobs, each with a threshold, that have a place now within it.
 
@@ -151,7 +180,7 @@ class ReservationTable:
             for (_, threshold), walltime in zip(asked, walltimes.tolist())
         ]
         found = have_room(
-            timeline_of(self._rows_now(now), self._machine.nodes),
+            timeline_of(self._rows_now(), self._machine.nodes),
             self._machine.processors,
             self._capacity,
             self._unit // self._capacity,
@@ -178,8 +207,9 @@ class ReservationTable:
         rows[:, 4:] = self._demands[job]
         return rows
 
-    def _rows_now(self, now: float) -> NDArray[np.int64]:
+    def _rows_now(self) -> NDArray[np.int64]:
         """Return all rows, times from now; the same array until something changes."""
+        now = self._system.now
         if self._rows is None or self._now != now:
             if self._rows is None:
                 held = self._held.values()
@@ -192,3 +222,8 @@ class ReservationTable:
             rows.flags.writeable = False
             self._rows, self._now = rows, now
         return self._rows
+
+
+def is_place(problem: ThresholdAllocation, placement: Placement) -> bool:
+    """Return whether a job may be at a place from any time on, one without an event, too."""
+    return all(one.constraint == "start" for one in problem.violations(placement))

@@ -11,13 +11,17 @@ from typing import ClassVar, Literal
 
 from optsched.errors import InputError
 from optsched.models.threshold_allocation import Goal, Placement, ThresholdAllocation
-from optsched.policies.sharing import Sharing, penalised_walltime
+from optsched.policies.sharing import (
+    LARGEST_FACTOR,
+    WEIGHED,
+    Found,
+    Sharing,
+    penalised_walltime,
+)
 from optsched.registry import policies
 from optsched.simulator.actions import Action
 from optsched.simulator.policy import Answers
 from optsched.simulator.system import System
-
-Found = tuple[ThresholdAllocation, Placement]
 
 
 @policies.register("rua")
@@ -52,7 +56,7 @@ class RUA(Sharing):
     choice: Literal["thresholds", "response"] = "thresholds"
 
     models: ClassVar[Mapping[str, Answers]] = {
-        "threshold-allocation": Answers("less-consume-threshold", "first-fit")
+        "threshold-allocation": Answers("less-consume-threshold", "less-consume-threshold")
     }
 
     def __post_init__(self) -> None:
@@ -60,23 +64,30 @@ class RUA(Sharing):
             factors = [float(text) for text in self.thresholds.split(",")]
         except ValueError:
             factors = []
-        if not factors or not all(1 <= factor < math.inf for factor in factors):
+        if not factors or not all(1 <= factor <= LARGEST_FACTOR for factor in factors):
             raise InputError(
-                f"thresholds {self.thresholds!r}; expected factors from 1 such as 1.15,1.5"
+                f"thresholds {self.thresholds!r}; expected factors from 1 to {LARGEST_FACTOR} "
+                "such as 1.15,1.5"
             )
         self._factors = sorted({math.floor(1000 * factor + 0.5) for factor in factors})
+
+    def posed(self) -> Mapping[str, Answers]:
+        """Return what answers: the least slowdown is found by none of the rules."""
+        return WEIGHED if self.choice == "response" else self.models
 
     def place_head(self, job: int, system: System) -> Found:
         """Return where and when the first job of the queue goes."""
         offers = []
-        for threshold in self._thresholds(job):
+        *smaller, largest = self._thresholds(job)
+        for threshold in smaller:
             found = self._offer(job, system, threshold)
             if found is not None:
                 offers.append(found)
                 # larger ones let it start now too, with no less penalty
                 if found[1].start == 0:
-                    break
-        return _least_slowdown(offers)
+                    return _least_slowdown(offers)
+        problem = self._table.problem(job, self._goal, largest)
+        return _least_slowdown([*offers, self.found(job, problem, system)])
 
     def backfill(self, system: System) -> Iterator[Action]:
         """Start jobs one by one, each time the one with the least penalty factor."""
@@ -97,9 +108,9 @@ class RUA(Sharing):
         now costs.
         """
         largest = [(job, self._thresholds(job)[-1]) for job in system.queue[1:]]
-        fit = self._table.have_room_now(largest, system.now)
+        fit = self._table.have_room_now(largest)
         asked = [(job, threshold) for job, _ in fit for threshold in self._thresholds(job)]
-        there_is_room = self._table.have_room_now(asked, system.now)
+        there_is_room = self._table.have_room_now(asked)
         for job, within in groupby(there_is_room, key=itemgetter(0)):
             at_once = (self._offer(job, system, one, latest=0) for _, one in within)
             now = next(filter(None, at_once), None)
@@ -111,17 +122,20 @@ class RUA(Sharing):
                 later = later[: later.index(now[0].threshold)]
             offers = [self._offer(job, system, one, latest) for one in later if latest]
             found = _least_slowdown([*filter(None, offers), now])
-            if found[1].start == 0 and not self.collides(*found):
+            if found[1].start == 0 and not self.breaks_promise(job, *found):
                 yield job, *found
 
     def _offer(
         self, job: int, system: System, threshold: int | None, latest: int | None = None
     ) -> Found | None:
         """Return the place and start that a threshold allows."""
-        goal: Goal = "response" if self.choice == "response" else "start"
-        problem = self._table.problem(job, system, goal, threshold, latest)
+        problem = self._table.problem(job, self._goal, threshold, latest)
         placement = system.pose(problem)
         return None if placement is None else (problem, placement)
+
+    @property
+    def _goal(self) -> Goal:
+        return "response" if self.choice == "response" else "start"
 
     def _thresholds(self, job: int) -> Sequence[int | None]:
         """Return those to ask for, in thousandths; none below the factor on an empty machine."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from optsched.errors import InputError
-from optsched.models.threshold_allocation import Goal, Placement, ThresholdAllocation
-from optsched.policies.sharing import Sharing
+from optsched.models.threshold_allocation import Goal, ThresholdAllocation
+from optsched.policies.sharing import LARGEST_FACTOR, WEIGHED, Found, Sharing
 from optsched.registry import policies
 from optsched.simulator.actions import Action
+from optsched.simulator.policy import Answers
 from optsched.simulator.system import System
 
 
@@ -30,14 +31,15 @@ class SJBF(Sharing):
     ----------
     threshold : float
         Most penalty factor of a job when it starts, from 1; 0 for none.
-    goal : {"penalty", "everybody"}
-        What a place costs without a threshold: the penalty of the job alone, as in the paper, or
-        what it adds for all jobs on its nodes.
+    goal : {"paper", "penalty", "everybody"}
+        What a place costs: as in the paper, the penalty of the job without a threshold, and nothing
+        within one; the penalty of the job; what it adds for all jobs on its nodes. But for the
+        first, the solver has to be one that weighs it.
 
     Raises
     ------
     InputError
-        If the threshold is a number below 1 other than 0, or there is one with another goal.
+        If the threshold is 0 and not from 1 to 1000.
 
     References
     ----------
@@ -45,48 +47,65 @@ class SJBF(Sharing):
     """
 
     threshold: float = 0.0
-    goal: Literal["penalty", "everybody"] = "penalty"
+    goal: Literal["paper", "penalty", "everybody"] = "paper"
 
     def __post_init__(self) -> None:
-        if self.threshold and not 1 <= self.threshold < math.inf:
-            raise InputError(f"threshold {self.threshold}; expected a factor from 1, or 0 for none")
-        if self.threshold and self.goal != "penalty":
-            raise InputError(f"goal {self.goal!r} with a threshold; expected one of them")
+        if self.threshold and not 1 <= self.threshold <= LARGEST_FACTOR:
+            expected = f"expected a factor from 1 to {LARGEST_FACTOR}, or 0 for none"
+            raise InputError(f"threshold {self.threshold:g}; {expected}")
 
-    def place_head(self, job: int, system: System) -> tuple[ThresholdAllocation, Placement]:
+    def posed(self) -> Mapping[str, Answers]:
+        """Return what answers: with a goal of its own none of the rules, which have theirs."""
+        return self.models if self.goal == "paper" else WEIGHED
+
+    def place_head(self, job: int, system: System) -> Found:
         """Return where and when the first job of the queue goes."""
-        threshold = self._threshold(job)
-        if threshold is None:
-            latest = self._table.first_start(system.processors[job], system.now)
-            problem = self._table.problem(job, system, self.goal, latest=latest)
-        else:
-            problem = self._table.problem(job, system, "start", threshold)
-        return problem, system.pose(problem)
+        if self.threshold:
+            return self._weighed(job, self.found(job, self._first_start(job), system), system)
+        latest = self._table.first_start(job)
+        return self.found(job, self._table.problem(job, self._own_goal, latest=latest), system)
 
     def backfill(self, system: System) -> Iterator[Action]:
         """Start the candidates that find a place now, the shortest first."""
         candidates = sorted(system.queue[1:], key=system.requested_time.__getitem__)
         while candidates and system.machine.free:
             asked = [(job, self._threshold(job)) for job in candidates]
-            candidates = [job for job, _ in self._table.have_room_now(asked, system.now)]
+            candidates = [job for job, _ in self._table.have_room_now(asked)]
             for place, job in enumerate(candidates):
                 found = self._place_now(job, system)
-                if found is not None:
+                if found is not None and not self.breaks_promise(job, *found):
                     yield self.start(job, *found, system)
                     candidates = candidates[place + 1 :]
                     break
             else:
                 return
 
-    def _place_now(self, job: int, system: System) -> tuple[ThresholdAllocation, Placement] | None:
-        """Return where a job may start now, off the reservation."""
-        threshold = self._threshold(job)
-        goal: Goal = self.goal if threshold is None else "start"
-        problem = self._table.problem(job, system, goal, threshold, latest=0)
+    def _place_now(self, job: int, system: System) -> Found | None:
+        """Return where a job may start now."""
+        if self.threshold:
+            problem = self._first_start(job, latest=0)
+        else:
+            problem = self._table.problem(job, self._own_goal, latest=0)
         placement = system.pose(problem)
-        if placement is None or self.collides(problem, placement):
+        if placement is None:
             return None
-        return problem, placement
+        return self._weighed(job, (problem, placement), system)
+
+    def _weighed(self, job: int, found: Found, system: System) -> Found:
+        """Return the place of least cost at the first start within a threshold."""
+        if not self.threshold or self.goal == "paper":
+            return found
+        threshold, start = found[0].threshold, found[1].start
+        problem = self._table.problem(job, self._own_goal, threshold, latest=start)
+        placement = system.pose(problem)
+        return found if placement is None else (problem, placement)
+
+    def _first_start(self, job: int, latest: int | None = None) -> ThresholdAllocation:
+        return self._table.problem(job, "start", self._threshold(job), latest)
+
+    @property
+    def _own_goal(self) -> Goal:
+        return "everybody" if self.goal == "everybody" else "penalty"
 
     def _threshold(self, job: int) -> int | None:
         if not self.threshold:

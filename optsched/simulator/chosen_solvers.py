@@ -102,6 +102,11 @@ def choose_solvers(
         for one in (solver, spare):
             if not answers(one, model):
                 raise InputError(f"solver {one.name!r} does not answer {model!r} problems")
+        if models[model].by_objective and solver.is_rule:
+            raise InputError(
+                f"solver {solver.name!r} is a rule, which does not look at what the settings ask "
+                f"for; expected one that does, such as {models[model].solver}"
+            )
         own = profile.budget
         if budget is None and own == Budget():
             own = Budget(work=solver.default_work)

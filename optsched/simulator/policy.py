@@ -20,10 +20,13 @@ class Answers(NamedTuple):
     fallback : str
         Name of the heuristic that decides when the solver fails, or has nothing better when it
         ends.
+    by_objective : bool
+        Whether the answer has to be sought by the model's objective, as published rules do not.
     """
 
     solver: str
     fallback: str
+    by_objective: bool = False
 
 
 class Policy(ABC):

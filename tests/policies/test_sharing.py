@@ -97,6 +97,22 @@ def test_a_raised_limit_does_not_reach_into_the_reservation():
     assert found.start.tolist() == [0, 100, 150]
 
 
+@pytest.mark.parametrize(("policy", "more"), [("sjbf", {"threshold": 1.15}), ("rua", {})])
+def test_a_backfilled_job_does_not_take_the_bandwidth_of_the_reservation(policy, more):
+    # for 1,000 s the third would demand so much that the second exceeds its threshold at 100 s
+    trace = jobs_with((0, 100, 100, 3, 0), (1, 50, 50, 2, 2000), (2, 1000, 1000, 1, 5900))
+    found = run(trace, policy, "less-consume-threshold", "smp:1x4", **more)
+    assert found.start[1] == 100
+
+
+def test_a_promise_is_kept_when_a_job_ends_before_its_limit():
+    # at 2 s, when the first ends, the second would lose too much beside the third, at 7 s, when it
+    # might have ended, no longer; but then there is no end
+    trace = jobs_with((0, 2, 7, 2, 2000), (0, 19, 19, 2, 3000), (1, 18, 18, 2, 500))
+    found = run(trace, "sjbf", "less-consume-threshold", "smp:1x4", threshold=1.15)
+    assert found.start.tolist() == [0, 7, 1]
+
+
 def test_rua_starts_a_job_where_and_when_its_slowdown_is_least():
     rule = "less-consume-threshold"
     # next to the first for 20 of 100 s the second loses 20/3 s, less than it would wait
@@ -170,15 +186,79 @@ def test_every_job_runs_and_none_beyond_its_limit(policy, solver, more, limits):
     check()
 
 
-@pytest.mark.parametrize("threshold", [0.5, -1, float("nan"), float("inf")])
+@pytest.mark.parametrize("limits", ["raised", "requested"])
+@pytest.mark.parametrize(
+    ("policy", "solver", "more"),
+    [
+        (SJBF, "less-consume", {}),
+        (SJBF, "less-consume-threshold", {"threshold": 1.15}),
+        (SJBF, "bottleneck-search", {"threshold": 1.05, "goal": "everybody"}),
+        (RUA, "less-consume-threshold", {}),
+        (RUA, "bottleneck-search", {"choice": "response"}),
+    ],
+)
+def test_no_job_starts_after_the_time_it_was_promised_first(policy, solver, more, limits):
+    class Noting(policy):
+        def decide(self, system):
+            yield from super().decide(system)
+            if self._promise is not None:
+                promised.setdefault(self._promise.job, self._promise.start)
+
+    promised: dict[int, float] = {}
+
+    @given(workloads)
+    @settings(max_examples=40, deadline=None)
+    def check(workload):
+        promised.clear()
+        gaps, runtime, slack, processors, bandwidth = zip(*workload)
+        rows = zip(np.cumsum(gaps), runtime, np.add(runtime, slack), processors, bandwidth)
+        found = simulate(
+            jobs_with(*rows), "smp:2x4", Noting(limits=limits, **more), solver=solver, check=True
+        )
+        for job, start in promised.items():
+            assert found.start[job] <= start + 1e-6
+
+    check()
+
+
+@pytest.mark.parametrize("threshold", [0.5, -1, 1001, float("nan"), float("inf")])
 def test_a_threshold_below_1_is_refused(threshold):
-    with pytest.raises(InputError, match=r"threshold .*; expected a factor from 1, or 0 for none"):
+    expected = r"threshold .*; expected a factor from 1 to 1000, or 0 for none"
+    with pytest.raises(InputError, match=expected):
         SJBF(threshold=threshold)
 
 
-def test_a_goal_is_for_jobs_without_a_threshold():
-    with pytest.raises(InputError, match=r"goal 'everybody' with a threshold; expected one of"):
-        SJBF(threshold=1.5, goal="everybody")
+@pytest.mark.parametrize(
+    ("policy", "more"),
+    [
+        ("sjbf", {"goal": "everybody"}),
+        ("sjbf", {"goal": "penalty", "threshold": 1.5}),
+        ("rua", {"choice": "response"}),
+    ],
+)
+def test_rules_are_refused_where_they_do_not_look_at_what_is_asked_for(policy, more):
+    trace = jobs_with((0, 90, 100, 4, 2000))
+    with pytest.raises(InputError, match=r"'less-consume' is a rule, .* such as bottleneck-search"):
+        run(trace, policy, "less-consume", **more)
+    assert run(trace, policy, None, **more).config["solver"] == "bottleneck-search"
+
+
+def test_the_least_penalty_at_the_first_start_within_a_threshold():
+    trace = jobs_with((0, 90, 100, 4, 2000))
+    paper = run(trace, "sjbf", "less-consume-threshold", threshold=1.5)
+    assert paper.resources == ["0-3"]
+    least = run(trace, "sjbf", "bottleneck-search", threshold=1.5, goal="penalty")
+    assert least.end.tolist() == [90]
+
+
+@pytest.mark.parametrize(
+    ("policy", "more"), [("sjbf", {"threshold": 1.15}), ("rua", {"thresholds": "1.15"})]
+)
+def test_a_rule_that_finds_no_place_is_an_error_in_one_line(policy, more):
+    trace = jobs_with((0, 90, 100, 4, 2000))
+    expected = r"no place for job 1 within a factor of 1\.15; expected a solver that tries later"
+    with pytest.raises(InputError, match=expected):
+        run(trace, policy, "first-fit", **more)
 
 
 def test_a_job_goes_where_it_loses_least_or_where_all_do():
@@ -192,7 +272,7 @@ def test_a_job_goes_where_it_loses_least_or_where_all_do():
     assert everybody.resources == ["0-3", "4", "0-2", "5"]
 
 
-@pytest.mark.parametrize("thresholds", ["", "a", "1.15,", "0.9,1.2", "nan"])
+@pytest.mark.parametrize("thresholds", ["", "a", "1.15,", "0.9,1.2", "1e18", "nan"])
 def test_thresholds_are_factors(thresholds):
-    with pytest.raises(InputError, match=r"expected factors from 1 such as 1\.15,1\.5"):
+    with pytest.raises(InputError, match=r"expected factors from 1 to 1000 such as"):
         RUA(thresholds=thresholds)
