@@ -226,7 +226,7 @@ def test_the_page_has_all_parts(tmp_path):
     assert made.sections[0].title == "What becomes of the claims"
     assert "nan" not in made.lead
     assert "0.25 times" in made.lead
-    assert "differs in ties alone, LC, exact, has 1.00 times the killed jobs" in made.lead
+    assert "differ in ties alone: LC, exact, has 1.00 times the killed jobs" in made.lead
     assert "another objective, LC, exact for all, has 1.00 times" in made.lead
     assert sum(
         part.form == "figure" for s in made.sections for part in s.parts if part != str(part)
@@ -307,6 +307,10 @@ def test_the_quick_study_from_the_command_line(tmp_path, capsys):
     rules = [name for name in SCHEDULERS if name not in INSTEAD_OF]
     assert own.loc[rules, "heuristic_matched"].isna().all()
     assert own.loc[[*INSTEAD_OF], "heuristic_matched"].between(0, 1).all()
+    # the rules are exact in what they look for
+    for exact, rule in SAME_OBJECTIVE.items():
+        assert own.loc[exact, "heuristic_matched"] == 1
+        assert own.loc[exact, list(METRICS)].equals(own.loc[rule, list(METRICS)])
 
     (folder / "report.html").unlink()
     assert optsched(["report", str(folder)]) == 0

@@ -150,8 +150,8 @@ def _lead(frame: pd.DataFrame) -> str:
         f"RUA {free[RUA]} times the killed jobs of First Fit if its limits are raised like theirs, "
         f"{stated[LC]} and {stated[RUA]} times if they are not; the 95th percentile of the bounded "
         f"slowdown is {slower[LC]} times that of First Fit with LessConsume, {slower[RUA]} times "
-        "with RUA. LessConsume already finds the least penalty at its time: exact selection, which "
-        f"differs in ties alone, {'; '.join(ties)}. With another objective, {'; '.join(others)}."
+        "with RUA. LessConsume already finds the least penalty at its time, so exact selection can "
+        f"differ in ties alone: {'; '.join(ties)}. With another objective, {'; '.join(others)}."
     )
 
 

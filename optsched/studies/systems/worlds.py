@@ -126,7 +126,8 @@ READING = {
     "sjbf with first-fit, with and without limits=requested. What is left between the latter and "
     "EASY, which chooses the first free processors, too, is not due to limits: candidates are "
     "tried by requested time, and the reservation holds particular processors, not a number of "
-    "them. The baseline is EASY on the same machine.",
+    "them. With bottleneck-search, which is exact, the schedule is that of less-consume, which "
+    "finds the least penalty already. The baseline is EASY on the same machine.",
     FILES: "A job loads its input file unless it is in the memory of its node (Gonthier et al. "
     "2024). Jobs larger than a node are split, and files inferred from user, size and time, so "
     "the pieces of a job ask for the same file. Loading counts against the limit of a job, which "
