@@ -136,6 +136,8 @@ def command(
         fill(timed, folder, plots=plots)
         if captured is not None:
             write_json(captured / CAPTURE.marker, run.config)
+    for note in run.notes:
+        say(f"optsched: {note}")
     for failure in run.failures:
         say(f"optsched: the fallback decided: {failure}")
     if run.summary["waiting"]:

@@ -48,6 +48,11 @@ def show(snapshot: Path, /, *, json: bool = False) -> None:
             text = figure(value) if isinstance(value, int | float) else str(value)
             lines.append((f"known {name}", text))
     if known.solution is not None:
+        broken = [str(violation) for violation in read.problem.violations(known.solution)]
+        lines += [("known solution", f"is wrong: {detail}") for detail in broken]
+        if broken:  # what it says of jobs and places may not even exist
+            print_lines(lines)
+            return
         placed = [f"{label}  {text}" for label, text in read.problem.describe(known.solution)]
         lines += zip(["known solution"] + [""] * (len(placed) - 1), placed)
     print_lines(lines)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +13,15 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.machines.free_runs import Run
 from optsched.machines.smp import Smp
+from optsched.models.fields import LARGEST
+from optsched.models.holdings import COUNTABLE, NO_PENALTY
 from optsched.registry import executions
 from optsched.simulator.execution import ExecutionModel, ExecutionReport
 from optsched.simulator.schedule import Schedule, State
 from optsched.simulator.system import System
+from optsched.traces.demands import MOST, split_demands
+from optsched.traces.rackham import LONGEST
+from optsched.traces.reading import mistake_in
 from optsched.traces.trace import Trace
 
 
@@ -52,7 +58,15 @@ class ResourceSharing(ExecutionModel):
     """
 
     def begin(self, system: System, trace: Trace) -> None:
-        """Look up what the jobs demand."""
+        """Look up what the jobs demand.
+
+        Raises
+        ------
+        InputError
+            If the machine is none of nodes that share resources, the trace says nothing of what it
+            shares or what cannot be a demand, a job asks for above 10^9 s, or numbers are so large
+            together that penalties could not be counted.
+        """
         machine = system.machine
         if not isinstance(machine, Smp):
             raise InputError(
@@ -62,11 +76,15 @@ class ResourceSharing(ExecutionModel):
         if not set(machine.capacity) & set(trace.annotations):
             names = ", ".join(machine.capacity)
             raise InputError(
-                f"trace {trace.name!r} does not say what its jobs demand of {names}; "
-                "'optsched trace annotate bandwidth' draws it",
+                f"trace {trace.name!r} does not say what its jobs demand of {names}, as "
+                f"{machine.spec} has it; 'optsched trace annotate bandwidth' draws it",
                 file=trace.path,
             )
+        _check_demands(trace, machine)
+        _check_times(trace)
         self._demands = demands(trace, machine)
+        _check_penalties(trace, machine, self._demands)
+        self._notes = tuple(_unmatched(trace, machine))
         self._capacity = np.array(list(machine.capacity.values()), dtype=np.int64)[:, None]
         self._used = np.zeros((len(machine.capacity), machine.nodes), dtype=np.int64)
         self._penalty = np.zeros(machine.nodes)
@@ -112,7 +130,7 @@ class ResourceSharing(ExecutionModel):
             "penalised_processor_hours": float(np.nansum(added * trace.processors) / 3600),
         }
         columns = {"penalised_time": added, "penalised_percent": percent}
-        return ExecutionReport(columns, figures)
+        return ExecutionReport(columns, figures, self._notes)
 
     def _changed(
         self, nodes: NDArray[np.int64], demand: NDArray[np.int64], jobs: list[int]
@@ -143,3 +161,67 @@ class ResourceSharing(ExecutionModel):
                 self._speed[job] = speed
                 changed.append((job, speed))
         return changed
+
+
+def _unmatched(trace: Trace, machine: Smp) -> Iterator[str]:
+    """Say which resources only the machine has, and which only the jobs demand."""
+    demanded = [name for name, column in split_demands(trace)[0].items() if column.any()]
+    unknown = [name for name in machine.capacity if name not in trace.annotations]
+    alone = [name for name in demanded if name not in machine.capacity]
+    if unknown:
+        stated = f"it states {', '.join(demanded)}" if demanded else "it states no demand"
+        names = ", ".join(unknown)
+        yield f"trace {trace.name!r} has no demands of {names}, as {machine.spec} has it; {stated}"
+    if alone:
+        names = ", ".join(alone)
+        yield f"{machine.spec} has no {names}, which jobs of {trace.name!r} demand; none is shared"
+
+
+def _check_demands(trace: Trace, machine: Smp) -> None:
+    """Check that what is taken for a demand is one, whatever part of a trace stated it."""
+    for name in machine.capacity:
+        column = trace.annotations.get(name, np.zeros(1, dtype=np.int64))
+        if column.dtype.kind not in "iu":
+            raise InputError("expected whole numbers", file=trace.path, field=name)
+        wrong = np.flatnonzero((column < 0) | (column > MOST))
+        if len(wrong):
+            job = int(wrong[0])
+            expected = f"expected a demand from 0 to {MOST:,}"
+            raise mistake_in(trace, job, name, column[job], expected)
+
+
+def _check_times(trace: Trace) -> None:
+    """Check that no time is beyond all measure."""
+    above = np.flatnonzero(trace.requested_time > LONGEST)
+    if len(above):
+        job = int(above[0])
+        value, expected = f"{trace.requested_time[job]:.0f} s", f"expected at most {LONGEST:,} s"
+        raise mistake_in(trace, job, "requested time", value, expected)
+
+
+def _check_penalties(trace: Trace, machine: Smp, demanded: NDArray[np.int64]) -> None:
+    """Check that every `threshold-allocation` problem of the run can be stated.
+
+    As if all processes of a node had the largest demand of each resource for the longest time: that
+    bounds the raised limits, how far ahead they are planned, and the penalties of everybody.
+    """
+    capacity = [*machine.capacity.values()]
+    unit = math.lcm(*capacity)
+    most = [int(row.max()) for row in demanded]
+    walltime = math.ceil(trace.requested_time.max())
+    penalty = sum(
+        max(machine.processors * demand - own, 0) * (unit // own)
+        for demand, own in zip(most, capacity)
+    )
+    limit = walltime + -(-walltime * penalty // unit)
+    ahead = 3 * limit  # what runs, what is reserved behind it, and a job behind that
+    each = 1 + sum(demand * (unit // own) for demand, own in zip(most, capacity))
+    everybody = machine.nodes * (machine.processors**2 * each * walltime + ahead * (unit + 2))
+    factor = NO_PENALTY * (unit + penalty) // unit + 1
+    if max(ahead, factor) > LARGEST or everybody >= COUNTABLE:
+        demands_of = ", ".join(f"{name} {most}" for name, most in zip(machine.capacity, most))
+        raise InputError(
+            f"demands of up to {demands_of} and walltimes of up to {walltime:,} s make penalties "
+            f"on {machine.spec} too large to be counted; expected coarser units",
+            file=trace.path,
+        )

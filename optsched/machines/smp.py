@@ -24,7 +24,15 @@ LARGEST = 2**20
 MOST_PROCESSORS = 64
 """Processors of a node."""
 
-SPECIFICATION = re.compile(r"([0-9]{1,18})x([0-9]{1,18})((?::[a-z_]+=[0-9]{1,18})*)")
+MOST_CAPACITY = 10**9
+"""The most that a node may have of a resource."""
+
+RESOURCE = re.compile(r"[a-z_]+")
+"""The name of a resource."""
+
+SPECIFICATION = re.compile(
+    rf"([0-9]{{1,18}})x([0-9]{{1,18}})((?::{RESOURCE.pattern}=[0-9]{{1,18}})*)"
+)
 
 
 @machines.register("smp")
@@ -52,7 +60,8 @@ class Smp(Nodes):
     Raises
     ------
     InputError
-        If a number is not a whole one from 1, or the machine is too large.
+        If a number is not a whole one from 1, it or the machine is too large, or there is no
+        resource or one whose name has other than small letters and underscores.
 
     References
     ----------
@@ -73,9 +82,18 @@ class Smp(Nodes):
         self, nodes: int, processors: int, capacity: Mapping[str, int] | None = None
     ) -> None:
         capacity = {"bandwidth": BANDWIDTH} if capacity is None else dict(capacity)
+        if not capacity:
+            raise InputError("expected one resource at least, or no table", field="capacity")
+        for name in capacity:
+            if not RESOURCE.fullmatch(name):
+                expected = "expected small letters and underscores"
+                raise InputError(f"{name!r}; {expected}", field="capacity")
         for name, number in {"nodes": nodes, "processors": processors, **capacity}.items():
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise InputError(f"{number!r}; expected a whole number from 1", field=name)
+        for name, number in capacity.items():
+            if number > MOST_CAPACITY:
+                raise InputError(f"{number}; expected at most {MOST_CAPACITY:,}", field=name)
         if processors > MOST_PROCESSORS:
             raise InputError(
                 f"{processors}; expected at most {MOST_PROCESSORS}", field="processors"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.fields import FieldChecks, is_whole, plain
+from optsched.models.fields import LARGEST, FieldChecks, is_whole, plain
 from optsched.models.holdings import (
     COUNTABLE,
     HELD,
@@ -90,7 +90,8 @@ def check_fields(check: FieldChecks, fields: Fields, given: Sequence[str] = REQU
         held = holdings(check, fields.held, nodes if sized else None, resources)
     threshold = plain(fields.threshold)
     if threshold is not None and not is_whole(threshold, NO_PENALTY):
-        check.mistakes.append(f"threshold: {threshold!r}; expected an integer from {NO_PENALTY}")
+        expected = f"expected an integer from {NO_PENALTY} to {LARGEST}"
+        check.mistakes.append(f"threshold: {threshold!r}; {expected}")
     if fields.goal not in GOALS:
         check.mistakes.append(f"goal: {fields.goal!r}; expected {' or '.join(GOALS)}")
     names = check.labels("resources", fields.resources)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ from optsched.models.window_mkp_text import parse_window_mkp_text
 from optsched.stored import read_bytes, read_head, write_bytes
 from optsched.text_files import parse_json
 
-SEPARATORS = re.compile(r"[\[,\s]*")
-"""What stands before an element of a JSON list."""
+SEPARATORS = re.compile(r"[,:\s]*")
+"""What stands between the parts of a JSON list or object."""
 
 PATTERNS = ("*.json", "*.json.gz", "*.txt")
 """The files of a folder that may be snapshots."""
@@ -82,19 +83,52 @@ def _parsed(data: bytes, path: Path) -> Snapshot:
 
 
 def _with_line(mistake: str, text: str) -> str:
-    """Put the line in front of a mistake that begins with a field, or with a place in its list."""
-    named = re.match(r"(\w+)(?:\[(\d+)\])?: ", mistake)
-    key = named and re.search(rf'"{named[1]}"\s*:\s*', text)
-    if not named or not key:
+    """Put the line in front of a mistake that begins with a field, or with a place within it."""
+    named = re.match(r"(\w+(?:\[\d+\]|\.\w+)*): ", mistake)
+    place = None if named is None else _place(text, re.findall(r"\w+", named[1]))
+    if place is None:
         return mistake
-    place = key.start()
-    if named[2]:
-        decode, end = json.JSONDecoder().raw_decode, key.end()
-        for _ in range(int(named[2]) + 1):
-            gap = SEPARATORS.match(text, end)
-            place = gap.end() if gap else end
-            _, end = decode(text, place)
     return f"line {text.count(chr(10), 0, place) + 1}, {mistake}"
+
+
+def _place(text: str, steps: Sequence[str]) -> int | None:
+    """Return where the last of the steps into a JSON object stands that is there, if any is.
+
+    Parameters
+    ----------
+    text : str
+        The object.
+    steps : sequence of str
+        Names of members and numbers of elements, from the outside to the inside.
+    """
+    decode = json.JSONDecoder().raw_decode
+    found, at = None, _next(text, 0)
+    for step in steps:
+        opening, at = text[at], _next(text, at + 1)
+        if opening not in "{[":
+            break
+        number = 0
+        while text[at] not in "]}":
+            begins, name = at, str(number)
+            if opening == "{":
+                name, at = decode(text, at)
+                at = _next(text, at)
+            if name == step:
+                found = begins
+                break
+            _, at = decode(text, at)
+            at = _next(text, at)
+            number += 1
+        else:
+            break
+    return found
+
+
+def _next(text: str, at: int) -> int:
+    """Return where the next value or the end of the list stands."""
+    separators = SEPARATORS.match(text, at)
+    assert separators is not None
+    return separators.end()
 
 
 def load_snapshot(path: str | Path) -> Problem[Any]:

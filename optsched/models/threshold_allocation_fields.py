@@ -127,7 +127,8 @@ def check_fields(check: FieldChecks, fields: Fields, given: Sequence[str] = REQU
     limits = {name: plain(getattr(fields, name)) for name in ("threshold", "latest")}
     for name, least in (("threshold", NO_PENALTY), ("latest", 0)):
         if limits[name] is not None and not is_whole(limits[name], least):
-            check.mistakes.append(f"{name}: {limits[name]!r}; expected an integer from {least}")
+            expected = f"expected an integer from {least} to {LARGEST}"
+            check.mistakes.append(f"{name}: {limits[name]!r}; {expected}")
     if fields.goal not in GOALS:
         expected = f"expected {', '.join(GOALS[:-1])} or {GOALS[-1]}"
         check.mistakes.append(f"goal: {fields.goal!r}; {expected}")

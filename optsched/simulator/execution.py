@@ -22,10 +22,13 @@ class ExecutionReport(NamedTuple):
         Columns of the table of jobs.
     figures : mapping
         Figures of the summary, JSON-able.
+    notes : tuple of str
+        What the user may not have meant.
     """
 
     columns: Mapping[str, NDArray[Any]] = {}
     figures: Mapping[str, Any] = {}
+    notes: tuple[str, ...] = ()
 
 
 class ExecutionModel:

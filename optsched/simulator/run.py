@@ -59,6 +59,8 @@ class Run:
         Every event and action, if it was asked for.
     execution_report : ExecutionReport or None
         What the execution model has to say, if there is one.
+    notes : tuple of str
+        What the user may not have meant.
     """
 
     config: dict[str, Any]
@@ -72,6 +74,7 @@ class Run:
     compared: frozenset[str] = frozenset()
     journal: Journal | None = None
     execution_report: ExecutionReport | None = None
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         jobs = f"{len(self.trace):,} jobs"

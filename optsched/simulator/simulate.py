@@ -177,6 +177,7 @@ def simulate(
             checker.check_end(engine)
         schedule = engine.schedule()
     seconds = time.perf_counter() - began
+    report = None if execution is None else execution.report(trace, schedule)
     return Run(
         config=config,
         trace=trace,
@@ -185,7 +186,8 @@ def simulate(
         decisions=posing.frame,
         fallbacks=posing.fallbacks,
         failures=tuple(posing.failures),
-        execution_report=None if execution is None else execution.report(trace, schedule),
+        execution_report=report,
+        notes=(*_odd_pair(policy, execution), *(() if report is None else report.notes)),
         timing={
             "read_seconds": read_seconds,
             "prepare_seconds": prepare_seconds,
@@ -251,6 +253,17 @@ def _configured(
         expected = f"expected 0 or seconds from {SHORTEST_INTERVAL}"
         raise InputError(f"{interval}; {expected}", field=f"interval of policy {chosen.name!r}")
     return chosen, model
+
+
+def _odd_pair(policy: Policy, execution: ExecutionModel | None) -> tuple[str, ...]:
+    """Say if the jobs run under another execution model than the policy decides for."""
+    decided_for = policy.execution
+    if decided_for is None or execution is None:
+        return ()
+    if isinstance(execution, registry.executions[decided_for]):
+        return ()
+    said = f"policy {policy.name!r} decides for execution model {decided_for!r}"
+    return (f"{said}; the jobs run under {execution.name!r}, so its estimates do not hold",)
 
 
 def _event_order(name: EventOrder | str) -> EventOrder:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.traces.cleaning import clean
-from optsched.traces.demands import DIGITS
+from optsched.traces.demands import MOST
 from optsched.traces.trace import Trace
 
 LEVELS: Mapping[str, int] = {"high": 2000, "medium": 1000, "low": 500}
@@ -85,11 +85,17 @@ def _shares(mix: str | tuple[int, int, int]) -> tuple[int, int, int]:
 
 def _amounts(levels: Mapping[str, int]) -> NDArray[np.int64]:
     """Return the amounts of the levels, from high to low."""
+    for name in levels:
+        if name not in LEVELS:
+            raise InputError(f"{name!r}; expected {', '.join(LEVELS)}", field="levels")
     known = {**LEVELS, **levels}
+    for name, amount in known.items():
+        if type(amount) is not int or not 0 <= amount <= MOST:
+            expected = f"expected a whole number from 0 to {MOST:,}"
+            raise InputError(f"{name}={amount}; {expected}", field="levels")
     amounts = list(known.values())
-    whole = all(type(amount) is int and 0 <= amount < 10**DIGITS for amount in amounts)
-    if len(known) > len(LEVELS) or not whole or amounts != sorted(amounts, reverse=True):
+    if amounts != sorted(amounts, reverse=True):
         shown = ",".join(f"{name}={amount}" for name, amount in known.items())
-        expected = f"expected whole numbers for {', '.join(LEVELS)}, none above the one before"
+        expected = f"expected none of {', '.join(LEVELS)} above the one before"
         raise InputError(f"{shown!r}; {expected}", field="levels")
     return np.array(amounts)

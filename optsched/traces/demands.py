@@ -23,8 +23,11 @@ from optsched.traces.trace import COLUMNS, Trace
 SUFFIX = ".demands.csv"
 """What the file of demands has after the full name of the trace."""
 
+MOST = 10**9
+"""The most that one process may demand."""
+
 DIGITS = 15
-"""Numbers of so many digits are below 2^53."""
+"""Numbers of jobs have at most so many digits: they are below 2^53."""
 
 JOB_ID = "job_id"
 
@@ -48,7 +51,7 @@ def split_demands(
     """Return the annotations of a trace that are demands, and the others.
 
     A demand has a name of small letters and underscores that no trace format has a place for, and
-    is a whole number from 0, of at most 15 digits, for each job.
+    is a whole number from 0 to 10^9 for each job.
     """
     stated = _stated()
     demands = {
@@ -57,7 +60,7 @@ def split_demands(
         if name not in stated
         and _NAME.fullmatch(name)
         and column.dtype.kind == "i"
-        and ((column >= 0) & (column < 10**DIGITS)).all()
+        and ((column >= 0) & (column <= MOST)).all()
     }
     others = {name: column for name, column in trace.annotations.items() if name not in demands}
     return demands, others
@@ -173,6 +176,12 @@ def _columns(
             _refuse(line, names, file, number)
     numbers = np.fromstring(b",".join(line for _, line in filled), dtype=np.int64, sep=",")
     job_id, *columns = numbers.reshape(-1, 1 + len(names)).T
+    for name, column in zip(names, columns):
+        above = np.flatnonzero(column > MOST)
+        if len(above):
+            row = above[0]
+            mistake = f"{column[row]}; {_expected(name)}"
+            raise InputError(mistake, file=file, line=filled[row][0], field=name)
     place = np.searchsorted(jobs, job_id).clip(max=len(jobs) - 1)
     unknown = np.flatnonzero(jobs[place] != job_id)
     if len(unknown):
@@ -201,9 +210,14 @@ def _refuse(line: bytes, names: Sequence[str], file: Path, number: int) -> NoRet
         raise InputError(mistake, file=file, line=number)
     for name, word in zip((JOB_ID, *names), words):
         if not re.fullmatch(rb"\d{1,%d}" % DIGITS, word):
-            mistake = f"{_shown(word)}; expected a whole number from 0, of at most {DIGITS} digits"
+            mistake = f"{_shown(word)}; {_expected(name)}"
             raise InputError(mistake, file=file, line=number, field=name)
     raise AssertionError("a line of the right words is not refused")
+
+
+def _expected(name: str) -> str:
+    of_job = f"from 0, of at most {DIGITS} digits"
+    return f"expected a whole number {of_job if name == JOB_ID else f'from 0 to {MOST:,}'}"
 
 
 def _check_numbers(job_id: NDArray[np.int64], file: Path) -> None:

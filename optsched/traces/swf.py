@@ -151,6 +151,15 @@ class StandardWorkloadFormat(TraceFormat):
             words[0].startswith(b";") or words[0].translate(None, b"0123456789-.") == b""
         )
 
+    @staticmethod
+    def line_of(path: Path, job_id: int) -> int | None:
+        """Return the line of a job; none where several jobs have its number."""
+        data = read_bytes(path)[0].removeprefix(_BYTE_ORDER_MARK)
+        word = str(job_id).encode()
+        begin = [line.split(maxsplit=1)[:1] for line in data.split(b"\n")]
+        lines = [number for number, words in enumerate(begin, start=1) if words == [word]]
+        return lines[0] if len(lines) == 1 else None
+
 
 def _parse_jobs(data: bytes, path: Path) -> tuple[dict[str, Any], int]:
     """Return the known columns by name, and the number of comments after the first job."""

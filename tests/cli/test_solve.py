@@ -13,6 +13,7 @@ import pytest
 
 from optsched import registry
 from optsched.cli import doctor_command
+from optsched.content import bundled
 from optsched.models.window_mkp import WindowMKP
 from optsched.testing.points import is_small
 
@@ -170,6 +171,24 @@ def test_a_file_whose_claims_are_wrong_is_told(known, told, optsched, example, t
     assert told in contradiction
     assert done.stderr == f"optsched: {path}: {contradiction}\n"
     assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("solution", "code", "told"),
+    [
+        ({"start": 0, "processes": [1]}, 0, "is wrong: processes: expected a number of processes"),
+        ([1], 1, "known solution: expected an object"),
+    ],
+)
+def test_a_known_solution_that_is_wrong_is_told(solution, code, told, optsched, tmp_path):
+    example = bundled("models") / "threshold-allocation" / "worked-example.json"
+    written = json.loads(example.read_text()) | {"known": {"solution": solution}}
+    path = tmp_path / "wrong.json"
+    path.write_text(json.dumps(written))
+    shown = optsched("snapshot", "show", path)
+    assert shown.returncode == code
+    assert told in shown.stdout + shown.stderr
+    assert "Traceback" not in shown.stderr
 
 
 def test_known_values_of_the_wrong_form_are_refused(optsched, example, tmp_path):

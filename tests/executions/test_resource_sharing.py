@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from optsched import simulate
 from optsched.errors import InputError
@@ -78,5 +80,56 @@ def test_within_the_capacity_nothing_changes():
 def test_what_it_needs_is_told():
     with pytest.raises(InputError, match=r"is for nodes that share resources \(smp\), not nodes:4"):
         run(jobs_with((0, 1, 1, 1, 1)), "nodes:4")
-    with pytest.raises(InputError, match="does not say what its jobs demand of network; 'optsched"):
+    said = "does not say what its jobs demand of network, as smp:1x4:network=5 has it; "
+    with pytest.raises(InputError, match=said):
         run(jobs_with((0, 1, 1, 1, 1)), "smp:1x4:network=5")
+
+
+@pytest.mark.parametrize(
+    ("jobs", "machine", "said"),
+    [
+        ([(0, 9, 10**9 + 1, 1, 1)], "smp:1x4", "requested time: 1000000001 s in job 1; expected"),
+        ([(0, 1, 1, 1, 10**9 + 1)], "smp:1x4", "bandwidth: 1000000001 in job 1; expected a demand"),
+        ([(0, 1, 1, 1, -1)], "smp:1x4", "bandwidth: -1 in job 1; expected a demand from 0 to"),
+        ([(0, 1, 10**9, 1, 10**6)], "smp:1x64:bandwidth=1", "demands of up to bandwidth 1000000"),
+        ([(0, 1, 1, 1, 10**9)], "smp:1x1:bandwidth=1:x=999999937", "too large to be counted"),
+    ],
+)
+@pytest.mark.parametrize("policy", ["easy", "sjbf"])
+def test_numbers_that_no_problem_can_hold_are_refused_at_once(jobs, machine, said, policy):
+    with pytest.raises(InputError) as raised:
+        run(jobs_with(*jobs), machine, policy)
+    assert said in str(raised.value)
+
+
+def test_demands_are_whole_numbers():
+    trace = jobs_with((0, 1, 1, 1, 1)).annotated(bandwidth=np.array([0.5]))
+    with pytest.raises(InputError, match="bandwidth: expected whole numbers"):
+        run(trace)
+
+
+@given(
+    jobs=st.lists(
+        st.tuples(
+            st.integers(0, 50),
+            st.integers(1, 100),
+            st.sampled_from([100, 10**5, 10**7, 10**9]),
+            st.integers(1, 6),
+            st.sampled_from([0, 1, 10**3, 10**6, 10**9]),
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    capacity=st.sampled_from([1, 7, 6000, 10**6, 10**9]),
+    policy=st.sampled_from(["sjbf", "rua"]),
+)
+def test_what_is_not_refused_at_once_runs_to_its_end(jobs, capacity, policy):
+    trace, machine = jobs_with(*jobs), f"smp:2x3:bandwidth={capacity}"
+    try:
+        run(trace, machine, "fcfs")
+    except InputError:  # the execution model looks first, whatever the policy
+        with pytest.raises(InputError, match="too large to be counted"):
+            run(trace, machine, policy)
+    else:
+        found = run(trace, machine, policy)
+        assert found.summary["waiting"] == found.fallbacks == 0

@@ -76,6 +76,7 @@ def test_a_specification_is_read_and_written(spec, capacity):
         ("smp:2x65", "processors: 65; expected at most 64"),
         ("smp:1000000x4", "4,000,000 processors; expected at most"),
         ("smp:2x4:bandwidth=0", "bandwidth: 0; expected a whole number from 1"),
+        ("smp:2x4:bandwidth=1000000001", "bandwidth: 1000000001; expected at most 1,000,000,000"),
         ("smp:2x4:bandwidth=5:bandwidth=6", "bandwidth: machine .* expected it once"),
     ],
 )
@@ -91,3 +92,19 @@ def test_a_file_has_a_table_of_capacities(tmp_path):
     path.write_text('kind = "smp"\nnodes = 2\nprocessors = 4\ncapacity = 5\n')
     with pytest.raises(InputError, match="expected a table"):
         read_machine(path)
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ('[capacity]\n"Band w" = 6000\n', "'Band w'; expected small letters and underscores"),
+        ('[capacity]\n"" = 6000\n', "''; expected small letters and underscores"),
+        ("[capacity]\n", "expected one resource at least, or no table"),
+    ],
+)
+def test_a_file_names_resources_as_a_specification_does(table, said, tmp_path):
+    path = tmp_path / "machine.toml"
+    path.write_text(f'kind = "smp"\nnodes = 2\nprocessors = 4\n{table}')
+    with pytest.raises(InputError) as raised:
+        read_machine(path)
+    assert str(raised.value) == f"{path}, capacity: {said}"

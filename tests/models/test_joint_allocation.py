@@ -268,6 +268,7 @@ def test_a_program_too_large_for_any_solver_is_refused():
         ({"demands": [1, 2]}, r"demands\[0\]: 1; expected a list of integers"),
         ({"demands": 3}, "demands: expected a list with a list"),
         ({"threshold": 999}, "threshold: 999; expected an integer from 1000"),
+        ({"threshold": 10**13}, "threshold: 10000000000000; expected .* to 1000000000000"),
         ({"goal": "start"}, "goal: 'start'; expected processors or penalty"),
         ({"resources": ["a", "b"]}, "resources: 2 values; expected 1"),
         ({"jobs": ["A"]}, "jobs: 1 values; expected 2"),

@@ -1,20 +1,29 @@
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
+import re
+from copy import deepcopy
+from random import Random
 
 import pytest
 from hypothesis import given
 
 from optsched import load_snapshot, save_snapshot
+from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.models import WindowMKP
 from optsched.models.snapshot import FORMAT, Snapshot
 from optsched.models.snapshot_file import read_snapshot
+from optsched.solvers.comparison.claims import read_known
 from optsched.testing import window_mkps
 
 PROBLEM = WindowMKP([6, 4], [3, 6], [5, 4], jobs=["A", 7], slots=[0, 10])
+REFERENCE = bundled("models")
+HOLDING = {"node": 0, "processes": 1, "start": 0, "end": 9, "demand": [1, 1]}
+ODD = (None, True, -1, 0, 1.5, 1e400, 10**13, 10**30, "", "x", [], [[]], [[1], [2, 3]], {})
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
@@ -70,6 +79,69 @@ def test_three_mistakes_are_all_named_with_their_lines(tmp_path):
         "  - line 4, weights[3]: 'x'; expected an integer of at least 1",
         "  - line 5, capacities[0]: 3.5; expected an integer of at least 0",
     ]
+
+
+def test_a_mistake_deep_inside_a_field_has_its_own_line(tmp_path):
+    path = tmp_path / "bad.json"
+    fields = json.loads((REFERENCE / "threshold-allocation" / "worked-example.json").read_text())
+    fields["origin"] = {"held": "the name of a field, elsewhere"}
+    fields["held"] = [HOLDING, HOLDING | {"processes": 0}, HOLDING | {"demand": [1, -2]}, []]
+    fields["capacity"], fields["demand"] = [1, 1], [1, 1]
+    path.write_text(json.dumps(fields, indent=0))
+    lines = path.read_text().splitlines()
+    for mistake, line in (
+        ("held[1].processes: 0; expected", lines.index('"processes": 0,')),
+        ("held[2].demand[1]: -2; expected", lines.index("-2")),
+        ("held[3]: expected an object", lines.index("[]")),
+    ):
+        assert f"line {line + 1}, {mistake}" in refused(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "words"),
+    [
+        ("threshold-allocation", {"held": [[]]}, "held[0]: expected an object with node"),
+        ("threshold-allocation", {"held": [HOLDING | {"demand": []}]}, "held[0].demand: 0 values"),
+        ("joint-allocation", {"capacity": [], "demands": [[]]}, "demands: 1 values; expected"),
+        ("joint-allocation", {"demands": [[]]}, "demands[0]: 0 values; expected 1"),
+        ("window-mkp", {"weights": [[]]}, "weights: expected a list of integers"),
+    ],
+)
+def test_a_list_that_is_empty_inside_is_refused_with_its_line(tmp_path, name, fields, words):
+    path = tmp_path / "bad.json"
+    example = min((REFERENCE / name).glob("*example.json"))
+    path.write_text(json.dumps(json.loads(example.read_text()) | fields, indent=1))
+    line = next(part for part in refused(path).splitlines() if words in part)
+    assert re.search(rf"line \d+, {re.escape(words)}", line)
+
+
+def test_no_snapshot_with_values_deleted_or_replaced_gives_anything_but_mistakes(tmp_path):
+    random = Random(7)
+    path = tmp_path / "bad.json"
+    for folder in sorted(path for path in REFERENCE.iterdir() if path.is_dir()):
+        example = min(folder.glob("*.json"), key=lambda file: file.stat().st_size)
+        whole = json.loads(example.read_text())
+        for _ in range(40):
+            fields = deepcopy(whole)
+            for _ in range(random.randint(1, 3)):
+                change(fields, random)
+            path.write_text(json.dumps(fields))
+            with contextlib.suppress(InputError):
+                snapshot = read_snapshot(path)
+                solution = read_known(snapshot, path).solution
+                if solution is not None and not snapshot.problem.violations(solution):
+                    snapshot.problem.describe(solution)
+
+
+def change(value, random) -> None:
+    """Delete or replace something in an object or a list, however deep."""
+    key = random.choice([*value] if isinstance(value, dict) else range(len(value)))
+    if isinstance(value[key], dict | list) and value[key] and random.random() < 0.7:
+        change(value[key], random)
+    elif random.random() < 0.3:
+        del value[key]
+    else:
+        value[key] = deepcopy(random.choice(ODD))
 
 
 @pytest.mark.parametrize(

@@ -98,11 +98,14 @@ def test_a_draw_is_of_the_cleaned_trace_and_replaces_another(small_swf):
         ({"mix": (True, 9, 90)}, "mix: 'True:9:90'; expected"),
         ({"seed": -1}, "seed: -1; expected a whole number from 0"),
         ({"seed": 1.5}, "seed: 1.5; expected a whole number from 0"),
-        ({"levels": {"none": 0}}, "levels: 'high=2000,medium=1000,low=500,none=0'; expected whole"),
-        ({"levels": {"low": -1}}, "levels: 'high=2000,medium=1000,low=-1'; expected whole numbers"),
-        ({"levels": {"low": 0.5}}, "levels: 'high=2000,medium=1000,low=0.5'; expected whole"),
-        ({"levels": {"high": 999}}, "none above the one before"),
-        ({"levels": {"high": 10**15}}, "levels: 'high=1000000000000000,"),
+        ({"levels": {"none": 0}}, "levels: 'none'; expected high, medium, low"),
+        ({"levels": {"low": -1}}, "levels: low=-1; expected a whole number from 0 to 1,000"),
+        ({"levels": {"low": 0.5}}, "levels: low=0.5; expected a whole number"),
+        ({"levels": {"high": 10**9 + 1}}, "levels: high=1000000001; expected a whole number"),
+        (
+            {"levels": {"high": 999}},
+            "levels: 'high=999,medium=1000,low=500'; expected none of high, medium, low above the",
+        ),
     ],
 )
 def test_what_is_no_mix_is_refused(options, mistake):

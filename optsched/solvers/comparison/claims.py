@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,6 +87,8 @@ def read_known(snapshot: Snapshot, place: str | Path) -> Known:
         raise InputError(expected, file=place, field="known infeasible")
     solution = known.get("solution")
     if solution is not None:
+        if not isinstance(solution, Mapping):
+            raise InputError("expected an object", file=place, field="known solution")
         try:
             solution = snapshot.problem.solution_from_json(solution)
         except InputError as error:
