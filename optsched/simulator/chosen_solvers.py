@@ -47,6 +47,11 @@ class ChosenSolver:
     budget: Budget
     seed: int
 
+    @property
+    def is_compared(self) -> bool:
+        """Whether a heuristic answers beside the solver: one that falls back on itself has none."""
+        return self.fallback is not self.solver
+
     def to_json(self) -> dict[str, Any]:
         """Return what the record of a run says of it."""
         return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -126,19 +126,22 @@ def summarise_placement(measures: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     return {name: _mean(values) for name, values in means.items()}
 
 
-def summarise_problems(decisions: pd.DataFrame) -> dict[str, Any]:
+def summarise_problems(decisions: pd.DataFrame, compared: Collection[str]) -> dict[str, Any]:
     """Return how the problems of a run were answered.
 
     ``unproven`` counts the answers without a proof, of optimality or that there is no solution,
     ``heuristic_matched`` is the share of answered problems where the policy's heuristic finds as
     much as the answer that counted, and ``heuristic_gap`` its mean relative distance from that
-    where it finds less; ``unanswered`` counts the problems without any solution.
+    where it finds less, both of the models that are compared; ``unanswered`` counts the problems
+    without any solution.
     ``nominal_seconds`` is what their solves are priced at, together.
 
     Parameters
     ----------
     decisions : pandas.DataFrame
         One row per problem, see `Posing.frame`.
+    compared : collection of str
+        The models whose problems the heuristic answered too, see `Posing.compared`.
     """
     proven = decisions["status"].isin(["optimal", "infeasible"])
     figures: dict[str, Any] = {"unproven": int((~proven).sum())}
@@ -148,12 +151,13 @@ def summarise_problems(decisions: pd.DataFrame) -> dict[str, Any]:
     if len(answered) < len(decisions):
         figures["unanswered"] = len(decisions) - len(answered)
     if len(answered):
-        answer = answered["objective"].astype(np.float64)
-        heuristic = answered["heuristic"].astype(np.float64)
+        both = answered[answered["model"].isin(compared)]
+        answer = both["objective"].astype(np.float64)
+        heuristic = both["heuristic"].astype(np.float64)
         apart = answer != heuristic
         less = apart & heuristic.notna()
         gap = (answer[less] - heuristic[less]).abs() / answer[less].abs().clip(lower=1.0)
-        figures["heuristic_matched"] = float(1 - apart.mean())
+        figures["heuristic_matched"] = _mean(~apart.to_numpy())
         figures["heuristic_gap"] = _mean(gap.to_numpy())
     return figures
 

@@ -133,7 +133,7 @@ class Posing:
         if self.charge:
             self.charged += price
         heuristic = result
-        if chosen.fallback is not chosen.solver or result.status is Status.ERROR:
+        if chosen.is_compared or result.status is Status.ERROR:
             heuristic = _answer(problem, chosen.fallback, Budget(), chosen.seed)
         answer, fell_back = self._settle(problem, result, heuristic)
         self._posed += 1
@@ -149,7 +149,7 @@ class Posing:
                 problem.size,
                 result.status.value,
                 answer.objective,
-                heuristic.objective,
+                heuristic.objective if chosen.is_compared else None,
                 result.bound,
                 result.work,
                 price,
@@ -209,6 +209,11 @@ class Posing:
         return file
 
     @property
+    def compared(self) -> frozenset[str]:
+        """The models whose problems a heuristic answers beside the solver."""
+        return frozenset(model for model, one in self.solvers.items() if one.is_compared)
+
+    @property
     def frame(self) -> pd.DataFrame:
         """One row per problem, with the columns of `COLUMNS`."""
         import pandas as pd
@@ -231,6 +236,7 @@ class NothingPosed:
     charged = 0.0
     fallbacks = 0
     solver_seconds = 0.0
+    compared: frozenset[str] = frozenset()
 
     def __init__(self) -> None:
         self.config: dict[str, Any] = {}

@@ -53,6 +53,8 @@ class Run:
         Why, the first few.
     timing : mapping
         Wall-clock figures; they alone differ between two runs of one config.
+    compared : frozenset of str
+        The models whose problems a heuristic answered beside the solver.
     journal : Journal or None
         Every event and action, if it was asked for.
     execution_report : ExecutionReport or None
@@ -69,6 +71,7 @@ class Run:
     fallbacks: int
     failures: tuple[str, ...]
     timing: Mapping[str, float]
+    compared: frozenset[str] = frozenset()
     journal: Journal | None = None
     execution_report: ExecutionReport | None = None
     notes: tuple[str, ...] = ()
@@ -102,8 +105,11 @@ class Run:
         """The metrics of the run: of the schedule, the places, the problems, the execution."""
         large_from = self.config["large_from"]
         metrics = summarise(self.trace, self.machine.size, self.schedule, large_from)
-        problems = {"problems": len(self.decisions)} | summarise_problems(self.decisions)
-        problems["fallbacks"] = self.fallbacks
+        problems = {
+            "problems": len(self.decisions),
+            **summarise_problems(self.decisions, self.compared),
+            "fallbacks": self.fallbacks,
+        }
         line = {} if self.fragmentation is None else self.fragmentation.summary()
         boxes = {} if self.node_time is None else self.node_time.summary()
         model = {} if self.execution_report is None else dict(self.execution_report.figures)

@@ -195,6 +195,7 @@ def simulate(
             "solver_seconds": posing.solver_seconds,
             "jobs_per_second": len(trace) / seconds,
         },
+        compared=posing.compared,
         journal=recorded,
     )
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 
+import pandas as pd
 import pytest
 
 from optsched import registry, simulate
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.models.snapshot_file import read_snapshot, snapshot_files
+from optsched.simulator.metrics import summarise_problems
 from optsched.simulator.policy import Answers
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.result import Budget, Result, Status
@@ -110,6 +112,33 @@ def test_a_run_does_not_die_of_its_heuristic(busy_trace, register, monkeypatch):
     assert run.fallbacks == 0
     with pytest.raises(RuntimeError, match="the fallback liar has no answer: liar raised"):
         simulate(busy_trace, "nodes:10", "window", solver="liar")
+
+
+def test_a_solver_that_is_its_own_fallback_is_not_compared_with_itself(busy_trace):
+    own = simulate(busy_trace, "nodes:10", "window", solver="greedy")
+    assert (own.summary["heuristic_matched"], own.summary["heuristic_gap"]) == (None, None)
+    assert own.decisions["heuristic"].isna().all()
+    exact = simulate(busy_trace, "nodes:10", "window", solver="branch-and-bound")
+    answered = exact.decisions[exact.decisions["objective"].notna()]
+    alike = (answered["heuristic"] == answered["objective"]).mean()
+    assert exact.summary["heuristic_matched"] == pytest.approx(alike)
+
+
+def test_of_two_models_only_the_one_with_a_heuristic_beside_it_is_compared():
+    decisions = pd.DataFrame(
+        {
+            "model": ["a", "a", "b", "b"],
+            "status": ["optimal"] * 2 + ["feasible"] * 2,
+            "objective": [4, 4, 1, 1],
+            "heuristic": [4, 3, None, None],
+            "price": [0.0] * 4,
+        }
+    )
+    found = summarise_problems(decisions, {"a"})
+    assert (found["heuristic_matched"], found["heuristic_gap"]) == (0.5, 0.25)
+    # where both are compared the heuristic has found nothing for the second
+    assert summarise_problems(decisions, {"a", "b"})["heuristic_matched"] == 0.25
+    assert summarise_problems(decisions, ())["heuristic_matched"] is None
 
 
 def test_of_equally_good_answers_that_of_the_heuristic_is_taken(busy_trace, register):

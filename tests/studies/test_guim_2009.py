@@ -32,6 +32,7 @@ from optsched.studies.guim_2009.plan import (
     JOBS,
     PAPER,
     REQUESTED_OF,
+    SAME_OBJECTIVE,
     SAMPLE,
     SCHEDULERS,
     VARIANTS,
@@ -225,10 +226,30 @@ def test_the_page_has_all_parts(tmp_path):
     assert made.sections[0].title == "What becomes of the claims"
     assert "nan" not in made.lead
     assert "0.25 times" in made.lead
+    assert "differ in ties alone: LC, exact, has 1.00 times the killed jobs" in made.lead
+    assert "another objective, LC, exact for all, has 1.00 times" in made.lead
     assert sum(
         part.form == "figure" for s in made.sections for part in s.parts if part != str(part)
     )
     assert len(all_runs(frame)) == len(EVERY) * len(SCHEDULERS)
+
+
+def test_where_the_largest_threshold_does_as_first_fit_the_page_says_why(tmp_path):
+    write_inputs(inputs([], quick=True), tmp_path)
+    [path] = (tmp_path / "inputs").glob("*.swf.gz")
+
+    def below_the_tables(figure):
+        made = page(synthetic(figure, path), {}, {}, quick=False)
+        [parts] = [section.parts for section in made.sections if section.title == "Tables 1 to 7"]
+        return parts[len(TABLES) :]
+
+    [told] = below_the_tables(lambda workload, name, metric: 100.0)
+    assert told.startswith("LCT=1.5 is First Fit by construction here")
+    assert below_the_tables(like_the_paper) == []
+
+
+def test_exact_selection_with_the_same_objective_is_told_from_that_with_another():
+    assert list(SAME_OBJECTIVE) == ["LC, exact", "LCT=1.15, exact"]
 
 
 def test_a_failed_run_ends_the_evaluation(tmp_path):
@@ -283,6 +304,13 @@ def test_the_quick_study_from_the_command_line(tmp_path, capsys):
     own = rows.set_index("scheduler")
     assert own.loc["LCT=1", "p95_penalised_percent"] == 0
     assert own.loc["LC, exact", "unproven"] == 0
+    rules = [name for name in SCHEDULERS if name not in INSTEAD_OF]
+    assert own.loc[rules, "heuristic_matched"].isna().all()
+    assert own.loc[[*INSTEAD_OF], "heuristic_matched"].between(0, 1).all()
+    # the rules are exact in what they look for
+    for exact, rule in SAME_OBJECTIVE.items():
+        assert own.loc[exact, "heuristic_matched"] == 1
+        assert own.loc[exact, list(METRICS)].equals(own.loc[rule, list(METRICS)])
 
     (folder / "report.html").unlink()
     assert optsched(["report", str(folder)]) == 0

@@ -33,7 +33,7 @@ from optsched.studies.systems.figures import PICTURE, figures
 from optsched.studies.systems.inputs import inputs
 from optsched.studies.systems.page import page
 from optsched.studies.systems.plan import plan
-from optsched.studies.systems.remarks import best, remarks
+from optsched.studies.systems.remarks import remarks, shortest
 from optsched.studies.systems.same_jobs import SAME
 from optsched.studies.systems.site import BLUE, SAMPLE
 from optsched.studies.systems.tables import overall_table, world_table
@@ -163,20 +163,46 @@ def test_remarks_say_what_the_numbers_say():
         }
     )
     text = told(frame, SHARING)
-    assert "Mean wait: most with sjbf, first-fit (+40.0%), least with sjbf, less-consume" in text
-    assert "and 2 others (0.0%)" in text
-    assert "Bounded slowdown: the same with sjbf, first-fit and 4 others (0.0%)" in text
+    assert "Mean wait: most with sjbf, first-fit (+40.0%), least with sjbf, first-fit, lim" in text
+    assert "and 3 others (0.0%)" in text
+    assert "Bounded slowdown: the same with sjbf, first-fit and 5 others (0.0%)" in text
     assert "No time is longer, and some are shorter, with sjbf, first-fit." in text
     assert "No time is shorter, and some are longer, with sjbf, less-consume." in text
-    assert "Some times are shorter and others longer with 1 of 5 systems." in text
+    assert "Some times are shorter and others longer with 1 of 6 systems." in text
     assert "Killed jobs: from 0 (easy) to 7 (rua) of 100." in text
     assert "; rua +20.0% and -20.0%." in text
     assert "sjbf, less-consume (0 rejected, 3 still waiting)" in text
     assert "sjbf, first-fit (30.0%)" in text
-    assert best(frame, SHARING, "mean_wait") == "sjbf, first-fit (+40.0%)"
-    assert best(frame, CONTIGUITY, "mean_wait") == "none"
     assert "As the baseline in all times: fcfs;" in told(frame, CONTIGUITY)
     assert "Killed" not in told(frame, CONTIGUITY)
+
+
+def test_the_shortest_times_are_told_beside_what_people_know():
+    without, migrating = (f"torus, detect=exact, migrate={told}" for told in ("no", "yes"))
+    frame = made_up(
+        {
+            Key(SHARING, "rua"): {"mean_response": 80},
+            Key(GANG, "gang, admission=skip, mpl=3"): {"mean_response": 50},
+            Key(BOXES, without): {"mean_response": 90, "mean_wait": 10},
+            Key(BOXES, migrating): {"mean_response": 75},
+            PLAIN_EASY: {"mean_response": 60},
+            Key(CONTIGUITY, "easy"): {"mean_wait": 50},
+        }
+    )
+
+    def told(world, metric):
+        return shortest(frame, next(one for one in worlds(BLUE) if one.name == world), metric)
+
+    assert told(SHARING, "mean_response") == "rua (+20.0% over easy)"
+    assert told(GANG, "mean_response").endswith("mpl=3 (+16.7% over easy on plain nodes)")
+    expected = f"{migrating} (+16.7% over {without}, -25.0% over easy on plain nodes)"
+    assert told(BOXES, "mean_response") == expected
+    # a baseline is compared with the yardstick alone
+    assert told(BOXES, "mean_wait") == f"{without} (+90.0% over easy on plain nodes)"
+    assert told(CONTIGUITY, "mean_wait") == "easy (the baseline)"
+    assert told(PLAIN, "mean_response") == "easy (the baseline)"
+    nothing = frame.assign(mean_response=np.nan)
+    assert shortest(nothing, worlds(BLUE)[0], "mean_response") == "none"
 
 
 def test_tables_show_gains_where_there_is_something_to_compare():

@@ -126,7 +126,7 @@ def page(
             Section("What was run", [workload_table(frame, [] if quick else absent_logs(frame))]),
             Section("What the paper leaves open, and what was chosen", list(OPEN_ENDS)),
         ],
-        repeat=f"optsched study gonthier-2024{' --quick' if quick else ''} --traces TRACES -o DIR",
+        repeat=f"optsched study gonthier-2024 {'--quick' if quick else '--traces TRACES'} -o DIR",
         versions=versions,
     )
 

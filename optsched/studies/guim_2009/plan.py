@@ -66,6 +66,11 @@ EXACT = {
 INSTEAD_OF = {name: name.partition(", ")[0] for name in EXACT}
 """Which policy of the paper each of them stands in for."""
 
+SAME_OBJECTIVE = {
+    name: own for name, own in INSTEAD_OF.items() if EXACT[name].settings == PAPER[own].settings
+}
+"""Those of them that look for the same as the rule of the paper."""
+
 REQUESTED_OF = {name: f"{name}, limits as requested" for name in (FF, LC, RUA)}
 """Those that are run with limits that are not raised, too."""
 

@@ -147,7 +147,7 @@ def exact_table(frame: pd.DataFrame) -> Table:
                 continue
             row: list[Value] = [name, base, workload]
             row += [float(runs[metric].mean()) for metric in ("problems", "unproven", "fallbacks")]
-            row.append(share(float(runs["heuristic_matched"].mean())))
+            row.append(share(float(runs["heuristic_matched"].astype(float).mean())))
             row.append(_points(own, name, base, "useful"))
             row += [
                 replace(_times(ratio(own, name, base, metric)), note=_both(own, name, base, metric))
@@ -160,8 +160,8 @@ def exact_table(frame: pd.DataFrame) -> Table:
         "a migration, in the place of the paper's heuristics: problems of a run, those answered "
         "without a proof (all of a heuristic's are) and those that the heuristic decided because "
         "the solver had nothing better within its budget; the share of problems where the "
-        "heuristic finds as much, of both models together; what it gains; and how many times the "
-        "nominal solving time.",
+        "heuristic finds as much, of the models that an exact solver answers (a dash: none); what "
+        "it gains; and how many times the nominal solving time.",
         [
             "exact",
             "in the place of that of",

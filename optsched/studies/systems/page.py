@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from optsched.report.page import Figure, Page, Section
 from optsched.studies.systems.evaluation import GAIN, is_baseline, site_run
 from optsched.studies.systems.figures import FARTHEST, PICTURE, SHOWN
-from optsched.studies.systems.remarks import best, remarks, signed
+from optsched.studies.systems.remarks import remarks, shortest, signed
 from optsched.studies.systems.tables import overall_table, traces_table, world_table
 from optsched.studies.systems.worlds import unplanned, worlds
 
@@ -37,7 +37,7 @@ CAUTIONS = (
 def page(
     frame: pd.DataFrame, pictures: Mapping[str, str], versions: Mapping[str, str], *, quick: bool
 ) -> Page:
-    """Return the page; its first paragraph names what gains most in each world.
+    """Return the page; its first paragraph names what is best in each world.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def page(
             Section("What can be compared, and what cannot", [*CAUTIONS, *left_out]),
             Section("What was run", [traces_table(frame)]),
         ],
-        repeat=f"optsched study systems{' --quick' if quick else ''} --traces TRACES -o DIR",
+        repeat=f"optsched study systems {'--quick' if quick else '--traces TRACES'} -o DIR",
         versions=versions,
     )
 
@@ -82,15 +82,16 @@ def _capital(text: str) -> str:
 
 def _lead(frame: pd.DataFrame, *, quick: bool) -> str:
     site = site_run(frame)
-    told = "; ".join(
-        f"{one.name}: wait {best(frame, one.name, 'mean_wait')}, response "
-        f"{best(frame, one.name, 'mean_response')}"
-        for one in worlds(site)
+    response, wait = (
+        "; ".join(f"{one.name}: {shortest(frame, one, metric)}" for one in worlds(site))
+        for metric in ("mean_response", "mean_wait")
     )
     found = (
         f"Every policy on the same {site.jobs:,} jobs of {site.name}, in {len(worlds(site))} "
-        "worlds that differ in the machine and in how long jobs take. The largest gains over the "
-        f"baseline of each. {_capital(told)}. All from {len(frame):,} simulations."
+        "worlds that differ in the machine and in how long jobs take. The shortest mean response "
+        "of each, and by how much it is shorter than with a yardstick (with a minus: longer). "
+        f"{_capital(response)}. The shortest mean wait, which says little where jobs start at once "
+        f"and then share. {_capital(wait)}. All from {len(frame):,} simulations."
     )
     if quick:
         return f"A quick look at a generated workload: nothing can be concluded from it. {found}"

@@ -11,12 +11,13 @@ from optsched.studies.paired import percent
 from optsched.studies.systems.evaluation import (
     GAIN,
     TIMES,
+    gain,
     is_baseline,
     run_of,
     systems_of,
 )
 from optsched.studies.systems.same_jobs import SAME
-from optsched.studies.systems.worlds import PLAIN_EASY, World
+from optsched.studies.systems.worlds import PLAIN_EASY, Key, World
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,21 +35,43 @@ def signed(share: float) -> str:
     return text if text.startswith("-") or text == "0.0" else f"+{text}"
 
 
-def best(frame: pd.DataFrame, world: str, metric: str) -> str:
-    """Return what shortens a time most in a world, with its gain.
+def shortest(frame: pd.DataFrame, world: World, metric: str) -> str:
+    """Return what has the shortest time in a world, and what it gains over its baseline.
+
+    Where the system beside is no baseline, what it gains over that, too.
 
     Parameters
     ----------
     frame : pandas.DataFrame
         What `evaluation.prepare` returns.
-    world : str
-        The name of the world.
+    world : World
+        One of those that were run.
     metric : str
         One of `TIMES`.
     """
-    own = _compared(frame, world)
-    most = own[GAIN[metric]].max()
-    return _with_gain(own, metric, most) if most > NOTHING else "none"
+    own = systems_of(frame, world.name)
+    if own[metric].isna().all():
+        return "none"
+    run = own.iloc[int(own[metric].argmin())]
+    base = Key(run["base_world"], run["base"])
+    yardsticks = [base] if base != Key(world.name, run["system"]) else []
+    if (beside := _only_beside(world)) is not None:
+        yardsticks.append(beside)
+    told = [
+        f"{signed(found)}% over {_elsewhere(key, world)}"
+        for key in yardsticks
+        if (found := float(gain(run_of(frame, key)[metric], run[metric]))) == found
+    ]
+    return f"{run['system']} ({', '.join(told) or 'the baseline'})"
+
+
+def _only_beside(world: World) -> Key | None:
+    """Return the system of another world that is told beside, where it is not the baseline."""
+    return None if world.beside in world.baselines.values() else world.beside
+
+
+def _elsewhere(key: Key, world: World) -> str:
+    return key.system if key.world == world.name else f"{key.system} on {key.world}"
 
 
 def remarks(frame: pd.DataFrame, world: World) -> list[str]:
@@ -177,10 +200,11 @@ def _behind(frame: pd.DataFrame, world: World) -> str:
 
 
 def _beside(frame: pd.DataFrame, world: World) -> str:
-    """Relate the waits to those of the system beside, where it is not the baseline."""
-    if world.beside is None or world.beside in world.baselines.values():
+    """Relate the waits to those of the system that is only told beside."""
+    beside = _only_beside(world)
+    if beside is None:
         return ""
-    other = run_of(frame, world.beside)["mean_wait"]
+    other = run_of(frame, beside)["mean_wait"]
     waits = systems_of(frame, world.name).set_index("system")["mean_wait"]
     if not other > 0:
         return ""
@@ -188,6 +212,6 @@ def _beside(frame: pd.DataFrame, world: World) -> str:
         f"{short(value)} ({value / other:.3g} times) with {name}" for name, value in waits.items()
     )
     return (
-        f"{world.beside.system} on {world.beside.world} has a mean wait of {short(other)}; here "
+        f"{beside.system} on {beside.world} has a mean wait of {short(other)}; here "
         f"it is {_listed(told)}."
     )

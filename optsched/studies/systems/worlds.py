@@ -122,8 +122,12 @@ READING = {
     SHARING: "Processes of four-processor nodes share their memory bandwidth (Guim et al. 2009); "
     f"demands are drawn at random, {MIX}, seed {SEED}. A job is slowed by its neighbours, and "
     "killed at its limit. EASY knows nothing of penalties and leaves limits as requested; sjbf and "
-    "rua raise them by the penalty they promise, which by itself spares jobs. The baseline is EASY "
-    "on the same machine.",
+    "rua raise them by the penalty they promise, which by itself spares jobs: how many, is told by "
+    "sjbf with first-fit, with and without limits=requested. What is left between the latter and "
+    "EASY, which chooses the first free processors, too, is not due to limits: candidates are "
+    "tried by requested time, and the reservation holds particular processors, not a number of "
+    "them. With bottleneck-search, which is exact, the schedule is that of less-consume, which "
+    "finds the least penalty already. The baseline is EASY on the same machine.",
     FILES: "A job loads its input file unless it is in the memory of its node (Gonthier et al. "
     "2024). Jobs larger than a node are split, and files inferred from user, size and time, so "
     "the pieces of a job ask for the same file. Loading counts against the limit of a job, which "
@@ -262,6 +266,7 @@ def _sharing(site: Site) -> World:
     systems = [
         EASY,
         System("sjbf", "first-fit"),
+        System("sjbf", "first-fit", {"limits": "requested"}),
         System("sjbf", "less-consume"),
         System("sjbf", "less-consume-threshold", {"threshold": 1.15}),
         System("sjbf", "bottleneck-search"),

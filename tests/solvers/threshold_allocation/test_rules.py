@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,6 +33,31 @@ def test_rules_place_as_stated(stated, problem):
 @given(threshold_allocations(max_nodes=2, max_processors=2), st.sampled_from(RULES))
 def test_rules_keep_the_contract_of_a_solver(problem, rule):
     check_solver(registry.solvers[rule](), problem)
+
+
+@settings(max_examples=150, deadline=None)
+@given(threshold_allocations(max_nodes=5, max_processors=4, max_held=8))
+def test_less_consume_loses_least_at_the_first_time_with_room(problem):
+    problem = replace(problem, threshold=None)
+    found, first = solve(problem, "less-consume"), solve(problem, "first-fit")
+    if found.solution is None:
+        assert first.solution is None
+        return
+    start = found.solution.start
+    assert start == first.solution.start
+    # there is no room before, so this is the least at that time
+    least = solve(replace(problem, goal="penalty", latest=start), "bottleneck-search")
+    assert problem.penalised_time(found.solution) == least.objective
+
+
+@settings(max_examples=150, deadline=None)
+@given(threshold_allocations(max_nodes=5, max_processors=4, max_held=8))
+def test_less_consume_threshold_starts_at_the_first_time_within_the_threshold(problem):
+    found = solve(problem, "less-consume-threshold")
+    earliest = solve(replace(problem, goal="start"), "bottleneck-search")
+    assert (found.solution is None) == (earliest.status is Status.INFEASIBLE)
+    if found.solution is not None:
+        assert found.solution.start == earliest.objective
 
 
 @pytest.mark.parametrize("rule", RULES)
