@@ -58,7 +58,7 @@ EXACT_SOLVER = "bottleneck-search"
 EXACT = {
     f"{LC}, exact": PAPER[LC].but(EXACT_SOLVER),
     f"{LC}, exact for all": PAPER[LC].but(EXACT_SOLVER, goal="everybody"),
-    f"{LCT_15}, exact": PAPER[LCT_15].but(EXACT_SOLVER),
+    f"{LCT_15}, least penalty": PAPER[LCT_15].but(EXACT_SOLVER, goal="penalty"),
     f"{RUA}, exact": PAPER[RUA].but(EXACT_SOLVER, choice="response"),
 }
 """Those with exact selection."""

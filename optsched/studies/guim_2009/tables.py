@@ -200,7 +200,8 @@ def exact_table(frame: pd.DataFrame) -> Table:
         "time, and with a threshold the first start within it, so an exact solver can differ in "
         "ties only, and of equally good places that of the rule is taken: 1 in all columns of "
         f"{' and of '.join(SAME_OBJECTIVE)}, is what there has to be. The others have another "
-        "objective.",
+        "objective: what all jobs on the nodes lose, the least penalty at the first start within "
+        "the threshold, the least slowdown of all places and starts.",
     )
 
 

@@ -126,8 +126,8 @@ READING = {
     "sjbf with first-fit, with and without limits=requested. What is left between the latter and "
     "EASY, which chooses the first free processors, too, is not due to limits: candidates are "
     "tried by requested time, and the reservation holds particular processors, not a number of "
-    "them. With bottleneck-search, which is exact, the schedule is that of less-consume, which "
-    "finds the least penalty already. The baseline is EASY on the same machine.",
+    "them. A job loses least with less-consume already; bottleneck-search is asked for places "
+    "where all jobs lose least. The baseline is EASY on the same machine.",
     FILES: "A job loads its input file unless it is in the memory of its node (Gonthier et al. "
     "2024). Jobs larger than a node are split, and files inferred from user, size and time, so "
     "the pieces of a job ask for the same file. Loading counts against the limit of a job, which "
@@ -269,7 +269,7 @@ def _sharing(site: Site) -> World:
         System("sjbf", "first-fit", {"limits": "requested"}),
         System("sjbf", "less-consume"),
         System("sjbf", "less-consume-threshold", {"threshold": 1.15}),
-        System("sjbf", "bottleneck-search"),
+        System("sjbf", "bottleneck-search", {"goal": "everybody"}),
         System("rua"),
     ]
     return _world(
