@@ -17,7 +17,7 @@ demo: .venv/ready
 	@ls demo/*/*.png demo/*/report.html
 
 test: check
-	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 25 --durations-min 4
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 40 --durations-min 4
 
 check: .venv/ready
 	$(BIN)/ruff check .

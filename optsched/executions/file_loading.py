@@ -58,7 +58,6 @@ class FileLoading(ExecutionModel):
         self._file: list[int] = trace.annotations["file"].tolist()
         self._load = trace.annotations["file_size"] // machine.bandwidth
         _check_sizes(trace, machine, self._load)
-        self._until: dict[int, float] = {}
         self._transfer = np.zeros(len(trace))
         self._waiting = np.zeros(len(trace))
 
@@ -71,7 +70,6 @@ class FileLoading(ExecutionModel):
         if file < 0:
             files.start(allocation.node, start)
             return 0.0
-        self._until[job] = until
         use = files.use(allocation.node, file, int(self._load[job]), start, until)
         (self._transfer if use.loads else self._waiting)[job] = use.seconds
         return use.seconds
@@ -80,8 +78,7 @@ class FileLoading(ExecutionModel):
         """Let the job use its file no longer."""
         if self._file[job] >= 0:
             assert isinstance(system.machine, Cluster)
-            until = self._until.pop(job)
-            system.machine.files.drop(allocation.node, self._file[job], until, system.now)
+            system.machine.files.drop(allocation.node, self._file[job], system.now)
         return ()
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:

@@ -24,9 +24,10 @@ class Residents(NamedTuple):
     load : int64 array, shape (files,)
         Seconds to load it from the shared storage.
     loaded, until : float64 array, shape (files,)
-        When it was or will be loaded, and until when it stays at least: the latest limit of the
-        jobs that use it, or the end of the last one, which may be long ago if files stay until the
-        next start.
+        When it was or will be loaded, and until when it is planned to stay. While jobs use it, that
+        is the latest limit of all that have, as in the authors' program: of some that have ended,
+        too. Then it is the end of the last one, which may be long ago if files stay until the next
+        start.
     """
 
     node: NDArray[np.int64]
@@ -83,7 +84,7 @@ class NodeMemory:
     Use(seconds=64.0, loads=True)
     >>> memory.use(0, file=7, load=64, now=130.0, until=500.0)
     Use(seconds=34.0, loads=False)
-    >>> memory.drop(0, file=7, until=900.0, now=300.0)
+    >>> memory.drop(0, file=7, now=300.0)
     >>> memory.use(0, file=7, load=64, now=300.0, until=700.0)
     Use(seconds=0.0, loads=False)
     """
@@ -96,7 +97,6 @@ class NodeMemory:
         # files in use now, and those that were before: what was left by the last start is gone
         self._table = np.zeros((5, nodes, 2 * cores))
         self._table[FILE] = FREE
-        self._limits: dict[tuple[int, int], list[float]] = {}
 
     def use(self, node: int, file: int, load: int, now: float, until: float) -> Use:
         """Let a job use a file from now on; return how it comes to it.
@@ -120,9 +120,7 @@ class NodeMemory:
             slot = np.flatnonzero(table[FILE] == FREE)[0]
             table[:, slot] = file, load, now + load, until, 0
         table[USERS, slot] += 1
-        limits = self._limits.setdefault((node, file), [])
-        limits.append(until)
-        table[UNTIL, slot] = max(limits)
+        table[UNTIL, slot] = max(table[UNTIL, slot], until)
         return Use(max(0.0, float(table[LOADED, slot]) - now), loads)
 
     def start(self, node: int, now: float) -> None:
@@ -130,26 +128,13 @@ class NodeMemory:
         if self.kept == "next":
             self._forget(node, now)
 
-    def drop(self, node: int, file: int, until: float, now: float) -> None:
-        """Let a job that ends use a file no longer.
-
-        Parameters
-        ----------
-        node, file : int
-            The node, and the number of the file.
-        until : float
-            The limit of the job, as it was given to `use`.
-        now : float
-            The end of the job.
-        """
+    def drop(self, node: int, file: int, now: float) -> None:
+        """Let a job that ends now use a file no longer."""
         table = self._table[:, node]
         slot = np.flatnonzero(table[FILE] == file)[0]
         table[USERS, slot] -= 1
-        limits = self._limits[node, file]
-        limits.remove(until)
-        if not limits:
-            del self._limits[node, file]
-        table[UNTIL, slot] = max(limits, default=now)
+        if not table[USERS, slot]:
+            table[UNTIL, slot] = now
 
     def residents(self, now: float) -> Residents:
         """Return the files that are on nodes now, in order of the nodes."""

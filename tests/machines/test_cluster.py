@@ -121,10 +121,10 @@ def test_a_file_is_shared_side_by_side_and_back_to_back():
     assert memory.use(0, 7, 60, 0.0, 500.0) == Use(60.0, loads=True)
     assert memory.use(0, 7, 60, 45.0, 90.0) == Use(15.0, loads=False)
     assert memory.use(1, 7, 60, 45.0, 90.0) == Use(60.0, loads=True)
-    memory.drop(0, 7, 90.0, 80.0)
-    memory.drop(0, 7, 500.0, 100.0)
+    memory.drop(0, 7, 80.0)
+    memory.drop(0, 7, 100.0)
     assert memory.use(0, 7, 60, 100.0, 300.0) == Use(0.0, loads=False)
-    memory.drop(0, 7, 300.0, 110.0)
+    memory.drop(0, 7, 110.0)
     assert memory.use(0, 7, 60, 111.0, 300.0) == Use(60.0, loads=True)
 
 
@@ -133,12 +133,12 @@ def test_residents_are_what_is_used_or_was_until_now():
     memory.use(2, 5, 60, 10.0, 400.0)
     memory.use(2, 5, 60, 20.0, 900.0)
     memory.use(0, 6, 30, 20.0, 200.0)
-    memory.drop(0, 6, 200.0, 25.0)
+    memory.drop(0, 6, 25.0)
     now = memory.residents(25.0)
     assert np.column_stack(now).tolist() == [[0, 6, 30, 50, 25], [2, 5, 60, 70, 900]]
     assert np.column_stack(memory.residents(26.0)).tolist() == [[2, 5, 60, 70, 900]]
-    memory.drop(2, 5, 900.0, 30.0)  # what stays is used up to the limits of the others
-    assert np.column_stack(memory.residents(30.0)).tolist() == [[2, 5, 60, 70, 400]]
+    memory.drop(2, 5, 30.0)  # the limits of all who have used it count, as in the authors' program
+    assert np.column_stack(memory.residents(30.0)).tolist() == [[2, 5, 60, 70, 900]]
 
 
 @given(
@@ -158,7 +158,7 @@ def test_memory_agrees_with_a_log_of_all_uses(events):
         for other in sorted(
             (use for use in log if use[3] <= now and not use[5]), key=lambda u: u[3]
         ):
-            memory.drop(other[0], other[1], other[3], other[3])
+            memory.drop(other[0], other[1], other[3])
             other[5] = True
         if sum(use[0] == node and not use[5] for use in log) == cores:
             continue

@@ -16,7 +16,7 @@ def left_at(second: float) -> NodeMemory:
     """Return a memory whose node 0 has file 7, used from 0 to a second."""
     memory = NodeMemory(nodes=2, cores=2, kept="next")
     memory.use(0, 7, 60, 0.0, 500.0)
-    memory.drop(0, 7, 500.0, second)
+    memory.drop(0, 7, second)
     return memory
 
 
@@ -40,7 +40,7 @@ def test_a_start_in_the_very_second_of_the_end_evicts_and_one_before_does_not():
     memory = NodeMemory(nodes=2, cores=2, kept="next")
     memory.use(0, 7, 60, 0.0, 500.0)
     memory.start(0, 99.0)
-    memory.drop(0, 7, 500.0, 100.0)
+    memory.drop(0, 7, 100.0)
     assert memory.use(0, 7, 60, 101.0, 900.0) == FOUND
 
 
@@ -56,7 +56,7 @@ def test_there_is_room_when_starts_are_charged_for_and_come_out_of_order():
     for file in range(9):
         start = 100.0 - file
         assert memory.use(0, file, 60, start, 900.0) == LOADED
-        memory.drop(0, file, 900.0, float(file))
+        memory.drop(0, file, float(file))
 
 
 def test_residents_stay_listed_until_they_are_evicted():
@@ -93,7 +93,7 @@ def test_memory_agrees_with_a_log_of_all_starts(events, kept):
         before, now = now, now + gap
         for other in sorted(log, key=lambda use: use[3]):
             if before < other[3] <= now and other[1] >= 0:
-                memory.drop(other[0], other[1], other[3], other[3])
+                memory.drop(other[0], other[1], other[3])
         if sum(use[0] == node and use[3] > now for use in log) == cores:
             continue
         listed = memory.residents(now)

@@ -178,7 +178,7 @@ def test_a_plan_is_told_how_long_files_stay(tmp_path):
     [
         ("fcfs", {}, 2.293481, 336704, 788),
         ("fcfs", {"backfill": "holes"}, 2.067908, 342336, 746),
-        ("lem", {"threshold": 80}, 1.493319, 227456, 1043),
+        ("lem", {"stop": "short"}, 2.322831, 259456, 993),
     ],
 )
 def test_the_real_day_is_as_its_authors_computed_it(rule, settings, stretch, transfer, reuse):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from optsched.solvers.window_mkp._bands.column_search import ColumnSearch
@@ -91,6 +91,7 @@ def arguments_of_many():
     }
 
 
+@settings(max_examples=40)
 @given(priced(), st.integers(0, 3), st.booleans())
 def test_the_search_finds_the_optimum_or_shows_that_there_is_none(case, below, in_pieces):
     window, prices = case

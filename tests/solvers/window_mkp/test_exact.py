@@ -73,6 +73,7 @@ def bands(window, seed=0):
         yield search.best * unit, search.bound * unit
 
 
+@settings(max_examples=50)
 @given(window=windows(jobs=6), seed=st.integers(0, 3))
 def test_the_search_by_bands_alone_is_exact(window, seed):
     optimum = optimum_of(window)
