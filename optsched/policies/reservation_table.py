@@ -171,7 +171,7 @@ class ReservationTable:
 
         Of the others no problem needs to be posed.
         """
-        from optsched.solvers.threshold_allocation._room_now import have_room
+        from optsched.solvers.threshold_allocation.room_now import have_room
 
         jobs = [job for job, _ in asked]
         walltimes = self._walltime[jobs]

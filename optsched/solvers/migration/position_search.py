@@ -50,7 +50,7 @@ class PositionSearch(Solver):
     >>> problem = Migration((4, 1, 1), ["1x1x1@1,0,0"], [1], [60], 3, wrap=(False,) * 3)
     >>> result = PositionSearch().solve(problem, budget=Budget())
     >>> result.objective, problem.describe(result.solution)[0][1]
-    (60, 'move job 1 (1) from 1x1x1@1,0,0 to 1x1x1@0,0,0')
+    (60, 'move job 1 (1) from 1x1x1@1,0,0 to 1x1x1@3,0,0')
     """
 
     models = frozenset({"migration"})
