@@ -9,6 +9,7 @@ F. Guim, I. Rodero and J. Corbalan, "The resource usage aware backfilling", JSSP
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ def drawn(
     A job's demand is high, medium or low. It comes from one random number for each job in the
     order of the cleaned trace, below which share of the mix that lies. So with one seed, the jobs
     with high demand in LOW are among those of MED, these among those of HIGH, and no job demands
-    less in a mix of more pressure.
+    less in a mix of more pressure. A note in the header says what was drawn.
 
     Parameters
     ----------
@@ -66,7 +67,16 @@ def drawn(
     trace = clean(trace)
     number = np.random.default_rng(seed).random(len(trace))
     ends = np.array([shares[0], shares[0] + shares[1]]) / 100
-    return trace.annotated(bandwidth=amounts[np.searchsorted(ends, number, side="right")])
+    annotated = trace.annotated(bandwidth=amounts[np.searchsorted(ends, number, side="right")])
+    return replace(annotated, header=trace.header.noted(_note(shares, amounts, seed)))
+
+
+def _note(shares: tuple[int, int, int], amounts: NDArray[np.int64], seed: int) -> str:
+    parts = [
+        f"{amount:,} MB/s for each process of {share} % of the jobs"
+        for amount, share in zip(amounts.tolist(), shares)
+    ]
+    return f"bandwidth drawn by optsched, seed {seed}: {', '.join(parts)}"
 
 
 def _shares(mix: str | tuple[int, int, int]) -> tuple[int, int, int]:

@@ -38,6 +38,10 @@ class Header:
                 lines.append(("", comment.rstrip()))
         return cls(tuple(lines))
 
+    def noted(self, text: str) -> Header:
+        """Return the header with one line more, ``Note: `` and the text."""
+        return Header((*self.lines, ("Note", text)))
+
     @property
     def facts(self) -> list[tuple[str, str]]:
         """Key and whole value of each fact; the lines that continue a value are joined to it."""

@@ -45,6 +45,15 @@ def test_each_job_has_the_level_of_its_own_random_number():
     assert demands(500, "MED", seed=7).tolist() == expected
 
 
+def test_a_note_in_the_header_says_what_was_drawn():
+    trace = drawn(make(3), "LOW", seed=7, levels={"high": 1500})
+    assert trace.header.values("Note") == [
+        "bandwidth drawn by optsched, seed 7: 1,500 MB/s for each process of 10 % of the jobs, "
+        "1,000 MB/s for each process of 10 % of the jobs, "
+        "500 MB/s for each process of 80 % of the jobs"
+    ]
+
+
 def test_the_same_seed_gives_the_same_and_another_gives_others():
     assert demands(1000, "HIGH", 1).tolist() == demands(1000, "high", 1).tolist()
     assert demands(1000, "HIGH", 1).tolist() == demands(1000, (80, 10, 10), 1).tolist()

@@ -15,9 +15,9 @@ from optsched.models.threshold_allocation import Placement
 from optsched.models.threshold_allocation_fields import GOALS
 from optsched.solvers.result import Status
 from optsched.solvers.threshold_allocation import _penalties as kernels
-from optsched.solvers.threshold_allocation.room_now import have_room
 from optsched.solvers.threshold_allocation.bottleneck_search import BottleneckSearch
 from optsched.solvers.threshold_allocation.posing import NEVER, most_penalised, posed
+from optsched.solvers.threshold_allocation.room_now import have_room
 from optsched.testing import check_solver, threshold_allocations
 
 
