@@ -43,7 +43,7 @@ from results import circumstances, keep, shown
 
 from optsched.errors import MissingDependencyError
 from optsched.models import WindowMKP
-from optsched.models.window_mkp_text import read_window_mkp_text
+from optsched.models.window_mkp.text import read_window_mkp_text
 from optsched.registry import solvers
 from optsched.solvers.result import Budget, Status
 from optsched.solvers.solver import Solver

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.machines.cluster import Cluster, Cores
-from optsched.models.data_placement_fields import HEAVIEST
+from optsched.models.data_placement.fields import HEAVIEST
 from optsched.registry import executions
 from optsched.simulator.execution import ExecutionModel, ExecutionReport
 from optsched.simulator.schedule import Schedule

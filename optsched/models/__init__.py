@@ -1,4 +1,4 @@
-"""Decisions as optimisation problems: one module each, data, formulation and verification.
+"""Decisions as optimisation problems: a package each, with data, formulation and verification.
 
 The problems and their solutions are here by the names of their classes, ``models.WindowMKP`` for
 instance; they are imported when they are first used.

@@ -12,7 +12,7 @@ from optsched.errors import InputError
 from optsched.files import FolderKind
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
-from optsched.models.window_mkp_text import parse_window_mkp_text
+from optsched.models.window_mkp.text import parse_window_mkp_text
 from optsched.stored import read_bytes, read_head, write_bytes
 from optsched.text_files import parse_json
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.machines.cluster import Cluster, Cores
 from optsched.models.data_placement import DataPlacement
-from optsched.models.data_placement_fields import HEAVIEST
+from optsched.models.data_placement.fields import HEAVIEST
 from optsched.policies.planned_cores import PlannedCores
 from optsched.policies.planned_starts import PlannedStarts
 from optsched.registry import policies

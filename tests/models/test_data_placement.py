@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from optsched.errors import InputError
 from optsched.models import DataPlacement
-from optsched.models.data_placement_fields import Fields, is_fine
-from optsched.models.data_placement_layout import latest_start
-from optsched.models.data_placement_plan import Plan
+from optsched.models.data_placement.fields import Fields, is_fine
+from optsched.models.data_placement.layout import latest_start
+from optsched.models.data_placement.plan import Plan
 from optsched.testing import check_problem, data_placements
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from optsched.errors import InputError
 from optsched.models import JointAllocation, JointPlacement
-from optsched.models.joint_allocation_fields import Fields
+from optsched.models.joint_allocation.fields import Fields
 from optsched.testing import check_problem, joint_allocations
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from optsched.errors import InputError
 from optsched.models import ThresholdAllocation
 from optsched.models.threshold_allocation import Placement
-from optsched.models.threshold_allocation_fields import Fields, is_fine
+from optsched.models.threshold_allocation.fields import Fields, is_fine
 from optsched.testing import check_problem, threshold_allocations
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.models.snapshot_file import read_snapshot, save_snapshot
-from optsched.models.window_mkp_text import read_window_mkp_text
+from optsched.models.window_mkp.text import read_window_mkp_text
 
 INSTANCES = Path(__file__).parents[2] / "../shared/instances/mkp"
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.data_placement import DataPlacement
-from optsched.models.data_placement_fields import NO_FILE
+from optsched.models.data_placement.fields import NO_FILE
 
 ROUNDING = 1e-9
 """Relative; what floating point may be wrong by."""

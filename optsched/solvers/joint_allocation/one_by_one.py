@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optsched.models.joint_allocation import JointAllocation, JointPlacement
-from optsched.models.joint_allocation_nodes import free_nodes
+from optsched.models.joint_allocation.nodes import free_nodes
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
 

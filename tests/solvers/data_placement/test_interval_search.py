@@ -9,8 +9,8 @@ from hypothesis import given, settings
 
 from optsched import Budget, solve
 from optsched.models import DataPlacement
-from optsched.models.data_placement_layout import latest_start
-from optsched.models.data_placement_plan import LEFT_OUT, Plan
+from optsched.models.data_placement.layout import latest_start
+from optsched.models.data_placement.plan import LEFT_OUT, Plan
 from optsched.solvers.data_placement.interval_search import IntervalSearch, is_large
 from optsched.solvers.data_placement.intervals import Intervals, cores_for
 from optsched.solvers.data_placement.listing import first_plan

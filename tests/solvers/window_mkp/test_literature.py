@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from optsched import Budget
-from optsched.models.window_mkp_text import read_window_mkp_text
+from optsched.models.window_mkp.text import read_window_mkp_text
 from optsched.solvers.result import Status
 from optsched.solvers.solving import solve
 

@@ -1,0 +1,209 @@
+"""The boxes that a box placement chooses from: one variable of its program each.
+
+Jobs of equal size and profit are one *class*: they have the same candidates, so that one variable
+for each, and a row that counts the class, say the same as one for each job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.boxes.box import Box, Grid, Triple
+from optsched.boxes.free_boxes import anchors
+from optsched.errors import InputError
+
+if TYPE_CHECKING:
+    from optsched.models.box_placement.problem import BoxPlacement, Placement
+
+MOST = 40_000_000
+"""Most routers of all candidates together: so many entries has the program at most."""
+
+
+class Candidates(NamedTuple):
+    """Candidates class by class, shape by shape as they are ranked, anchors in row-major order.
+
+    Parameters
+    ----------
+    grid : Grid
+        Where they lie.
+    jobs : tuple of tuple of int
+        The jobs of each class, in the order of the queue.
+    class_of : int64 array, shape (pieces,)
+        The class of each piece: the candidates of one class and one shape.
+    shapes : int64 array, shape (pieces, 3)
+        The shape of each piece.
+    start : int64 array, shape (pieces + 1,)
+        Candidates ``start[p]`` to ``start[p + 1]`` are those of piece p.
+    at : int64 array, shape (candidates,)
+        The number of each anchor in row-major order.
+    """
+
+    grid: Grid
+    jobs: tuple[tuple[int, ...], ...]
+    class_of: NDArray[np.int64]
+    shapes: NDArray[np.int64]
+    start: NDArray[np.int64]
+    at: NDArray[np.int64]
+
+    def piece(self, candidate: int) -> int:
+        """Return the piece that a candidate belongs to."""
+        return int(np.searchsorted(self.start, candidate, side="right")) - 1
+
+    def box(self, candidate: int) -> Box:
+        """Return the box of a candidate."""
+        _, sy, sz = self.grid.shape
+        x, rest = divmod(int(self.at[candidate]), sy * sz)
+        return Box(x, *divmod(rest, sz), *self.shapes[self.piece(candidate)].tolist())
+
+    def placement(self, x: NDArray[np.int64]) -> Placement:
+        """Return the placement that a 0-1 vector stands for; boxes beyond a class are left out."""
+        boxes: list[Box | None] = [None] * sum(map(len, self.jobs))
+        left = [iter(jobs) for jobs in self.jobs]
+        for candidate in np.flatnonzero(x).tolist():
+            job = next(left[self.class_of[self.piece(candidate)]], None)
+            if job is not None:
+                boxes[job] = self.box(candidate)
+        return tuple(boxes)
+
+    def vector(self, placement: Placement) -> NDArray[np.int64]:
+        """Return the 0-1 vector of a placement.
+
+        Raises
+        ------
+        InputError
+            If a box is no candidate of its job.
+        """
+        class_of_job = {job: number for number, jobs in enumerate(self.jobs) for job in jobs}
+        x = np.zeros(len(self.at), dtype=np.int64)
+        for job, box in enumerate(placement):
+            if box is not None:
+                x[self._number(class_of_job[job], box)] = 1
+        return x
+
+    def _number(self, of_class: int, box: Box) -> int:
+        _, sy, sz = self.grid.shape
+        same = (self.class_of == of_class) & (self.shapes == box.extent).all(axis=1)
+        for piece in np.flatnonzero(same):
+            low, high = self.start[piece], self.start[piece + 1]
+            at = (box.x * sy + box.y) * sz + box.z
+            place = low + np.searchsorted(self.at[low:high], at)
+            if place < high and self.at[place] == at:
+                return int(place)
+        raise InputError(f"{box} is no candidate of job {self.jobs[of_class][0] + 1}")
+
+    def report(self) -> str:
+        """Return how many candidates there are, and how large the program is."""
+        from optsched.models.box_placement._covered import covered
+
+        entries, needed = covered(*self.as_arrays())
+        rows = len(self.jobs) + np.count_nonzero(needed)
+        total = len(self.at) + int(entries[needed].sum())
+        return f"{len(self.at)} boxes in {rows} rows, {total} entries"
+
+    def as_arrays(self) -> tuple[NDArray[np.int64], ...]:
+        """Return the grid and the candidates as the kernels take them."""
+        several = np.array([len(jobs) > 1 for jobs in self.jobs], dtype=np.int64)
+        sides = np.array(self.grid.shape, dtype=np.int64)
+        return sides, several, self.class_of, self.shapes, self.start, self.at
+
+
+def candidates(problem: BoxPlacement) -> Candidates:
+    """Return what the rules of a problem admit.
+
+    Raises
+    ------
+    InputError
+        If they have more than `MOST` routers together.
+    """
+    classes: dict[tuple[int, int], list[int]] = {}
+    for job, same in enumerate(zip(problem.waiting.tolist(), problem.profits.tolist())):
+        classes.setdefault(same, []).append(job)
+    places = _Places(problem)
+    pieces: list[tuple[int, Triple, NDArray[np.int64]]] = []
+    routers = 0
+    for number, (size, _) in enumerate(classes):
+        found = places.of(problem.admitted(size))
+        for shape, at in found:
+            routers += shape[0] * shape[1] * shape[2] * len(at)
+            pieces.append((number, shape, at))
+        if routers > MOST:
+            raise InputError(
+                f"the first {number + 1} of {len(classes)} kinds of jobs have boxes of {routers} "
+                f"routers; expected at most {MOST}: fewer shapes or anchors = corners thin them"
+            )
+    return Candidates(
+        problem.grid,
+        tuple(map(tuple, classes.values())),
+        np.array([number for number, _, _ in pieces], dtype=np.int64),
+        np.array([shape for _, shape, _ in pieces], dtype=np.int64).reshape(-1, 3),
+        np.cumsum([0, *(len(at) for _, _, at in pieces)], dtype=np.int64),
+        np.concatenate([np.empty(0, dtype=np.int64), *(at for _, _, at in pieces)]),
+    )
+
+
+class _Places:
+    """Free places of shapes, each shape looked at once."""
+
+    def __init__(self, problem: BoxPlacement) -> None:
+        self.grid = problem.grid
+        self.free = problem.free
+        self.corners = problem.anchors == "corners"
+        self.routers = np.count_nonzero(problem.free)
+        self._all: dict[Triple, NDArray[np.int64]] = {}
+        self._cornered: dict[Triple, NDArray[np.int64]] = {}
+        # routers in use, counted from the origin of a torus that is written down twice
+        in_use = np.tile(~problem.free, (2, 2, 2)).astype(np.int32)
+        self._sums = np.pad(in_use, ((1, 0), (1, 0), (1, 0)))
+        for axis in range(3):
+            self._sums = self._sums.cumsum(axis, dtype=np.int32)
+
+    def of(self, shapes: Iterable[Triple]) -> list[tuple[Triple, NDArray[np.int64]]]:
+        """Return the anchors that a job with some shapes may choose from, by shape."""
+        shapes = [shape for shape in shapes if np.prod(shape) <= self.routers]
+        if self.corners:
+            found = [(shape, at) for shape in shapes if len(at := self.cornered(shape))]
+            if found:
+                return found
+        return [(shape, at) for shape in shapes if len(at := self.everywhere(shape))]
+
+    def everywhere(self, shape: Triple) -> NDArray[np.int64]:
+        """Return where a box of a shape is free, as numbers of routers, ascending."""
+        if shape not in self._all:
+            x, y, z = anchors(self.free, self.grid, shape).T
+            self._all[shape] = (x * self.grid.shape[1] + y) * self.grid.shape[2] + z
+        return self._all[shape]
+
+    def cornered(self, shape: Triple) -> NDArray[np.int64]:
+        """Return where it is free and cannot slide."""
+        if shape not in self._cornered:
+            at = self.everywhere(shape)
+            where = np.array(np.unravel_index(at, self.grid.shape))
+            stays = np.ones(len(at), dtype=np.bool_)
+            for axis, (length, side, wraps) in enumerate(
+                zip(shape, self.grid.shape, self.grid.wrap)
+            ):
+                if length == side:
+                    continue
+                face = np.array(shape)
+                face[axis] = 1
+                below, above = where.copy(), where.copy()
+                below[axis] = (where[axis] - 1) % side
+                above[axis] = (where[axis] + length) % side
+                touched = (self._in_use(below, face) > 0) | (self._in_use(above, face) > 0)
+                if not wraps:
+                    touched |= (where[axis] == 0) | (where[axis] + length == side)
+                stays &= touched
+            self._cornered[shape] = at[stays]
+        return self._cornered[shape]
+
+    def _in_use(self, low: NDArray[np.int64], extent: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return how many routers of each box are in use; `low` has shape (3, boxes)."""
+        (x, y, z), (a, b, c) = low, low + extent[:, None]
+        s = self._sums
+        upper = s[a, b, c] - s[x, b, c] - s[a, y, c] + s[x, y, c]
+        lower = s[a, b, z] - s[x, b, z] - s[a, y, z] + s[x, y, z]
+        return np.asarray(upper - lower)

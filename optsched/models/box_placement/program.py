@@ -1,0 +1,60 @@
+"""The 0-1 program of a box placement: set packing over its candidates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optsched.models.program import UNBOUNDED, Program
+
+if TYPE_CHECKING:
+    from optsched.models.box_placement.candidates import Candidates
+    from optsched.models.box_placement.problem import BoxPlacement
+
+
+def formulate(problem: BoxPlacement, boxes: Candidates) -> Program:
+    """Return the program of the model's page, equations (1) to (4)."""
+    from optsched.models.box_placement._covered import covered, listed
+
+    arrays = sides, _, class_of, _, start, at = boxes.as_arrays()
+    count, needed = covered(*arrays)
+    routers = np.flatnonzero(needed)
+    classes, in_router_rows = len(boxes.jobs), int(count[routers].sum())
+    row_start = np.zeros(classes + len(routers) + 1, dtype=np.int64)
+    class_of_box = np.repeat(class_of, np.diff(start))
+    row_start[1 : classes + 1] = np.bincount(class_of_box, minlength=classes)
+    row_start[classes + 1 :] = count[routers]
+    row_start = row_start.cumsum()
+    columns = np.arange(len(at) + in_router_rows)  # candidates are listed class by class
+    position = np.full(len(needed), -1, dtype=np.int64)
+    position[routers] = row_start[classes:-1]
+    listed(sides, class_of, boxes.shapes, start, at, position, columns)
+    profits = np.array([problem.profits[jobs[0]] for jobs in boxes.jobs], dtype=np.int64)
+    row_upper = np.ones(classes + len(routers), dtype=np.int64)
+    row_upper[:classes] = [len(jobs) for jobs in boxes.jobs]
+
+    def variable_name(candidate: int) -> str:
+        job = boxes.jobs[int(class_of[boxes.piece(candidate)])][0] + 1
+        box = boxes.box(candidate)
+        return f"x_job{job}_{box.nx}x{box.ny}x{box.nz}_at_{box.x}_{box.y}_{box.z}"
+
+    def row_name(row: int) -> str:
+        if row < classes:
+            return f"once_job{boxes.jobs[row][0] + 1}"
+        x, y, z = np.unravel_index(int(routers[row - classes]), boxes.grid.shape)
+        return f"router_{x}_{y}_{z}"
+
+    return Program(
+        sense="max",
+        objective=profits[class_of_box],
+        lower=np.zeros(len(at), dtype=np.int64),
+        upper=np.ones(len(at), dtype=np.int64),
+        row_start=row_start,
+        columns=columns,
+        values=np.ones(len(columns), dtype=np.int64),
+        row_lower=np.full(len(row_upper), -UNBOUNDED),
+        row_upper=row_upper,
+        variable_name=variable_name,
+        row_name=row_name,
+    )

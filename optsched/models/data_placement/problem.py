@@ -1,0 +1,342 @@
+"""Data placement: queued jobs to nodes, cores and starts, near the files that they read.
+
+Model page: ``models/data-placement/README.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optsched.column_sets import interval_text
+from optsched.models.data_placement.checks import check_fields
+from optsched.models.data_placement.fields import (
+    NO_FILE,
+    OPTIONAL,
+    REQUIRED,
+    RESIDENT,
+    SINGLES,
+    Fields,
+    is_fine,
+    with_defaults,
+)
+from optsched.models.data_placement.plan import LEFT_OUT, Plan, plan_from_json
+from optsched.models.fields import FieldChecks
+from optsched.models.problem import Problem, Violation
+from optsched.registry import models
+
+if TYPE_CHECKING:
+    from optsched.models.program import Program
+
+Backfill = Literal["none", "holes", "conservative"]
+Kept = Literal["users", "next"]
+
+
+@models.register("data-placement")
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class DataPlacement(Problem[Plan]):
+    """Nodes, cores and starts for a queue of jobs that load input files, or find them loaded.
+
+    Parameters
+    ----------
+    available : array_like of int, shape (nodes, cores)
+        Seconds from now from which each core is free for good; 0 or less: it is free now.
+    processors : array_like of int, shape (jobs,)
+        Cores that each job asks, all on one node; jobs in the order of the queue.
+    walltimes : array_like of int, shape (jobs,)
+        Seconds for which each job holds its cores.
+    files : array_like of int, shape (jobs,)
+        Number of the one input file of each job; -1: it has none.
+    loads : array_like of int, shape (jobs,)
+        Seconds to load that file from the shared storage, equal for equal files; 0 for none.
+    resident : array_like of int, shape (entries, 5), optional
+        Files in the memory of nodes or being loaded, none if left out: the node, the file, its full
+        seconds of loading, the seconds from now until it is complete (0: it is), and the last
+        second to which it stays by what runs now (0: only jobs that start now find it).
+    reserved : array_like of int, shape (nodes, cores), optional
+        If above 0 the core is free from now until then, too: a hole before a reservation.
+    occupied : array_like of bool, shape (nodes,), optional
+        Nodes that run a job now; those with a core that is not free now if left out.
+    priorities : array_like of int, shape (jobs,), optional
+        Weight of each job in the objective; 1 if left out.
+    load_weight : int
+        Weight of a second of loading against one of waiting.
+    capacity : int
+        Seconds in which the whole memory of a node is loaded. Heuristics weigh evictions by it.
+    backfill : {"none", "holes", "conservative"}
+        What heuristics follow; the model itself admits any start on free cores.
+    weight : int
+        Weight of loading in the score of LEA.
+    threshold : int
+        Percent of the nodes that run a job from which on LEM is LEA.
+    partial : bool
+        Whether jobs may be left out of the plan, for a later decision.
+    stop : {"full", "short"}
+        Where heuristics end a partial plan: when no core is free now that is not reserved, or when
+        there are fewer of them than the next job asks.
+    noticed : (int, int), optional
+        Cores and node of the widest hole that the heuristics with ``holes`` know of. They notice
+        another when something happens on that node, and look only for jobs that it holds. If left
+        out, it is the widest there is.
+    kept : {"users", "next"}
+        Whether a file that its last user left is found only in that very second, or until the next
+        start of a job on the node.
+    started : array_like of bool, shape (nodes,), optional
+        Nodes on which a job started in this very second; none if left out. With ``next`` only jobs
+        that start now, too, find files there that nobody uses any longer.
+    jobs : sequence, optional
+        A label for each job, for people.
+
+    Raises
+    ------
+    InputError
+        If a job asks more cores than a node has, a walltime is below 1, a file has two sizes, an
+        entry is of a node that is not there, or lengths do not match; all mistakes at once.
+
+    Notes
+    -----
+    Read-only int64 arrays are kept as they are: a problem of thousands of jobs on hundreds of nodes
+    is checked in a tenth of a millisecond.
+
+    References
+    ----------
+    M. Gonthier, E. Larsson, L. Marchal, C. Nettelblad, S. Thibault, "Data-driven locality-aware
+    batch scheduling", APDCM 2024, sections III and IV.
+
+    Examples
+    --------
+    Two jobs with one file: on two nodes both load it for 60 s, on one the second waits.
+
+    >>> problem = DataPlacement([[0], [0]], [1, 1], [90, 90], [7, 7], [60, 60])
+    >>> problem.objective(Plan([0, 1], [0, 0], [1, 1]))
+    120
+    >>> problem.objective(Plan([0, 0], [0, 90], [1, 1]))
+    150
+    >>> problem.violations(Plan([0, 0], [0, 60], [1, 1]))
+    [Violation(constraint='overlap', detail='jobs 1 and 2 hold cores 0 of node 0 at 60 s')]
+    """
+
+    available: NDArray[np.int64]
+    processors: NDArray[np.int64]
+    walltimes: NDArray[np.int64]
+    files: NDArray[np.int64]
+    loads: NDArray[np.int64]
+    resident: NDArray[np.int64]
+    reserved: NDArray[np.int64] | None
+    occupied: NDArray[np.bool_]
+    priorities: NDArray[np.int64]
+    load_weight: int
+    capacity: int
+    backfill: Backfill
+    weight: int
+    threshold: int
+    partial: bool
+    stop: Literal["full", "short"]
+    noticed: tuple[int, int] | None
+    kept: Kept
+    started: NDArray[np.bool_]
+    jobs: Sequence[str | int] | None
+
+    sense = "min"
+    default_solver = "interval-search"
+
+    def __init__(
+        self,
+        available: ArrayLike,
+        processors: ArrayLike,
+        walltimes: ArrayLike,
+        files: ArrayLike,
+        loads: ArrayLike,
+        resident: ArrayLike | None = None,
+        reserved: ArrayLike | None = None,
+        occupied: ArrayLike | None = None,
+        priorities: ArrayLike | None = None,
+        load_weight: int = 1,
+        capacity: int = 1280,
+        backfill: Backfill = "none",
+        weight: int = 500,
+        threshold: int = 100,
+        partial: bool = False,
+        stop: Literal["full", "short"] = "full",
+        noticed: tuple[int, int] | None = None,
+        kept: Kept = "users",
+        started: ArrayLike | None = None,
+        jobs: Sequence[str | int] | None = None,
+    ) -> None:
+        arrays = (available, processors, walltimes, files, loads)
+        optional = (resident, reserved, occupied, priorities)
+        numbers = (load_weight, capacity, backfill, weight, threshold, partial, stop, noticed)
+        labels = tuple(jobs) if type(jobs) is list else jobs
+        fields = Fields(*arrays, *optional, *numbers, kept, started, labels)
+        if not is_fine(fields):
+            check = FieldChecks(self.name)
+            fields = check_fields(check, fields)
+            check.done()
+        # one by one they would each go through the lock of a frozen dataclass
+        self.__dict__.update(with_defaults(fields)._asdict())
+
+    def __repr__(self) -> str:
+        return f"<DataPlacement {self.size}>"
+
+    @property
+    def size(self) -> str:
+        """Jobs x nodes x cores."""
+        nodes, cores = self.available.shape
+        return f"{len(self.processors)}x{nodes}x{cores}"
+
+    @property
+    def horizon(self) -> int:
+        """The second at which a job that is left out counts as starting."""
+        return max(int(self.available.max()), 0) + int(self.walltimes.max(initial=0))
+
+    def formulate(self) -> Program:
+        """State the program of the model's page.
+
+        Raises
+        ------
+        InputError
+            If it would have more than `optsched.models.data_placement.layout.MOST_ENTRIES`.
+        """
+        from optsched.models.data_placement.program import formulate
+
+        return formulate(self)
+
+    def decode(self, x: NDArray[np.int64]) -> Plan:
+        """Return the node, the start and the cores of each job in a vector."""
+        from optsched.models.data_placement.program import plan_of
+
+        return plan_of(self, x)
+
+    def encode(self, solution: Plan) -> NDArray[np.int64]:
+        """Return the vector of a plan."""
+        from optsched.models.data_placement.program import vector
+
+        return vector(self, solution)
+
+    def load_times(self, solution: Plan) -> NDArray[np.int64]:
+        """Return the seconds that each job loads its file or waits for its load, shape (jobs,).
+
+        A job that is left out loads for as long as its file takes.
+        """
+        known: tuple[Plan, NDArray[np.int64]] | None = self.__dict__.get("_known_times")
+        if known is None or known[0] is not solution:
+            from optsched.models.data_placement.rules import load_times
+
+            times = load_times(self, solution)
+            times.flags.writeable = False
+            # the objective of a plan, which cannot change, is asked for more than once
+            known = self.__dict__["_known_times"] = (solution, times)
+        return known[1]
+
+    def objective(self, solution: Plan) -> int:
+        """Return the weighted sum of waiting and loading, equation (1)."""
+        starts = np.where(solution.node == LEFT_OUT, self.horizon, solution.start)
+        cost = starts + self.load_weight * self.load_times(solution)
+        return int(self.priorities @ cost)
+
+    def violations(self, solution: Plan) -> list[Violation]:
+        """Check that jobs hold free cores of their own, as many as they ask."""
+        from optsched.models.data_placement.rules import broken
+
+        return broken(self, solution)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields; null for the file of a job without one, entries as objects."""
+        fields: dict[str, Any] = {
+            "available": self.available.tolist(),
+            "processors": self.processors.tolist(),
+            "walltimes": self.walltimes.tolist(),
+            "files": [None if file == NO_FILE else file for file in self.files.tolist()],
+            "loads": self.loads.tolist(),
+        }
+        if len(self.resident):
+            fields["resident"] = [dict(zip(RESIDENT, row)) for row in self.resident.tolist()]
+        if self.reserved is not None:
+            fields["reserved"] = self.reserved.tolist()
+        if not np.array_equal(self.occupied, (self.available > 0).any(axis=1)):
+            fields["occupied"] = self.occupied.tolist()
+        if (self.priorities != 1).any():
+            fields["priorities"] = self.priorities.tolist()
+        for name in (*SINGLES, "backfill", "partial"):
+            fields[name] = getattr(self, name)
+        if self.stop != "full":
+            fields["stop"] = self.stop
+        if self.noticed is not None:
+            fields["noticed"] = list(self.noticed)
+        if self.kept != "users":
+            fields["kept"] = self.kept
+        if self.started.any():
+            fields["started"] = self.started.tolist()
+        if self.jobs is not None:
+            fields["jobs"] = list(self.jobs)
+        return fields
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> DataPlacement:
+        """Build the problem from a snapshot's fields."""
+        check = FieldChecks(cls.name)
+        check.names(fields, required=REQUIRED, optional=OPTIONAL)
+        known = {name: fields[name] for name in Fields._fields if name in fields}
+        given = [name for name in REQUIRED if name in known]
+        read = check_fields(check, Fields(**(dict.fromkeys(REQUIRED, ()) | known)), given)
+        check.done()
+        return cls(*read)
+
+    def solution_to_json(self, solution: Plan) -> dict[str, Any]:
+        """Return the node, the cores as intervals and the start of each job; null if left out."""
+        return solution.to_json()
+
+    def solution_from_json(self, fields: Mapping[str, Any]) -> Plan:
+        """Return the plan written by `solution_to_json`."""
+        return plan_from_json(fields, self.available.shape[1])
+
+    def describe(self, solution: Plan | None = None) -> list[tuple[str, str]]:
+        """Return nodes, jobs and files, or where and when each job starts and how it has its file.
+
+        Jobs are in the order of their starts.
+        """
+        names = [str(job) for job in self.jobs or range(1, len(self.processors) + 1)]
+        nodes, cores = self.available.shape
+        free = int(np.count_nonzero(self.available <= 0))
+        lines = [("cluster", f"{nodes} nodes of {cores} cores, {free} of {nodes * cores} free now")]
+        if solution is None:
+            asked = [f"{name} ({count})" for name, count in zip(names, self.processors)]
+            files = self.files[self.files != NO_FILE]
+            return [
+                *lines,
+                ("waiting", " ".join(asked) or "-"),
+                ("files", f"{len(np.unique(files))} of {len(files)} jobs"),
+                ("in memory", f"{len(self.resident)} files, or being loaded"),
+            ]
+        times = self.load_times(solution)
+        placed = np.flatnonzero(solution.node != LEFT_OUT)
+        for job in placed[np.argsort(solution.start[placed], kind="stable")].tolist():
+            where = f"node {solution.node[job]}, cores {interval_text(int(solution.cores[job]))}"
+            text = f"at {solution.start[job]} s on {where}{self._loading(job, int(times[job]))}"
+            lines.append((f"job {names[job]} ({self.processors[job]})", text))
+        left = [names[job] for job in np.flatnonzero(solution.node == LEFT_OUT).tolist()]
+        waiting, loading = self._totals(solution, times)
+        return [
+            *lines,
+            ("left out", " ".join(left) or "-"),
+            ("waiting", f"{waiting} s in all"),
+            ("loading", f"{loading} s in all"),
+        ]
+
+    def _loading(self, job: int, seconds: int) -> str:
+        file = self.files[job]
+        if file == NO_FILE:
+            return ""
+        if seconds == 0:
+            return f", finds file {file}"
+        verb = "loads" if seconds == self.loads[job] else "waits for"
+        return f", {verb} file {file}, {seconds} s"
+
+    @staticmethod
+    def _totals(solution: Plan, times: NDArray[np.int64]) -> tuple[int, int]:
+        placed = solution.node != LEFT_OUT
+        return int(solution.start[placed].sum()), int(times[placed].sum())

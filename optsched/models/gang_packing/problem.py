@@ -1,0 +1,347 @@
+"""Gang packing: jobs into the rows and columns of a time-slice matrix.
+
+Model page: ``models/gang-packing/README.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from optsched.column_sets import interval_text
+from optsched.models.column_choice import columns_for
+from optsched.models.fields import FieldChecks
+from optsched.models.gang_packing.fields import (
+    WIDEST,
+    Fields,
+    check_fields,
+    columns_on_file,
+    is_fine,
+)
+from optsched.models.problem import Problem, Violation
+from optsched.registry import models
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from optsched.models.program import Program
+
+NOT_PLACED = -1
+
+Admission = Literal["fcfs", "skip"]
+
+
+class Packing(NamedTuple):
+    """Where the jobs of a matrix stand.
+
+    Parameters
+    ----------
+    rows_of_running : tuple of int
+        The row of each running job, from 0.
+    rows_of_waiting : tuple of int
+        The row of each waiting job, from 0; -1 for a job that is not placed.
+    columns_of_waiting : tuple of int
+        The columns of each waiting job as a bit mask; 0 for a job that is not placed.
+    """
+
+    rows_of_running: tuple[int, ...]
+    rows_of_waiting: tuple[int, ...]
+    columns_of_waiting: tuple[int, ...]
+
+
+@models.register("gang-packing")
+@dataclass(frozen=True, eq=False, init=False)
+class GangPacking(Problem[Packing]):
+    """Rows and columns of an Ousterhout matrix for running and waiting jobs.
+
+    Parameters
+    ----------
+    columns : int
+        How many columns (nodes) the matrix has.
+    rows : int
+        How many rows (time slices) it may have, the multiprogramming level.
+    running : sequence of int
+        The columns of each running job as a bit mask: bit c stands for column c.
+    rows_of_running : sequence of int
+        The present row of each running job, from 0.
+    waiting : sequence of int
+        The size of each waiting job, in the order of the queue.
+    admission : {"fcfs", "skip"}
+        Whether jobs behind one that is not placed have to wait, or may be placed.
+    rerow : bool
+        Whether running jobs may change their rows. They keep their columns in any case.
+    running_jobs, waiting_jobs : sequence, optional
+        A label for each job, for people.
+
+    Raises
+    ------
+    InputError
+        If a size or mask does not fit into the matrix, running jobs of a row share a column, or
+        lengths do not match; all mistakes at once.
+
+    Notes
+    -----
+    Masks are plain Python integers, and so is everything that is checked of them: the problem is
+    built and its answer verified in some ten microseconds.
+
+    References
+    ----------
+    H. Franke, J. Jann, J. E. Moreira, P. Pattnaik, M. A. Jette, "An evaluation of parallel job
+    scheduling for ASCI Blue-Pacific", SC 1999.
+
+    Examples
+    --------
+    >>> problem = GangPacking(4, 2, running=[0b0011, 0b1100], rows_of_running=[0, 1], waiting=[4])
+    >>> problem.objective(Packing((0, 1), (-1,), (0,)))
+    10
+    >>> problem.violations(Packing((0, 1), (0,), (0b1111,)))
+    [Violation(constraint='overlap', detail='waiting job 1 shares columns 0-1 in row 1')]
+    """
+
+    columns: int
+    rows: int
+    running: tuple[int, ...]
+    rows_of_running: tuple[int, ...]
+    waiting: tuple[int, ...]
+    admission: Admission
+    rerow: bool
+    running_jobs: Sequence[str | int] | None
+    waiting_jobs: Sequence[str | int] | None
+
+    sense = "max"
+    default_solver = "row-search"
+
+    def __init__(
+        self,
+        columns: int,
+        rows: int,
+        running: Sequence[int],
+        rows_of_running: Sequence[int],
+        waiting: Sequence[int],
+        admission: Admission = "fcfs",
+        rerow: bool = False,
+        running_jobs: Sequence[str | int] | None = None,
+        waiting_jobs: Sequence[str | int] | None = None,
+    ) -> None:
+        given = (columns, rows, running, rows_of_running, waiting, admission, rerow)
+        labels = (running_jobs, waiting_jobs)
+        fields = Fields(*(tuple(v) if type(v) is list else v for v in (*given, *labels)))
+        if not is_fine(fields):
+            check = FieldChecks(self.name)
+            fields = check_fields(check, fields)
+            check.done()
+        # one by one they would each go through the lock of a frozen dataclass
+        self.__dict__.update(fields._asdict())
+
+    @property
+    def size(self) -> str:
+        """Running jobs + waiting jobs x rows."""
+        return f"{len(self.running)}+{len(self.waiting)}x{self.rows}"
+
+    def occupied(self, rows_of_running: Sequence[int]) -> list[int]:
+        """Return the columns of each row that running jobs hold, as masks; rows below 0 are none's.
+
+        Parameters
+        ----------
+        rows_of_running : sequence of int
+            The row of each running job.
+        """
+        held = [0] * self.rows
+        for mask, row in zip(self.running, rows_of_running, strict=True):
+            if row >= 0:
+                held[row] |= mask
+        return held
+
+    def packing(self, rows_of_running: Sequence[int], rows_of_waiting: Sequence[int]) -> Packing:
+        """Return the solution with jobs in these rows; columns are those of `columns_for`."""
+        chosen = (0,) * len(self.waiting)
+        if max(rows_of_waiting, default=NOT_PLACED) >= 0:
+            held = self.occupied(rows_of_running)
+            chosen = columns_for(self.columns, held, rows_of_waiting, self.waiting)
+        return Packing(tuple(rows_of_running), tuple(rows_of_waiting), chosen)
+
+    def formulate(self) -> Program:
+        """State the program of the model's page: x of each job and row, then y of each row."""
+        from optsched.models.gang_packing.program import formulate
+
+        return formulate(self)
+
+    def decode(self, x: NDArray[np.int64]) -> Packing:
+        """Return the rows, the used ones of those that are alike first, and the columns they give.
+
+        The columns are those of `columns_for`.
+        """
+        from optsched.models.gang_packing.program import rows_of, used_first
+
+        return self.packing(*used_first(self, *rows_of(self, x)))
+
+    def encode(self, solution: Packing) -> NDArray[np.int64]:
+        """Return the 0-1 vector; the used ones of rows that are alike come first."""
+        from optsched.models.gang_packing.program import used_first, vector
+
+        return vector(self, *used_first(self, *solution[:2]))
+
+    def objective(self, solution: Packing) -> int:
+        """Return (rows + 1) times the nodes served in a cycle, minus the rows in use."""
+        served = sum(map(int.bit_count, self.running))
+        for size, row in zip(self.waiting, solution.rows_of_waiting, strict=True):
+            if row >= 0:
+                served += size
+        used = {*solution.rows_of_running, *solution.rows_of_waiting} - {NOT_PLACED}
+        return (self.rows + 1) * served - len(used)
+
+    def violations(self, solution: Packing) -> list[Violation]:
+        """Check the rows, the columns and the order of admission."""
+        of_running, of_waiting, chosen = solution
+        if len(of_running) != len(self.running) or not (
+            len(of_waiting) == len(chosen) == len(self.waiting)
+        ):
+            return [Violation("once", "expected an entry for each running and each waiting job")]
+        found = []
+        held = [0] * self.rows
+        for job, (mask, row) in enumerate(zip(self.running, of_running, strict=True)):
+            if not 0 <= row < self.rows:
+                found.append(Violation("row", f"running job {job + 1} is in row {row + 1}"))
+                continue
+            if held[row] & mask:
+                found.append(_overlap(f"running job {job + 1}", held[row] & mask, row))
+            held[row] |= mask
+        if not self.rerow and tuple(of_running) != self.rows_of_running:
+            moved = [
+                job + 1
+                for job, (row, kept) in enumerate(zip(of_running, self.rows_of_running))
+                if row != kept
+            ]
+            found.append(Violation("kept", f"running job {moved[0]} has left its row"))
+        first_out = 0
+        for job, (size, row, mask) in enumerate(zip(self.waiting, of_waiting, chosen), start=1):
+            if row == NOT_PLACED:
+                first_out = first_out or job
+                if mask:
+                    found.append(Violation("size", f"waiting job {job} has columns but no row"))
+                continue
+            if not 0 <= row < self.rows:
+                found.append(Violation("row", f"waiting job {job} is in row {row + 1}"))
+                continue
+            if mask >> self.columns:
+                found.append(Violation("column", f"waiting job {job} is outside the matrix"))
+            if mask.bit_count() != size:
+                detail = f"waiting job {job} of size {size} has {mask.bit_count()} columns"
+                found.append(Violation("size", detail))
+            if held[row] & mask:
+                found.append(_overlap(f"waiting job {job}", held[row] & mask, row))
+            held[row] |= mask
+            if first_out and self.admission == "fcfs":
+                detail = f"waiting job {job} is placed, job {first_out} before it is not"
+                found.append(Violation("order", detail))
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields; column sets as intervals, rows from 1."""
+        fields: dict[str, Any] = {
+            "columns": self.columns,
+            "rows": self.rows,
+            "running": [interval_text(mask) for mask in self.running],
+            "rows_of_running": [row + 1 for row in self.rows_of_running],
+            "waiting": list(self.waiting),
+            "admission": self.admission,
+            "rerow": self.rerow,
+        }
+        if self.running_jobs is not None:
+            fields["running_jobs"] = list(self.running_jobs)
+        if self.waiting_jobs is not None:
+            fields["waiting_jobs"] = list(self.waiting_jobs)
+        return fields
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> GangPacking:
+        """Build the problem from a snapshot's fields."""
+        required = ("columns", "rows", "running", "rows_of_running", "waiting")
+        optional = ("admission", "rerow", "running_jobs", "waiting_jobs")
+        check = FieldChecks(cls.name)
+        check.names(fields, required=required, optional=optional)
+        known = {name: fields[name] for name in (*required, *optional) if name in fields}
+        blank: dict[str, Any] = {"columns": WIDEST, "rows": WIDEST}
+        blank |= dict.fromkeys(required[2:], ()) | {"admission": "fcfs", "rerow": False}
+        blank |= dict.fromkeys(optional[2:])
+        whole = all(name in known for name in required)
+        read = check_fields(check, Fields(**(blank | known)), on_file=True, whole=whole)
+        check.done()
+        return cls(*read)
+
+    def solution_to_json(self, solution: Packing) -> dict[str, Any]:
+        """Return rows, from 1, and columns as intervals; null for a job that is not placed."""
+        return {
+            "rows_of_running": [row + 1 for row in solution.rows_of_running],
+            "rows_of_waiting": [
+                None if row == NOT_PLACED else row + 1 for row in solution.rows_of_waiting
+            ],
+            "columns_of_waiting": [
+                interval_text(mask) or None for mask in solution.columns_of_waiting
+            ],
+        }
+
+    def solution_from_json(self, fields: Mapping[str, Any]) -> Packing:
+        """Return the packing written by `solution_to_json`."""
+        given = fields if isinstance(fields, Mapping) else {}
+        check = FieldChecks(self.name)
+        of_running = _rows(check, "rows_of_running", given, optional=False)
+        of_waiting = _rows(check, "rows_of_waiting", given, optional=True)
+        texts, masks = given.get("columns_of_waiting"), []
+        for text in texts if isinstance(texts, list) else [0]:
+            mask = columns_on_file(text, self.columns) if isinstance(text, str) else 0
+            if mask is None or (text is not None and not isinstance(text, str)):
+                check.mistakes.append(
+                    "columns_of_waiting: expected a list of column sets such as '0-3 7' "
+                    f"within 0-{self.columns - 1}, or null"
+                )
+                break
+            masks.append(mask)
+        check.done()
+        return Packing(of_running, of_waiting, tuple(masks))
+
+    def describe(self, solution: Packing | None = None) -> list[tuple[str, str]]:
+        """Return the rows with the jobs in them, placed ones marked by +, and those that wait."""
+        running = self.running_jobs or [f"r{job + 1}" for job in range(len(self.running))]
+        waiting = self.waiting_jobs or [f"w{job + 1}" for job in range(len(self.waiting))]
+        if solution is None:
+            nothing = (NOT_PLACED,) * len(self.waiting)
+            solution = Packing(self.rows_of_running, nothing, (0,) * len(self.waiting))
+        sized = [f"{job} ({mask.bit_count()})" for job, mask in zip(running, self.running)]
+        lines = [("matrix", f"{self.columns} columns, at most {self.rows} rows")]
+        for row in range(self.rows):
+            inside = [job for job, at in zip(sized, solution.rows_of_running) if at == row]
+            for job, size, at in zip(waiting, self.waiting, solution.rows_of_waiting):
+                if at == row:
+                    inside.append(f"+{job} ({size})")
+            lines.append((f"row {row + 1}", " ".join(inside) or "-"))
+        left = [
+            f"{job} ({size})"
+            for job, size, at in zip(waiting, self.waiting, solution.rows_of_waiting)
+            if at == NOT_PLACED
+        ]
+        lines.append(("waiting", " ".join(left) or "-"))
+        return lines
+
+
+def _overlap(job: str, shared: int, row: int) -> Violation:
+    return Violation("overlap", f"{job} shares columns {interval_text(shared)} in row {row + 1}")
+
+
+def _rows(
+    check: FieldChecks, name: str, given: Mapping[str, Any], *, optional: bool
+) -> tuple[int, ...]:
+    """Return rows from 0 of a list with rows from 1; note what is not such a list."""
+    rows = given.get(name)
+    allowed = {int, type(None)} if optional else {int}
+    if (
+        not isinstance(rows, list)
+        or not set(map(type, rows)) <= allowed
+        or not all(row is None or row >= 1 for row in rows)
+    ):
+        null = ", or null" if optional else ""
+        check.mistakes.append(f"{name}: expected a list of rows from 1{null}")
+        return ()
+    return tuple(NOT_PLACED if row is None else row - 1 for row in rows)

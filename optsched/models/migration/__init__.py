@@ -1,0 +1,5 @@
+"""Migration: room for one large job on a torus, by relocating running ones at least cost."""
+
+from optsched.models.migration.problem import LARGE, Migration, Plan, Step
+
+__all__ = ["LARGE", "Migration", "Plan", "Step"]

@@ -1,0 +1,368 @@
+"""Migration: room for one large job on a torus, by relocating running ones at least cost.
+
+Model page: ``models/migration/README.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from optsched.boxes.box import Box, Grid, Triple
+from optsched.boxes.shapes import shapes as ranked_shapes
+from optsched.models.fields import FieldChecks
+from optsched.models.migration.fields import (
+    PARKED,
+    Fields,
+    check_fields,
+    from_file,
+    plan_from_file,
+)
+from optsched.models.problem import Problem, Violation
+from optsched.models.torus_fields import TorusFields, routers_for
+from optsched.registry import models
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optsched.models.migration.program import Columns
+    from optsched.models.program import Program
+
+FREE, HOLE, LARGE = -1, -2, -3
+"""Who holds a router, if no running job does."""
+
+
+class Step(NamedTuple):
+    """One step of a plan.
+
+    Parameters
+    ----------
+    job : int
+        The running job, from 0.
+    box : Box or None
+        Where it is restarted. None if it is parked: stopped, its routers given back, to be
+        restarted by a later step.
+    """
+
+    job: int
+    box: Box | None
+
+
+class Plan(NamedTuple):
+    """Steps in order, and where the large job starts after them.
+
+    Parameters
+    ----------
+    steps : tuple of Step
+        Moves and parkings, one after the other.
+    place : Box or None
+        The box of the large job; none in what is no solution.
+    """
+
+    steps: tuple[Step, ...]
+    place: Box | None
+
+    @property
+    def destinations(self) -> dict[int, Box]:
+        """The box of each job that is moved."""
+        return {step.job: step.box for step in self.steps if step.box is not None}
+
+
+@models.register("migration")
+@dataclass(frozen=True, eq=False, init=False)
+class Migration(Problem[Plan]):
+    """A large job that needs a box, and running jobs that may make room for it.
+
+    Parameters
+    ----------
+    torus : (int, int, int)
+        Routers in each dimension.
+    running : sequence of Box
+        The boxes of the running jobs, which do not overlap; texts such as ``2x4x4@3,0,22`` will do.
+    sizes : sequence of int
+        Nodes that each of them needs; its box has as many or more.
+    elapsed : sequence of int
+        Seconds that each has run. Moving it costs its size times that, in node-seconds.
+    incoming : int
+        Nodes that the large job needs.
+    wrap : (bool, bool, bool)
+        Whether each dimension wraps around.
+    nodes_per_router : int
+        Nodes on each router; a job takes whole routers.
+    holes : sequence of Box
+        Routers that no job can have.
+    links : (int, int, int)
+        Speed of a link of each dimension, for the rank of shapes.
+    movable : sequence of int, optional
+        The running jobs that may be moved, from 0; all if left out.
+    shapes : int, optional
+        How many of the best shapes a job may take, all if left out. The large job and those that
+        are moved choose among the first so many of `optsched.boxes.shapes.shapes`; a running job
+        may keep its present shape in any case.
+    running_jobs : sequence, optional
+        A label for each running job, for people.
+    incoming_job : str or int, optional
+        A label for the large one.
+
+    Raises
+    ------
+    InputError
+        If running jobs overlap each other or a hole, do not fit into their boxes or cost more than
+        10^12 node-seconds, or lengths do not match; all mistakes at once.
+
+    References
+    ----------
+    K. Li, M. Malawski, J. Nabrzyski, "Topology-aware scheduling on Blue Waters with proactive queue
+    scanning and migration-based job placement", JSSPP 2015, section 6.
+
+    Examples
+    --------
+    >>> problem = Migration((4, 1, 1), ["1x1x1@1,0,0"], [1], [60], 2, wrap=(False,) * 3)
+    >>> problem.violations(Plan((), Box(2, 0, 0, 2, 1, 1)))
+    []
+    >>> problem.violations(Plan((), Box(0, 0, 0, 2, 1, 1)))
+    [Violation(constraint='overlap', detail='the large job in 2x1x1@0,0,0 meets job 1')]
+    """
+
+    torus: Triple
+    running: tuple[Box, ...]
+    sizes: tuple[int, ...]
+    elapsed: tuple[int, ...]
+    incoming: int
+    wrap: tuple[bool, bool, bool]
+    nodes_per_router: int
+    holes: tuple[Box, ...]
+    links: Triple
+    movable: tuple[int, ...] | None
+    shapes: int | None
+    running_jobs: Sequence[str | int] | None
+    incoming_job: str | int | None
+
+    sense = "min"
+    default_solver = "position-search"
+
+    def __init__(
+        self,
+        torus: Sequence[int],
+        running: Sequence[Box | str],
+        sizes: Sequence[int],
+        elapsed: Sequence[int],
+        incoming: int,
+        wrap: Sequence[bool] = (True, True, True),
+        nodes_per_router: int = 1,
+        holes: Sequence[Box | str] = (),
+        links: Sequence[int] = (1, 1, 1),
+        movable: Sequence[int] | None = None,
+        shapes: int | None = None,
+        running_jobs: Sequence[str | int] | None = None,
+        incoming_job: str | int | None = None,
+    ) -> None:
+        check = FieldChecks(self.name)
+        on_torus, fields = check_fields(
+            check,
+            TorusFields(torus, wrap, nodes_per_router, holes, links),
+            Fields(running, sizes, elapsed, incoming, movable, shapes, running_jobs, incoming_job),
+        )
+        check.done()
+        self.__dict__.update(on_torus._asdict() | fields._asdict())
+
+    @property
+    def size(self) -> str:
+        """Running jobs, routers of the large job and torus: ``212+550@24x24x24``."""
+        sides = "x".join(map(str, self.torus))
+        return f"{len(self.running)}+{self.routers}@{sides}"
+
+    @property
+    def grid(self) -> Grid:
+        """The routers and their links."""
+        return Grid(self.torus, self.wrap)
+
+    @property
+    def routers(self) -> int:
+        """Routers that the large job takes."""
+        return routers_for(self.incoming, self.nodes_per_router)
+
+    @cached_property
+    def costs(self) -> tuple[int, ...]:
+        """What moving each running job costs, in node-seconds."""
+        return tuple(size * elapsed for size, elapsed in zip(self.sizes, self.elapsed))
+
+    @cached_property
+    def movers(self) -> tuple[int, ...]:
+        """The running jobs that may be moved."""
+        return tuple(range(len(self.running))) if self.movable is None else self.movable
+
+    @cached_property
+    def place_extents(self) -> tuple[Triple, ...]:
+        """The extents that the large job may take, the best first."""
+        return ranked_shapes(self.routers, self.grid, self.links)[: self.shapes]
+
+    def extents(self, job: int) -> tuple[Triple, ...]:
+        """Return the extents that a running job may take, the best first, its present one last."""
+        routers = routers_for(self.sizes[job], self.nodes_per_router)
+        ranked = ranked_shapes(routers, self.grid, self.links)[: self.shapes]
+        present = self.running[job].extent
+        return ranked if present in ranked else (*ranked, present)
+
+    def room(self) -> NDArray[np.bool_]:
+        """Return the routers that are free or held by jobs that may be moved, shape `torus`."""
+        kept = set(range(len(self.running))) - set(self.movers)
+        return self.grid.free_of([*self.holes, *(self.running[job] for job in sorted(kept))])
+
+    def plan(self, destinations: Mapping[int, Box], place: Box | None) -> Plan:
+        """Return the plan with the steps that `ordered` finds for these moves."""
+        from optsched.models.migration.order import ordered
+
+        return ordered(self, destinations, place)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The columns of the program."""
+        from optsched.models.migration.program import columns_of
+
+        return columns_of(self)
+
+    def formulate(self) -> Program:
+        """State the program of the model's page.
+
+        Raises
+        ------
+        InputError
+            If it has too many entries.
+        """
+        from optsched.models.migration.program import formulate
+
+        return formulate(self)
+
+    def decode(self, x: NDArray[np.int64]) -> Plan:
+        """Return the moves of a vector, in the order of `ordered`."""
+        from optsched.models.migration.program import moves_of
+
+        return self.plan(*moves_of(self, x))
+
+    def encode(self, solution: Plan) -> NDArray[np.int64]:
+        """Return the 0-1 vector; the order of the moves is not part of it."""
+        from optsched.models.migration.program import vector
+
+        return vector(self, solution.destinations, solution.place)
+
+    def objective(self, solution: Plan) -> int:
+        """Return the cost of the jobs that are moved; parking on the way costs nothing more."""
+        moved = {job for job, box in solution.steps if box is not None}
+        return sum(self.sizes[job] * self.elapsed[job] for job in moved)
+
+    def violations(self, solution: Plan) -> list[Violation]:
+        """Carry the plan out step by step, and check every step."""
+        holder = np.full(self.torus, FREE)
+        for hole in self.holes:
+            holder[self.grid.routers_of(hole)] = HOLE
+        for job, box in enumerate(self.running):
+            holder[self.grid.routers_of(box)] = job
+        found = []
+        parked, moved = set(), set()
+        for number, (job, to) in enumerate(solution.steps, start=1):
+            if not 0 <= job < len(self.running):
+                found.append(Violation("job", f"step {number} is of job {job + 1}"))
+                continue
+            name = self.named(job)
+            if self.movable is not None and job not in self.movable:
+                found.append(Violation("movable", f"{name} may not be moved"))
+            if job in moved or (to is None and job in parked):
+                found.append(Violation("once", f"{name} again, in step {number}"))
+                continue
+            holder[holder == job] = FREE
+            if to is None:
+                parked.add(job)
+                continue
+            moved.add(job)
+            if to == self.running[job]:
+                found.append(Violation("move", f"{name} is moved to where it was"))
+            found += self._misplaced(name, holder, to, self.sizes[job], self.running[job].extent)
+            if not self.grid.mistake(to):
+                holder[self.grid.routers_of(to)] = job
+        found += [
+            Violation("parked", f"{self.named(job)} is not restarted")
+            for job in sorted(parked - moved)
+        ]
+        if solution.place is None:
+            return [*found, Violation("place", "the large job has no box")]
+        name = self.named(LARGE)
+        return found + self._misplaced(name, holder, solution.place, self.incoming, None)
+
+    def _misplaced(
+        self, name: str, holder: NDArray[np.int64], box: Box, size: int, present: Triple | None
+    ) -> list[Violation]:
+        """Return what is wrong with a box that a job takes now."""
+        mistake = self.grid.mistake(box)
+        if mistake:
+            return [Violation("grid", f"{name} in {box}: {mistake}")]
+        found = []
+        ranked = ranked_shapes(-(-size // self.nodes_per_router), self.grid, self.links)
+        if box.extent not in ranked[: self.shapes] and box.extent != present:
+            found.append(Violation("shape", f"{name} in {box}, not a shape that it may take"))
+        others = sorted(set(holder[self.grid.routers_of(box)].ravel().tolist()) - {FREE})
+        if others:
+            met = " and ".join(self.named(other) for other in others)
+            found.append(Violation("overlap", f"{name} in {box} meets {met}"))
+        return found
+
+    def named(self, job: int) -> str:
+        """Return what people call a running job, `HOLE` or `LARGE`."""
+        if job == HOLE:
+            return "a hole"
+        if job == LARGE:
+            return "the large job" if self.incoming_job is None else f"job {self.incoming_job}"
+        return f"job {job + 1 if self.running_jobs is None else self.running_jobs[job]}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields; boxes as texts, jobs from 1."""
+        torus = TorusFields(*(getattr(self, name) for name in TorusFields._fields))
+        fields = torus.to_json() | {
+            "running": [str(box) for box in self.running],
+            "sizes": list(self.sizes),
+            "elapsed": list(self.elapsed),
+            "incoming": self.incoming,
+        }
+        if self.movable is not None:
+            fields["movable"] = [job + 1 for job in self.movable]
+        if self.shapes is not None:
+            fields["shapes"] = self.shapes
+        if self.running_jobs is not None:
+            fields["running_jobs"] = list(self.running_jobs)
+        if self.incoming_job is not None:
+            fields["incoming_job"] = self.incoming_job
+        return fields
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Migration:
+        """Build the problem from a snapshot's fields."""
+        check = FieldChecks(cls.name)
+        torus, rest = from_file(check, fields)
+        check.done()
+        return cls(**torus._asdict(), **rest._asdict())
+
+    def solution_to_json(self, solution: Plan) -> dict[str, Any]:
+        """Return the steps in order, jobs from 1, and the box of the large job."""
+        return {
+            "steps": [
+                [job + 1, PARKED if box is None else str(box)] for job, box in solution.steps
+            ],
+            "place": None if solution.place is None else str(solution.place),
+        }
+
+    def solution_from_json(self, fields: Mapping[str, Any]) -> Plan:
+        """Return the plan written by `solution_to_json`."""
+        check = FieldChecks(self.name)
+        steps, place = plan_from_file(check, fields)
+        check.done()
+        return Plan(tuple(Step(job, box) for job, box in steps), place)
+
+    def describe(self, solution: Plan | None = None) -> list[tuple[str, str]]:
+        """Return what there is to decide and the program's size, or the plan step by step."""
+        from optsched.models.migration.description import described, told
+
+        return described(self) if solution is None else told(self, solution)

@@ -1,0 +1,5 @@
+"""The partition knapsack: waiting jobs into free boxes of a torus, layer by layer."""
+
+from optsched.models.partition_mkp.problem import PartitionMKP, Place, Placement
+
+__all__ = ["PartitionMKP", "Place", "Placement"]

@@ -1,0 +1,112 @@
+"""Multiple knapsack instances in the text format of the literature, as snapshots.
+
+The instances of Kataoka and Yamada and of Fukunaga that Dell'Amico, Delorme, Iori and Martello
+("Mathematical models and decomposition methods for the multiple knapsack problem", EJOR 274, 2019)
+use come as one text file each: the number of knapsacks and the number of items, the capacities, and
+the weight and the profit of each item, each of these on a line of its own. Blank lines do not
+count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from optsched.errors import InputError
+from optsched.models.fields import LARGEST
+from optsched.models.snapshot import Snapshot
+from optsched.models.window_mkp.problem import WindowMKP
+from optsched.stored import read_bytes
+
+SHOWN = 5
+"""How many mistakes are shown."""
+
+DIGITS = 18
+"""More digits than a number in a problem may have."""
+
+
+def read_window_mkp_text(path: str | Path, *, known: Mapping[str, Any] | None = None) -> Snapshot:
+    """Read a multiple knapsack instance from a file; see `parse_window_mkp_text`."""
+    data, _ = read_bytes(path)
+    return parse_window_mkp_text(data, Path(path), known=known)
+
+
+def parse_window_mkp_text(
+    data: bytes, path: Path, *, known: Mapping[str, Any] | None = None
+) -> Snapshot:
+    """Return a multiple knapsack instance: items are jobs, knapsacks are slots.
+
+    Parameters
+    ----------
+    data : bytes
+        The text.
+    path : path
+        The file that holds it.
+    known : mapping, optional
+        What is known of the instance, see `Snapshot`; the format has no place for it.
+
+    Returns
+    -------
+    Snapshot
+        Its origin names the file.
+
+    Raises
+    ------
+    InputError
+        If it is not of that format; with the line of each mistake.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError("not text; expected a multiple knapsack instance", file=path) from None
+    lines = [
+        (number, line.split())
+        for number, line in enumerate(text.splitlines(), start=1)
+        if line.strip()
+    ]
+    mistakes: list[str] = []
+
+    def read(number: int, fields: list[str], **least: int) -> list[int]:
+        """Return the values of the fields of a line; 0 and a note for each that is wrong."""
+        if len(fields) != len(least):
+            mistakes.append(f"line {number}: {len(fields)} values; expected {' and '.join(least)}")
+            return [0] * len(least)
+        values = []
+        for text, (name, at_least) in zip(fields, least.items()):
+            digits = text.isascii() and text.isdigit()
+            value = int(text) if digits and len(text) <= DIGITS else -1
+            if not at_least <= value <= LARGEST:
+                mistakes.append(
+                    f"line {number}, {name}: {text[:24]!r}; "
+                    f"expected an integer from {at_least} to {LARGEST}"
+                )
+            values.append(max(0, value))
+        return values
+
+    def checked() -> None:
+        if mistakes:
+            more = len(mistakes) - SHOWN
+            rest = [f"{more} more such lines"] if more > 0 else []
+            raise InputError(*mistakes[:SHOWN], *rest, file=path)
+
+    if len(lines) < 2:
+        raise InputError("ends before the numbers of knapsacks and items", file=path)
+    (knapsacks,) = read(*lines[0], knapsacks=0)
+    (items,) = read(*lines[1], items=0)
+    checked()
+    if len(lines) != 2 + knapsacks + items:
+        raise InputError(
+            f"{len(lines)} lines that are not blank; expected {2 + knapsacks + items}: "
+            f"2 counts, {knapsacks} capacities and {items} items",
+            file=path,
+        )
+    capacities = [read(*line, capacity=0)[0] for line in lines[2 : 2 + knapsacks]]
+    pairs = [read(*line, weight=1, profit=0) for line in lines[2 + knapsacks :]]
+    checked()
+    problem = WindowMKP(
+        weights=[weight for weight, _ in pairs],
+        capacities=capacities,
+        profits=[profit for _, profit in pairs],
+    )
+    return Snapshot(problem, origin={"file": path.name}, known=known or {})
