@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,8 +11,11 @@ from hypothesis import strategies as st
 
 from optsched import simulate
 from optsched.errors import InputError
+from optsched.models.threshold_allocation import Placement
+from optsched.policies.reservation_table import is_place
 from optsched.policies.rua import RUA
 from optsched.policies.sjbf import SJBF
+from optsched.testing import threshold_allocations
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
 
@@ -219,6 +224,20 @@ def test_no_job_starts_after_the_time_it_was_promised_first(policy, solver, more
             assert found.start[job] <= start + 1e-6
 
     check()
+
+
+@given(st.data())
+def test_a_place_at_any_time_is_one_at_which_a_holding_ends_there_in_another_machine(data):
+    problem = data.draw(threshold_allocations())
+    rows = st.lists(st.integers(0, 2), min_size=problem.nodes, max_size=problem.nodes)
+    placement = Placement(data.draw(st.integers(0, 7)), np.array(data.draw(rows)))
+    # a node more, held until the start and not used, makes it a time to start at
+    ends = [problem.nodes, 1, 0, max(placement.start, 1), *[0] * len(problem.capacity)]
+    larger = replace(
+        problem, nodes=problem.nodes + 1, held=np.vstack((problem.held, ends)), latest=None
+    )
+    there = Placement(placement.start, np.append(placement.processes, 0))
+    assert is_place(problem, placement) == (larger.violations(there) == [])
 
 
 @pytest.mark.parametrize("threshold", [0.5, -1, 1001, float("nan"), float("inf")])

@@ -114,8 +114,6 @@ def broken(problem: ThresholdAllocation, placement: Placement) -> list[Violation
     total = int(processes.sum())
     if total != problem.asked:
         found.append(Violation("asked", f"{total} processes are placed, {problem.asked} asked"))
-    if found:
-        return found
     windows = shared_windows(problem, placement)
     over = windows.processes > problem.processors
     if over.any():
