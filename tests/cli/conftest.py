@@ -1,28 +1,56 @@
+"""Commands as a user types them, each in a process of its own."""
+
 from __future__ import annotations
 
+import multiprocessing
+import os
+import runpy
 import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from optsched.content import bundled
 
 COMPILING = "optsched: compiling kernels, once on this machine\n"
+SCRIPT = Path(__file__).parent / "in_a_fork.py"
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(
+    ["optsched.simulator.simulate", "optsched.solvers.generic", "pandas", "matplotlib.figure"]
+)
 
 
 @pytest.fixture
-def optsched() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run the command as a user does: another process, its exit code, stdout and stderr."""
+def optsched(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the command as a user does: another process, its exit code, stdout and stderr.
 
-    def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "optsched", *map(str, arguments)]
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=300, **options
+    The process is a fork of one that has imported what takes seconds to import.
+    """
+
+    def run(
+        *arguments: object,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        words = [*map(str, arguments)]
+        folder = tmp_path_factory.mktemp("streams")
+        given = SimpleNamespace(
+            arguments=words, folder=folder, cwd=cwd or Path.cwd(), env=dict(env or os.environ)
         )
-        done.stderr = done.stderr.replace(COMPILING, "")  # on a fresh machine, anywhere
-        return done
+        process = FORKS.Process(
+            target=runpy.run_path, args=(str(SCRIPT), {"given": given}, "__main__")
+        )
+        process.start()
+        process.join(300)
+        assert process.exitcode is not None, words
+        said = (folder / "err").read_text().replace(COMPILING, "")  # on a fresh machine, anywhere
+        out = (folder / "out").read_text()
+        return subprocess.CompletedProcess(words, process.exitcode, out, said)
 
     return run
 

@@ -93,7 +93,7 @@ def test_wrong_input_gets_one_clear_line(arguments, words, optsched, sample, tmp
     arguments = [argument.format(folder=tmp_path, sample=sample) for argument in arguments]
     if "-o" not in arguments:
         arguments += ["-o", tmp_path / "run"]
-    done = optsched("simulate", *arguments, input="")
+    done = optsched("simulate", *arguments)
     assert done.returncode == 1, done.stderr
     for word in words:
         assert word in done.stderr

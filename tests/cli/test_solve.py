@@ -257,7 +257,7 @@ def test_no_output_at_all_is_no_error(example):
 
 
 @pytest.mark.parametrize("raised", ["KeyboardInterrupt", "os.kill(os.getpid(), signal.SIGINT)"])
-def test_an_interrupt_while_packages_load_is_no_traceback(raised, example, tmp_path, optsched):
+def test_an_interrupt_while_packages_load_is_no_traceback(raised, example, tmp_path):
     """A compiled module turns the interrupt into an error of its own."""
     program = "raise KeyboardInterrupt"
     if raised != "KeyboardInterrupt":
@@ -270,7 +270,10 @@ except KeyboardInterrupt:
 """
     (tmp_path / "cyclopts.py").write_text(program)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = optsched("solve", example, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-m", "optsched", "solve", example],
+        capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
     assert (done.returncode, done.stderr) == (130, "optsched: interrupted; nothing was written\n")
 
 

