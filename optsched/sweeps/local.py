@@ -11,11 +11,13 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event
+from queue import SimpleQueue
+from types import FrameType
 
 from optsched.errors import InputError
 from optsched.sweeps.executing import Outcome, Task, execute
@@ -70,19 +72,22 @@ def _in_pool(left: deque[Task], workers: int) -> Generator[Outcome, None, list[T
     begun = context.Event()
     pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(watched, begun))
     under_way: dict[Future[Outcome], Task] = {}
+    ended: SimpleQueue[Future[Outcome]] = SimpleQueue()
     task = None
     try:
         while left or under_way:
             while left and len(under_way) < workers:
                 task = left.popleft()
                 with _without_interrupts():
-                    under_way[pool.submit(execute, task)] = task
+                    future = pool.submit(execute, task)
+                    future.add_done_callback(ended.put)
+                under_way[future] = task
                 task = None
-            done, _ = wait(under_way, return_when=FIRST_COMPLETED)
-            for future in done:
+            future = ended.get()  # here an interrupt leaves no lock behind
+            with _without_interrupts():
                 outcome = future.result()
-                del under_way[future]
-                yield outcome
+            del under_way[future]
+            yield outcome
     except BrokenProcessPool:
         if not begun.is_set():
             guard = 'in a script, call optsched.sweep below if __name__ == "__main__":'
@@ -100,12 +105,29 @@ def _in_pool(left: deque[Task], workers: int) -> Generator[Outcome, None, list[T
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Hold Ctrl-C back; processes that begin meanwhile leave it to their parent for good."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Put interrupts off: one within a lock of the pool's would leave that locked for good.
+
+    Processes that begin meanwhile leave Ctrl-C to their parent for good.
+    """
+    came: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+
+    handlers = {}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(number) is not None:  # one that Python knows
+                    handlers[number] = signal.signal(number, note)
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for late in came:
+            signal.raise_signal(late)
 
 
 def _begin(watched: Connection, begun: Event) -> None:
