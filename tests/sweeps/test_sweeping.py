@@ -361,11 +361,16 @@ def test_a_damaged_summary_is_named(study, tiny, work):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_is_put_off_while_the_pool_is_locked(number, interruptible):
     done = []
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt), local._without_interrupts():
+
+    def interrupted():
+        with local._without_interrupts():
             os.kill(os.getpid(), number)
             done.append(number)
+
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
     finally:
         signal.signal(signal.SIGTERM, before)
     assert done == [number]
