@@ -33,6 +33,11 @@ def default_names(count: int) -> tuple[str, ...]:
     return ("bandwidth",) if count == 1 else tuple(f"resource-{r + 1}" for r in range(count))
 
 
+def as_objects(held: Ints) -> list[dict[str, Any]]:
+    """Return holdings, shape (holdings, 4 + resources), as they are written to snapshots."""
+    return [dict(zip(HELD, row)) | {"demand": row[len(HELD) :]} for row in held.tolist()]
+
+
 @once
 def are_sound(held: Any, nodes: int, processors: int, resources: int) -> bool:
     """Return whether holdings can be kept as they are: an array of int64 without a mistake."""

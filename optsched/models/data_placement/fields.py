@@ -51,7 +51,6 @@ class Fields(NamedTuple):
 
 
 REQUIRED = Fields._fields[:5]
-OPTIONAL = Fields._fields[5:]
 
 HEAVIEST = 10**6
 """Largest weight, and longest load in seconds: scores with them still fit into 64 bits."""

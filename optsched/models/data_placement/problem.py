@@ -16,8 +16,6 @@ from optsched.column_sets import interval_text
 from optsched.models.data_placement.checks import check_fields
 from optsched.models.data_placement.fields import (
     NO_FILE,
-    OPTIONAL,
-    REQUIRED,
     RESIDENT,
     SINGLES,
     Fields,
@@ -25,7 +23,7 @@ from optsched.models.data_placement.fields import (
     with_defaults,
 )
 from optsched.models.data_placement.plan import LEFT_OUT, Plan, plan_from_json
-from optsched.models.fields import FieldChecks
+from optsched.models.fields import FieldChecks, read_fields
 from optsched.models.problem import Problem, Violation
 from optsched.registry import models
 
@@ -278,13 +276,7 @@ class DataPlacement(Problem[Plan]):
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> DataPlacement:
         """Build the problem from a snapshot's fields."""
-        check = FieldChecks(cls.name)
-        check.names(fields, required=REQUIRED, optional=OPTIONAL)
-        known = {name: fields[name] for name in Fields._fields if name in fields}
-        given = [name for name in REQUIRED if name in known]
-        read = check_fields(check, Fields(**(dict.fromkeys(REQUIRED, ()) | known)), given)
-        check.done()
-        return cls(*read)
+        return cls(*read_fields(cls.name, fields, Fields, check_fields))
 
     def solution_to_json(self, solution: Plan) -> dict[str, Any]:
         """Return the node, the cores as intervals and the start of each job; null if left out."""

@@ -46,7 +46,6 @@ class Fields(NamedTuple):
 
 
 REQUIRED = Fields._fields[:7]
-OPTIONAL = Fields._fields[7:]
 
 
 def check_fields(check: FieldChecks, fields: Fields, given: Sequence[str] = REQUIRED) -> Fields:

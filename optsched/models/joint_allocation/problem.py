@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optsched.errors import InputError
-from optsched.models.fields import FieldChecks
-from optsched.models.holdings import HELD, default_names
-from optsched.models.joint_allocation.fields import OPTIONAL, REQUIRED, Fields, check_fields
+from optsched.models.fields import FieldChecks, read_fields
+from optsched.models.holdings import as_objects, default_names
+from optsched.models.joint_allocation.fields import Fields, check_fields
 from optsched.models.problem import Problem, Violation
 from optsched.registry import models
 
@@ -203,9 +203,7 @@ class JointAllocation(Problem[JointPlacement]):
             "nodes": self.nodes,
             "processors": self.processors,
             "capacity": self.capacity.tolist(),
-            "held": [
-                dict(zip(HELD, row)) | {"demand": row[len(HELD) :]} for row in self.held.tolist()
-            ],
+            "held": as_objects(self.held),
             "asked": self.asked.tolist(),
             "walltimes": self.walltimes.tolist(),
             "demands": self.demands.tolist(),
@@ -221,13 +219,7 @@ class JointAllocation(Problem[JointPlacement]):
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> JointAllocation:
         """Build the problem from a snapshot's fields."""
-        check = FieldChecks(cls.name)
-        check.names(fields, required=REQUIRED, optional=OPTIONAL)
-        known = {name: fields[name] for name in Fields._fields if name in fields}
-        given = [name for name in REQUIRED if name in known]
-        read = check_fields(check, Fields(**(dict.fromkeys(REQUIRED, ()) | known)), given)
-        check.done()
-        return cls(*read)
+        return cls(*read_fields(cls.name, fields, Fields, check_fields))
 
     def solution_to_json(self, solution: JointPlacement) -> dict[str, Any]:
         """Return the nodes of each job and its processes there; null for one that is left out."""

@@ -48,7 +48,6 @@ class Fields(NamedTuple):
 
 
 REQUIRED = Fields._fields[:7]
-OPTIONAL = Fields._fields[7:]
 
 
 def with_defaults(fields: Fields) -> Fields:

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optsched.models.fields import LARGEST, FieldChecks
-from optsched.models.holdings import HELD, default_names
+from optsched.models.fields import LARGEST, FieldChecks, read_fields
+from optsched.models.holdings import as_objects, default_names
 from optsched.models.problem import Problem, Violation
 from optsched.models.read_only import once
 from optsched.models.threshold_allocation.fields import (
-    OPTIONAL,
-    REQUIRED,
     Fields,
     check_fields,
     is_fine,
@@ -239,9 +237,7 @@ class ThresholdAllocation(Problem[Placement]):
             "nodes": self.nodes,
             "processors": self.processors,
             "capacity": self.capacity.tolist(),
-            "held": [
-                dict(zip(HELD, row)) | {"demand": row[len(HELD) :]} for row in self.held.tolist()
-            ],
+            "held": as_objects(self.held),
             "asked": self.asked,
             "walltime": self.walltime,
             "demand": self.demand.tolist(),
@@ -258,13 +254,7 @@ class ThresholdAllocation(Problem[Placement]):
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> ThresholdAllocation:
         """Build the problem from a snapshot's fields."""
-        check = FieldChecks(cls.name)
-        check.names(fields, required=REQUIRED, optional=OPTIONAL)
-        known = {name: fields[name] for name in Fields._fields if name in fields}
-        given = [name for name in REQUIRED if name in known]
-        read = check_fields(check, Fields(**(dict.fromkeys(REQUIRED, ()) | known)), given)
-        check.done()
-        return cls(*read)
+        return cls(*read_fields(cls.name, fields, Fields, check_fields))
 
     def solution_to_json(self, solution: Placement) -> dict[str, Any]:
         """Return the start, and the processes on each node."""
