@@ -234,18 +234,25 @@ def test_the_page_has_all_parts(tmp_path):
     assert len(all_runs(frame)) == len(EVERY) * len(SCHEDULERS)
 
 
-def test_where_the_largest_threshold_does_as_first_fit_the_page_says_why(tmp_path):
+@pytest.mark.parametrize(
+    ("title", "told"),
+    [
+        ("Tables 1 to 7", "LCT=1.5 is First Fit by construction here"),
+        ("Is exact selection worth it?", "LC, exact for all, is LC by construction here"),
+    ],
+)
+def test_where_two_policies_have_to_do_the_same_the_page_says_why(tmp_path, title, told):
     write_inputs(inputs([], quick=True), tmp_path)
     [path] = (tmp_path / "inputs").glob("*.swf.gz")
 
-    def below_the_tables(figure):
+    def said(figure):
         made = page(synthetic(figure, path), {}, {}, quick=False)
-        [parts] = [section.parts for section in made.sections if section.title == "Tables 1 to 7"]
-        return parts[len(TABLES) :]
+        [parts] = [section.parts for section in made.sections if section.title == title]
+        return [part for part in parts if isinstance(part, str)]
 
-    [told] = below_the_tables(lambda workload, name, metric: 100.0)
-    assert told.startswith("LCT=1.5 is First Fit by construction here")
-    assert below_the_tables(like_the_paper) == []
+    [reason] = said(lambda workload, name, metric: 100.0)
+    assert reason.startswith(told)
+    assert said(lambda workload, name, metric: float(len(name))) == []
 
 
 def test_exact_selection_with_the_same_objective_is_told_from_that_with_another():

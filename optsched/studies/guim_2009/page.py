@@ -11,6 +11,7 @@ from optsched.studies.guim_2009.evaluation import METRICS, by_draw, centres, cha
 from optsched.studies.guim_2009.figures import AGAINST, SHOWN, SLOWDOWN, rua_name, trade_off_name
 from optsched.studies.guim_2009.plan import (
     CENTRES,
+    FOR_ALL,
     INSTEAD_OF,
     REQUESTED_OF,
     SAME_OBJECTIVE,
@@ -118,7 +119,10 @@ def page(
                 "RUA beside shortest-job backfilling",
                 [*_of_rua(frame, pictures), rua_table(frame)],
             ),
-            Section("Is exact selection worth it?", [exact_table(frame), problems_table(frame)]),
+            Section(
+                "Is exact selection worth it?",
+                [exact_table(frame), *_like_less_consume(frame), problems_table(frame)],
+            ),
             Section("Whose limits are raised", [limits_table(frame)]),
             Section("All policies", [schedulers_table(frame), percentiles_table(frame)]),
             Section("What was run", [workload_table(frame)]),
@@ -158,12 +162,31 @@ def _lead(frame: pd.DataFrame) -> str:
 def _like_first_fit(frame: pd.DataFrame) -> list[str]:
     """Say why the largest threshold has the results of First Fit, where it has."""
     name = LCT[-1]
-    if not all(by_draw(frame, name, one).equals(by_draw(frame, FF, one)) for one in METRICS):
+    if not _same(frame, name, FF):
         return []
     return [
         f"{name} is First Fit by construction here: no penalty factor is above {WORST:.3g}, so no "
         "process is moved, and no job waits for less penalty."
     ]
+
+
+def _like_less_consume(frame: pd.DataFrame) -> list[str]:
+    """Say why what is best for all jobs has the results of LessConsume, where it has."""
+    if not _same(frame, FOR_ALL, LC):
+        return []
+    others = PROCESSORS - 1
+    return [
+        f"{FOR_ALL}, is {LC} by construction here: {others} processes ask {others} x "
+        f"{LEVELS['high']:,} of {BANDWIDTH:,} MB/s at most, so only a node all of whose processors "
+        f"are in use loses something, and all jobs there {PROCESSORS} times what one of its "
+        "processes does. LessConsume ends with as few such nodes as possible, and those that lose "
+        "least. Were demands higher, the two would differ."
+    ]
+
+
+def _same(frame: pd.DataFrame, one: str, other: str) -> bool:
+    """Return whether two schedulers have the same results in all runs."""
+    return all(by_draw(frame, one, what).equals(by_draw(frame, other, what)) for what in METRICS)
 
 
 def _times(frame: pd.DataFrame, one: str, other: str, metric: str) -> str:

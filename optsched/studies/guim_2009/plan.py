@@ -55,9 +55,10 @@ PAPER = {
 """Those of the paper."""
 
 EXACT_SOLVER = "bottleneck-search"
+FOR_ALL = f"{LC}, exact for all"
 EXACT = {
     f"{LC}, exact": PAPER[LC].but(EXACT_SOLVER),
-    f"{LC}, exact for all": PAPER[LC].but(EXACT_SOLVER, goal="everybody"),
+    FOR_ALL: PAPER[LC].but(EXACT_SOLVER, goal="everybody"),
     f"{LCT_15}, least penalty": PAPER[LCT_15].but(EXACT_SOLVER, goal="penalty"),
     f"{RUA}, exact": PAPER[RUA].but(EXACT_SOLVER, choice="response"),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -48,6 +49,18 @@ def test_less_consume_loses_least_at_the_first_time_with_room(problem):
     # there is no room before, so this is the least at that time
     least = solve(replace(problem, goal="penalty", latest=start), "bottleneck-search")
     assert problem.penalised_time(found.solution) == least.objective
+
+
+@settings(max_examples=300, deadline=None)
+@given(threshold_allocations(max_nodes=5, max_processors=4, max_held=8))
+def test_where_only_full_nodes_lose_less_consume_is_best_for_everybody(problem):
+    demands = np.vstack([problem.held[:, 4:], problem.demand]).max(axis=0)
+    enough = np.maximum(problem.capacity, (problem.processors - 1) * demands)
+    problem = replace(problem, capacity=enough, threshold=None, goal="everybody")
+    found = solve(problem, "less-consume")
+    if found.solution is not None:
+        best = solve(replace(problem, latest=found.solution.start), "bottleneck-search")
+        assert found.objective == best.objective
 
 
 @settings(max_examples=150, deadline=None)
