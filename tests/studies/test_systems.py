@@ -164,13 +164,13 @@ def test_remarks_say_what_the_numbers_say():
     )
     text = told(frame, SHARING)
     assert "Mean wait: most with sjbf, first-fit (+40.0%), least with sjbf, first-fit, lim" in text
-    assert "and 3 others (0.0%)" in text
-    assert "Bounded slowdown: the same with sjbf, first-fit and 5 others (0.0%)" in text
+    assert "and 4 others (0.0%)" in text
+    assert "Bounded slowdown: the same with sjbf, first-fit and 6 others (0.0%)" in text
     assert "No time is longer, and some are shorter, with sjbf, first-fit." in text
     assert "No time is shorter, and some are longer, with sjbf, less-consume." in text
-    assert "Some times are shorter and others longer with 1 of 6 systems." in text
+    assert "Some times are shorter and others longer with 1 of 7 systems." in text
     assert "Killed jobs: from 0 (easy) to 7 (rua) of 100." in text
-    assert "; rua +20.0% and -20.0%." in text
+    assert "; rua +20.0% and -20.0%;" in text
     assert "sjbf, less-consume (0 rejected, 3 still waiting)" in text
     assert "sjbf, first-fit (30.0%)" in text
     assert "As the baseline in all times: fcfs;" in told(frame, CONTIGUITY)

@@ -126,8 +126,9 @@ READING = {
     "sjbf with first-fit, with and without limits=requested. What is left between the latter and "
     "EASY, which chooses the first free processors, too, is not due to limits: candidates are "
     "tried by requested time, and the reservation holds particular processors, not a number of "
-    "them. A job loses least with less-consume already; bottleneck-search is asked for places "
-    "where all jobs lose least. The baseline is EASY on the same machine.",
+    "them. A job loses least with less-consume already; bottleneck-search is asked for what the "
+    "rules do not look for: the least penalty at the first start within a threshold, and, with "
+    "rua, the least slowdown of all places and starts. The baseline is EASY on the same machine.",
     FILES: "A job loads its input file unless it is in the memory of its node (Gonthier et al. "
     "2024). Jobs larger than a node are split, and files inferred from user, size and time, so "
     "the pieces of a job ask for the same file. Loading counts against the limit of a job, which "
@@ -269,8 +270,9 @@ def _sharing(site: Site) -> World:
         System("sjbf", "first-fit", {"limits": "requested"}),
         System("sjbf", "less-consume"),
         System("sjbf", "less-consume-threshold", {"threshold": 1.15}),
-        System("sjbf", "bottleneck-search", {"goal": "everybody"}),
+        System("sjbf", "bottleneck-search", {"threshold": 1.15, "goal": "penalty"}),
         System("rua"),
+        System("rua", "bottleneck-search", {"choice": "response"}),
     ]
     return _world(
         SHARING,
