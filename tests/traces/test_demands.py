@@ -76,6 +76,8 @@ def test_a_trace_alone_has_none(small_swf):
         CSV.rstrip("\n").encode(),
         CSV.replace("\n", " \n").encode(),
     ],
+    # bytes of a gzip file tell when it was made, and names of tests have to be the same everywhere
+    ids=["windows", "marked", "gzip", "unfinished", "blanks"],
 )
 def test_what_spreadsheets_and_compressors_make_of_it_is_read(demanding, data):
     expected = read_trace(demanding).annotations
