@@ -166,6 +166,8 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     paths = [folder / f"{name}{suffix}" for suffix in METADATA]
     for path in paths:
         save_as(figure, path)
+        # the layout of the first will do for the others
+        figure.set_layout_engine("none")
     return paths
 
 
