@@ -180,7 +180,7 @@ def _like_less_consume(frame: pd.DataFrame) -> list[str]:
         f"{LEVELS['high']:,} of {BANDWIDTH:,} MB/s at most, so only a node all of whose processors "
         f"are in use loses something, and all jobs there {PROCESSORS} times what one of its "
         "processes does. LessConsume ends with as few such nodes as possible, and those that lose "
-        "least. Were demands higher, the two would differ."
+        "least. Were demands higher, the two could differ."
     ]
 
 

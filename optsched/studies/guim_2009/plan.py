@@ -55,7 +55,11 @@ PAPER = {
 """Those of the paper."""
 
 EXACT_SOLVER = "bottleneck-search"
+"""What selects processors exactly."""
+
 FOR_ALL = f"{LC}, exact for all"
+"""The scheduler that places a job where all jobs on its nodes lose least."""
+
 EXACT = {
     f"{LC}, exact": PAPER[LC].but(EXACT_SOLVER),
     FOR_ALL: PAPER[LC].but(EXACT_SOLVER, goal="everybody"),
