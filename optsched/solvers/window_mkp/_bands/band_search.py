@@ -125,10 +125,9 @@ class BandSearch(TreeSearch):
         """Call every kernel once."""
         self.surrogate()
         prices = first_prices(self.weights, self.profits, self.capacities)
+        self.go_on(self.leaf(self.domain.copy(), prices, 0, True), 0)
         self.relax(self.domain, prices, 0, 1, np.ones(1), True)
         self.slot_values()
-        leaf = self.leaf(self.domain.copy(), prices, 0, True)
-        self.go_on(leaf, 0)
 
     def surrogate(self) -> None:
         """Solve the relaxation with all slots in one, and split its solution."""

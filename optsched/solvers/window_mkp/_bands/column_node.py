@@ -263,14 +263,18 @@ def descend(
             direction[job] = slope + MOMENTUM * direction[job]
             norm += direction[job] * direction[job]
         if agree:
-            # the slots want just the jobs that are chosen: a placement
-            found = 0
-            placement[:] = -1
+            # the slots want just the jobs that are chosen: a placement, though not always the best
+            # so far, since the knapsack may stop before its optimum
+            profit = 0
             for column in node.best_column:
                 for job in jobs[first[column] : first[column + 1]]:
-                    placement[job] = instance.columns.slot[column]
-                    found += instance.profits[job]
-            if found > bound - instance.unit:
+                    profit += instance.profits[job]
+            if profit >= max(target, found + 1):
+                found = profit
+                placement[:] = -1
+                for slot, column in enumerate(node.best_column):
+                    placement[jobs[first[column] : first[column + 1]]] = slot
+            if profit > bound - instance.unit:
                 return bound, found, steps
         if norm == 0.0:
             break

@@ -181,11 +181,13 @@ def bound_node(
         kept = narrow(instance, alive, tree.prices[depth], node, bound, target)
         tree.end[depth] = begin + kept
         if kept > (1 - MANY) * len(alive):
-            alive = alive[:kept]
-            survey(instance, alive, node)
-            if node.alive.min() > 0:
-                branch(instance, tree, depth, alive, node, bound, target)
-            return found, looked_at
+            survey(instance, alive[:kept], node)
+            if node.alive.min() == 0:
+                return found, looked_at
+            # one column a slot is a placement, which another round values
+            if node.alive.max() > 1:
+                branch(instance, tree, depth, alive[:kept], node, bound, target)
+                return found, looked_at
         evaluations = EVALUATIONS // 3
 
 
@@ -215,8 +217,6 @@ def branch(
     for slot in range(m):
         if node.alive[slot] > 1 and (smallest < 0 or node.alive[slot] < node.alive[smallest]):
             smallest = slot
-    if smallest < 0:
-        return
     if branched < 0 or node.alive[smallest] <= PER_SLOT * fewest:
         tree.branch[depth] = -1
         for column in alive:

@@ -102,7 +102,8 @@ def relax(
     Parameters
     ----------
     domain : bool array, shape (slots + 1, jobs)
-        The choices left to each job; those that are excluded are removed.
+        The choices left to each job; those that are excluded are removed. What is left is settled,
+        wherever the allowance ends, unless the bound is at most `cut` or the profit of `placement`.
     prices : int64 array, shape (jobs,)
         Where the multipliers start; overwritten by the best.
     weights, profits, capacities : int64 arrays
@@ -140,8 +141,7 @@ def relax(
     where = np.empty(n, np.int64)
     bound = UNKNOWN
     work = 0
-    removed = True
-    while removed:
+    while True:
         work += (m + 1) * n
         if not settle(domain, weights, profits, capacities, ordered, room, where):
             return INFEASIBLE, work
@@ -155,6 +155,8 @@ def relax(
                 best[0] = base
                 placement[:] = np.where(where < m, where, -1)
             return int(base), work
+        if bound < UNKNOWN and work >= allowance:
+            return bound, work
         relaxed, cells, removed = relax_free(
             domain, prices, weights, profits, room, unit, cut, evaluations,
             allowance - work, step,
@@ -162,10 +164,9 @@ def relax(
         )  # fmt: skip
         work += cells
         bound = min(bound, base + relaxed) // unit * unit
-        if bound <= max(cut, best[0]) or work >= allowance:
+        if bound <= max(cut, best[0]) or not removed:
             return bound, work
         evaluations = max(5, evaluations // 4)
-    return bound, work
 
 
 @kernel

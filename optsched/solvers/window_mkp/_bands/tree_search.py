@@ -164,7 +164,10 @@ class TreeSearch:
     def leaf(
         self, domain: Bools, prices: Ints, floor: int, ordered: bool, most: int = MOST_COLUMNS
     ) -> Leaf:
-        """List what the slots may hold below a node, in placements of more profit than `floor`."""
+        """List what the slots may hold below a node, in placements of more profit than `floor`.
+
+        `domain` is settled, as `relax` leaves it.
+        """
         m = len(self.capacities)
         room, where = np.empty(m, np.int64), np.empty_like(self.weights)
         settle(domain, self.weights, self.profits, self.capacities, ordered, room, where)
