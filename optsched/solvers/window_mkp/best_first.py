@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -87,7 +88,7 @@ class BestFirst(Solver):
         while True:
             pause = int(state[0]) + PIECE
             if budget.work is not None:
-                pause = min(pause, max(1, int(budget.work)))
+                pause = min(pause, math.ceil(budget.work))
             outcome = best_first(weights, profits, room, nodes, heap, state, placement, pause)
             bound = int(state[3]) * unit
             if state[2] * unit > value:

@@ -292,3 +292,11 @@ def test_no_heuristic_is_better(window):
     optimum = solve(window, "branch-and-bound", budget=Budget(work=3e6))
     for name in ("greedy", "greedy-exchange"):
         assert solve(window, name).objective <= optimum.bound
+
+
+@pytest.mark.parametrize("work", [0.5, 1.5, 40.25])
+def test_a_limit_between_two_nodes_ends_the_search(work):
+    window = random_window(14, 4, 3)
+    result = solve(window, "best-first", budget=Budget(work=work, seconds=5))
+    check(window, result)
+    assert result.limit is Limit.WORK
