@@ -186,6 +186,13 @@ class Search:
         message = f"unbounded (or infeasible): nothing stops variable {name} from improving it"
         return Outcome(Status.ERROR, work=work, message=message)
 
+    def checked(self, outcome: Outcome) -> Outcome:
+        """Return `outcome`; an error if it denies that there is a solution, but was given one."""
+        if outcome.claim is Status.INFEASIBLE and self.start is not None:
+            message = "claims that there is no solution, but was given one"
+            return Outcome(Status.ERROR, work=outcome.work, message=message)
+        return outcome
+
     def conclude(self, outcome: Outcome) -> tuple[Status, NDArray[np.int64] | None, int | None]:
         """Return the status, the best vector and the bound that follow from `outcome`.
 
@@ -256,9 +263,7 @@ class GenericSolver(Solver):
         try:
             search.begin(problem, hint)
             outcome = _at_a_glance(search.program, self.floating_point) or self.run(search)
-            if outcome.claim is Status.INFEASIBLE and search.start is not None:
-                message = "claims that there is no solution, but was given one"
-                outcome = Outcome(Status.ERROR, work=outcome.work, message=message)
+            outcome = search.checked(outcome)
             status, x, bound = search.conclude(outcome)
             solution = None if x is None else problem.decode(x)
         except Exception as error:

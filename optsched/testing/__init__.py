@@ -15,13 +15,14 @@ from optsched.testing.locality_strategies import data_placements
 from optsched.testing.points import brute_force
 from optsched.testing.problems import check_problem
 from optsched.testing.sharing_strategies import joint_allocations, threshold_allocations
-from optsched.testing.solvers import check_solver
+from optsched.testing.solvers import check_answer, check_solver
 from optsched.testing.strategies import gang_packings, window_mkps
 from optsched.testing.torus_strategies import box_placements, migrations, partition_mkps
 
 __all__ = [
     "box_placements",
     "brute_force",
+    "check_answer",
     "check_problem",
     "check_solver",
     "data_placements",

@@ -53,30 +53,27 @@ def check_solver(
     if optimum is None and is_small(problem.formulate()):
         optimum = brute_force(problem)
     full = budget or Budget()
-    whole = _answer(solver, problem, optimum, full)
+    whole = check_answer(solver, problem, optimum, full)
     if solver.exact and full == Budget():
         proven = whole.status in (Status.OPTIMAL, Status.INFEASIBLE)
         expect(proven, f"without a limit, an exact solver ended with {whole.status}")
     for seed in (1, 2**40):
-        _answer(solver, problem, optimum, full, seed=seed)
+        check_answer(solver, problem, optimum, full, seed=seed)
     least = 1e-6 * solver.default_work
     for little in (Budget(work=least), Budget(seconds=1e-4), Budget(seconds=1e-4, work=least)):
-        _answer(solver, problem, optimum, little)
+        check_answer(solver, problem, optimum, little)
     for hint in _hints(problem, whole):
-        value = problem.objective(hint)
         for given in (full, Budget(work=least)):
-            answer = _answer(solver, problem, optimum, given, hint=hint)
-            lost = answer.objective is None or _better(problem, value, answer.objective)
-            expect(not (solver.exact and lost), f"was given {value}, answers {answer.objective}")
+            check_answer(solver, problem, optimum, given, hint=hint)
     within_work = Budget(work=full.work or solver.default_work)
-    one, other = (_answer(solver, problem, optimum, within_work, seed=3) for _ in range(2))
+    one, other = (check_answer(solver, problem, optimum, within_work, seed=3) for _ in range(2))
     for name in ("status", "solution", "objective", "bound", "limit", "work"):
         values = getattr(one, name), getattr(other, name)
         expect(_same(problem, name, *values), f"the same work, but the {name} differs: {values}")
     return whole
 
 
-def _answer(
+def check_answer(
     solver: Solver,
     problem: Problem[Any],
     optimum: int | None,
@@ -85,7 +82,29 @@ def _answer(
     hint: Any = None,
     seed: int = 0,
 ) -> Result:
-    """Return the solver's answer once it was found consistent."""
+    """Check one answer of `solver`, and return it.
+
+    Parameters
+    ----------
+    solver : Solver
+        With its default options.
+    problem : Problem
+        One that the solver answers.
+    optimum : int or None
+        The optimal objective; none if it is not known or nothing is feasible.
+    budget : Budget
+        What the solve may spend.
+    hint : solution, optional
+        A feasible solution to start from; an exact solver must not lose it.
+    seed : int
+        Seed of the solver's random choices.
+
+    Raises
+    ------
+    AssertionError
+        If the answer does not pass verification, if its status, objective, bound, gap, limit and
+        incumbents do not agree with each other or with the optimum, or if anything was printed.
+    """
     told: list[Incumbent] = []
     with _nothing_printed():
         result = solve(
@@ -98,13 +117,18 @@ def _answer(
     _check_incumbents(problem, result)
     if told:
         expect(tuple(told) == result.incumbents, "told of other incumbents than it returned")
+    if solver.exact and hint is not None:
+        value = problem.objective(hint)
+        lost = result.objective is None or _better(problem, value, result.objective)
+        expect(not lost, f"was given {value}, answers {result.objective}")
     if result.status is Status.INFEASIBLE:
         expect(optimum is None, f"claims infeasibility; the optimum is {optimum}")
     if optimum is not None:
         if result.objective is not None:
             expect(not _better(problem, result.objective, optimum), "better than the optimum")
-        if result.bound is not None:
-            expect(not _better(problem, optimum, result.bound), f"{result.bound} is no bound")
+        for bound in (result.bound, *(incumbent.bound for incumbent in result.incumbents)):
+            if bound is not None:
+                expect(not _better(problem, optimum, bound), f"{bound} is no bound")
         if result.status is Status.OPTIMAL:
             expect(result.objective == optimum, f"{result.objective} is not the optimum")
     return result

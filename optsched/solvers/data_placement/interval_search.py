@@ -97,9 +97,8 @@ class IntervalSearch(Solver):
         search.program = intervals.program
         search.start = intervals.vector(best)
         search.found(problem.objective(best), bound)
-        outcome = CpSat(workers=self.workers).search_model(
-            intervals.model, search, intervals.hinted
-        )
+        solver = CpSat(workers=self.workers)
+        outcome = search.checked(solver.search_model(intervals.model, search, intervals.hinted))
         if outcome.x is not None:  # a load time may be longer than it has to be
             outcome = replace(outcome, x=intervals.vector(intervals.plan(outcome.x)))
         if outcome.bound is None or outcome.bound < bound:

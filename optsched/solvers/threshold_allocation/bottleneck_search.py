@@ -104,10 +104,13 @@ class BottleneckSearch(Solver):
             if done:
                 break
         if limit is None:
-            status = Status.INFEASIBLE if solution is None else Status.OPTIMAL
             bound = objective
+        if solution is None:
+            status = Status.INFEASIBLE if limit is None else Status.NO_SOLUTION
+        elif objective == bound:
+            status, limit = Status.OPTIMAL, None
         else:
-            status = Status.NO_SOLUTION if solution is None else Status.FEASIBLE
+            status = Status.FEASIBLE
         return Result(
             solver=self.name,
             status=status,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.models.problem import Problem
 from optsched.registry import solvers
@@ -87,7 +89,7 @@ class BestFirst(Solver):
         while True:
             pause = int(state[0]) + PIECE
             if budget.work is not None:
-                pause = min(pause, max(1, int(budget.work)))
+                pause = min(pause, math.ceil(budget.work))
             outcome = best_first(weights, profits, room, nodes, heap, state, placement, pause)
             bound = int(state[3]) * unit
             if state[2] * unit > value:
@@ -100,11 +102,10 @@ class BestFirst(Solver):
                 break
             limit = progress.exhausted(state[0])
             if outcome == FULL and limit is None:
-                if len(nodes) >= LARGEST_TREE:
+                try:
+                    nodes, heap = _twice(nodes), _twice(heap)
+                except MemoryError:
                     limit = Limit.MEMORY
-                else:
-                    nodes = np.concatenate((nodes, np.zeros_like(nodes)))
-                    heap = np.concatenate((heap, np.zeros_like(heap)))
             if limit is not None:
                 break
         return Result(
@@ -125,3 +126,16 @@ class BestFirst(Solver):
         from optsched.models.window_mkp import WindowMKP
 
         self.solve(WindowMKP(weights=[1, 2], capacities=[2]), budget=Budget())
+
+
+def _twice(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the rows, and room for as many more.
+
+    Raises
+    ------
+    MemoryError
+        If they would be more than `LARGEST_TREE`, or more than there is memory for.
+    """
+    if len(rows) >= LARGEST_TREE:
+        raise MemoryError
+    return np.concatenate((rows, np.zeros_like(rows)))

@@ -11,10 +11,12 @@ from optsched import Budget, solve
 from optsched.models import DataPlacement
 from optsched.models.data_placement.layout import latest_start
 from optsched.models.data_placement.plan import LEFT_OUT, Plan
+from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.data_placement.interval_search import IntervalSearch, is_large
 from optsched.solvers.data_placement.intervals import Intervals, cores_for
 from optsched.solvers.data_placement.listing import first_plan
 from optsched.solvers.data_placement.room import room_bound
+from optsched.solvers.generic import Outcome
 from optsched.solvers.result import Limit, Status
 from optsched.testing import check_solver, data_placements
 
@@ -88,6 +90,15 @@ def test_plans_survive_their_vectors(problem):
     assert problem.violations(again) == []
     assert problem.objective(again) == problem.objective(plan)
     assert intervals.program.value(intervals.vector(plan)) == problem.objective(plan)
+
+
+def test_a_claim_that_there_is_no_plan_is_an_error(monkeypatch):
+    monkeypatch.setattr(CpSat, "search_model", lambda *_: Outcome(Status.INFEASIBLE))
+    problem = DataPlacement([[0, 0, 0]], [2, 2, 2], [5, 5, 5], [-1] * 3, [0] * 3)
+    assert problem.objective(first_plan(problem)) > room_bound(problem)
+    result = solve(problem, "interval-search")
+    assert result.status is Status.ERROR
+    assert "was given one" in result.message
 
 
 def test_cores_with_holes_are_chosen_from_both_ends_of_time():

@@ -146,3 +146,12 @@ def test_a_budget_ends_the_search_with_a_bound(goal):
     assert unknown.status is Status.NO_SOLUTION
     assert solve(tight).solution.start == 250
     assert unknown.bound <= solve(tight).objective
+
+
+def test_what_is_proven_by_the_time_the_budget_ends_is_optimal():
+    # the job starts at 65 s, the first second that two turns do not look at
+    held = [[0, 1, at, at + 1, 0] for at in range(65)]
+    problem = ThresholdAllocation(1, 1, [1], held, 1, 1, [1], goal="response")
+    best = solve(problem).solution
+    result = solve(problem, budget=Budget(work=64), hint=best)
+    assert (result.status, result.limit, result.bound) == (Status.OPTIMAL, None, 65)

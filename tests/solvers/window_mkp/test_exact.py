@@ -15,6 +15,7 @@ from optsched.errors import InputError
 from optsched.models import WindowMKP
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
+from optsched.solvers.window_mkp import best_first
 from optsched.solvers.window_mkp._bands.band_search import BandSearch
 from optsched.solvers.window_mkp._bands.counted_search import CountedSearch
 from optsched.solvers.window_mkp._bands.tree_search import CELLS_PER_WORK
@@ -292,3 +293,25 @@ def test_no_heuristic_is_better(window):
     optimum = solve(window, "branch-and-bound", budget=Budget(work=3e6))
     for name in ("greedy", "greedy-exchange"):
         assert solve(window, name).objective <= optimum.bound
+
+
+@pytest.mark.parametrize("work", [0.5, 1.5, 40.25])
+def test_a_limit_between_two_nodes_ends_the_search(work):
+    window = random_window(14, 4, 3)
+    result = solve(window, "best-first", budget=Budget(work=work, seconds=5))
+    check(window, result)
+    assert result.limit is Limit.WORK
+
+
+def test_a_tree_that_finds_no_more_memory_ends_the_search(monkeypatch):
+    window = random_window(30, 6, 1)
+    limits = solve(window, "best-first", budget=Budget(work=1024))
+    assert limits.limit is Limit.WORK
+
+    def full(_):
+        raise MemoryError
+
+    monkeypatch.setattr(best_first.np, "concatenate", full)
+    result = solve(window, "best-first")
+    check(window, result)
+    assert result.limit is Limit.MEMORY

@@ -1,0 +1,321 @@
+"""Every search of our own, cut short at every point it can be: what it says must still be true.
+
+The searches are those of the registry, so a new one is attacked as well. For a longer attack, set
+`OPTSCHED_ATTACKS` to the number of problems for each search.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import threading
+from contextlib import ExitStack, contextmanager
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from optsched import Budget, registry, solve, testing
+from optsched.boxes.box import Box, Grid
+from optsched.models import (
+    BoxPlacement,
+    DataPlacement,
+    GangPacking,
+    Migration,
+    ThresholdAllocation,
+    WindowMKP,
+)
+from optsched.solvers.result import Limit, Status
+from optsched.testing import check_answer
+
+OWN = [
+    name
+    for name in registry.solvers
+    if registry.solvers[name].exact and registry.solvers[name].models is not None
+]
+
+ATTACKS = int(os.environ.get("OPTSCHED_ATTACKS", "5"))
+
+CUTS = 40
+"""A search of at most so much work is cut after each unit of it."""
+
+FEW = 4
+"""How often another one is cut."""
+
+SMALL_PIECES = {
+    "best-first": {
+        "window_mkp.best_first.PIECE": (1, 9),
+        "window_mkp.best_first.LARGEST_TREE": (1,),
+    },
+    "bottleneck-search": {"threshold_allocation.bottleneck_search.TURN": (1, 2, 5)},
+    "interval-search": {"data_placement.interval_search.LARGEST": (0, 30)},
+    "position-search": {
+        "migration.position_search.PATIENCE": (1, 2, 5),
+        "migration.position_search.FIRST_ROUND": (0, 1, 5),
+        "migration.position_search.DIVING": (0, 10**6),
+        "migration.position_search.GROWTH": (2,),
+        "migration.questions.Family.cheapest.__defaults__": ((1,), (3,)),
+    },
+    "row-search": {
+        "gang_packing.row_search.TURN": (1, 3),
+        "gang_packing._row_tree.MOST_KNOWN": (0, 2),
+    },
+}
+"""What a search does between two looks at its budget, and what it may remember: little of both."""
+
+
+def hard_window(rng):
+    """Slots for half of the jobs, which are worth about what they weigh."""
+    weights = [rng.randint(5, 60) for _ in range(rng.randint(6, 14))]
+    slots = rng.randint(2, 4)
+    room = [max(0, sum(weights) // (2 * slots) + rng.randint(-8, 8)) for _ in range(slots)]
+    return WindowMKP(weights, room, [weight + rng.randint(0, 9) for weight in weights])
+
+
+def hard_boxes(rng):
+    """Too many jobs for a torus whose routers are in use here and there."""
+    torus = (rng.randint(3, 5), rng.randint(2, 4), rng.randint(1, 3))
+    routers = [Box(*at, 1, 1, 1) for at in np.ndindex(*torus)]
+    running = rng.sample(routers, round(rng.uniform(0.1, 0.35) * len(routers)))
+    return BoxPlacement(torus, running, [rng.randint(2, 8) for _ in range(rng.randint(4, 9))])
+
+
+def hard_migration(rng):
+    """A large job that takes up to four fifths of what small ones leave of a torus."""
+    torus = (rng.randint(3, 5), rng.randint(3, 4), rng.randint(2, 3))
+    grid = Grid(torus, (True,) * 3)
+    free, running = set(range(grid.routers)), []
+    left = int(grid.routers * rng.uniform(0.25, 0.45))
+    for _ in range(80):
+        extent = rng.choice([(1, 1, 1), (1, 2, 1), (2, 1, 1), (1, 1, 2), (2, 2, 1), (1, 2, 2)])
+        anchor = (rng.randrange(side) if n < side else 0 for n, side in zip(extent, torus))
+        routers = set(grid.cells(box := Box(*anchor, *extent)).tolist())
+        if routers <= free and len(free) - len(routers) >= left:
+            free -= routers
+            running.append(box)
+    elapsed = [rng.randint(0, 30) for _ in running]
+    large = rng.randint(left // 3, 4 * left // 5)
+    return Migration(torus, running, [box.volume for box in running], elapsed, large)
+
+
+def hard_rows(rng):
+    """Running jobs whose columns are anywhere, and waiting ones that are wide."""
+    columns, rows = rng.choice([8, 12, 16]), rng.randint(2, 4)
+    held, running, in_rows = [0] * rows, [], []
+    for _ in range(rng.randint(4, 10)):
+        row = rng.randrange(rows)
+        some = rng.sample(range(columns), rng.randint(1, columns // 3))
+        mask = sum(1 << column for column in some) & ~held[row]
+        if mask:
+            held[row] |= mask
+            running.append(mask)
+            in_rows.append(row)
+    waiting = [rng.randint(1, columns - 2) for _ in range(rng.randint(3, 7))]
+    admission = rng.choice(["fcfs", "skip"])
+    return GangPacking(
+        columns, rows, running, in_rows, waiting, admission=admission, rerow=rng.random() < 0.6
+    )
+
+
+def hard_times(rng):
+    """Processors that are held again and again for a minute."""
+    nodes, processors = rng.randint(2, 6), rng.randint(2, 4)
+    held = []
+    for node in [*range(nodes)] * processors:
+        start = rng.choice([0, 0, rng.randint(0, 20)])
+        while start < 60:
+            end = start + rng.randint(1, 25)
+            held.append([node, 1, start, end, rng.randint(0, 4)])
+            start = end + rng.choice([0, 0, rng.randint(1, 20)])
+    return ThresholdAllocation(
+        nodes,
+        processors,
+        [rng.randint(3, 8)],
+        held,
+        rng.randint(1, nodes * processors),
+        rng.randint(1, 30),
+        [rng.randint(0, 4)],
+        threshold=rng.choice([None, 1000, 1100, 1500]),
+        goal=rng.choice(["start", "penalty", "response", "everybody"]),
+    )
+
+
+def hard_files(rng):
+    """Jobs that share three files on nodes of which cores become free one by one."""
+    nodes, cores, jobs = rng.randint(1, 3), rng.randint(1, 4), rng.randint(4, 6)
+
+    def drawn(most, count, least=1):
+        return [rng.randint(least, most) for _ in range(count)]
+
+    loads, files = drawn(12, 3), drawn(2, jobs, -1)
+    return DataPlacement(
+        [[rng.choice([0, rng.randint(0, 9)]) for _ in range(cores)] for _ in range(nodes)],
+        drawn(cores, jobs),
+        drawn(12, jobs),
+        files,
+        [0 if file < 0 else loads[file] for file in files],
+        load_weight=rng.randint(0, 3),
+        partial=rng.random() < 0.3,
+        kept=rng.choice(["users", "next"]),
+        priorities=drawn(4, jobs),
+    )
+
+
+HARD = {
+    "box-placement": hard_boxes,
+    "data-placement": hard_files,
+    "gang-packing": hard_rows,
+    "migration": hard_migration,
+    "threshold-allocation": hard_times,
+    "window-mkp": hard_window,
+}
+"""Small problems that take a search: those of `optsched.testing` are odd, but soon solved."""
+
+
+def problems(model):
+    """Return a strategy for the odd problems of a model and, if there are some, the hard ones."""
+    odd = getattr(testing, model.replace("-", "_") + "s")()
+    if model not in HARD:
+        return odd
+    hard = st.integers(0, 2**32).map(lambda seed: HARD[model](random.Random(seed)))
+    return st.one_of(hard, hard, odd)
+
+
+attacks = settings(
+    max_examples=ATTACKS,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # no shrinking: it would take hours
+)
+
+
+def optimum_of(solver, problem):
+    """Return the optimum that a search proves without a limit, once CP-SAT does not object."""
+    whole = check_answer(solver, problem, None, Budget())
+    assert whole.limit is None
+    other = solve(problem, "cp-sat", budget=Budget(work=0.2))
+    if other.objective is not None:
+        check_answer(solver, problem, None, Budget(), hint=other.solution)
+    if whole.status is Status.INFEASIBLE:
+        assert other.status in (Status.INFEASIBLE, Status.NO_SOLUTION)
+    elif other.bound is not None:
+        sign = 1 if problem.sense == "max" else -1
+        assert sign * whole.objective <= sign * other.bound
+    return whole
+
+
+def works(rng, solver, whole):
+    """Return limits of work that cut a search at all points, or at some."""
+    work = whole.work
+    if 0 < work <= CUTS and work == int(work):
+        return [1e-3, *range(1, int(work) + 1)]
+    return [rng.uniform(0, work or solver.default_work) for _ in range(FEW)]
+
+
+class Clock:
+    """Stands still until it is looked at once too often; then all time is over, or it raises."""
+
+    def __init__(self, looks=math.inf, error=None):
+        self.looks = 0
+        self._last = looks
+        self._error = error
+
+    def __call__(self):
+        # an interrupt comes to the main thread
+        if threading.current_thread() is threading.main_thread():
+            self.looks += 1
+            if self.looks > self._last and self._error is not None:
+                self._last = math.inf
+                raise self._error
+        return 0.0 if self.looks <= self._last else 1e9
+
+
+@contextmanager
+def small_pieces(rng, name):
+    """Let a search do little at once, and remember little."""
+    with ExitStack() as stack:
+        for constant, values in SMALL_PIECES.get(name, {}).items():
+            if rng.random() < 0.5:
+                stack.enter_context(patch(f"optsched.solvers.{constant}", rng.choice(values)))
+        yield
+
+
+@pytest.mark.parametrize("name", OWN)
+@attacks
+@given(data=st.data(), seed=st.integers(0, 2**32))
+def test_what_a_search_says_when_it_is_cut_short_is_true(solver_named, name, data, seed):
+    rng, solver = random.Random(seed), solver_named(name)
+    problem = data.draw(problems(*solver.models))
+    whole = optimum_of(solver, problem)
+    hints = [None, None, whole.solution]
+
+    def cut(budget):
+        answer = check_answer(solver, problem, whole.objective, budget, hint=rng.choice(hints))
+        if whole.status is Status.INFEASIBLE:
+            assert answer.status in (Status.INFEASIBLE, Status.NO_SOLUTION)
+        hints.append(answer.solution)
+        return answer
+
+    for work in works(rng, solver, whole):
+        cut(Budget(work=work))
+        with small_pieces(rng, name):
+            cut(Budget(work=work))
+    with small_pieces(rng, name):
+        answer = cut(Budget())
+        assert answer.limit in (None, Limit.MEMORY)
+    with patch("time.perf_counter", Clock()) as clock:
+        cut(Budget(seconds=1e3))
+    for looks in {*range(3), *(rng.randint(0, clock.looks) for _ in range(FEW))}:
+        with patch("time.perf_counter", Clock(looks)), small_pieces(rng, name):
+            cut(Budget(seconds=1e3))
+    ample = [cut(Budget(work=2 * whole.work + solver.default_work)) for _ in range(2)]
+    for answer in ample:
+        assert (answer.status, answer.objective) == (whole.status, whole.objective)
+
+
+@pytest.mark.parametrize("name", OWN)
+@attacks
+@given(data=st.data(), seed=st.integers(0, 2**32))
+def test_the_same_work_gives_the_same_answer(solver_named, name, data, seed):
+    rng, solver = random.Random(seed), solver_named(name)
+    problem = data.draw(problems(*solver.models))
+    whole = solve(problem, solver)
+    budget = Budget(work=rng.choice(works(rng, solver, whole)))
+    one, other = (solve(problem, solver, budget=budget) for _ in range(2))
+    for field in ("status", "objective", "bound", "limit", "work"):
+        assert getattr(one, field) == getattr(other, field)
+    if one.solution is not None:
+        assert problem.solution_to_json(one.solution) == problem.solution_to_json(other.solution)
+
+
+class EnoughError(Exception):
+    """What a caller raises who has seen enough."""
+
+
+@pytest.mark.parametrize("name", OWN)
+@attacks
+@given(data=st.data(), seed=st.integers(0, 2**32))
+def test_what_stops_a_search_from_outside_gets_through(solver_named, name, data, seed):
+    rng, solver = random.Random(seed), solver_named(name)
+    problem = data.draw(problems(*solver.models))
+    with patch("time.perf_counter", Clock()) as clock:
+        whole = solve(problem, solver)
+    interrupting = Clock(rng.randrange(clock.looks), KeyboardInterrupt())
+    with patch("time.perf_counter", interrupting), pytest.raises(KeyboardInterrupt):
+        solve(problem, solver)
+    if whole.incumbents:
+        last = rng.randint(1, len(whole.incumbents))
+        seen = []
+
+        def see(incumbent):
+            seen.append(incumbent)
+            if len(seen) == last:
+                raise EnoughError
+
+        with pytest.raises(EnoughError):
+            solve(problem, solver, on_incumbent=see)
+    again = solve(problem, solver)
+    assert (again.status, again.objective) == (whole.status, whole.objective)
