@@ -51,7 +51,23 @@ def build() -> App:
     )
     for name, summary in COMMANDS.items():
         app.command(f"optsched.cli.{name}_command:command", name=name, help=summary)
+    if sys.flags.optimize > 1:
+        _restore_help()
     return app
+
+
+def _restore_help() -> None:
+    """Give the commands the docstrings that help is made of; ``python -OO`` drops them."""
+    import importlib
+    import inspect
+
+    from optsched.docstrings import docstring
+
+    for name in (*COMMANDS, "annotate"):
+        module = importlib.import_module(f"optsched.cli.{name}_command")
+        for function in vars(module).values():
+            if inspect.isfunction(function) and function.__module__ == module.__name__:
+                function.__doc__ = docstring(function)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -70,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _show_log() -> None:
-    """Show on stderr what the package has to say."""
+    """Show on stderr what the package has to say, and not that matplotlib has no home."""
     import logging
 
     handler = logging.StreamHandler()
@@ -78,6 +94,7 @@ def _show_log() -> None:
     log = logging.getLogger("optsched")
     log.addHandler(handler)
     log.setLevel(logging.INFO)
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
 
 
 def _interrupt(number: int, _frame: object) -> None:

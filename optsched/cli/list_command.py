@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from optsched import registry
 from optsched.cli.terminal import print_json, print_table
+from optsched.docstrings import first_line
 from optsched.settings import settings_of
 from optsched.solvers.profiles import load_profile, profile_names
 
@@ -40,10 +41,6 @@ def command(what: What = "solvers", /, *, json: bool = False) -> None:
         print_table(columns, rows)
 
 
-def _summary(cls: type[Any]) -> str:
-    return (cls.__doc__ or "").strip().split("\n")[0]
-
-
 def _settings(cls: type[Any]) -> str:
     return " ".join(f"{field.name}={field.default}" for field in settings_of(cls))
 
@@ -53,7 +50,7 @@ def _policies() -> tuple[list[str], list[list[Any]]]:
     for name in registry.policies:
         cls = registry.policies[name]
         solver = ", ".join(f"{model}: {own.solver}" for model, own in cls.models.items())
-        rows.append([name, _settings(cls), solver, " ".join(sorted(cls.machines)), _summary(cls)])
+        rows.append([name, _settings(cls), solver, " ".join(sorted(cls.machines)), first_line(cls)])
     return ["policy", "settings", "model: solver", "machines", "what it does"], rows
 
 
@@ -64,7 +61,7 @@ def _solvers() -> tuple[list[str], list[list[Any]]]:
         models = "all that are formulated" if cls.models is None else " ".join(sorted(cls.models))
         version = cls.installed_version()
         installed = version or f"no (needs {cls.requires})"
-        rows.append([name, installed, cls.exact, models, cls.work_unit, _summary(cls)])
+        rows.append([name, installed, cls.exact, models, cls.work_unit, first_line(cls)])
     return ["solver", "installed", "exact", "models", "work in", "what it does"], rows
 
 
@@ -81,18 +78,18 @@ def _models() -> tuple[list[str], list[list[Any]]]:
     for name in registry.models:
         cls = registry.models[name]
         special = [s for s in registry.solvers if name in (registry.solvers[s].models or ())]
-        rows.append([name, cls.default_solver, " ".join(special), _summary(cls)])
+        rows.append([name, cls.default_solver, " ".join(special), first_line(cls)])
     return ["model", "default solver", "its own solvers", "what it decides"], rows
 
 
 def _machines() -> tuple[list[str], list[list[Any]]]:
     kinds = [(registry.machines[name], name) for name in registry.machines]
-    return ["machine", "what it is"], [[cls.usage, _summary(cls)] for cls, _ in kinds]
+    return ["machine", "what it is"], [[cls.usage, first_line(cls)] for cls, _ in kinds]
 
 
 def _executions() -> tuple[list[str], list[list[Any]]]:
     classes = [registry.executions[name] for name in registry.executions]
-    rows = [[cls.name, _settings(cls), _summary(cls)] for cls in classes]
+    rows = [[cls.name, _settings(cls), first_line(cls)] for cls in classes]
     return ["execution model", "settings", "what it does"], rows
 
 
@@ -102,7 +99,7 @@ def _workloads() -> tuple[list[str], list[list[Any]]]:
     specs = [read_workload(name) for name in workload_names()]
     rows = [[spec.title, spec.name, spec.processors, spec.description] for spec in specs]
     without = set(registry.workloads) - {spec.name for spec in specs}
-    rows += [[None, name, None, _summary(registry.workloads[name])] for name in sorted(without)]
+    rows += [[None, name, None, first_line(registry.workloads[name])] for name in sorted(without)]
     return ["workload", "model", "processors", "what it is"], rows
 
 
@@ -115,7 +112,7 @@ def _formats() -> tuple[list[str], list[list[Any]]]:
     rows = []
     for name in registry.readers:
         cls = registry.readers[name]
-        rows.append([name, " ".join(cls.suffixes), _summary(cls)])
+        rows.append([name, " ".join(cls.suffixes), first_line(cls)])
     return ["format", "suffixes", "what it is"], rows
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optsched import registry
+from optsched.docstrings import first_line
 from optsched.errors import InputError
 from optsched.report import load
 from optsched.report.durations import spoken
@@ -218,8 +219,7 @@ def _flat(figures: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Value
 def _facts(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str | Facts]:
     settings = ", ".join(f"{name} = {value}" for name, value in config["settings"].items())
     policy = config["policy"]
-    described = (registry.policies[policy].__doc__ or "") if policy in registry.policies else ""
-    told = described.strip().partition("\n")[0]
+    told = first_line(registry.policies[policy]) if policy in registry.policies else ""
     span = config["jobs"]
     items: list[tuple[str, Value]] = [
         ("trace", config["trace"]),

@@ -16,6 +16,8 @@ from optsched.solvers.heuristic import Heuristic
 class Score(NamedTuple):
     """What is added to the time at which a job can start on a node; the least sum wins.
 
+    A ``@kernel`` that takes it is compiled for these fields.
+
     Parameters
     ----------
     loading : int

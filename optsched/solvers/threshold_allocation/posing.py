@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 NEVER = 2**63 - 1
-"""The penalised time of processes that are not allowed."""
+"""The penalised time of processes that are not allowed, as each ``@kernel`` has it compiled in."""
 
 NOW = kept(np.zeros(1, dtype=np.int64))
 """The time at which most jobs are to start."""

@@ -1,0 +1,218 @@
+"""Compiled kernels on disk: one file for each kernel and types of its arguments.
+
+A compiled kernel holds the code of all kernels that it calls, in whatever source files they are. So
+what was compiled is sealed with the content of every source file that has kernels, and with the
+versions of what compiled it. A file whose seal does not fit is never loaded, and is replaced.
+(numba's own cache looks at the kernel's own source file alone.)
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import os
+import pickle
+import re
+import stat
+import sys
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+import numpy as np
+from numba.core import config
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+from numba.misc.appdirs import AppDirs
+
+from optsched import IMPORTED
+
+PACKAGE = Path(__file__).parent
+VERSIONS = (numba.__version__, llvmlite.__version__, np.__version__)
+
+SEAL = 32
+"""Bytes of the seal, at the start of a file."""
+
+_USER = getattr(os, "geteuid", int)()
+
+
+class KernelCache(NullCache):  # type: ignore[misc]
+    """The files of one kernel; numba asks for what they hold, and hands over what it compiles.
+
+    Parameters
+    ----------
+    function : callable
+        The kernel, not compiled.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._source = Path(function.__code__.co_filename).absolute()
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """Return what was compiled for these types, or None if there is nothing that holds."""
+        target.refresh()
+        file = self._file(signature, target.codegen())
+        try:
+            data = b"" if file is None else file.read_bytes()
+        except OSError:
+            return None
+        content = data[SEAL:]
+        if data[:SEAL] != self._seal(content):
+            return None
+        types, parts = pickle.loads(content)
+        # the file's name has the types as text, which two types may share
+        return CompileResult._rebuild(target, *parts) if types == signature else None
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """Keep what was compiled for these types."""
+        file = self._file(signature, compiled.codegen)
+        if file is None or compiled.library.has_dynamic_globals:
+            return
+        content = dumps((signature, compiled._reduce()))
+        temporary = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
+        try:
+            temporary.write_bytes(self._seal(content) + content)
+            temporary.replace(file)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            _say(f"{file.parent}: compiled kernels cannot be kept there: {error.strerror}")
+
+    def _file(self, signature: Any, codegen: Any) -> Path | None:
+        """Return where to keep what is compiled for these types, None if nowhere."""
+        folder = None if self._stamp is None else _folder(self._source.parent)
+        if folder is None:
+            return None
+        python = (sys.implementation.cache_tag, sys.flags.optimize)
+        variant = (signature, codegen.magic_tuple(), python, bool(config.BOUNDSCHECK))
+        name = re.sub(r"[<>]", "", f"{self._source.stem}.{self._function.__qualname__}")
+        return folder / f"{name}-{_short(repr(variant))}.kernel"
+
+    def _seal(self, content: bytes) -> bytes:
+        """Return what shows that content is whole and holds for the present sources."""
+        return hashlib.blake2b(content, key=self._stamp or b"", digest_size=SEAL).digest()
+
+    @functools.cached_property
+    def _stamp(self) -> bytes | None:
+        """Digest of what decides how the kernel is compiled but for types; None if unknown."""
+        if self._function.__closure__ or not self._source.exists():
+            return None
+        ours, own = _digest(PACKAGE, True), _digest(*_package(self._function, self._source))
+        if ours is None or own is None:
+            return None
+        code = self._function.__code__
+        decisive = (VERSIONS, ours, own, code.co_firstlineno, code.co_code)
+        return hashlib.blake2b(repr(decisive).encode()).digest()
+
+
+def source_files(folder: Path, nested: bool) -> Iterator[tuple[Path, bytes]]:
+    """Yield the files that kernels of a package can depend on, with their content.
+
+    They are all its files; but in optsched, which has many, only those that speak of ``@kernel``.
+
+    Parameters
+    ----------
+    folder : path
+        The package.
+    nested : bool
+        Whether the folders in it belong to it.
+    """
+    for path in sorted(folder.rglob("*.py") if nested else folder.glob("*.py")):
+        with suppress(OSError):  # a folder of that name, a broken link
+            content = path.read_bytes()
+            if folder != PACKAGE or b"@kernel" in content:
+                yield path, content
+
+
+@functools.cache
+def _digest(folder: Path, nested: bool) -> bytes | None:
+    """Return a digest of the files of a package, None if they may not be what was imported."""
+    digest = hashlib.blake2b()
+    for path, content in source_files(folder, nested):
+        if path.stat().st_ctime_ns >= IMPORTED:
+            _say(f"{path} has changed since this process started; compiled kernels are not kept")
+            return None
+        digest.update(repr((path.relative_to(folder).parts, len(content))).encode())
+        digest.update(content)
+    return digest.digest()
+
+
+def _package(function: Callable[..., Any], source: Path) -> tuple[Path, bool]:
+    """Return the folder of a function's package, and whether the folders in it belong to it."""
+    package = sys.modules.get(function.__module__.partition(".")[0])
+    for folder in getattr(package, "__path__", ()):
+        if source.is_relative_to(folder):
+            return Path(folder), True
+    return source.parent, False
+
+
+@functools.cache
+def _folder(source: Path) -> Path | None:
+    """Return the folder for what is compiled of the kernels in a folder, None if there is none."""
+    name = f"{source.name}-{_short(str(source))}"
+    given = [Path(config.CACHE_DIR, name)] if config.CACHE_DIR else []
+    for folder in (*given, source / "__pycache__"):
+        if _can_write(folder):
+            return folder
+    private = _private_folder()
+    if private is None or not _can_write(private / name):
+        return None
+    return private / name
+
+
+@functools.cache
+def _private_folder() -> Path | None:
+    """Return a folder that only this user can enter: in the home, else a temporary one."""
+    home = Path(AppDirs("optsched", appauthor=False).user_cache_dir, "kernels")
+    if home.is_absolute() and _is_private(home):  # a user without a home has "~"
+        return home
+    with suppress(OSError):  # there is no temporary folder
+        shared = Path(tempfile.gettempdir())
+        folder = shared / f"optsched-kernels-{_USER}"
+        if _keeps_private(shared) and _is_private(folder):
+            _say(f"no folder of yours can be written; compiled kernels are kept in {folder}")
+            return folder
+    _say("no folder can be written; every run compiles its kernels")
+    return None
+
+
+def _is_private(folder: Path) -> bool:
+    """Make a folder that only this user can enter, and return whether it is one, and writable."""
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.lstat()
+        private = stat.S_ISDIR(status.st_mode) and not status.st_mode & 0o077
+        return private and status.st_uid == _USER and _can_write(folder)
+    return False
+
+
+def _keeps_private(shared: Path) -> bool:
+    """Return whether no other user can replace what is in a folder."""
+    status = shared.stat()
+    closed = not status.st_mode & 0o022 or bool(status.st_mode & stat.S_ISVTX)
+    return closed and status.st_uid in (0, _USER)
+
+
+def _can_write(folder: Path) -> bool:
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+        return True
+    return False
+
+
+@functools.cache
+def _say(message: str) -> None:
+    """Say something once."""
+    logging.getLogger("optsched").info(message)
+
+
+def _short(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

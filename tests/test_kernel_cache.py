@@ -1,0 +1,265 @@
+"""Compiled kernels on disk: loaded only if nothing that they were compiled from has changed."""
+
+from __future__ import annotations
+
+import ast
+import errno
+import importlib
+import logging
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from numba.core import config
+
+from optsched import kernel_cache
+
+SOURCES = {
+    "__init__.py": "",
+    "limits.py": "LIMIT = 10\n",
+    "inner.py": """\
+from optsched.compiled import kernel
+from plug.limits import LIMIT
+
+
+@kernel
+def added(x):
+    return min(x + 1, LIMIT)
+""",
+    "outer.py": """\
+from optsched.compiled import kernel
+from plug.inner import added
+
+
+@kernel
+def twice(x):
+    return 2 * added(x)
+""",
+}
+PEEKING = """\
+import numpy as np
+
+from optsched.compiled import kernel
+
+
+@kernel
+def behind(values, index):
+    return values[index]
+
+
+@kernel
+def twice(x):
+    return behind(np.arange(8)[:4], x + 3) > 9
+"""
+OURS = kernel_cache.PACKAGE
+NEVER = 2**63
+"""As the time of import: later than any file."""
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Write a package whose kernels are in two files, and return its folder."""
+    folder = tmp_path / "plug"
+    folder.mkdir()
+    for name, source in SOURCES.items():
+        (folder / name).write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # Python does not look at content
+    monkeypatch.setattr(config, "CACHE_DIR", "")
+    monkeypatch.setattr(kernel_cache, "IMPORTED", NEVER)
+    return folder
+
+
+def forget() -> None:
+    """Let the package be imported anew."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "plug"]:
+        del sys.modules[name]
+    for known in ("_digest", "_folder", "_private_folder", "_say"):
+        getattr(kernel_cache, known).cache_clear()
+
+
+@pytest.fixture
+def run(package):
+    """Return a function: import the package as a new process would, and call its outer kernel.
+
+    It returns the kernel's answer for 1, and whether it was compiled.
+    """
+
+    def run():
+        forget()
+        twice = importlib.import_module("plug.outer").twice
+        return twice(1), bool(twice.stats.cache_misses)
+
+    yield run
+    forget()
+
+
+def edit(file: Path, before: str, after: str) -> None:
+    """Edit a file; its size and time stay what they were."""
+    status, source = file.stat(), file.read_text()
+    assert before in source
+    assert len(before) == len(after)
+    file.write_text(source.replace(before, after))
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def kept(folder: Path) -> dict[str, bytes]:
+    """Return what is kept in a folder: names of files and what they hold."""
+    return {file.name: file.read_bytes() for file in folder.rglob("*.kernel")}
+
+
+def test_a_kernel_sees_changes_of_a_kernel_that_it_calls(package):
+    calls = "from plug.outer import twice; print(twice(1), len(twice.stats.cache_misses))"
+    path = os.pathsep.join(map(str, (package.parent, OURS.parent)))
+    environment = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def answer() -> str:
+        command = [sys.executable, "-c", calls]
+        return subprocess.check_output(command, env=environment, text=True).strip()
+
+    assert answer() == "4 1"
+    assert answer() == "4 0"
+    edit(package / "inner.py", "x + 1", "x + 6")
+    assert answer() == "14 1"
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "expected"),
+    [
+        ("inner.py", "x + 1", "x + 6", 14),
+        ("outer.py", "2 *", "5 *", 10),
+        ("limits.py", "10", " 1", 2),
+    ],
+)
+def test_a_change_replaces_what_was_compiled(run, package, file, before, after, expected):
+    assert [run(), run()] == [(4, True), (4, False)]
+    old = kept(package)
+    edit(package / file, before, after)
+    assert [run(), run()] == [(expected, True), (expected, False)]
+    assert kept(package).keys() == old.keys()
+    assert not set(kept(package).values()) & set(old.values())
+
+
+def test_another_version_of_numba_compiles_again(run, package, monkeypatch):
+    run()
+    monkeypatch.setattr(kernel_cache, "VERSIONS", ("0.1", *kernel_cache.VERSIONS[1:]))
+    assert [run(), run()] == [(4, True), (4, False)]
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-1], lambda data: b"", lambda data: data * 2]
+)
+def test_what_a_power_failure_leaves_is_not_loaded(run, package, damage):
+    run()
+    for file in package.rglob("*.kernel"):
+        file.write_bytes(damage(file.read_bytes()))
+    assert [run(), run()] == [(4, True), (4, False)]
+
+
+def test_kernels_of_files_that_changed_in_the_meantime_are_not_kept(
+    run, package, monkeypatch, caplog
+):
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(kernel_cache, "IMPORTED", (package / "inner.py").stat().st_ctime_ns)
+    assert [run(), run()] == [(4, True), (4, True)]
+    assert kept(package) == {}
+    assert "changed since this process started" in caplog.text
+
+
+def test_kernels_with_bounds_checks_are_kept_beside_those_without(run, package, monkeypatch):
+    (package / "outer.py").write_text(PEEKING)
+    peeked = run()
+    monkeypatch.setattr(config, "BOUNDSCHECK", 1)
+    for _ in range(2):
+        with pytest.raises(IndexError):
+            run()
+    monkeypatch.setattr(config, "BOUNDSCHECK", None)
+    assert run()[1] is False
+    assert peeked[1] is True
+
+
+def test_the_seal_covers_each_file_with_kernels_and_what_they_take_from_others():
+    covered = {path for path, _ in kernel_cache.source_files(OURS, nested=True)}
+    with_kernels = [path for path in OURS.rglob("*.py") if imports(path) & {"optsched.compiled"}]
+    assert len(with_kernels) > 30
+    for path in with_kernels:
+        homes = {
+            OURS.parent.joinpath(*name.split(".")).with_suffix(".py") for name in imports(path)
+        }
+        assert {path, *homes} <= covered
+
+
+def imports(path: Path) -> set[str]:
+    """Return the names of the modules of optsched that a file imports."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    names = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    return {name for name in names if name.startswith("optsched")}
+
+
+@pytest.fixture
+def unwritable(package, monkeypatch, tmp_path):
+    """Let kernels be kept neither beside their source, nor in the home."""
+    shutil.rmtree(package / "__pycache__", ignore_errors=True)
+    (package / "__pycache__").write_text("a file, so that not even root can write a folder here")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(package / "__pycache__" / "cache"))
+    monkeypatch.setattr(config, "CACHE_DIR", str(package / "__pycache__" / "numba"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path / f"optsched-kernels-{os.geteuid()}"
+
+
+def test_without_a_lasting_folder_kernels_are_kept_in_a_temporary_one(run, unwritable, caplog):
+    caplog.set_level(logging.INFO)
+    assert [run(), run()] == [(4, True), (4, False)]
+    assert stat.S_IMODE(unwritable.stat().st_mode) == 0o700
+    assert len(kept(unwritable)) == 2
+    said = [record.message for record in caplog.records if "can be written" in record.message]
+    assert (
+        said
+        == [f"no folder of yours can be written; compiled kernels are kept in {unwritable}"] * 2
+    )
+
+
+def open_to_all(folder: Path) -> None:
+    folder.mkdir()
+    folder.chmod(0o777)
+
+
+def link(folder: Path) -> None:
+    folder.with_name("elsewhere").mkdir(mode=0o700)
+    folder.symlink_to(folder.with_name("elsewhere"))
+
+
+def of_another(folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    os.chown(folder, 65534, -1)
+
+
+def in_an_open_folder(folder: Path) -> None:
+    folder.parent.chmod(0o777)
+
+
+@pytest.mark.parametrize("prepare", [open_to_all, link, of_another, in_an_open_folder])
+def test_a_folder_that_others_can_write_is_not_used(run, unwritable, caplog, prepare):
+    caplog.set_level(logging.INFO)
+    prepare(unwritable)
+    assert [run(), run()] == [(4, True), (4, True)]
+    assert kept(unwritable.parent) == {}
+    assert "every run compiles its kernels" in caplog.text
+
+
+def test_a_full_disk_is_told_and_nothing_else(run, package, monkeypatch, caplog):
+    caplog.set_level(logging.INFO)
+
+    def full(path, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert [run(), run()] == [(4, True), (4, True)]
+    assert "cannot be kept there: No space left on device" in caplog.text
