@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.numbers import LARGEST, MOST_PROCESSORS
 from optsched.registry import readers
 from optsched.stored import read_bytes, write_bytes
 from optsched.text_files import parse_json
 from optsched.traces.formats import TraceFormat, say_left_out, stem
 from optsched.traces.header import Header
-from optsched.traces.trace import LARGEST, UNKNOWN, Trace
+from optsched.traces.trace import UNKNOWN, Trace
 
 DELAY = {4: "delay", 5: "DelayProfile"}
 """The type of a profile that is a plain run time, by major version of Batsim."""
@@ -167,8 +168,9 @@ class _Workload:
             raise InputError(*self._mistakes)
         if not self._jobs:
             raise InputError("no jobs", field="jobs")
-        if self.num_resources < 1:
-            raise InputError(f"{self.num_resources}; expected at least 1", field="nb_res")
+        if not 1 <= self.num_resources <= MOST_PROCESSORS:
+            expected = f"expected an integer from 1 to {MOST_PROCESSORS:,}"
+            raise InputError(f"{self.num_resources}; {expected}", field="nb_res")
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of the trace.
