@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +70,8 @@ def read_toml(path: Path) -> dict[str, Any]:
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        counts = Counter(name for name, _ in pairs)
+        twice = sorted(name for name, count in counts.items() if count > 1)
         raise InputError(*(f"{name}: given more than once" for name in twice))
     return fields
 

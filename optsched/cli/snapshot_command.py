@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from optsched.cli import BAD_INPUT, DONE
+from optsched.cli.options import Output
 from optsched.cli.terminal import figure, print_json, print_lines, say
 from optsched.errors import InputError
 from optsched.files import check_not_read
@@ -15,8 +16,6 @@ from optsched.models.snapshot_file import read_snapshot, save_snapshot, snapshot
 from optsched.solvers.comparison.claims import read_known, settle
 
 command = App(name="snapshot", help="Look at snapshots, check them, export them.")
-
-Output = Annotated[Path, Parameter(alias="-o")]
 
 
 @command.command

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from optsched import registry
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
+from optsched.numbers import parse_span
 from optsched.settings import configure_parts, settings_of
 from optsched.simulator.chosen_solvers import ChosenSolver, choose_solvers
 from optsched.simulator.policy import Policy
@@ -208,7 +209,9 @@ def _configured(policy: str, execution: str | None, settings: Mapping[str, Any])
     execution = execution or registry.policies[policy].execution
     if execution is not None:
         parts[f"execution model {execution!r}"] = registry.executions[execution]
-    return configure_parts(parts, settings)
+    configured = configure_parts(parts, settings)
+    configured[0].check_interval()
+    return configured
 
 
 def _solving(asked: NamedSolver | None, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -245,9 +248,8 @@ def _sha256(path: Path) -> str:
 
 
 def _span(text: str) -> tuple[int, int]:
-    first, _, last = text.partition(":")
     try:
-        span = int(first), int(last)
+        span = parse_span(text)
     except ValueError:
         span = 0, 0
     if not 1 <= span[0] <= span[1]:

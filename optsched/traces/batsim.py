@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.files import json_text
 from optsched.numbers import LARGEST, MOST_PROCESSORS
 from optsched.registry import readers
 from optsched.stored import read_bytes, write_bytes
@@ -34,7 +35,7 @@ SHOWN = 10
 _JOB_FIELDS = {"id", "subtime", "res", "profile", "walltime"}
 _PROFILE_FIELDS = {"type", "delay"}
 _WRITTEN = {"job_id", "submit", "runtime", "requested_time", "processors"}
-_NUMBERED = re.compile(r"(?:(?P<workload>[^!]*)!)?(?P<number>\d{1,18})")
+_NUMBERED = re.compile(r"(?:(?P<workload>[^!]*)!)?(?P<number>[0-9]{1,18})")
 
 
 def read_batsim(path: str | Path) -> Trace:
@@ -122,7 +123,7 @@ def _encode(trace: Trace, path: Path, version: Literal[4, 5] = 4) -> bytes:
     num_resources = trace.header.max_procs or int(trace.processors.max())
     workload = {"nb_res": num_resources, "jobs": jobs, "profiles": profiles}
     say_left_out(trace, "a Batsim workload", _WRITTEN, frozenset({"maxprocs"}))
-    return (json.dumps(workload) + "\n").encode()
+    return (json_text(workload) + "\n").encode()
 
 
 @readers.register("batsim")
