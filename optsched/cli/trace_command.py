@@ -9,7 +9,15 @@ from cyclopts import App, Parameter
 
 from optsched.cli.annotate_command import annotate
 from optsched.cli.options import Integer, Number, Output
-from optsched.cli.terminal import listed, print_json, print_lines, print_table, say, say_file
+from optsched.cli.terminal import (
+    listed,
+    print_json,
+    print_line,
+    print_lines,
+    print_table,
+    say,
+    say_file,
+)
 from optsched.errors import InputError
 from optsched.files import check_not_read
 from optsched.numbers import parse_integer
@@ -47,7 +55,8 @@ def info(trace: str, /, *, processors: Integer | None = None, json: bool = False
     if json:
         print_json(known)
     else:
-        print("\n".join(lines(known)))
+        for line in lines(known):
+            print_line(line)
 
 
 @command.command

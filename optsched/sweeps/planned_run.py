@@ -184,7 +184,7 @@ class Planner:
         return read_machine(self._base / text if text.endswith(".toml") else text).spec
 
     def _solver(self, text: str) -> NamedSolver:
-        if "=" in text:
+        if "=" in text and not (self._base / text).is_file():
             return NamedSolver(text)
         if not text.endswith(".toml"):
             return NamedSolver(text, find_solver(text)[1])
