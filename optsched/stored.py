@@ -156,6 +156,23 @@ def read_bytes(path: str | Path, most: int = MOST) -> tuple[bytes, str]:
         return b"".join(pieces), content.sha256
 
 
+def sha256_of(path: str | Path) -> str:
+    """Return the SHA-256 of a file as it is stored.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is none that can be read again.
+    """
+    path = Path(path)
+    _check_repeatable(path)
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(error.strerror or str(error), file=path) from None
+
+
 def read_head(path: str | Path) -> bytes:
     """Return at most the first `HEAD` bytes of what a file holds, decompressed.
 
@@ -165,9 +182,7 @@ def read_head(path: str | Path) -> bytes:
         If the file cannot be read, is a damaged gzip file, or is none that can be read again.
     """
     path = Path(path)
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        # what is taken from a pipe is gone for whoever reads the whole
-        raise InputError("is a pipe or a device; expected a file", file=path)
+    _check_repeatable(path)
     try:
         with path.open("rb") as stream:
             stored = stream.read(HEAD)
@@ -179,6 +194,12 @@ def read_head(path: str | Path) -> bytes:
         return zlib.decompressobj(wbits=31).decompress(stored, HEAD)
     except zlib.error as error:
         raise InputError(f"the gzip data are damaged: {error}", file=path) from None
+
+
+def _check_repeatable(path: Path) -> None:
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        # what is taken from a pipe is gone for whoever reads the whole
+        raise InputError("is a pipe or a device; expected a file", file=path)
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:

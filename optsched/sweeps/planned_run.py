@@ -22,6 +22,7 @@ from optsched.solvers.profiles import Profile
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
 from optsched.solvers.solving import find_solver
+from optsched.stored import sha256_of
 from optsched.traces.demands import demands_file
 from optsched.traces.reading import find_trace
 
@@ -177,8 +178,8 @@ class Planner:
     def _trace(self, text: str) -> TraceFile:
         path, published = find_trace(text, base=self._base)
         demands = demands_file(path)
-        demands_sha256 = _sha256(demands) if os.path.lexists(demands) else None
-        return TraceFile(str(path.absolute()), _sha256(path), demands_sha256, published)
+        demands_sha256 = sha256_of(demands) if os.path.lexists(demands) else None
+        return TraceFile(str(path.absolute()), sha256_of(path), demands_sha256, published)
 
     def _machine(self, text: str) -> str:
         return read_machine(self._base / text if text.endswith(".toml") else text).spec
@@ -237,14 +238,6 @@ def _described(chosen: ChosenSolver) -> dict[str, Any]:
         "budget": asdict(profile.budget),
         "seed": profile.seed,
     }
-
-
-def _sha256(path: Path) -> str:
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(error.strerror or str(error), file=path) from None
 
 
 def _span(text: str) -> tuple[int, int]:

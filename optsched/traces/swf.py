@@ -198,7 +198,7 @@ def _pieces(content: Content, path: Path) -> Iterator[_Piece]:
             begun += data
         if len(begun) > LONGEST_LINE:
             expected = f"expected lines of at most {LONGEST_LINE >> 20} MiB"
-            raise InputError(f"is longer; {expected}", file=path, line=line)
+            raise InputError(f"is too long; {expected}", file=path, line=line)
         data = content.read()
     if begun:
         yield _Piece(begun, line)
