@@ -7,8 +7,28 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 
+def one_line(text: str) -> str:
+    r"""Return a text with line breaks, control characters and marks of direction escaped.
+
+    What can be seen is left alone, the letters of all scripts included.
+
+    >>> print(one_line("日本 \x1b[2J.swf\n"))
+    日本 \x1b[2J.swf\n
+    """
+    if text.isprintable():
+        return text
+    import unicodedata
+
+    return "".join(
+        sign if sign.isprintable() or unicodedata.category(sign) == "Zs" else repr(sign)[1:-1]
+        for sign in text
+    )
+
+
 class InputError(ValueError):
     """Input that cannot be used, told in one line per mistake.
+
+    What would break the line, in the name of a file for instance, is escaped.
 
     Parameters
     ----------
@@ -36,15 +56,15 @@ class InputError(ValueError):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        place = self.file or ""
+        place = one_line(self.file or "")
         if self.line is not None:
             place += f"{', ' if place else ''}line {self.line}"
         if self.field is not None:
-            place += f"{', ' if place else ''}{self.field}"
+            place += f"{', ' if place else ''}{one_line(self.field)}"
         prefix = f"{place}: " if place else ""
         if len(self.mistakes) == 1:
-            return prefix + self.mistakes[0]
-        listed = "".join(f"\n  - {mistake}" for mistake in self.mistakes)
+            return prefix + one_line(self.mistakes[0])
+        listed = "".join(f"\n  - {one_line(mistake)}" for mistake in self.mistakes)
         return f"{prefix}{len(self.mistakes)} mistakes{listed}"
 
     def lines(self) -> list[str]:

@@ -209,4 +209,15 @@ def _unwritable(path: Path, error: OSError) -> InputError:
 def write_json(path: Path, value: Any) -> None:
     """Write `value` as indented JSON."""
     with written(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+        temporary.write_text(json_text(value, indent=2) + "\n", encoding="utf-8")
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Return `value` as JSON.
+
+    Raises
+    ------
+    ValueError
+        If it holds NaN or an infinite number: JSON has none, what is absent is null.
+    """
+    return json.dumps(value, indent=indent, allow_nan=False)

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from optsched.errors import InputError, UnknownNameError
+from optsched.numbers import LARGEST, parse_integer, parse_number
 
 T = TypeVar("T")
 
@@ -108,16 +109,23 @@ def _read(value: Any, wanted: Any, place: str) -> Any:
         raise InputError(f"{place}: {value!r}; expected yes or no")
     if wanted in (int, float) and not isinstance(value, bool):
         try:
-            return wanted(value) if isinstance(value, str) or wanted is float else _whole(value)
+            number = _number(value, wanted)
         except (TypeError, ValueError, OverflowError):
             pass
+        else:
+            if abs(number) <= LARGEST:
+                return number
+            raise InputError(f"{place}: {value!r}; expected a number of at most 2^53")
     if wanted is str and isinstance(value, str):
         return value
     expected = {int: "a whole number", float: "a number", str: "text"}[wanted]
     raise InputError(f"{place}: {value!r}; expected {expected}")
 
 
-def _whole(value: Any) -> int:
-    if int(value) != value:
+def _number(value: Any, wanted: type[int] | type[float]) -> int | float:
+    if isinstance(value, str):
+        value = parse_integer(value) if wanted is int else parse_number(value)
+    number = wanted(value)
+    if wanted is int and number != value:
         raise ValueError(value)
-    return int(value)
+    return number

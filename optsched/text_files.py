@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from optsched.errors import InputError
 from optsched.stored import read_bytes
+
+MOST_TOML = 2**24
+"""Bytes of a TOML file, which people write: 16 MiB."""
 
 
 def parse_json(data: bytes) -> Any:
@@ -25,6 +30,7 @@ def parse_json(data: bytes) -> Any:
             data.decode("utf-8-sig"),
             object_pairs_hook=_without_repeats,
             parse_constant=_not_finite,
+            parse_float=_finite,
         )
     except UnicodeDecodeError:
         raise InputError("not text; expected JSON") from None
@@ -32,6 +38,8 @@ def parse_json(data: bytes) -> Any:
         raise InputError(f"not JSON: {error.msg}", line=error.lineno) from None
     except RecursionError:
         raise InputError("nested too deeply") from None
+    except MemoryError:
+        raise InputError("does not fit into memory") from None
     except InputError:
         raise
     except ValueError:
@@ -44,9 +52,9 @@ def read_toml(path: Path) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If it cannot be read, is not UTF-8 or not TOML, or is nested too deeply.
+        If it cannot be read, is too large, is not UTF-8 or not TOML, or is nested too deeply.
     """
-    data, _ = read_bytes(path)
+    data, _ = read_bytes(path, MOST_TOML)
     try:
         return tomllib.loads(data.decode("utf-8"))
     except UnicodeDecodeError:
@@ -62,11 +70,16 @@ def read_toml(path: Path) -> dict[str, Any]:
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        counts = Counter(name for name, _ in pairs)
+        twice = sorted(name for name, count in counts.items() if count > 1)
         raise InputError(*(f"{name}: given more than once" for name in twice))
     return fields
 
 
-def _not_finite(constant: str) -> Any:
-    raise InputError(f"{constant}; expected a finite number")
+def _finite(literal: str) -> float:
+    number = float(literal)
+    return number if math.isfinite(number) else _not_finite(literal)
+
+
+def _not_finite(literal: str) -> Any:
+    raise InputError(f"{literal}; expected a finite number")

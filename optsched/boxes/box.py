@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Triple = tuple[int, int, int]
 
-TEXT = re.compile(r"(\d{1,9})x(\d{1,9})x(\d{1,9})@(\d{1,9}),(\d{1,9}),(\d{1,9})")
+TEXT = re.compile(r"(\d{1,9})x(\d{1,9})x(\d{1,9})@(\d{1,9}),(\d{1,9}),(\d{1,9})", re.ASCII)
 
 
 class Box(NamedTuple):

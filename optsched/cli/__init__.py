@@ -89,8 +89,14 @@ def _show_log() -> None:
     """Show on stderr what the package has to say, and not that matplotlib has no home."""
     import logging
 
+    from optsched.errors import one_line
+
+    class OneLine(logging.Formatter):
+        def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+            return one_line(super().formatMessage(record))
+
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("optsched: %(message)s"))
+    handler.setFormatter(OneLine("optsched: %(message)s"))
     log = logging.getLogger("optsched")
     log.addHandler(handler)
     log.setLevel(logging.INFO)
@@ -115,8 +121,10 @@ def run(arguments: list[str]) -> int:
         return DONE
     except OSError as error:
         _drop_output()
-        reason = error.strerror or str(error)
-        print(f"optsched: {error.filename or 'output'}: {reason}", file=sys.stderr)
+        from optsched.errors import one_line
+
+        told = f"{error.filename or 'output'}: {error.strerror or error}"
+        print(f"optsched: {one_line(told)}", file=sys.stderr)
         return BAD_INPUT
     except Exception:
         # a compiled module that is interrupted while it loads fails with an error of its own
@@ -134,7 +142,7 @@ def _run(arguments: list[str]) -> int:
     # imported here, so that Ctrl-C is in good hands while they load
     from cyclopts import CycloptsError, MissingArgumentError
 
-    from optsched.errors import InputError
+    from optsched.errors import InputError, one_line
 
     app = build()
     try:
@@ -147,7 +155,7 @@ def _run(arguments: list[str]) -> int:
             )
         sys.stdout.flush()
     except CycloptsError as error:
-        told = " ".join(str(error).split())
+        told = one_line(" ".join(str(error).split()))
         if isinstance(error, MissingArgumentError) and "--output" in told:
             chain = error.command_chain or ()
             what = "DIR" if chain[:1] and chain[0] in TO_FOLDERS else "FILE"

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
+from optsched.cli.options import Integer, Output
 from optsched.cli.terminal import listed, print_lines, say, say_file
 from optsched.errors import InputError
 from optsched.files import check_not_read
+from optsched.numbers import LARGEST, parse_integer, parse_span
 
 if TYPE_CHECKING:
     from optsched.traces.trace import Trace
 
 annotate = App(name="annotate", help="Add to the jobs of a trace what its file does not state.")
-
-Output = Annotated[Path, Parameter(alias="-o")]
 
 
 @annotate.command
@@ -26,9 +25,9 @@ def files(
     trace: str,
     /,
     *,
-    window: int = 800,
-    per_processor: int = 6400,
-    cores: int = 20,
+    window: Integer = 800,
+    per_processor: Integer = 6400,
+    cores: Integer = 20,
     evaluate: str | None = None,
     output: Output,
 ) -> None:
@@ -85,7 +84,7 @@ def bandwidth(
     /,
     *,
     mix: str,
-    seed: int = 0,
+    seed: Integer = 0,
     levels: str = "high=2000,medium=1000,low=500",
     output: Output,
 ) -> None:
@@ -125,7 +124,7 @@ def bandwidth(
 def _shares(text: str) -> str | tuple[int, int, int]:
     """Return the percentages of a mix; what are none as it is, to be refused with all else."""
     try:
-        high, medium, low = map(int, text.split(":"))
+        high, medium, low = map(parse_integer, text.split(":"))
     except ValueError:
         return text
     return high, medium, low
@@ -134,7 +133,7 @@ def _shares(text: str) -> str | tuple[int, int, int]:
 def _amounts(text: str) -> dict[str, int]:
     pairs = [word.partition("=") for word in text.split(",")]
     try:
-        amounts = {name: int(amount) for name, _, amount in pairs}
+        amounts = {name: parse_integer(amount) for name, _, amount in pairs}
     except ValueError:
         amounts = {}
     if len(amounts) < len(pairs):
@@ -164,12 +163,13 @@ def _evaluated(trace: Trace, first: int, last: int) -> Trace:
 
 
 def _days(text: str) -> tuple[int, int]:
-    first, _, last = text.partition(":")
+    from optsched.traces.trace import SECONDS_PER_DAY
+
     try:
-        days = int(first), int(last)
+        days = parse_span(text)
     except ValueError:
         days = 0, 0
-    if not 1 <= days[0] <= days[1]:
+    if not 1 <= days[0] <= days[1] <= LARGEST // SECONDS_PER_DAY:
         expected = "expected the days FROM:TO, 2:8 for instance"
         raise InputError(f"{text!r}; {expected}", field="--evaluate")
     return days

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from optsched.cli.options import Integer, Number, Output
 from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say
 from optsched.files import written_folder
 from optsched.models.snapshot_file import snapshot_files
@@ -20,11 +21,11 @@ DEFAULT_SECONDS = 10.0
 
 def command(
     *snapshots: Annotated[Path, Parameter(required=True)],
-    output: Annotated[Path, Parameter(alias="-o")],
+    output: Output,
     solvers: str | None = None,
-    time_limit: float | None = None,
-    work_limit: float | None = None,
-    seed: int | None = None,
+    time_limit: Number | None = None,
+    work_limit: Number | None = None,
+    seed: Integer | None = None,
     json: bool = False,
 ) -> int:
     """Compare solvers on the same snapshots: a table, quality against time, a profile.

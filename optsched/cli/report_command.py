@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from optsched.cli.folder_pages import report
+from optsched.cli.terminal import print_line
 
 
 def command(*folders: Annotated[Path, Parameter(required=True)]) -> None:
@@ -19,4 +20,4 @@ def command(*folders: Annotated[Path, Parameter(required=True)]) -> None:
         Folders that `optsched simulate` or `optsched compare` wrote.
     """
     for path in report(folders):
-        print(path)
+        print_line(path)

@@ -10,10 +10,12 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from optsched.cli.options import Integer, Number, Output
 from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say, say_file
 from optsched.errors import InputError
 from optsched.files import write_json, written_folder
 from optsched.models.snapshot_file import CAPTURE
+from optsched.numbers import parse_span
 from optsched.report.run_folder import FOLDER, fill
 from optsched.settings import read_settings
 from optsched.simulator.simulate import prepare_trace, simulate
@@ -25,7 +27,7 @@ def command(
     trace: str,
     /,
     *,
-    output: Annotated[Path, Parameter(alias="-o")],
+    output: Output,
     machine: str | None = None,
     policy: str = "easy",
     solver: str | None = None,
@@ -33,13 +35,13 @@ def command(
     execution: str | None = None,
     jobs: str | None = None,
     event_order: Literal["batched", "one-by-one"] = "batched",
-    time_limit: float | None = None,
-    work_limit: float | None = None,
-    seed: int | None = None,
+    time_limit: Number | None = None,
+    work_limit: Number | None = None,
+    seed: Integer | None = None,
     capture: Path | None = None,
-    capture_every: int = 1,
+    capture_every: Integer = 1,
     charge_decisions: bool = False,
-    large_from: int | None = None,
+    large_from: Integer | None = None,
     check: bool = False,
     journal: bool = False,
     demands_sha256: str | None = None,
@@ -165,9 +167,8 @@ def _nested(one: Path, other: Path) -> bool:
 def _range(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
-    first, _, last = text.partition(":")
     try:
-        return int(first), int(last)
+        return parse_span(text)
     except ValueError:
         expected = "expected FROM:TO, 1:5000 for instance"
         raise InputError(f"{text!r}; {expected}", field="--jobs") from None

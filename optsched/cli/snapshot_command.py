@@ -8,15 +8,14 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from optsched.cli import BAD_INPUT, DONE
-from optsched.cli.terminal import figure, print_json, print_lines, say
+from optsched.cli.options import Output
+from optsched.cli.terminal import figure, print_json, print_line, print_lines, say, say_error
 from optsched.errors import InputError
 from optsched.files import check_not_read
 from optsched.models.snapshot_file import read_snapshot, save_snapshot, snapshot_files
 from optsched.solvers.comparison.claims import read_known, settle
 
 command = App(name="snapshot", help="Look at snapshots, check them, export them.")
-
-Output = Annotated[Path, Parameter(alias="-o")]
 
 
 @command.command
@@ -72,14 +71,15 @@ def check(*snapshots: Annotated[Path, Parameter(required=True)]) -> int:
         try:
             read = read_snapshot(path)
             wrong = settle(read.problem, read_known(read, path), ()).contradictions
-            mistakes = [f"{path}: {mistake}" for mistake in wrong]
         except InputError as error:
-            mistakes = [str(error)]
-        for mistake in mistakes:
-            say(f"optsched: {mistake}")
+            say_error(error)
             code = BAD_INPUT
-        if not mistakes:
-            print(f"{path}: good")
+            continue
+        for mistake in wrong:
+            say(f"optsched: {path}: {mistake}")
+            code = BAD_INPUT
+        if not wrong:
+            print_line(f"{path}: good")
     return code
 
 

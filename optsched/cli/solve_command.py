@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
-
-from cyclopts import Parameter
+from typing import Any
 
 from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION
+from optsched.cli.options import Integer, Number, Output
 from optsched.cli.terminal import figure, print_json, print_lines, say
 from optsched.files import check_not_read, write_json
 from optsched.models.snapshot import Snapshot
@@ -35,12 +34,12 @@ def command(
     /,
     *,
     solver: str | None = None,
-    time_limit: float | None = None,
-    work_limit: float | None = None,
-    seed: int | None = None,
+    time_limit: Number | None = None,
+    work_limit: Number | None = None,
+    seed: Integer | None = None,
     hint: str | None = None,
     json: bool = False,
-    output: Annotated[Path | None, Parameter(alias="-o")] = None,
+    output: Output | None = None,
     picture: Path | None = None,
 ) -> int:
     """Answer one snapshot of a decision.

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from optsched import registry
 from optsched.cli import INTERRUPTED
+from optsched.cli.options import Integer, Output
 from optsched.cli.sweep_table import work_off
 from optsched.cli.terminal import print_lines, say
 from optsched.studies.study import Study
@@ -23,10 +21,10 @@ def command(
     name: str,
     /,
     *,
-    output: Annotated[Path, Parameter(alias="-o")],
+    output: Output,
     traces: Path | None = None,
     quick: bool = False,
-    workers: int | None = None,
+    workers: Integer | None = None,
 ) -> int:
     """Run the evaluation of a paper again, and judge its claims.
 

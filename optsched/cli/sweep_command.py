@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Literal
-
-from cyclopts import Parameter
+from typing import Literal
 
 from optsched.cli import INTERRUPTED
+from optsched.cli.options import Integer, Output
 from optsched.cli.sweep_table import work_off
 from optsched.cli.terminal import print_json, print_lines, say
 from optsched.errors import InputError
+from optsched.numbers import parse_integer
 from optsched.sweeps.engines import check_engine
 from optsched.sweeps.study_file import read_study
 from optsched.sweeps.sweeping import Sweep
@@ -20,9 +21,9 @@ def command(
     study: Path,
     /,
     *,
-    output: Annotated[Path, Parameter(alias="-o")],
+    output: Output,
     engine: Literal["local", "dask"] = "local",
-    workers: int | None = None,
+    workers: Integer | None = None,
     address: str | None = None,
     shard: str | None = None,
     json: bool = False,
@@ -98,6 +99,8 @@ def _part(shard: str | None) -> tuple[int, int]:
     if shard is None:
         return 1, 1
     number, _, of = shard.partition("/")
-    if number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of):
-        return int(number), int(of)
+    with suppress(ValueError):
+        part = parse_integer(number), parse_integer(of)
+        if 1 <= part[0] <= part[1]:
+            return part
     raise InputError(f"{shard!r}; expected I/N, from 1/N to N/N", field="--shard")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from optsched.errors import one_line
+from optsched.files import json_text
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from optsched.errors import InputError
     from optsched.traces.trace import Trace
 
 WIDE = 200
@@ -22,8 +25,18 @@ WIDE = 200
 
 
 def say(message: str) -> None:
-    """Print a message for the user on stderr."""
-    print(message, file=sys.stderr)
+    """Print a message for the user on stderr, in one line."""
+    print(one_line(message), file=sys.stderr)
+
+
+def say_error(error: InputError) -> None:
+    """Print what is wrong with the user's input on stderr."""
+    print(f"optsched: {error}", file=sys.stderr)
+
+
+def print_line(text: object) -> None:
+    """Print a line on stdout."""
+    print(one_line(str(text)))
 
 
 def say_file(trace: Trace) -> None:
@@ -39,14 +52,14 @@ def listed(files: Sequence[Path]) -> str:
 
 def print_json(value: Any) -> None:
     """Print one JSON object on stdout."""
-    print(json.dumps(value, indent=2))
+    print(json_text(value, indent=2))
 
 
 def print_lines(lines: Sequence[tuple[str, Any]]) -> None:
     """Print (label, value) lines on stdout, the values one below the other."""
     width = max((len(label) for label, _ in lines), default=0)
     for label, value in lines:
-        print(f"{label:<{width}}  {value}")
+        print_line(f"{label:<{width}}  {value}")
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -59,7 +72,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         numeric = all(isinstance(row[number], int | float | None) for row in rows)
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(figure(value) for value in row))
+        table.add_row(*(one_line(figure(value)) for value in row))
     console.print(table)
 
 

@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from optsched.cli.annotate_command import annotate
-from optsched.cli.terminal import listed, print_json, print_lines, print_table, say, say_file
+from optsched.cli.options import Integer, Number, Output
+from optsched.cli.terminal import (
+    listed,
+    print_json,
+    print_line,
+    print_lines,
+    print_table,
+    say,
+    say_file,
+)
 from optsched.errors import InputError
 from optsched.files import check_not_read
+from optsched.numbers import parse_integer
 
 if TYPE_CHECKING:
     from optsched.traces.trace import Trace
@@ -22,11 +32,9 @@ command = App(
 )
 command.command(annotate)
 
-Output = Annotated[Path, Parameter(alias="-o")]
-
 
 @command.command
-def info(trace: str, /, *, processors: int | None = None, json: bool = False) -> None:
+def info(trace: str, /, *, processors: Integer | None = None, json: bool = False) -> None:
     """Print a page of facts: jobs, span, load, sizes, run times, what was dropped and why.
 
     Parameters
@@ -47,7 +55,8 @@ def info(trace: str, /, *, processors: int | None = None, json: bool = False) ->
     if json:
         print_json(known)
     else:
-        print("\n".join(lines(known)))
+        for line in lines(known):
+            print_line(line)
 
 
 @command.command
@@ -91,10 +100,10 @@ def scale(
     trace: str,
     /,
     *,
-    to: int,
-    processors: Annotated[int | None, Parameter(name="--from")] = None,
-    unit: int = 1,
-    load: float = 1.0,
+    to: Integer,
+    processors: Annotated[Integer | None, Parameter(name="--from")] = None,
+    unit: Integer = 1,
+    load: Number = 1.0,
     output: Output,
 ) -> None:
     """Scale a trace to a machine of another size, and to another load.
@@ -187,9 +196,9 @@ def fit(
     /,
     *,
     boundaries: str | None = None,
-    fewest: int = 30,
+    fewest: Integer = 30,
     sizes: Literal["observed", "uniform"] = "observed",
-    processors: int | None = None,
+    processors: Integer | None = None,
     json: bool = False,
     output: Output | None = None,
 ) -> None:
@@ -245,10 +254,10 @@ def generate(
     workload: str,
     /,
     *,
-    jobs: int,
-    seed: int = 0,
-    interarrival_factor: float = 1.0,
-    service_factor: float = 1.0,
+    jobs: Integer,
+    seed: Integer = 0,
+    interarrival_factor: Number = 1.0,
+    service_factor: Number = 1.0,
     output: Output,
 ) -> None:
     """Generate a trace from a workload model.
@@ -297,7 +306,7 @@ def generate(
 
 def _whole_numbers(text: str) -> list[int]:
     try:
-        return [int(word) for word in text.split(",")]
+        return [parse_integer(word) for word in text.split(",")]
     except ValueError:
         expected = "whole numbers with commas between them"
         raise InputError(f"boundaries: {text!r}; expected {expected}") from None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from optsched.errors import InputError
 from optsched.machines.machine import Allocation
+from optsched.numbers import LONGEST
 from optsched.registry import executions
 from optsched.simulator.execution import ExecutionModel, ExecutionReport
 from optsched.simulator.schedule import Schedule
@@ -48,8 +48,8 @@ class MigrationDelay(ExecutionModel):
 
     def __post_init__(self) -> None:
         for name, seconds in (("restart", self.restart), ("per_node", self.per_node)):
-            if not 0 <= seconds < math.inf:
-                raise InputError(f"{name} {seconds}; expected seconds from 0")
+            if not 0 <= seconds <= LONGEST:
+                raise InputError(f"{name} {seconds}; expected seconds from 0 to {LONGEST:,}")
 
     def migrated(self, job: int, allocation: Allocation, parked: bool, system: System) -> float:
         """Return the seconds that the migration of a job takes."""

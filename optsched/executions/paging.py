@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from optsched.column_sets import ColumnSet, runs_of
 from optsched.errors import InputError
 from optsched.machines.machine import Allocation
+from optsched.numbers import MOST_CAPACITY
 from optsched.registry import executions
 from optsched.simulator.execution import ExecutionModel, ExecutionReport
 from optsched.simulator.schedule import Schedule, State
@@ -20,6 +21,9 @@ from optsched.traces.trace import Trace
 
 KB = 1024
 """KB of a MB: a trace states KB, the settings MB."""
+
+SLOWEST = 1000
+"""How many times as long a job may take while it pages."""
 
 
 @executions.register("paging")
@@ -45,7 +49,7 @@ class Paging(ExecutionModel):
     Raises
     ------
     InputError
-        If a memory is not above 0 or the slowdown is below 1.
+        If a memory is not above 0 or the slowdown is below 1, or one of them is too large.
 
     References
     ----------
@@ -59,17 +63,21 @@ class Paging(ExecutionModel):
 
     def __post_init__(self) -> None:
         for name in ("node_memory", "job_memory"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise InputError(f"{name} {getattr(self, name)}; expected MB above 0")
-        if not 1 <= self.slowdown < np.inf:
-            raise InputError(f"slowdown {self.slowdown}; expected a number from 1")
+            if not 0 < getattr(self, name) <= MOST_CAPACITY:
+                expected = f"expected MB above 0 and at most {MOST_CAPACITY:,}"
+                raise InputError(f"{name} {getattr(self, name)}; {expected}")
+        if not 1 <= self.slowdown <= SLOWEST:
+            expected = f"expected a number from 1 to {SLOWEST:,}"
+            raise InputError(f"slowdown {self.slowdown}; {expected}")
 
     def begin(self, system: System, trace: Trace) -> None:
         """Look up what memory the jobs need, in whole KB."""
         known = trace.memory > 0
         memory = np.where(known, trace.memory, self.job_memory * KB)
-        self._memory: list[int] = np.rint(memory).astype(np.int64).tolist()
         self._limit = round(self.node_memory * KB)
+        # more than a node has is all the same, and sums of it stay in 64 bits
+        counted = np.minimum(np.rint(memory), self._limit + 1)
+        self._memory: list[int] = counted.astype(np.int64).tolist()
         self._used = np.zeros(system.machine.size, dtype=np.int64)
         self._short: ColumnSet = 0
         self._paged = np.zeros(len(trace), dtype=np.bool_)

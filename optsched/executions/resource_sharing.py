@@ -15,12 +15,12 @@ from optsched.machines.free_runs import Run
 from optsched.machines.smp import Smp
 from optsched.models.fields import LARGEST
 from optsched.models.holdings import COUNTABLE, NO_PENALTY
+from optsched.numbers import LONGEST, MOST_CAPACITY
 from optsched.registry import executions
 from optsched.simulator.execution import ExecutionModel, ExecutionReport
 from optsched.simulator.schedule import Schedule, State
 from optsched.simulator.system import System
-from optsched.traces.demands import MOST, split_demands
-from optsched.traces.rackham import LONGEST
+from optsched.traces.demands import split_demands
 from optsched.traces.reading import mistake_in
 from optsched.traces.trace import Trace
 
@@ -183,10 +183,10 @@ def _check_demands(trace: Trace, machine: Smp) -> None:
         column = trace.annotations.get(name, np.zeros(1, dtype=np.int64))
         if column.dtype.kind not in "iu":
             raise InputError("expected whole numbers", file=trace.path, field=name)
-        wrong = np.flatnonzero((column < 0) | (column > MOST))
+        wrong = np.flatnonzero((column < 0) | (column > MOST_CAPACITY))
         if len(wrong):
             job = int(wrong[0])
-            expected = f"expected a demand from 0 to {MOST:,}"
+            expected = f"expected a demand from 0 to {MOST_CAPACITY:,}"
             raise mistake_in(trace, job, name, column[job], expected)
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from optsched.column_sets import ColumnSet, interval_text, lowest
 from optsched.errors import InputError
 from optsched.machines.machine import Machine
+from optsched.numbers import parse_integer
 from optsched.registry import machines
 
 MOST_COLUMNS = 1 << 20
@@ -78,7 +79,7 @@ class Matrix(Machine):
     def from_spec(cls, text: str) -> Matrix:
         """Build ``matrix:<text>``."""
         try:
-            size = int(text)
+            size = parse_integer(text)
         except ValueError:
             raise InputError(f"machine 'matrix:{text}'; expected {cls.usage}") from None
         return cls(size)

@@ -10,6 +10,7 @@ from optsched.column_sets import runs_text
 from optsched.errors import InputError
 from optsched.machines.free_runs import FreeRuns, Run
 from optsched.machines.machine import Machine
+from optsched.numbers import MOST_PROCESSORS, parse_integer
 from optsched.registry import machines
 
 
@@ -28,7 +29,7 @@ class Nodes(Machine):
     Raises
     ------
     InputError
-        If there is not at least one node.
+        If there is not at least one node, or more than `MOST_PROCESSORS`.
 
     Examples
     --------
@@ -44,8 +45,9 @@ class Nodes(Machine):
     usage = "nodes:NUMBER"
 
     def __init__(self, size: int) -> None:
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise InputError(f"machine of {size!r} nodes; expected a whole number from 1")
+        if type(size) is not int or not 1 <= size <= MOST_PROCESSORS:
+            expected = f"expected a whole number from 1 to {MOST_PROCESSORS:,}"
+            raise InputError(f"machine of {size!r} nodes; {expected}")
         self.size = size
         self.free = size
         self.slots = FreeRuns(size)
@@ -54,7 +56,7 @@ class Nodes(Machine):
     def from_spec(cls, text: str) -> Nodes:
         """Build ``nodes:<text>``."""
         try:
-            size = int(text)
+            size = parse_integer(text)
         except ValueError:
             raise InputError(f"machine 'nodes:{text}'; expected {cls.usage}") from None
         return cls(size)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.machines.free_runs import Run
 from optsched.machines.nodes import Nodes
+from optsched.numbers import MOST_CAPACITY
 from optsched.registry import machines
 
 BANDWIDTH = 6_000
@@ -23,9 +24,6 @@ LARGEST = 2**20
 
 MOST_PROCESSORS = 64
 """Processors of a node."""
-
-MOST_CAPACITY = 10**9
-"""The most that a node may have of a resource."""
 
 RESOURCE = re.compile(r"[a-z_]+")
 """The name of a resource."""

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from optsched.errors import InputError
-from optsched.files import FolderKind
+from optsched.files import FolderKind, json_text
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
-from optsched.models.window_mkp.text import parse_window_mkp_text
-from optsched.stored import read_bytes, read_head, write_bytes
+from optsched.models.window_mkp.text import MOST_TEXT, parse_window_mkp_text
+from optsched.stored import MOST, in_memory, read_bytes, read_head, write_bytes
 from optsched.text_files import parse_json
 
 SEPARATORS = re.compile(r"[,:\s]*")
@@ -65,9 +65,11 @@ def read_snapshot(path: str | Path) -> Snapshot:
 def read_hashed(path: str | Path) -> tuple[Snapshot, str]:
     """Return a snapshot and the SHA-256 of its file, read once; see `read_snapshot`."""
     path = Path(path)
-    data, sha256 = read_bytes(path)
-    parse = parse_window_mkp_text if path.suffix == ".txt" else _parsed
-    return parse(data, path), sha256
+    is_text = path.suffix == ".txt"
+    parse = parse_window_mkp_text if is_text else _parsed
+    data, sha256 = read_bytes(path, MOST_TEXT if is_text else MOST)
+    with in_memory(path):
+        return parse(data, path), sha256
 
 
 def _parsed(data: bytes, path: Path) -> Snapshot:
@@ -140,4 +142,4 @@ def save_snapshot(snapshot: Snapshot | Problem[Any], path: str | Path) -> None:
     """Write a snapshot or a bare problem; under a temporary name first, then renamed."""
     if isinstance(snapshot, Problem):
         snapshot = Snapshot(snapshot)
-    write_bytes(path, (json.dumps(snapshot.to_json(), indent=1) + "\n").encode())
+    write_bytes(path, (json_text(snapshot.to_json(), indent=1) + "\n").encode())

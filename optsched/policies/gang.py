@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
@@ -12,6 +11,7 @@ from optsched.column_sets import loads
 from optsched.errors import InputError
 from optsched.machines.matrix import Matrix, Slice
 from optsched.models.gang_packing import NOT_PLACED, GangPacking
+from optsched.numbers import LONGEST
 from optsched.policies.time_sharing import SHARINGS
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Move, Share, Start
@@ -78,8 +78,9 @@ class Gang(Policy):
         for name in ("mpl", "window"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} {getattr(self, name)}; expected a whole number from 1")
-        if not 0 < self.time_slice < math.inf:
-            raise InputError(f"time slice {self.time_slice}; expected seconds above 0")
+        if not 0 < self.time_slice <= LONGEST:
+            expected = f"expected seconds above 0 and at most {LONGEST:,}"
+            raise InputError(f"time slice {self.time_slice}; {expected}")
         if not 0 <= self.context_switch < self.time_slice:
             expected = f"expected seconds from 0 and below the time slice of {self.time_slice}"
             raise InputError(f"context switch {self.context_switch}; {expected}")

@@ -14,6 +14,7 @@ from optsched.errors import InputError
 from optsched.machines.cluster import Cluster, Cores
 from optsched.models.data_placement import DataPlacement
 from optsched.models.data_placement.fields import HEAVIEST
+from optsched.numbers import LONGEST
 from optsched.policies.planned_cores import PlannedCores
 from optsched.policies.planned_starts import PlannedStarts
 from optsched.registry import policies
@@ -81,8 +82,8 @@ class Locality(Policy):
                 raise InputError(
                     f"{name} {getattr(self, name)}; expected a whole number from 0 to {HEAVIEST}"
                 )
-        if not 0 <= self.throttle < math.inf:
-            raise InputError(f"throttle {self.throttle}; expected seconds from 0")
+        if not 0 <= self.throttle <= LONGEST:
+            raise InputError(f"throttle {self.throttle}; expected seconds from 0 to {LONGEST:,}")
 
     def begin(self, system: System) -> None:
         """Take what is known of the jobs as arrays; nothing is planned."""

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 
 from optsched.errors import InputError
 from optsched.models.threshold_allocation import Goal, Placement, ThresholdAllocation
+from optsched.numbers import parse_number
 from optsched.policies.sharing import (
     LARGEST_FACTOR,
     WEIGHED,
@@ -61,7 +62,7 @@ class RUA(Sharing):
 
     def __post_init__(self) -> None:
         try:
-            factors = [float(text) for text in self.thresholds.split(",")]
+            factors = [parse_number(text) for text in self.thresholds.split(",")]
         except ValueError:
             factors = []
         if not factors or not all(1 <= factor <= LARGEST_FACTOR for factor in factors):

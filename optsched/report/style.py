@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.errors import InputError
+from optsched.errors import InputError, one_line
 from optsched.files import written
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def new_figure(height: float, title: str) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    figure.suptitle(title, x=0.01, ha="left")
+    figure.suptitle(one_line(title), x=0.01, ha="left")
     return figure
 
 
@@ -180,10 +181,37 @@ def save_as(figure: Figure, path: Path) -> None:
         If it has another suffix, or cannot be written.
     """
     check_suffix(path)
-    with applied(), written(path) as temporary:
+    with applied(), written(path) as temporary, warnings.catch_warnings():
+        # no font has the letters of all scripts; the page shows them with those of its reader
+        warnings.filterwarnings("ignore", "Glyph .* missing from")
+        _take_literally(figure)
         figure.savefig(
             temporary, format=path.suffix[1:], dpi=DOTS_PER_INCH, metadata=METADATA[path.suffix]
         )
+
+
+def _take_literally(figure: Figure) -> None:
+    """Escape what cannot be printed in the texts of a figure; a $ in them begins no formula."""
+    from matplotlib.text import Text
+    from matplotlib.ticker import FixedLocator
+
+    axes = [axis for panel in figure.axes for axis in (panel.xaxis, panel.yaxis)]
+    numbers: set[Text] = set()
+    for axis in axes:
+        labels = axis.get_ticklabels()
+        if not isinstance(axis.get_major_locator(), FixedLocator):
+            numbers.update(labels, axis.get_ticklabels(minor=True))  # of matplotlib, in formulas
+        elif any(label.get_text() != _literal(label.get_text()) for label in labels):
+            axis.set_ticklabels([_literal(label.get_text()) for label in labels])
+    for text in figure.findobj(Text):
+        assert isinstance(text, Text)
+        if text not in numbers:
+            text.set_parse_math(False)
+            text.set_text(_literal(text.get_text()))
+
+
+def _literal(text: str) -> str:
+    return "\n".join(map(one_line, text.split("\n")))  # line breaks are ours
 
 
 def check_suffix(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from optsched.simulator.policy import Answers
 
 Asked = str | Solver | Mapping[str, str | Solver] | None
-"""A solver for all models it answers, or one for each of some models, ``MODEL=NAME,...`` as text;
-the policy's own for the rest."""
+"""A solver for all models it answers, or one for each of some models, ``MODEL=NAME,...`` as text
+(unless a file has that name); the policy's own for the rest."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def answers(solver: Solver, model: str) -> bool:
 def _asked_for(models: Mapping[str, Answers], asked: Asked) -> Mapping[str, str | Solver]:
     if asked is None:
         return {}
-    if isinstance(asked, str) and "=" in asked:
+    if isinstance(asked, str) and "=" in asked and not os.path.isfile(asked):
         asked = _read(asked)
     if isinstance(asked, Mapping):
         for model in asked:

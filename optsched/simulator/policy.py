@@ -6,8 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, NamedTuple
 
+from optsched.errors import InputError
+from optsched.numbers import LONGEST
 from optsched.simulator.actions import Action
 from optsched.simulator.system import System
+
+SHORTEST_INTERVAL = 1e-6
+"""Seconds; shorter ones are lost in the rounding of simulated time."""
 
 
 class Answers(NamedTuple):
@@ -73,6 +78,19 @@ class Policy(ABC):
 
     def begin(self, system: System) -> None:  # noqa: B027 (most policies keep nothing)
         """Make ready for a run; whatever is remembered of an earlier one is forgotten."""
+
+    def check_interval(self) -> None:
+        """Refuse an interval that is lost in the rounding of simulated time, or loses that of jobs.
+
+        Raises
+        ------
+        InputError
+            If it is neither 0 nor between `SHORTEST_INTERVAL` and `LONGEST`.
+        """
+        interval = self.interval
+        if interval != 0 and not SHORTEST_INTERVAL <= interval <= LONGEST:
+            expected = f"expected 0 or seconds from {SHORTEST_INTERVAL} to {LONGEST:,}"
+            raise InputError(f"{interval}; {expected}", field=f"interval of policy {self.name!r}")
 
     def posed(self) -> Mapping[str, Answers]:
         """Return those of `models` that it poses with its settings."""

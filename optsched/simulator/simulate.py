@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import time
 from collections.abc import Callable, Mapping
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from optsched import registry
 from optsched.errors import InputError
 from optsched.machines.machine import Machine, read_machine
+from optsched.numbers import LARGEST
 from optsched.settings import configure_parts
 from optsched.simulator.chosen_solvers import Asked, choose_solvers
 from optsched.simulator.engine import Engine
@@ -28,13 +28,10 @@ from optsched.simulator.run import Run
 from optsched.solvers.result import Budget
 from optsched.solvers.solving import check_budget, checked_seed
 from optsched.traces.reading import read_trace
-from optsched.traces.trace import LARGEST, Trace
+from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
     from optsched.simulator.execution import ExecutionModel
-
-SHORTEST_INTERVAL = 1e-6
-"""Seconds; shorter ones are lost in the rounding of simulated time."""
 
 
 def simulate(
@@ -248,10 +245,7 @@ def _configured(
     built = configure_parts(parts, settings or {})
     chosen: Policy = built.pop(0) if isinstance(policy, str) else policy
     model: ExecutionModel | None = built.pop() if isinstance(execution, str) else execution
-    interval = chosen.interval
-    if interval != 0 and not SHORTEST_INTERVAL <= interval < math.inf:
-        expected = f"expected 0 or seconds from {SHORTEST_INTERVAL}"
-        raise InputError(f"{interval}; {expected}", field=f"interval of policy {chosen.name!r}")
+    chosen.check_interval()
     return chosen, model
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.errors import InputError
+from optsched.numbers import LARGEST
 
 if TYPE_CHECKING:
     from optsched.models.problem import Violation
@@ -47,7 +47,7 @@ class Budget:
     Raises
     ------
     InputError
-        If a limit is not positive.
+        If a limit is not positive, or above 2^53.
     """
 
     seconds: float | None = None
@@ -58,8 +58,9 @@ class Budget:
             if limit is None:
                 continue
             number = isinstance(limit, int | float) and not isinstance(limit, bool)
-            if not number or not 0 < limit < math.inf:
-                raise InputError(f"{limit!r} is not a {name}; expected a number above 0")
+            if not number or not 0 < limit <= LARGEST:
+                expected = "expected a number above 0 and at most 2^53"
+                raise InputError(f"{limit!r} is not a {name}; {expected}")
 
 
 class Incumbent(NamedTuple):

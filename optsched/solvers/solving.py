@@ -13,6 +13,7 @@ from optsched.errors import InputError, MissingDependencyError
 from optsched.models.problem import Problem, Violation
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import load_snapshot
+from optsched.numbers import LARGEST
 from optsched.solvers.profiles import (
     Profile,
     load_profile,
@@ -156,14 +157,17 @@ def checked_seed(seed: Any) -> int | None:
     Raises
     ------
     InputError
-        If it is something else.
+        If it is something else, or above 2^53.
     """
     if seed is None:
         return None
     try:
-        return operator.index(seed)
+        number = operator.index(seed)
     except TypeError:
         raise InputError(f"{seed!r}; expected an integer", field="seed") from None
+    if abs(number) > LARGEST:
+        raise InputError(f"{seed!r}; expected an integer of at most 2^53", field="seed")
+    return number
 
 
 def _problem(given: Any) -> Problem[Any]:

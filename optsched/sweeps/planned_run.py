@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from optsched import registry
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
+from optsched.numbers import parse_span
 from optsched.settings import configure_parts, settings_of
 from optsched.simulator.chosen_solvers import ChosenSolver, choose_solvers
 from optsched.simulator.policy import Policy
@@ -21,6 +22,7 @@ from optsched.solvers.profiles import Profile
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
 from optsched.solvers.solving import find_solver
+from optsched.stored import sha256_of
 from optsched.traces.demands import demands_file
 from optsched.traces.reading import find_trace
 
@@ -176,14 +178,14 @@ class Planner:
     def _trace(self, text: str) -> TraceFile:
         path, published = find_trace(text, base=self._base)
         demands = demands_file(path)
-        demands_sha256 = _sha256(demands) if os.path.lexists(demands) else None
-        return TraceFile(str(path.absolute()), _sha256(path), demands_sha256, published)
+        demands_sha256 = sha256_of(demands) if os.path.lexists(demands) else None
+        return TraceFile(str(path.absolute()), sha256_of(path), demands_sha256, published)
 
     def _machine(self, text: str) -> str:
         return read_machine(self._base / text if text.endswith(".toml") else text).spec
 
     def _solver(self, text: str) -> NamedSolver:
-        if "=" in text:
+        if "=" in text and not (self._base / text).is_file():
             return NamedSolver(text)
         if not text.endswith(".toml"):
             return NamedSolver(text, find_solver(text)[1])
@@ -208,7 +210,9 @@ def _configured(policy: str, execution: str | None, settings: Mapping[str, Any])
     execution = execution or registry.policies[policy].execution
     if execution is not None:
         parts[f"execution model {execution!r}"] = registry.executions[execution]
-    return configure_parts(parts, settings)
+    configured = configure_parts(parts, settings)
+    configured[0].check_interval()
+    return configured
 
 
 def _solving(asked: NamedSolver | None, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -236,18 +240,9 @@ def _described(chosen: ChosenSolver) -> dict[str, Any]:
     }
 
 
-def _sha256(path: Path) -> str:
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(error.strerror or str(error), file=path) from None
-
-
 def _span(text: str) -> tuple[int, int]:
-    first, _, last = text.partition(":")
     try:
-        span = int(first), int(last)
+        span = parse_span(text)
     except ValueError:
         span = 0, 0
     if not 1 <= span[0] <= span[1]:

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from optsched import registry
 from optsched.errors import InputError, UnknownNameError
+from optsched.numbers import LARGEST
 from optsched.report.run_folder import Keep
 from optsched.simulator.event_order import EventOrder
 from optsched.solvers.result import Budget
@@ -257,6 +258,8 @@ def _check_value(name: str, value: Any, planner: Planner) -> None:
     types, expected = KEYS.get(name, SETTING)
     if not _fits(value, types):
         raise InputError(f"{value!r}; expected {expected}")
+    if name in KEYS and isinstance(value, int | float) and abs(value) > LARGEST:
+        raise InputError(f"{value!r}; expected a number of at most 2^53")
     if name in planner.look_up:
         planner.look_up[name](value)
     elif name == "event_order" and value not in tuple(EventOrder):

@@ -32,16 +32,6 @@ _EXACT_PLACES = 22
 
 
 @kernel
-def count_lines(data: NDArray[np.uint8]) -> int:
-    """Return the number of lines, empty ones and comments included."""
-    lines = 1
-    for at in range(len(data)):
-        if data[at] == _NEWLINE:
-            lines += 1
-    return lines
-
-
-@kernel
 def _is_blank(character: int) -> bool:
     return character == 32 or character == 9 or character == 13
 
@@ -58,6 +48,27 @@ def _skip_line(data: NDArray[np.uint8], at: int) -> int:
     while at < len(data) and data[at] != _NEWLINE:
         at += 1
     return at
+
+
+@kernel
+def count_jobs(data: NDArray[np.uint8]) -> tuple[int, int]:
+    """Return the number of lines that are neither blank nor comments, and where the first begins.
+
+    Without any such line, that is the end of the text.
+    """
+    jobs, first = 0, len(data)
+    at = 0
+    while at < len(data):
+        line_start = at
+        at = _skip_blanks(data, at)
+        if at < len(data) and data[at] != _NEWLINE:
+            if data[at] != _SEMICOLON:
+                if jobs == 0:
+                    first = line_start
+                jobs += 1
+            at = _skip_line(data, at)
+        at += 1
+    return jobs, first
 
 
 @kernel
@@ -117,6 +128,7 @@ def parse(
     with_decimals: NDArray[np.bool_],
     lowest: NDArray[np.int64],
     highest: NDArray[np.int64],
+    after_jobs: bool,
     values: NDArray[np.int64],
     decimals: NDArray[np.int8],
 ) -> tuple[int, int, int, int, int, int]:
@@ -132,6 +144,8 @@ def parse(
         The lowest number allowed: 0, or -1 (then nothing between -1 and 0); below that, any.
     highest : int64 array, shape (18,)
         The highest number allowed, of either sign.
+    after_jobs : bool
+        Whether there are jobs before this text.
     values : int64 array, shape (18, capacity)
         Set to the digits of each number, without their decimal point.
     decimals : int8 array, shape (18, capacity)
@@ -141,37 +155,38 @@ def parse(
     -------
     rows : int
         Job lines read.
-    comments_between : int
+    comments : int
         Comment lines after the first job line.
+    lines : int
+        Line breaks passed.
     verdict : int
         `WELL_FORMED`, or what is wrong.
-    line, line_start, column : int
-        Where: the line from 1, the place where it starts, and the column from 0.
+    line_start, column : int
+        Where: the place where the line starts, and the column from 0.
     """
-    at = rows = comments_between = 0
-    line = 1
+    at = rows = comments = lines = 0
     while at < len(data):
         line_start = at
         column = 0
         at = _skip_blanks(data, at)
         if at < len(data) and data[at] == _SEMICOLON:
-            if rows > 0:
-                comments_between += 1
+            if after_jobs or rows > 0:
+                comments += 1
             at = _skip_line(data, at)
         while at < len(data) and data[at] != _NEWLINE:
             if column == COLUMNS:
-                return rows, comments_between, TOO_MANY, line, line_start, column
+                return rows, comments, lines, TOO_MANY, line_start, column
             verdict, at, values[column, rows], decimals[column, rows] = _number(
                 data, at, with_decimals[column], lowest[column], highest[column]
             )
             if verdict != WELL_FORMED:
-                return rows, comments_between, verdict, line, line_start, column
+                return rows, comments, lines, verdict, line_start, column
             at = _skip_blanks(data, at)
             column += 1
         if column == COLUMNS:
             rows += 1
         elif column > 0:
-            return rows, comments_between, TOO_FEW, line, line_start, column
+            return rows, comments, lines, TOO_FEW, line_start, column
         at += 1
-        line += 1
-    return rows, comments_between, WELL_FORMED, line, at, 0
+        lines += 1
+    return rows, comments, lines, WELL_FORMED, at, 0

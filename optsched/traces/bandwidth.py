@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.numbers import MOST_CAPACITY
 from optsched.traces.cleaning import clean
-from optsched.traces.demands import MOST
 from optsched.traces.trace import Trace
 
 LEVELS: Mapping[str, int] = {"high": 2000, "medium": 1000, "low": 500}
@@ -100,8 +100,8 @@ def _amounts(levels: Mapping[str, int]) -> NDArray[np.int64]:
             raise InputError(f"{name!r}; expected {', '.join(LEVELS)}", field="levels")
     known = {**LEVELS, **levels}
     for name, amount in known.items():
-        if type(amount) is not int or not 0 <= amount <= MOST:
-            expected = f"expected a whole number from 0 to {MOST:,}"
+        if type(amount) is not int or not 0 <= amount <= MOST_CAPACITY:
+            expected = f"expected a whole number from 0 to {MOST_CAPACITY:,}"
             raise InputError(f"{name}={amount}; {expected}", field="levels")
     amounts = list(known.values())
     if amounts != sorted(amounts, reverse=True):

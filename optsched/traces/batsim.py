@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.files import json_text
+from optsched.numbers import LARGEST, MOST_PROCESSORS
 from optsched.registry import readers
 from optsched.stored import read_bytes, write_bytes
 from optsched.text_files import parse_json
 from optsched.traces.formats import TraceFormat, say_left_out, stem
 from optsched.traces.header import Header
-from optsched.traces.trace import LARGEST, UNKNOWN, Trace
+from optsched.traces.trace import UNKNOWN, Trace
 
 DELAY = {4: "delay", 5: "DelayProfile"}
 """The type of a profile that is a plain run time, by major version of Batsim."""
@@ -33,7 +35,7 @@ SHOWN = 10
 _JOB_FIELDS = {"id", "subtime", "res", "profile", "walltime"}
 _PROFILE_FIELDS = {"type", "delay"}
 _WRITTEN = {"job_id", "submit", "runtime", "requested_time", "processors"}
-_NUMBERED = re.compile(r"(?:(?P<workload>[^!]*)!)?(?P<number>\d{1,18})")
+_NUMBERED = re.compile(r"(?:(?P<workload>[^!]*)!)?(?P<number>[0-9]{1,18})")
 
 
 def read_batsim(path: str | Path) -> Trace:
@@ -121,7 +123,7 @@ def _encode(trace: Trace, path: Path, version: Literal[4, 5] = 4) -> bytes:
     num_resources = trace.header.max_procs or int(trace.processors.max())
     workload = {"nb_res": num_resources, "jobs": jobs, "profiles": profiles}
     say_left_out(trace, "a Batsim workload", _WRITTEN, frozenset({"maxprocs"}))
-    return (json.dumps(workload) + "\n").encode()
+    return (json_text(workload) + "\n").encode()
 
 
 @readers.register("batsim")
@@ -167,8 +169,9 @@ class _Workload:
             raise InputError(*self._mistakes)
         if not self._jobs:
             raise InputError("no jobs", field="jobs")
-        if self.num_resources < 1:
-            raise InputError(f"{self.num_resources}; expected at least 1", field="nb_res")
+        if not 1 <= self.num_resources <= MOST_PROCESSORS:
+            expected = f"expected an integer from 1 to {MOST_PROCESSORS:,}"
+            raise InputError(f"{self.num_resources}; {expected}", field="nb_res")
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of the trace.

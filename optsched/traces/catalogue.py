@@ -13,7 +13,7 @@ from pathlib import Path
 
 from optsched.content import bundled
 from optsched.errors import InputError, UnknownNameError
-from optsched.stored import read_bytes
+from optsched.stored import opened
 from optsched.text_files import read_toml
 from optsched.traces.formats import without_gz
 
@@ -169,8 +169,11 @@ def verify(entry: Entry, path: str | Path) -> None:
     InputError
         If it does not, or cannot be read.
     """
-    text, _ = read_bytes(path)
-    sha256 = hashlib.sha256(text).hexdigest()
+    text = hashlib.sha256()
+    with opened(path) as content:
+        while piece := content.read():
+            text.update(piece)
+    sha256 = text.hexdigest()
     if sha256 != entry.sha256:
         raise InputError(
             f"not {entry.name} as published: the SHA-256 of its text is {sha256}, expected "

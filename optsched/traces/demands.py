@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,15 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.numbers import MOST_CAPACITY
 from optsched.registry import readers
 from optsched.stored import read_bytes
 from optsched.traces.trace import COLUMNS, Trace
 
 SUFFIX = ".demands.csv"
 """What the file of demands has after the full name of the trace."""
-
-MOST = 10**9
-"""The most that one process may demand."""
 
 DIGITS = 15
 """Numbers of jobs have at most so many digits: they are below 2^53."""
@@ -60,7 +59,7 @@ def split_demands(
         if name not in stated
         and _NAME.fullmatch(name)
         and column.dtype.kind == "i"
-        and ((column >= 0) & (column <= MOST)).all()
+        and ((column >= 0) & (column <= MOST_CAPACITY)).all()
     }
     others = {name: column for name, column in trace.annotations.items() if name not in demands}
     return demands, others
@@ -91,8 +90,8 @@ def with_demands(trace: Trace, path: Path) -> Trace:
     if not os.path.lexists(file):
         return trace
     data, sha256 = read_bytes(file)
-    lines = [line.strip() for line in data.removeprefix(_BYTE_ORDER_MARK).split(b"\n")]
-    names = _names(lines[0], file)
+    lines = BytesIO(data.removeprefix(_BYTE_ORDER_MARK))
+    names = _names(next(lines, b"").strip(), file)
     demands = dict(zip(names, _columns(lines, names, trace, file)))
     annotations = {**trace.annotations, **demands}
     return replace(trace, annotations=annotations, demands_sha256=sha256)
@@ -164,12 +163,13 @@ def _names(header: bytes, file: Path) -> list[str]:
 
 
 def _columns(
-    lines: Sequence[bytes], names: Sequence[str], trace: Trace, file: Path
+    lines: Iterable[bytes], names: Sequence[str], trace: Trace, file: Path
 ) -> NDArray[np.int64]:
-    """Return the demands by resource and job, jobs in the order of the trace."""
+    """Return the demands, by resource and job in the order of the trace, from line 2 on."""
     _check_numbers(trace.job_id, file)
     jobs, order = np.unique(trace.job_id, return_index=True)
-    filled = [(number, line) for number, line in enumerate(lines[1:], start=2) if line]
+    stripped = ((number, line.strip()) for number, line in enumerate(lines, start=2))
+    filled = [(number, line) for number, line in stripped if line]
     well_formed = re.compile(rb",".join(rb"\d{1,%d}" % DIGITS for _ in (JOB_ID, *names))).fullmatch
     for number, line in filled:
         if not well_formed(line):
@@ -177,7 +177,7 @@ def _columns(
     numbers = np.fromstring(b",".join(line for _, line in filled), dtype=np.int64, sep=",")
     job_id, *columns = numbers.reshape(-1, 1 + len(names)).T
     for name, column in zip(names, columns):
-        above = np.flatnonzero(column > MOST)
+        above = np.flatnonzero(column > MOST_CAPACITY)
         if len(above):
             row = above[0]
             mistake = f"{column[row]}; {_expected(name)}"
@@ -217,7 +217,7 @@ def _refuse(line: bytes, names: Sequence[str], file: Path, number: int) -> NoRet
 
 def _expected(name: str) -> str:
     of_job = f"from 0, of at most {DIGITS} digits"
-    return f"expected a whole number {of_job if name == JOB_ID else f'from 0 to {MOST:,}'}"
+    return f"expected a whole number {of_job if name == JOB_ID else f'from 0 to {MOST_CAPACITY:,}'}"
 
 
 def _check_numbers(job_id: NDArray[np.int64], file: Path) -> None:

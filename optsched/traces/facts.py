@@ -208,9 +208,10 @@ def _overview(facts: Mapping[str, Any]) -> list[str]:
             f"{requests['exact_share']:.1%} exactly as long"
         )
     rows = (
-        ("computer", header.get("Computer")),
-        ("installation", header.get("Installation")),
-        ("acknowledge", header.get("Acknowledge")),
+        *(
+            (key.lower(), header.get(key, "").replace("\t", " "))
+            for key in ("Computer", "Installation", "Acknowledge")
+        ),
         ("machine", " in ".join(machine)),
         ("jobs", f"{facts['jobs']:,} in {facts['span_days']:.1f} days"),
         ("users", None if facts["users"] is None else f"{facts['users']:,}"),

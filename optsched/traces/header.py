@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from optsched.errors import InputError
+from optsched.numbers import LARGEST, MOST_PROCESSORS
+
 _FACT = re.compile(r"\s*([A-Z]\w*):(?:\s+(.*))?$")
-_NUMBER = re.compile(r"-?\d+(?=$|[\s;(])")
+_NUMBER = re.compile(r"-?[0-9]{1,1000}(?=$|[\s;(])")
+
+HIGHEST = {
+    "MaxProcs": MOST_PROCESSORS,
+    "MaxNodes": MOST_PROCESSORS,
+    "UnixStartTime": LARGEST,
+}
+"""The keys whose numbers are used, and the highest number of each that means something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +55,19 @@ class Header:
     @property
     def facts(self) -> list[tuple[str, str]]:
         """Key and whole value of each fact; the lines that continue a value are joined to it."""
-        facts: list[tuple[str, str]] = []
+        return [(key, value) for _, key, value in self._placed_facts()]
+
+    def _placed_facts(self) -> list[tuple[int, str, str]]:
+        """Return the facts, each with the place of its first line, from 0."""
+        facts: list[tuple[int, str, str]] = []
         continues = False
-        for key, value in self.lines:
+        for place, (key, value) in enumerate(self.lines):
             if key:
-                facts.append((key, value))
+                facts.append((place, key, value))
                 continues = True
             elif continues and value.strip():
-                key, begun = facts[-1]
-                facts[-1] = (key, f"{begun} {value.strip()}".lstrip())
+                first, key, begun = facts[-1]
+                facts[-1] = (first, key, f"{begun} {value.strip()}".lstrip())
             else:
                 continues = False
         return facts
@@ -73,6 +87,28 @@ class Header:
             if number:
                 return int(number[0])
         return None
+
+    def check_numbers(self, line_numbers: Sequence[int]) -> None:
+        """Refuse numbers that are too high to mean anything.
+
+        Parameters
+        ----------
+        line_numbers : sequence of int
+            Where in the file each line of the header is.
+
+        Raises
+        ------
+        InputError
+            If the number of a key is above its `HIGHEST`.
+        """
+        highest = {key.lower(): number for key, number in HIGHEST.items()}
+        for place, key, value in self._placed_facts():
+            number = _NUMBER.match(value)
+            most = highest.get(key.lower())
+            if number and most is not None and int(number[0]) > most:
+                raise InputError(
+                    f"{number[0]}; expected at most {most:,}", line=line_numbers[place], field=key
+                )
 
     @property
     def max_procs(self) -> int | None:

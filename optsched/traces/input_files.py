@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.errors import InputError
+from optsched.numbers import LARGEST
 from optsched.traces.cleaning import clean
-from optsched.traces.trace import LARGEST, UNKNOWN, Trace
+from optsched.traces.trace import UNKNOWN, Trace
 
 WINDOW = 800
 """Seconds from one job of a file to the next, at most, as in the paper."""

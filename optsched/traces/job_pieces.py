@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from optsched.errors import InputError
+from optsched.numbers import LARGEST
 from optsched.traces.cleaning import clean
-from optsched.traces.trace import LARGEST, UNKNOWN, Trace
+from optsched.traces.trace import UNKNOWN, Trace
 
 MOST_JOBS = 10**8
 """More pieces are taken for a mistake."""

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -18,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.numbers import LONGEST, MOST_PROCESSORS
 from optsched.registry import readers
 from optsched.stored import read_bytes, write_bytes
 from optsched.traces.formats import TraceFormat, say_left_out, stem
@@ -26,10 +29,6 @@ from optsched.traces.trace import UNKNOWN, Trace
 DIGITS = 15
 """Numbers of so many digits are below 2^53."""
 
-LONGEST = 10**9
-"""Seconds of a run time or a walltime at most, 30 years: sums of such times stay exact."""
-
-MOST_CORES = 10**9
 LAST_FILE = 10**12
 
 RUNNING, WAITING, BEFORE, EVALUATED, AFTER = -2, -1, 0, 1, 2
@@ -70,7 +69,7 @@ FIELDS = (
     Field("subtime", 0),
     Field("delay", 1, LONGEST),
     Field("walltime", 1, LONGEST),
-    Field("cores", 1, MOST_CORES),
+    Field("cores", 1, MOST_PROCESSORS),
     Field(USER, UNKNOWN),
     Field("data", 0, LAST_FILE),
     Field("data_size", 0),
@@ -113,8 +112,8 @@ def read_rackham(path: str | Path) -> Trace:
     """
     path = Path(path)
     data, sha256 = read_bytes(path)
-    lines = data.removeprefix(_BYTE_ORDER_MARK).split(b"\n")
-    rows = _rows(lines, path)
+    data = data.removeprefix(_BYTE_ORDER_MARK)
+    rows = _rows(data, path)
     if not rows:
         raise InputError("no jobs; expected one on each line", file=path)
     words = dict(zip(_PATTERNS, zip(*rows)))
@@ -126,7 +125,8 @@ def read_rackham(path: str | Path) -> Trace:
     columns[USER] = _users(words[USER])
     if mistake := _first_mistake(columns):
         row, keyword, text = mistake
-        line = [number for number, line in enumerate(lines, start=1) if line.strip()][row]
+        filled = (number for number, line in enumerate(BytesIO(data), start=1) if line.strip())
+        line = next(islice(filled, row, None))
         raise InputError(text, file=path, line=line, field=keyword)
     elapsed = _elapsed(columns)
     file = np.where(columns["data"] > 0, columns["data"], UNKNOWN)
@@ -218,16 +218,16 @@ class RackhamWorkload(TraceFormat):
     def line_of(path: Path, job_id: int) -> int | None:
         """Return the line of a job."""
         word = str(job_id).encode()
-        for number, line in enumerate(read_bytes(path)[0].split(b"\n"), start=1):
+        for number, line in enumerate(BytesIO(read_bytes(path)[0]), start=1):
             if (match := _LINE.fullmatch(line.strip())) and match[1] == word:
                 return number
         return None
 
 
-def _rows(lines: Sequence[bytes], path: Path) -> list[tuple[bytes, ...]]:
+def _rows(data: bytes, path: Path) -> list[tuple[bytes, ...]]:
     """Return the words of the fields of each line that is not empty."""
     rows = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(BytesIO(data), start=1):
         if match := _LINE.fullmatch(line.strip()):
             rows.append(match.groups())
         elif line.strip():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from optsched.errors import InputError, UnknownNameError
 from optsched.registry import readers
-from optsched.stored import read_head, write_bytes, written_bytes
+from optsched.stored import in_memory, read_head, write_bytes, written_bytes
 from optsched.traces import catalogue, cleaning
 from optsched.traces.demands import demands_file, encode_demands, split_demands, with_demands
 from optsched.traces.formats import TraceFormat, without_gz
@@ -45,9 +45,10 @@ def read_trace(
         left after cleaning, or a log of the catalogue differs from what was published.
     """
     path, published = find_trace(path_or_name, folder)
-    trace = replace(format_of(path).read(path), published=published)
-    trace = with_demands(trace, path)
-    return cleaning.clean(trace) if clean else trace
+    with in_memory(path):
+        trace = replace(format_of(path).read(path), published=published)
+        trace = with_demands(trace, path)
+        return cleaning.clean(trace) if clean else trace
 
 
 def find_trace(

@@ -15,11 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.numbers import LARGEST, MOST_PROCESSORS
 from optsched.traces.header import Header
-from optsched.traces.trace import LARGEST, UNKNOWN, Trace
-
-MOST_PROCESSORS = 10**9
-"""Products of two such numbers fit into 64 bits, twice."""
+from optsched.traces.trace import UNKNOWN, Trace
 
 LARGEST_LOAD = 1e6
 """More is taken for a mistake."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,11 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.numbers import LARGEST
 from optsched.registry import readers
-from optsched.stored import read_bytes, write_bytes
+from optsched.stored import Content, opened, write_bytes
 from optsched.traces.formats import TraceFormat, stem
 from optsched.traces.header import Header
-from optsched.traces.trace import LARGEST, UNKNOWN, Trace
+from optsched.traces.trace import UNKNOWN, Trace
 
 ANY = np.iinfo(np.int64).min
 
@@ -73,6 +74,12 @@ FIELDS = (
 )
 """The 18 columns; times and memory may have decimals, as the definition of the format allows."""
 
+LONGEST_LINE = 2**20
+"""Bytes of a line."""
+
+LONGEST_HEADER = 2**20
+"""Bytes of all comments before the first job."""
+
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ROWS_AT_ONCE = 1 << 16
 _POWERS_OF_TEN = np.array([float(10**power) for power in range(23)])
@@ -89,21 +96,19 @@ def read_swf(path: str | Path) -> Trace:
         the line and the column.
     """
     path = Path(path)
-    data, sha256 = read_bytes(path)
-    data = data.removeprefix(_BYTE_ORDER_MARK)
-    if not _WORD.search(data):
-        raise InputError("the file is empty; expected jobs in SWF", file=path)
-    if b"\0" in data:
-        raise InputError("not text; expected jobs in SWF", file=path)
-    columns, comments_between = _parse_jobs(data, path)
-    return Trace(
-        **columns,
-        name=stem(path),
-        path=path,
-        sha256=sha256,
-        header=Header.from_comments(_leading_comments(data)),
-        oddities=_oddities(columns, comments_between),
-    )
+    with opened(path) as content:
+        jobs = _Jobs(path)
+        for piece in _pieces(content, path):
+            jobs.add(piece)
+        columns = jobs.columns()
+        return Trace(
+            **columns,
+            name=stem(path),
+            path=path,
+            sha256=content.sha256,
+            header=jobs.header(),
+            oddities=_oddities(columns, jobs.comments_between),
+        )
 
 
 def write_swf(trace: Trace, path: str | Path) -> None:
@@ -154,41 +159,147 @@ class StandardWorkloadFormat(TraceFormat):
     @staticmethod
     def line_of(path: Path, job_id: int) -> int | None:
         """Return the line of a job; none where several jobs have its number."""
-        data = read_bytes(path)[0].removeprefix(_BYTE_ORDER_MARK)
-        word = str(job_id).encode()
-        begin = [line.split(maxsplit=1)[:1] for line in data.split(b"\n")]
-        lines = [number for number, words in enumerate(begin, start=1) if words == [word]]
+        begin = re.compile(rb"^[ \t\r]*%d(?=[ \t\r\n]|\Z)" % job_id, re.MULTILINE)
+        with opened(path) as content:
+            lines = [
+                piece.line + piece.data.count(b"\n", 0, found.start())
+                for piece in _pieces(content, path)
+                for found in begin.finditer(piece.data)
+            ]
         return lines[0] if len(lines) == 1 else None
 
 
-def _parse_jobs(data: bytes, path: Path) -> tuple[dict[str, Any], int]:
-    """Return the known columns by name, and the number of comments after the first job."""
-    from optsched.traces import _swf_lines
+class _Piece(NamedTuple):
+    """Whole lines of a file, and the number of the first."""
 
-    text = np.frombuffer(data, dtype=np.uint8)
-    capacity = _swf_lines.count_lines(text)
-    values = np.empty((len(FIELDS), capacity), dtype=np.int64)
-    decimals = np.empty((len(FIELDS), capacity), dtype=np.int8)
-    rows, comments_between, *found = _swf_lines.parse(
-        text,
-        np.array([field.decimals for field in FIELDS]),
-        np.array([field.lowest for field in FIELDS]),
-        np.array([field.highest for field in FIELDS]),
-        values,
-        decimals,
-    )
-    if found[0] != _swf_lines.WELL_FORMED:
-        raise _mistake(data, path, *found)
-    if rows == 0:
-        raise InputError("only comments; expected jobs in SWF", file=path)
-    columns = {}
-    for number, field in enumerate(FIELDS):
-        column = _column(data, values[number, :rows], decimals[number, :rows])
-        if (column != UNKNOWN).any():
-            columns[field.column] = column
-    for required in ("runtime", "requested_time", "processors", "submit"):
-        columns.setdefault(required, np.broadcast_to(np.int64(UNKNOWN), rows))
-    return columns, comments_between
+    data: bytes
+    line: int
+
+
+def _pieces(content: Content, path: Path) -> Iterator[_Piece]:
+    """Yield the lines of a file, as many at a time as were read at once.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is not text, or a line is longer than `LONGEST_LINE`.
+    """
+    line, begun = 1, b""
+    data = content.read().removeprefix(_BYTE_ORDER_MARK)
+    while data:
+        if b"\0" in data:
+            raise InputError("not text; expected jobs in SWF", file=path)
+        whole = data.rfind(b"\n") + 1
+        if whole:
+            yield _Piece(begun + data[:whole], line)
+            line += data.count(b"\n")
+            begun = data[whole:]
+        else:
+            begun += data
+        if len(begun) > LONGEST_LINE:
+            expected = f"expected lines of at most {LONGEST_LINE >> 20} MiB"
+            raise InputError(f"is too long; {expected}", file=path, line=line)
+        data = content.read()
+    if begun:
+        yield _Piece(begun, line)
+
+
+class _Jobs:
+    """What is read of a file, piece by piece.
+
+    Parameters
+    ----------
+    path : path
+        The file, for messages.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.comments_between = 0
+        self._path = path
+        self._parts: list[list[NDArray[Any]]] = []
+        self._leading: list[tuple[int, str]] = []
+        self._leading_bytes = 0
+
+    def add(self, piece: _Piece) -> None:
+        """Read the jobs and, before the first one, the comments of a piece.
+
+        Raises
+        ------
+        InputError
+            If a line is not of the format, or the comments are longer than `LONGEST_HEADER`.
+        """
+        from optsched.traces import _swf_lines
+
+        text = np.frombuffer(piece.data, dtype=np.uint8)
+        capacity, first_job = _swf_lines.count_jobs(text)
+        if not self._parts:
+            self._add_comments(piece.data[:first_job], piece.line)
+        values = np.empty((len(FIELDS), capacity), dtype=np.int64)
+        decimals = np.empty((len(FIELDS), capacity), dtype=np.int8)
+        rows, comments, lines, *found = _swf_lines.parse(
+            text,
+            np.array([field.decimals for field in FIELDS]),
+            np.array([field.lowest for field in FIELDS]),
+            np.array([field.highest for field in FIELDS]),
+            bool(self._parts),
+            values,
+            decimals,
+        )
+        if found[0] != _swf_lines.WELL_FORMED:
+            raise _mistake(piece.data, self._path, piece.line + lines, *found)
+        self.comments_between += comments
+        if rows:
+            self._parts.append([*map(_column, repeat(piece.data), values, decimals)])
+
+    def columns(self) -> dict[str, Any]:
+        """Return the known columns by name.
+
+        Raises
+        ------
+        InputError
+            If there is no job.
+        """
+        if not self._parts:
+            what = "only comments" if self._leading else "the file is empty"
+            raise InputError(f"{what}; expected jobs in SWF", file=self._path)
+        known: dict[str, NDArray[Any]] = {}
+        for field, parts in zip(FIELDS, zip(*self._parts)):
+            if any((part != UNKNOWN).any() for part in parts):
+                known[field.column] = np.concatenate(parts)
+        unknown = np.broadcast_to(np.int64(UNKNOWN), sum(len(part[0]) for part in self._parts))
+        for required in ("runtime", "requested_time", "processors", "submit"):
+            known.setdefault(required, unknown)
+        return known
+
+    def header(self) -> Header:
+        """Return what the comments before the first job say.
+
+        Raises
+        ------
+        InputError
+            If a number of the machine is too high to mean anything.
+        """
+        header = Header.from_comments(text for _, text in self._leading)
+        try:
+            header.check_numbers([line for line, _ in self._leading])
+        except InputError as error:
+            raise error.within(self._path) from None
+        return header
+
+    def _add_comments(self, data: bytes, line: int) -> None:
+        """Note each comment: its line, and its text without the ``;``."""
+        start = data.find(b";")
+        line += data.count(b"\n", 0, max(start, 0))
+        while start >= 0:
+            end = data.find(b"\n", start)
+            end = len(data) if end < 0 else end
+            self._leading_bytes += end - start
+            if self._leading_bytes > LONGEST_HEADER:
+                mistake = f"the header is longer than {LONGEST_HEADER >> 20} MiB"
+                raise InputError(f"{mistake}; expected jobs in SWF", file=self._path, line=line)
+            self._leading.append((line, _decoded(data[start + 1 : end].rstrip(b" \t\r"))))
+            start = data.find(b";", end)
+            line += data.count(b"\n", end, max(start, end))
 
 
 def _column(data: bytes, digits: NDArray[np.int64], decimals: NDArray[np.int8]) -> NDArray[Any]:
@@ -208,7 +319,7 @@ def _column(data: bytes, digits: NDArray[np.int64], decimals: NDArray[np.int8]) 
 
 
 def _mistake(
-    data: bytes, path: Path, verdict: int, line: int, line_start: int, column: int
+    data: bytes, path: Path, line: int, verdict: int, line_start: int, column: int
 ) -> InputError:
     """Say what is wrong with a line, from the verdict of the parser."""
     from optsched.traces import _swf_lines
@@ -234,20 +345,6 @@ def _mistake(
 
 def _shortened(word: str) -> str:
     return repr(word if len(word) <= 30 else f"{word[:30]}...")
-
-
-def _leading_comments(data: bytes) -> Iterator[str]:
-    """Yield the text of each comment line before the first job, without the ``;``."""
-    start = 0
-    while start < len(data):
-        end = data.find(b"\n", start)
-        end = len(data) if end < 0 else end
-        line = data[start:end].strip(b" \t\r")
-        if line.startswith(b";"):
-            yield _decoded(line[1:])
-        elif line:
-            return
-        start = end + 1
 
 
 def _decoded(text: bytes) -> str:

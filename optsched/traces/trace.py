@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.numbers import LARGEST
 from optsched.traces.header import Header
 
 if TYPE_CHECKING:
@@ -54,9 +55,6 @@ COLUMNS = (
 
 UNKNOWN = -1
 """Stands for a value that a trace does not state, in every column."""
-
-LARGEST = 2**53
-"""Above it times and amounts would be rounded: float64 has no place for their last digit."""
 
 SECONDS_PER_DAY = 86_400
 

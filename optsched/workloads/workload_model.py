@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.numbers import LARGEST
 from optsched.traces.header import Header
-from optsched.traces.trace import LARGEST, Trace
+from optsched.traces.trace import Trace
 
 MOST_JOBS = 100_000_000
 LARGEST_FACTOR = 1e9

@@ -133,7 +133,7 @@ def test_a_delay_that_is_no_number_is_named(tmp_path):
         ("{}", "3 mistakes\n  - jobs: missing; expected a list\n  - profiles: missing"),
         ('{"nb_res": 1, "jobs": {}, "profiles": {}}', "jobs: expected a list"),
         ('{"nb_res": 1, "jobs": [], "profiles": {}}', "jobs: no jobs"),
-        ('{"nb_res": 0, "jobs": [1], "profiles": {}}', "nb_res: 0; expected at least 1"),
+        ('{"nb_res": 0, "jobs": [1], "profiles": {}}', "nb_res: 0; expected an integer from 1"),
         ('{"nb_res": true, "jobs": [1], "profiles": {}}', "nb_res: expected an integer"),
         ('{"nb_res": 1,\n "jobs": [}', "line 2: not JSON"),
         ('{"nb_res": 1, "nb_res": 2}', "nb_res: given more than once"),
@@ -152,7 +152,7 @@ def test_what_is_no_workload_is_refused(tmp_path, text, message):
     assert str(caught.value).startswith(str(path))
 
 
-@pytest.mark.parametrize("number", ["1e999", "9007199254740993", "-0.1"])
+@pytest.mark.parametrize("number", ["1e300", "9007199254740993", "-0.1"])
 def test_numbers_out_of_range_are_refused(tmp_path, number):
     path = write(tmp_path, [job(1, subtime="here")])
     path.write_text(path.read_text().replace('"here"', number))

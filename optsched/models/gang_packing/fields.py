@@ -12,7 +12,7 @@ from optsched.models.fields import FieldChecks
 WIDEST = 10**6
 """Most columns of a matrix, and most rows: a mask is as long as the matrix is wide."""
 
-INTERVAL = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?")
+INTERVAL = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?", re.ASCII)
 """A column, or the first and the last of an interval."""
 
 ADMISSIONS = ("fcfs", "skip")

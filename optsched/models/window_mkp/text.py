@@ -22,13 +22,16 @@ from optsched.stored import read_bytes
 SHOWN = 5
 """How many mistakes are shown."""
 
+MOST_TEXT = 2**24
+"""Bytes of an instance, a hundred times the largest of the literature: 16 MiB."""
+
 DIGITS = 18
 """More digits than a number in a problem may have."""
 
 
 def read_window_mkp_text(path: str | Path, *, known: Mapping[str, Any] | None = None) -> Snapshot:
     """Read a multiple knapsack instance from a file; see `parse_window_mkp_text`."""
-    data, _ = read_bytes(path)
+    data, _ = read_bytes(path, MOST_TEXT)
     return parse_window_mkp_text(data, Path(path), known=known)
 
 

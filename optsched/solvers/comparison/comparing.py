@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optsched.files import json_text
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.solvers.comparison import tables
@@ -161,7 +161,7 @@ def _warm_up(contender: Contender, entries: Sequence[Entry], budget: Budget | No
     seconds = WARM_UP if spent.seconds is None else min(WARM_UP, spent.seconds)
     for kind in kinds(entries):
         alike = [entry.problem for entry in entries if entry.problem.name == kind]
-        smallest = min(alike, key=lambda problem: len(json.dumps(problem.to_json())))
+        smallest = min(alike, key=lambda problem: len(json_text(problem.to_json())))
         if contender.solver.supports(smallest):
             _answer(contender, smallest, Budget(seconds, contender.solver.default_work), None)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 
 from optsched import registry
 from optsched.errors import InputError
+from optsched.files import json_text
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_hashed, snapshot_files
@@ -91,7 +91,7 @@ def read_entries(problems: Iterable[str | Path | Snapshot | Problem[Any]]) -> li
             name = path if name in entries else name
         else:
             snapshot, path = given if isinstance(given, Snapshot) else Snapshot(given), None
-            data = (json.dumps(snapshot.to_json(), indent=1) + "\n").encode()
+            data = (json_text(snapshot.to_json(), indent=1) + "\n").encode()
             digest = hashlib.sha256(data).hexdigest()
             name = f"{snapshot.problem.name}-{number}"
         if name in entries or (path is not None and path in paths):

@@ -1,0 +1,34 @@
+"""The types of options: how the words of a command line become values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+from cyclopts import Parameter, Token
+
+from optsched.numbers import LARGEST, parse_integer, parse_number
+
+
+def _reads(parse: Callable[[str], Any]) -> Callable[[Any, Sequence[Token]], Any]:
+    """Return a converter of one word to a number that means something."""
+
+    def convert(_type: Any, tokens: Sequence[Token]) -> Any:
+        [word] = tokens
+        value = parse(word.value)
+        if abs(value) > LARGEST:
+            raise ValueError(f"{word.value!r}; expected a number of at most 2^53")
+        return value
+
+    return convert
+
+
+Integer: TypeAlias = Annotated[int, Parameter(converter=_reads(parse_integer))]
+"""A whole number, in decimal digits."""
+
+Number: TypeAlias = Annotated[float, Parameter(converter=_reads(parse_number))]
+"""A number, with decimals or an exponent perhaps."""
+
+Output: TypeAlias = Annotated[Path, Parameter(alias="-o")]
+"""The file or folder to write to."""

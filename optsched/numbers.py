@@ -1,0 +1,61 @@
+"""How people write numbers, and how large a number may be that means something."""
+
+from __future__ import annotations
+
+import math
+import re
+
+LARGEST = 2**53
+"""The largest number of any kind: float64, JSON and tables hold every integer up to it exactly."""
+
+MOST_PROCESSORS = 10**9
+"""Processors of a machine; products of two such numbers fit into 64 bits."""
+
+LONGEST = 10**9
+"""Seconds of a setting or of a file that states whole seconds, 30 years: sums of millions of such
+times stay below `LARGEST`."""
+
+MOST_CAPACITY = 10**9
+"""What a node may have, or a process demand, of a resource."""
+
+_INTEGER = re.compile(r"-?[0-9]{1,1000}")
+_NUMBER = re.compile(r"-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def parse_integer(text: str) -> int:
+    """Return the integer that a text states in decimal digits, after a minus sign perhaps.
+
+    Raises
+    ------
+    ValueError
+        If the text holds anything else: a decimal point, blanks, ``_``, digits that are not ASCII.
+    """
+    if not _INTEGER.fullmatch(text):
+        raise ValueError(f"{text!r}; expected a whole number")
+    return int(text)
+
+
+def parse_number(text: str) -> float:
+    """Return the number that a text states in decimal digits, with an exponent perhaps.
+
+    Raises
+    ------
+    ValueError
+        If the text holds anything else, ``nan`` and ``inf`` included, or the number is too large
+        for float64.
+    """
+    if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
+        raise ValueError(f"{text!r}; expected a number")
+    return float(text)
+
+
+def parse_span(text: str) -> tuple[int, int]:
+    """Return both ends of ``FROM:TO``, integers.
+
+    Raises
+    ------
+    ValueError
+        If the text is not of that form.
+    """
+    first, _, last = text.partition(":")
+    return parse_integer(first), parse_integer(last)
