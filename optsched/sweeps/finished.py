@@ -71,8 +71,8 @@ def _is_whole(path: Path) -> bool:
     if path.suffix == ".parquet":
         return _has_its_footer(path)
     if path.suffix == ".csv":
-        summary = read_object(path.with_name(SUMMARY))
-        return summary is not None and path.read_bytes().count(b"\n") > summary.get("jobs", 0)
+        jobs = (read_object(path.with_name(SUMMARY)) or {}).get("jobs", 0)
+        return path.read_bytes().count(b"\n") > jobs
     return True
 
 
