@@ -71,8 +71,8 @@ def _is_whole(path: Path) -> bool:
     if path.suffix == ".parquet":
         return _has_its_footer(path)
     if path.suffix == ".csv":
-        jobs = (read_object(path.with_name(SUMMARY)) or {}).get("jobs", 0)
-        return path.read_bytes().count(b"\n") > jobs
+        summary = read_object(path.with_name(SUMMARY)) or {}
+        return bool(path.read_bytes().count(b"\n") > summary.get("jobs", 0))
     return True
 
 
