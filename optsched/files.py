@@ -1,11 +1,16 @@
-"""Output that is never half-written: a temporary name first, then a rename."""
+"""Output that is never half-written: a temporary name first, then a rename.
+
+What has its name is on the disk: it is synced before it is renamed, and survives a power failure.
+"""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
@@ -15,9 +20,26 @@ from typing import Any, NamedTuple
 from optsched.errors import InputError
 
 TEMPORARY = re.compile(
-    r"\.(?P<name>.+)\.(?P<host>[^.]*)-(?P<process>\d+)\.(?:partial|old)", re.DOTALL
+    r"\.(?P<name>.+)\.(?P<host>[^.]*)-(?P<process>\d+)(?:\.(?P<began>\d+))?\.(?P<state>partial|old)",
+    re.DOTALL,
 )
-"""The names of what is being written: which file or folder, by whom."""
+"""The names of what is being written: which file or folder, by whom.
+
+The writer is told by host, process and the moment at which that began: numbers of processes are
+used again. A state of ``old`` is of a folder that is just being replaced.
+"""
+
+KINDS = {
+    stat.S_IFREG: "a file",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of writing that do not always come with the name of the file."""
 
 
 class FolderKind(NamedTuple):
@@ -31,11 +53,18 @@ class FolderKind(NamedTuple):
         Name of the file that every such folder has.
     files : tuple of str
         Patterns of the names of all other files.
+    folders : tuple of str
+        Names of the folders in it.
     """
 
     name: str
     marker: str
     files: tuple[str, ...]
+    folders: tuple[str, ...] = ()
+
+    def has(self, name: str) -> bool:
+        """Return whether such a folder has files of that name."""
+        return any(fnmatch(name, pattern) for pattern in (self.marker, *self.files))
 
 
 def check_name(path: str | Path) -> None:
@@ -52,36 +81,63 @@ def check_name(path: str | Path) -> None:
         raise InputError("the name is not UTF-8; rename it", file=ascii(str(path))) from None
 
 
-def check_not_read(output: Path, source: str | Path | None) -> None:
-    """Refuse to write to the file that was read, whatever names or links it has.
+def check_output(path: Path, source: str | Path | None = None) -> None:
+    """Refuse what cannot be written as a file; worth a look before long work.
+
+    An output is absent or a regular file: a device, a pipe or a socket would be replaced. Through
+    a link the file that it names is written.
+
+    Parameters
+    ----------
+    path : path
+        The output.
+    source : path, optional
+        A file that was read, and is not to be written, whatever names or links it has.
 
     Raises
     ------
     InputError
-        If they are one file.
+        If it is something else, is `source`, or its folder is not there or cannot be written.
     """
-    if source is not None and output.exists() and output.samefile(source):
-        raise InputError("is the input; expected another file to write to", file=output)
+    check_name(path)
+    what = _what_is(path)
+    if what not in (None, "a file"):
+        raise InputError(f"is {what}; expected a file to write to", file=path)
+    if source is not None and what is not None and os.path.exists(source) and path.samefile(source):
+        raise InputError("is the input; expected another file to write to", file=path)
+    folder = _target(path).parent
+    if not folder.is_dir():
+        raise unwritable(path, OSError(errno.ENOENT, ""))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError("cannot be written: nor can its folder", file=path)
 
 
 @contextmanager
 def written(path: Path) -> Iterator[Path]:
     """Give a temporary path to write a file to; rename it to `path` when all went well.
 
+    What a killed process left of an earlier attempt is removed.
+
     Raises
     ------
     InputError
         If it cannot be written.
     """
-    check_name(path)
-    if not path.name or path.is_dir():
-        raise InputError("is a folder; expected a file to write to", file=path)
-    temporary = _beside(path, "partial")
+    check_output(path)
+    target = _target(path)
+    temporary = _beside(target, "partial")
+    alone = TEMPORARY.fullmatch(target.parent.name) is None  # else it is synced with its folder
     try:
+        if alone:
+            remove_leftovers(target.parent, target.name)
         yield temporary
-        temporary.replace(path)
+        if alone:
+            _sync(temporary)
+        temporary.replace(target)
+        if alone:
+            _sync_folder(target.parent)
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise unwritable(path, error) from None
     finally:
         with suppress(OSError):
             temporary.unlink()
@@ -89,7 +145,7 @@ def written(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def written_folder(folder: Path, kind: FolderKind) -> Iterator[Path]:
-    """Give a temporary folder to fill; rename it to `folder` when all went well.
+    """Give a temporary folder to fill with files; rename it to `folder` when all went well.
 
     Entered before long work, it refuses a folder that cannot be written before the work is lost.
     What a killed process left of an earlier attempt is removed.
@@ -107,24 +163,29 @@ def written_folder(folder: Path, kind: FolderKind) -> Iterator[Path]:
     InputError
         If `folder` holds something else, or cannot be written.
     """
-    check_name(folder)
-    target = folder.resolve()
     check_replaceable(folder, kind)
+    target = _target(folder)
     temporary, old = _beside(target, "partial"), _beside(target, "old")
     try:
-        if target.parent.is_dir():
-            remove_leftovers(target.parent, target.name)
-        temporary.mkdir(parents=True)
+        make_folder(target.parent)
+        remove_leftovers(target.parent, target.name)
+        temporary.mkdir()
     except OSError as error:
-        raise _unwritable(folder, error) from None
+        raise unwritable(folder, error) from None
     try:
-        yield temporary
+        with _named(temporary, folder):
+            yield temporary
+            for file in temporary.iterdir():
+                _sync(file)
+            _sync_folder(temporary)
+        check_replaceable(folder, kind)  # again: the work may have taken hours
         try:
             if target.exists():
                 target.rename(old)
             temporary.rename(target)
+            _sync_folder(target.parent)
         except OSError as error:
-            raise _unwritable(folder, error) from None
+            raise unwritable(folder, error) from None
     finally:
         for leftover in (temporary, old):
             shutil.rmtree(leftover, ignore_errors=True)
@@ -138,26 +199,51 @@ def check_replaceable(folder: Path, kind: FolderKind) -> None:
     Raises
     ------
     InputError
-        If it does, or is a file.
+        If it does, or is no folder.
     """
-    target = folder.resolve()
-    if not target.exists():
+    check_name(folder)
+    what = _what_is(folder)
+    if what is None:
         return
-    if not target.is_dir():
-        raise InputError("is a file; expected a folder to write to", file=folder)
-    names = [entry.name for entry in target.iterdir() if not TEMPORARY.fullmatch(entry.name)]
+    if what != "a folder":
+        raise InputError(f"is {what}; expected a folder to write to", file=folder)
+    try:
+        names = [name for name in os.listdir(folder) if not TEMPORARY.fullmatch(name)]
+    except OSError as error:
+        raise unwritable(folder, error) from None
     if names and kind.marker not in names:
         reason = f"is a folder with other things in it (no {kind.marker}); give another name"
         raise InputError(reason, file=folder)
-    belong = (kind.marker, *kind.files)
     for name in sorted(names):
-        if not any(fnmatch(name, pattern) for pattern in belong):
+        if name in kind.folders:
+            continue
+        if not kind.has(name):
             reason = f"holds {name!r}, which is not of {kind.name}; give another name"
             raise InputError(reason, file=folder)
+        if not stat.S_ISREG(os.lstat(folder / name).st_mode):
+            reason = f"holds {name!r}, which is not a regular file; give another name"
+            raise InputError(reason, file=folder)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those that it lies in, if they are not there; synced.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made.
+    """
+    target = _target(folder)
+    if not target.is_dir():
+        make_folder(target.parent)
+        target.mkdir(exist_ok=True)
+        _sync_folder(target.parent)
 
 
 def remove_leftovers(folder: Path, name: str | None = None) -> None:
     """Remove what processes of this host that are no more have left in `folder`.
+
+    A folder that such a process was about to replace, and has moved away already, is moved back.
 
     Parameters
     ----------
@@ -170,7 +256,13 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
         found = TEMPORARY.fullmatch(entry)
         if found is None or name not in (None, found["name"]) or found["host"] != _host():
             continue
-        if not _is_running(int(found["process"])):
+        if _is_running(int(found["process"]), found["began"]):
+            continue
+        final = folder / found["name"]
+        if found["state"] == "old" and not os.path.lexists(final):
+            with suppress(OSError):
+                (folder / entry).rename(final)
+        else:
             remove(folder / entry)
 
 
@@ -181,29 +273,6 @@ def remove(path: Path) -> None:
     else:
         with suppress(OSError):
             path.unlink()
-
-
-def _beside(path: Path, suffix: str) -> Path:
-    """Return a temporary name; it says who writes, for folders that several hosts share."""
-    return path.with_name(f".{path.name}.{_host()}-{os.getpid()}.{suffix}")
-
-
-def _host() -> str:
-    return os.uname().nodename.partition(".")[0]
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
-def _unwritable(path: Path, error: OSError) -> InputError:
-    return InputError(f"cannot be written: {error.strerror or error}", file=path)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -221,3 +290,88 @@ def json_text(value: Any, indent: int | None = None) -> str:
         If it holds NaN or an infinite number: JSON has none, what is absent is null.
     """
     return json.dumps(value, indent=indent, allow_nan=False)
+
+
+def _what_is(path: Path) -> str | None:
+    """Return what a path names, through links; none if that is not there."""
+    try:
+        return KINDS[stat.S_IFMT(os.stat(path).st_mode)]
+    except FileNotFoundError:
+        return None
+    except OSError as error:  # links in a circle, for instance
+        raise unwritable(path, error) from None
+
+
+def _target(path: Path) -> Path:
+    """Return the path that is written for `path`: that which a link names."""
+    return Path(os.path.realpath(path))
+
+
+def _beside(path: Path, state: str) -> Path:
+    """Return a temporary name; it says who writes, for folders that several hosts share."""
+    process = os.getpid()
+    began = _beginning(process)
+    writer = f"{process}" if began is None else f"{process}.{began}"
+    return path.with_name(f".{path.name}.{_host()}-{writer}.{state}")
+
+
+def _host() -> str:
+    return os.uname().nodename.partition(".")[0]
+
+
+def _is_running(process: int, began: str | None) -> bool:
+    """Return whether a process is there, and is not another that has got its number since."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass  # it is somebody else's
+    return began is None or _beginning(process) in (None, began)
+
+
+def _beginning(process: int) -> str | None:
+    """Return when a process began, in ticks of the system's clock; none if that is not told."""
+    try:
+        status = Path(f"/proc/{process}/stat").read_text(errors="replace")
+    except OSError:
+        return None
+    return status.rpartition(")")[2].split()[19]
+
+
+def _sync(path: Path) -> None:
+    """See to it that what a file or a folder holds is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    with suppress(OSError):  # not every file system can
+        _sync(folder)
+
+
+@contextmanager
+def _named(temporary: Path, folder: Path) -> Iterator[None]:
+    """Tell of what cannot be written in a temporary folder by the name that it would have had."""
+    try:
+        yield
+    except InputError as error:
+        if error.file is None or temporary not in Path(error.file).parents:
+            raise
+        raise error.within(folder / Path(error.file).relative_to(temporary)) from None
+    except OSError as error:
+        path = Path(error.filename) if isinstance(error.filename, str) else None
+        if path is not None and temporary in path.parents:
+            raise unwritable(folder / path.relative_to(temporary), error) from None
+        if path is None and error.errno in NO_ROOM:
+            raise unwritable(folder, error) from None
+        raise
+
+
+def unwritable(path: Path, error: OSError) -> InputError:
+    """Return the mistake of an output that the system refuses to write."""
+    reason = str(error) if error.errno is None else os.strerror(error.errno)
+    return InputError(f"cannot be written: {reason}", file=path)

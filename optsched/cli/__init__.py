@@ -82,7 +82,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # any name can be printed anywhere
     _show_log()
-    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+    code = run(sys.argv[1:] if arguments is None else list(arguments))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # all is done; it would only spoil the exit code
+    sys.exit(code)
 
 
 def _show_log() -> None:

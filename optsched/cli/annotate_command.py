@@ -11,7 +11,7 @@ from cyclopts import App
 from optsched.cli.options import Integer, Output
 from optsched.cli.terminal import listed, print_lines, say, say_file
 from optsched.errors import InputError
-from optsched.files import check_not_read
+from optsched.files import check_output
 from optsched.numbers import LARGEST, parse_integer, parse_span
 
 if TYPE_CHECKING:
@@ -61,8 +61,9 @@ def files(
     if without_gz(output).suffix not in RackhamWorkload.suffixes:
         expected = "expected .rackham or .rackham.gz, which states input files"
         raise InputError(f"unknown suffix; {expected}", file=output)
+    check_output(output)
     read = read_trace(trace)
-    check_not_read(output, read.path)
+    check_output(output, read.path)
     say_file(read)
     with _as_options("cores", "window", "per processor", "evaluate"):
         split = split_jobs(read, cores)
@@ -111,8 +112,9 @@ def bandwidth(
     from optsched.traces.reading import read_trace, write_trace
 
     shares, amounts = _shares(mix), _amounts(levels)
+    check_output(output)
     read = read_trace(trace)
-    check_not_read(output, read.path)
+    check_output(output, read.path)
     say_file(read)
     with _as_options("mix", "seed", "levels"):
         annotated = drawn(read, shares, seed, amounts)

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from optsched.cli.options import Integer, Number, Output
 from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say
-from optsched.files import written_folder
+from optsched.files import check_replaceable, written_folder
 from optsched.models.snapshot_file import snapshot_files
 from optsched.report.comparison_folder import FOLDER, fill
 from optsched.solvers.comparison import compare
@@ -47,6 +47,7 @@ def command(
     json
         Print the table as one JSON object.
     """
+    check_replaceable(output, FOLDER)
     total = sum(len(snapshot_files(path)) for path in snapshots)
     names = None if solvers is None else [name.strip() for name in solvers.split(",")]
     if time_limit is None and work_limit is None:

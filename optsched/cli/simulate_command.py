@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from optsched.cli.options import Integer, Number, Output
 from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say, say_file
 from optsched.errors import InputError
-from optsched.files import write_json, written_folder
+from optsched.files import check_replaceable, write_json, written_folder
 from optsched.models.snapshot_file import CAPTURE
 from optsched.numbers import parse_span
 from optsched.report.run_folder import FOLDER, fill
@@ -96,8 +96,11 @@ def command(
     json
         Print the summary as one JSON object.
     """
-    if capture is not None and _nested(output, capture):
-        raise InputError("lies in the other output folder or around it", field="--capture")
+    check_replaceable(output, FOLDER)
+    if capture is not None:
+        check_replaceable(capture, CAPTURE)
+        if _nested(output, capture):
+            raise InputError("lies in the other output folder or around it", field="--capture")
     budget = None
     if time_limit is not None or work_limit is not None:
         budget = Budget(time_limit, work_limit)

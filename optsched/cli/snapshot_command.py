@@ -11,7 +11,7 @@ from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.options import Output
 from optsched.cli.terminal import figure, print_json, print_line, print_lines, say, say_error
 from optsched.errors import InputError
-from optsched.files import check_not_read
+from optsched.files import check_output
 from optsched.models.snapshot_file import read_snapshot, save_snapshot, snapshot_files
 from optsched.solvers.comparison.claims import read_known, settle
 
@@ -96,8 +96,8 @@ def export(snapshot: Path, /, *, output: Output) -> None:
     """
     from optsched.models.export import export as write
 
+    check_output(output, snapshot)
     problem = read_snapshot(snapshot).problem
-    check_not_read(output, snapshot)
     write(problem, output)
     print_lines([("written", output)])
 
@@ -113,7 +113,7 @@ def convert(snapshot: Path, /, *, output: Output) -> None:
     output
         The file to write: .json or .json.gz.
     """
+    check_output(output, snapshot)
     read = read_snapshot(snapshot)
-    check_not_read(output, snapshot)
     save_snapshot(read, output)
     print_lines([("written", output)])

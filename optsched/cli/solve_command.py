@@ -8,7 +8,7 @@ from typing import Any
 from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION
 from optsched.cli.options import Integer, Number, Output
 from optsched.cli.terminal import figure, print_json, print_lines, say
-from optsched.files import check_not_read, write_json
+from optsched.files import check_output, write_json
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot
 from optsched.report.solutions import find_picture
@@ -66,14 +66,14 @@ def command(
     picture
         Draw the solution, as .svg or .png.
     """
+    for written in (output, picture):
+        if written is not None:
+            check_output(written, snapshot)
     read = read_snapshot(snapshot)
     draw = None
     if picture is not None:
         check_suffix(picture)
         draw = find_picture(read.problem.name)
-    for written in (output, picture):
-        if written is not None:
-            check_not_read(written, snapshot)
     known = read_known(read, snapshot)
     name = solver or read.problem.default_solver
     budget = None

@@ -9,8 +9,9 @@ from optsched.cli import INTERRUPTED
 from optsched.cli.options import Integer, Output
 from optsched.cli.sweep_table import work_off
 from optsched.cli.terminal import print_lines, say
+from optsched.files import check_replaceable
 from optsched.studies.study import Study
-from optsched.studies.study_folder import INPUTS, SWEEP, begin, evaluate, write_inputs
+from optsched.studies.study_folder import FOLDER, INPUTS, SWEEP, begin, evaluate, write_inputs
 from optsched.sweeps.engines import check_engine
 from optsched.sweeps.study_file import read_study
 from optsched.sweeps.sweeping import Sweep
@@ -42,6 +43,7 @@ def command(
         How many processes; as many as there are cores for the solvers' threads if left out.
     """
     check_engine("local", workers, None)
+    check_replaceable(output, FOLDER)
     study: Study = registry.studies[name]()
     logs = folders() if traces is None else [traces]
     inputs = study.inputs(logs, quick=quick)

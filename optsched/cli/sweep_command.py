@@ -11,10 +11,11 @@ from optsched.cli.options import Integer, Output
 from optsched.cli.sweep_table import work_off
 from optsched.cli.terminal import print_json, print_lines, say
 from optsched.errors import InputError
+from optsched.files import check_replaceable
 from optsched.numbers import parse_integer
 from optsched.sweeps.engines import check_engine
 from optsched.sweeps.study_file import read_study
-from optsched.sweeps.sweeping import Sweep
+from optsched.sweeps.sweeping import FOLDER, Sweep
 
 
 def command(
@@ -49,6 +50,7 @@ def command(
         Print what was done as one JSON object.
     """
     check_engine(engine, workers, address)
+    check_replaceable(output, FOLDER)
     sweep = Sweep(read_study(study), output, _part(shard))
     done_before = len(sweep.own) - len(sweep.pending)
     say(_plan(sweep, done_before, shard))

@@ -19,7 +19,7 @@ from optsched.cli.terminal import (
     say_file,
 )
 from optsched.errors import InputError
-from optsched.files import check_not_read
+from optsched.files import check_output
 from optsched.numbers import parse_integer
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def clean(trace: str, /, *, output: Output) -> None:
     """
     from optsched.traces.reading import read_trace
 
+    check_output(output)
     cleaned = read_trace(trace)
     _write(cleaned, output)
     assert cleaned.cleaning is not None
@@ -92,6 +93,7 @@ def convert(trace: str, /, *, output: Output) -> None:
     """
     from optsched.traces.reading import read_trace
 
+    check_output(output)
     _write(read_trace(trace, clean=False), output)
 
 
@@ -127,8 +129,9 @@ def scale(
     from optsched.traces.reading import read_trace, write_trace
     from optsched.traces.scaling import scale_trace
 
+    check_output(output)
     read = read_trace(trace, clean=False)
-    check_not_read(output, read.path)
+    check_output(output, read.path)
     say_file(read)
     scaled = scale_trace(read, to, processors=processors, unit=unit, load=load)
     files = write_trace(scaled.trace, output)
@@ -226,6 +229,8 @@ def fit(
     from optsched.workloads.spec_file import write_workload
     from optsched.workloads.trace_fit import fit_workload
 
+    if output is not None:
+        check_output(output)
     read = read_trace(trace)
     say_file(read)
     fitted = fit_workload(
@@ -236,7 +241,7 @@ def fit(
         processors=processors,
     )
     if output is not None:
-        check_not_read(output, read.path)
+        check_output(output, read.path)
         write_workload(fitted.model, output)
     if json:
         print_json(fitted.to_json())
@@ -281,6 +286,7 @@ def generate(
     from optsched.traces.reading import write_trace
     from optsched.workloads.generating import generate_workload
 
+    check_output(output)
     trace = generate_workload(
         workload,
         jobs=jobs,
@@ -334,7 +340,7 @@ def _print_fit(fitted: WorkloadFit) -> None:
 def _write(trace: Trace, output: Path) -> None:
     from optsched.traces.reading import write_trace
 
-    check_not_read(output, trace.path)
+    check_output(output, trace.path)
     say_file(trace)
     files = write_trace(trace, output)
     print_lines([("jobs", f"{len(trace):,}"), ("written", listed(files))])

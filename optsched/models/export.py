@@ -18,6 +18,9 @@ from optsched.models.program import UNBOUNDED, Program
 FORMATS = {".lp": "lp", ".mps": "mps", ".pb.txt": "cp-sat", ".pbtxt": "cp-sat"}
 """Format of an export by the end of its file's name."""
 
+LAST = {"lp": "end\n", "mps": "ENDATA\n"}
+"""What a file of HiGHS ends with."""
+
 LARGEST = 10**15
 """LP and MPS files hold numbers below this one to the last digit."""
 
@@ -163,7 +166,10 @@ def _text_by_highs(program: Program, format: str) -> str:  # noqa: A002
         # the end of the name tells HiGHS the format
         file = Path(folder) / f"program.{format}"
         highs.writeModel(str(file))
-        return file.read_text()
+        text = file.read_text()
+    if not text.endswith(LAST[format]):  # HiGHS does not tell
+        raise InputError(f"cannot be written to {tempfile.gettempdir()} first; is the disk full?")
+    return text
 
 
 def _with_infinities(bounds: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -124,7 +124,7 @@ def read_pictures(folder: Path, order: Sequence[str]) -> dict[str, str]:
     Raises
     ------
     InputError
-        If one cannot be read.
+        If one cannot be read, or has no end.
     """
     found = {path.stem: path for path in sorted(folder.glob("*.svg"))}
     names = [name for name in order if name in found] + [n for n in found if n not in order]
@@ -135,4 +135,6 @@ def read_pictures(folder: Path, order: Sequence[str]) -> dict[str, str]:
             pictures[name] = data.decode("utf-8")
         except UnicodeDecodeError:
             raise InputError("not text; expected SVG", file=found[name]) from None
+        if not pictures[name].rstrip().endswith("</svg>"):
+            raise InputError("damaged; expected SVG to its end", file=found[name])
     return pictures

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from optsched import registry
 from optsched.errors import InputError
-from optsched.files import FolderKind, check_replaceable, write_json, written
+from optsched.files import (
+    FolderKind,
+    check_replaceable,
+    make_folder,
+    remove_leftovers,
+    unwritable,
+    write_json,
+    written,
+)
 from optsched.report import style
 from optsched.report.folder_files import read_object, read_pictures
 from optsched.report.page import write_page
@@ -34,7 +42,7 @@ MADE = ("report.html", "*.csv", "*.svg", "*.png")
 INPUTS = "inputs"
 """The folder of the traces that a study makes for itself, inside."""
 
-FOLDER = FolderKind("a study", "study.json", (SWEEP, INPUTS, *MADE))
+FOLDER = FolderKind("a study", "study.json", MADE, (SWEEP, INPUTS))
 
 
 def begin(name: str, folder: Path, *, quick: bool) -> None:
@@ -50,11 +58,12 @@ def begin(name: str, folder: Path, *, quick: bool) -> None:
     if (folder / FOLDER.marker).is_file() and _about(folder) != about:
         raise InputError("holds another study; expected a folder of its own", file=folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
+        remove_leftovers(folder)
         for stale in (path for pattern in MADE for path in folder.glob(pattern)):
             stale.unlink()
     except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", file=folder) from None
+        raise unwritable(folder, error) from None
     write_json(folder / FOLDER.marker, about)
 
 
@@ -67,11 +76,14 @@ def write_inputs(traces: Mapping[str, Trace], folder: Path) -> None:
         If they cannot be written.
     """
     inputs = folder / INPUTS
-    if traces:
-        inputs.mkdir(exist_ok=True)
-    made = {file for name, trace in traces.items() for file in write_trace(trace, inputs / name)}
-    for stale in set(inputs.glob("*")) - made:
-        stale.unlink()
+    try:
+        if traces:
+            make_folder(inputs)
+        made = {f for name, trace in traces.items() for f in write_trace(trace, inputs / name)}
+        for stale in set(inputs.glob("*")) - made:
+            stale.unlink()
+    except OSError as error:
+        raise unwritable(inputs, error) from None
 
 
 def evaluate(folder: Path) -> Path:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from optsched.errors import InputError, MissingDependencyError
-from optsched.sweeps.executing import Outcome, Task, execute, is_finished
+from optsched.sweeps.executing import Outcome, Task, execute
+from optsched.sweeps.finished import is_finished
 
 CONNECT_SECONDS = 30
 """How long a scheduler may take to answer."""

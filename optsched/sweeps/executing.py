@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
+from optsched.sweeps.finished import is_finished
 
 if TYPE_CHECKING:
     from optsched.report.run_folder import Keep
@@ -19,13 +20,6 @@ if TYPE_CHECKING:
 
 TRACES_KEPT = 4
 """How many traces a process keeps in memory for the runs to come."""
-
-NEEDED: dict[Keep, tuple[str, ...]] = {
-    "summary": ("summary.json",),
-    "jobs": ("summary.json", "jobs.parquet"),
-    "all": ("summary.json", "jobs.parquet", "jobs.csv"),
-}
-"""What a folder must hold to count as finished; it is there as a whole or not at all."""
 
 _one_at_a_time = threading.Lock()
 
@@ -69,11 +63,6 @@ class Outcome:
     summary: dict[str, Any] | None
     error: str | None = None
     seconds: float = 0.0
-
-
-def is_finished(folder: Path, keep: Keep) -> bool:
-    """Return whether a folder holds a run of which at least that much was kept."""
-    return all((folder / name).exists() for name in NEEDED[keep])
 
 
 def execute(task: Task) -> Outcome:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
 from optsched.files import written
+from optsched.sweeps.finished import read_object
 from optsched.sweeps.study_file import SweepPlan
 
 if TYPE_CHECKING:
@@ -53,15 +54,14 @@ def merge(study: SweepPlan, runs: Path, failures: Mapping[str, str]) -> pa.Table
 
 
 def write_results(table: pa.Table, folder: Path) -> None:
-    """Write ``results.parquet`` and ``results.csv``."""
+    """Write ``results.parquet`` and ``results.csv``, both or neither."""
     import pyarrow.csv as pacsv
     import pyarrow.parquet as pq
 
-    with written(folder / "results.csv") as temporary:
-        plain = pacsv.WriteOptions(quoting_style="needed", quoting_header="none")
-        pacsv.write_csv(table, temporary, plain)
-    with written(folder / "results.parquet") as temporary:
-        pq.write_table(table, temporary)
+    plain = pacsv.WriteOptions(quoting_style="needed", quoting_header="none")
+    with written(folder / "results.csv") as csv, written(folder / "results.parquet") as parquet:
+        pacsv.write_csv(table, csv, plain)
+        pq.write_table(table, parquet)
 
 
 def versions_used(names: Sequence[str], runs: Path) -> dict[str, list[str]]:
@@ -76,7 +76,7 @@ def versions_used(names: Sequence[str], runs: Path) -> dict[str, list[str]]:
     """
     seen: dict[str, set[str]] = {}
     for name in names:
-        config = json.loads((runs / name / "run.json").read_bytes())
+        config = _read(runs / name / "run.json")
         used = dict(config["versions"])
         for chosen in config.get("solvers", {}).values():
             used[chosen["solver"]] = chosen["version"]
@@ -86,12 +86,14 @@ def versions_used(names: Sequence[str], runs: Path) -> dict[str, list[str]]:
 
 
 def _figures(path: Path) -> dict[str, Any]:
-    try:
-        summary = json.loads(path.read_bytes())
-    except ValueError:
-        reason = "damaged; expected the summary of a run: remove its folder, and it is done again"
-        raise InputError(reason, file=path) from None
-    return {k: v for k, v in summary.items() if not isinstance(v, dict | list)}
+    return {k: v for k, v in _read(path).items() if not isinstance(v, dict | list)}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    read = read_object(path)
+    if read is None:
+        raise InputError("damaged; the sweep does the run again when it is started", file=path)
+    return read
 
 
 def _column(values: Sequence[Any]) -> pa.Array:

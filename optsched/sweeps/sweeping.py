@@ -7,23 +7,25 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Generator, Mapping
+import os
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optsched.errors import InputError
 from optsched.files import (
     TEMPORARY,
     FolderKind,
-    check_name,
     check_replaceable,
+    make_folder,
     remove,
     remove_leftovers,
+    unwritable,
     write_json,
 )
 from optsched.sweeps.engines import Engine, EngineName, check_engine, start_engine
-from optsched.sweeps.executing import Outcome, Task, is_finished
+from optsched.sweeps.executing import Outcome, Task
+from optsched.sweeps.finished import fault, is_finished, read_object
 from optsched.sweeps.merging import merge, versions_used, write_results
 from optsched.sweeps.planned_run import PlannedRun
 from optsched.sweeps.study_file import SweepPlan, read_study
@@ -31,8 +33,8 @@ from optsched.sweeps.study_file import SweepPlan, read_study
 if TYPE_CHECKING:
     import pandas as pd
 
-FOLDER = FolderKind("a sweep", "sweep.json", ("results.parquet", "results.csv", "runs", "failed"))
 RESULTS = ("results.parquet", "results.csv")
+FOLDER = FolderKind("a sweep", "sweep.json", RESULTS, ("runs", "failed"))
 
 log = logging.getLogger("optsched")
 
@@ -69,29 +71,33 @@ class Sweep:
         self.folder = folder
         self.runs = folder / "runs"
         self.failed = folder / "failed"
-        check_name(folder)
         check_replaceable(folder, FOLDER)
         described = _describe(study)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             remove_leftovers(folder)
             if not _says(folder / FOLDER.marker, described):
                 self._forget_results()
                 write_json(folder / FOLDER.marker, described)
-            self.runs.mkdir(exist_ok=True)  # after the marker: other shards may look by now
+            make_folder(self.runs)  # after the marker: other shards may look by now
             remove_leftovers(self.runs)
+            if self.failed.is_dir():
+                remove_leftovers(self.failed)
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise InputError(f"cannot be written: {reason}", file=folder) from None
+            raise unwritable(folder, error) from None
         number, of = shard
         self.own = study.runs[number - 1 :: of]
-        self.pending = self._unfinished()
+        self._whole: set[str] = set()
+        self.pending = self._unfinished(self.own)
         self._by_name = {run.name: run for run in study.runs}
+        if damaged := self._faults(self.pending):
+            told = f"{damaged[0]}{', for instance' if damaged[1:] else ''}"
+            log.warning("%d runs are not whole and are done again: %s", len(damaged), told)
 
     @property
     def left(self) -> int:
         """How many runs of this part are not finished at present."""
-        return len(self._unfinished())
+        return len(self._unfinished(self.own))
 
     def work(self, engine: Engine) -> Generator[Outcome, None, None]:
         """Execute what is pending, and yield the outcomes in the order in which the runs end.
@@ -102,6 +108,7 @@ class Sweep:
         self._forget_results()
         for run in self.pending:
             remove(self._note_of(run.name))
+            self._remove_remains(self.runs / run.name)
         folder = self.runs.absolute()
         tasks = [Task(run, str(folder / run.name), self.study.keep) for run in self.pending]
         try:
@@ -115,16 +122,17 @@ class Sweep:
 
     def failures(self) -> dict[str, str]:
         """Return why runs of the study have failed, by name."""
-        return {
-            run.name: json.loads(self._note_of(run.name).read_bytes())["error"]
-            for run in self.study.runs
-            if self._note_of(run.name).exists() and not self._is_finished(run)
-        }
+        noted = [run for run in self.study.runs if self._note_of(run.name).exists()]
+        notes = {run.name: read_object(self._note_of(run.name)) for run in self._unfinished(noted)}
+        return {name: note["error"] for name, note in notes.items() if note and "error" in note}
 
     def finish(self) -> bool:
         """Merge the results, unless other shards are not ready; return whether it was done."""
         failures = self.failures()
-        if not all(run.name in failures or self._is_finished(run) for run in self.study.runs):
+        left = [run for run in self._unfinished(self.study.runs) if run.name not in failures]
+        if left:
+            if damaged := self._faults(left):
+                log.warning("%d runs of other shards are not whole: %s", len(damaged), damaged[0])
             return False
         names = {run.name for run in self.study.runs}
         for entry in self.runs.iterdir():
@@ -151,11 +159,26 @@ class Sweep:
         for name in RESULTS:
             remove(self.folder / name)
 
-    def _unfinished(self) -> tuple[PlannedRun, ...]:
-        return tuple(run for run in self.own if not self._is_finished(run))
+    def _unfinished(self, runs: Sequence[PlannedRun]) -> tuple[PlannedRun, ...]:
+        """Return those of the runs that are not finished; one that was found whole stays so."""
+        left = [run for run in runs if run.name not in self._whole]
+        found = [run for run in left if is_finished(self.runs / run.name, self.study.keep)]
+        self._whole.update(run.name for run in found)
+        return tuple(run for run in left if run.name not in self._whole)
 
-    def _is_finished(self, run: PlannedRun) -> bool:
-        return is_finished(self.runs / run.name, self.study.keep)
+    def _faults(self, runs: Sequence[PlannedRun]) -> list[str]:
+        """Return what is wrong with the folders that are there of runs that are not finished."""
+        folders = [self.runs / run.name for run in runs]
+        faults = (fault(folder, self.study.keep) for folder in folders if folder.is_dir())
+        return [one for one in faults if one is not None]
+
+    def _remove_remains(self, folder: Path) -> None:
+        """Remove files of a run without its marker, which a copy that broke off may leave."""
+        from optsched.report.run_folder import FOLDER as RUN
+
+        names = os.listdir(folder) if folder.is_dir() else []
+        if RUN.marker not in names and all(map(RUN.has, names)):
+            remove(folder)
 
     def _note_of(self, name: str) -> Path:
         return self.failed / f"{name}.json"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from optsched.content import bundled
 from optsched.errors import InputError, UnknownNameError
+from optsched.files import check_output, make_folder, unwritable, written
 from optsched.stored import opened
 from optsched.text_files import read_toml
 from optsched.traces.formats import without_gz
@@ -200,21 +201,24 @@ def download(trace: str | Entry, folder: str | Path) -> Path:
     if path.is_file():
         verify(entry, path)
         return path
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
+    except OSError as error:
+        raise unwritable(path.parent, error) from None
+    check_output(path)
+    try:
         with urlopen(entry.url, timeout=_TIMEOUT) as response:
-            temporary.write_bytes(response.read())
-        verify(entry, temporary)
-        temporary.replace(path)
-    except InputError as error:
-        raise error.within(entry.url) from None
+            fetched = response.read()
     except (OSError, ValueError, HTTPException) as error:
         reason = getattr(error, "reason", None) or error
         raise InputError(
             f"could not be fetched: {reason}; the trace is described at {entry.page}",
             file=entry.url,
         ) from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    with written(path) as temporary:
+        temporary.write_bytes(fetched)
+        try:
+            verify(entry, temporary)
+        except InputError as error:
+            raise error.within(entry.url) from None
     return path

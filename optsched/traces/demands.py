@@ -35,13 +35,17 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def demands_file(path: str | Path) -> Path:
-    """Return the path of the demands of a trace.
+    """Return the path of the demands of a trace: beside it, or beside what it is a link to.
 
     >>> demands_file("logs/a.swf.gz").name
     'a.swf.gz.demands.csv'
     """
     path = Path(path)
-    return path.with_name(path.name + SUFFIX)
+    beside = path.with_name(path.name + SUFFIX)
+    if path.is_symlink() and not os.path.lexists(beside):
+        target = Path(os.path.realpath(path))
+        return target.with_name(target.name + SUFFIX)
+    return beside
 
 
 def split_demands(

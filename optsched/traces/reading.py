@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from optsched.errors import InputError, UnknownNameError
+from optsched.files import check_output
 from optsched.registry import readers
 from optsched.stored import in_memory, read_head, write_bytes, written_bytes
 from optsched.traces import catalogue, cleaning
@@ -74,6 +75,8 @@ def find_trace(
     path = name if base is None else base / name
     if os.path.exists(path):
         return path, None
+    if path.is_symlink():
+        raise InputError("is a link to a file that is not there", file=path)
     if name.parent != Path():
         raise _no_such_file(path, "no such file", [])
     try:
@@ -117,6 +120,7 @@ def _write(trace: Trace, path: Path, kind: type[TraceFormat]) -> tuple[Path, ...
     with written_bytes(path, kind.encode(replace(trace, annotations=others), path)):
         # first, so that no trace is ever without its demands, or with those of another
         if text is None:
+            check_output(beside)
             beside.unlink(missing_ok=True)
         else:
             write_bytes(beside, text)

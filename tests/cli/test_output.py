@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import shlex
+import subprocess
+import sys
 
 import pytest
 
@@ -81,3 +83,13 @@ def test_what_batsim_has_no_place_for_is_said(optsched, sample, tmp_path):
     )
     again = optsched("trace", "convert", tmp_path / "workload.json", "-o", tmp_path / "copy.json")
     assert (again.returncode, again.stderr) == (0, "")
+
+
+def test_an_interrupt_while_python_shuts_down_spoils_nothing():
+    """All is written by then; this was a traceback, or death by the signal."""
+    late = "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))"
+    program = (
+        f"import atexit, os, signal; from optsched.cli import main; {late}; main(['--version'])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")

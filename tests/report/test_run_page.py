@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -151,6 +152,14 @@ def test_a_damaged_field_is_told(window_run, tmp_path, name, damage, told):
         run_page.page(folder)
     assert raised.value.file == str(folder / name)
     assert told in str(raised.value)
+
+
+@pytest.mark.parametrize("size", [0, 1000])
+def test_a_picture_that_was_cut_is_told(small_run, tmp_path, size):
+    folder = save(small_run, tmp_path / "run")
+    os.truncate(folder / "waits.svg", size)
+    with pytest.raises(InputError, match=r"waits\.svg: damaged; expected SVG to its end"):
+        run_page.page(folder)
 
 
 @pytest.mark.parametrize("name", ["run.json", "summary.json", "jobs.parquet", "decisions.parquet"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
@@ -346,16 +347,94 @@ def test_values_of_several_types_make_a_column_of_text(study, tiny, work):
     assert table["jobs"] == [20, 20, 30, 30]
 
 
-def test_a_damaged_summary_is_named(study, tiny, work):
-    work(study, tiny / "sweep")
-    summary = next((tiny / "sweep" / "runs").glob("*/summary.json"))
-    summary.write_text("{")
-    with pytest.raises(InputError, match=r"summary\.json: damaged; .* it is done again"):
-        work(study, tiny / "sweep")
-    shutil.rmtree(summary.parent)
-    _, outcomes, finished = work(study, tiny / "sweep")
-    assert len(outcomes) == 1
-    assert finished
+def cut(size):
+    return lambda path: os.truncate(path, size)
+
+
+def cut_last_line(path):
+    path.write_text(path.read_text().rpartition("\n")[0].rpartition("\n")[0] + "\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "told"),
+    [
+        ("run.json", cut(0), "damaged"),
+        ("run.json", os.remove, "missing"),
+        ("summary.json", cut(0), "damaged"),
+        ("summary.json", cut(100), "damaged"),
+        ("summary.json", lambda path: path.write_text("[]"), "damaged"),
+        ("summary.json", lambda path: path.write_bytes(bytes(path.stat().st_size)), "damaged"),
+        ("jobs.parquet", cut(100), "damaged"),
+        ("jobs.parquet", cut(0), "damaged"),
+        ("jobs.parquet", lambda path: path.write_bytes(bytes(path.stat().st_size)), "damaged"),
+        ("jobs.parquet", lambda path: path.write_bytes(path.read_bytes() + b"more"), "damaged"),
+        ("jobs.parquet", os.remove, "missing"),
+        ("decisions.parquet", cut(3), "damaged"),
+        ("decisions.parquet", os.remove, "missing"),
+        ("jobs.csv", cut(500), "damaged"),
+        ("jobs.csv", cut_last_line, "damaged"),
+        ("timing.json", os.remove, "missing"),
+    ],
+)
+def test_a_run_that_is_not_whole_is_told_and_done_again(
+    name, damage, told, study, tiny, work, contents, caplog
+):
+    study = {key: study[key] for key in ("trace", "machine")} | {"policy": ["fcfs", "easy"]}
+    study["keep"] = "all"
+    work(study, tiny / "smooth")
+    shutil.copytree(tiny / "smooth", tiny / "out")
+    runs = [tiny / "out" / "runs" / run.name for run in read_study(study).runs]
+    whole = runs[0].stat().st_ino
+    damage(runs[1] / name)
+    caplog.clear()
+    _, outcomes, merged = work(study, tiny / "out")
+    expected = f"1 runs are not whole and are done again: {runs[1] / name} is {told}"
+    assert [record.getMessage() for record in caplog.records] == [expected]
+    assert [(outcome.name, outcome.error) for outcome in outcomes] == [(runs[1].name, None)]
+    assert merged
+    assert runs[0].stat().st_ino == whole
+    assert contents(tiny / "out") == contents(tiny / "smooth")
+
+
+def test_damaged_runs_are_told_in_one_line(study, tiny, work, caplog):
+    sweep, _, _ = work(study, tiny / "out")
+    for run in sweep.study.runs[:3]:
+        (sweep.runs / run.name / "run.json").write_text("")
+    (sweep.runs / sweep.study.runs[4].name / "summary.json").write_text("")
+    Sweep(sweep.study, tiny / "out")
+    file = sweep.runs / sweep.study.runs[0].name / "run.json"
+    assert [record.getMessage() for record in caplog.records] == [
+        f"4 runs are not whole and are done again: {file} is damaged, for instance"
+    ]
+    caplog.clear()
+    other = Sweep(sweep.study, tiny / "out", (6, 8))
+    assert other.pending == ()
+    assert not other.finish()
+    assert [record.getMessage() for record in caplog.records] == [
+        f"4 runs of other shards are not whole: {file} is damaged"
+    ]
+
+
+def test_a_damaged_note_of_a_failure_does_not_matter(study, tiny, work):
+    study["jobs"] = ["1:20", "1:99"]
+    sweep, _, _ = work(study, tiny / "out")
+    failed = sorted(sweep.failures())
+    for name, text in zip(failed, ("", "{", "{}")):
+        (sweep.failed / f"{name}.json").write_text(text)
+    sweep, outcomes, merged = work(study, tiny / "out")
+    assert merged
+    assert sorted(outcome.name for outcome in outcomes) == failed == sorted(sweep.failures())
+
+
+def test_results_are_written_both_or_not_at_all(study, tiny, work, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "Error writing bytes to file")
+
+    monkeypatch.setattr("pyarrow.parquet.write_table", full)
+    expected = f"results.parquet: cannot be written: {os.strerror(errno.ENOSPC)}$"
+    with pytest.raises(InputError, match=expected):
+        work(study | {"keep": "summary"}, tiny / "out")
+    assert {path.name for path in (tiny / "out").iterdir()} == {"sweep.json", "runs"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -1,0 +1,408 @@
+"""What an output may be: a device or a pipe is refused, a link leads to what it names.
+
+No test names a device of the machine: one that is needed is made in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+import resource
+import socket
+import stat
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import optsched
+from optsched.cli import run
+from optsched.content import bundled
+from optsched.errors import InputError
+from optsched.files import check_output, remove_leftovers, write_json, written_folder
+from optsched.report.run_folder import FOLDER
+from optsched.traces.catalogue import entries
+from optsched.traces.reading import read_trace, write_trace
+
+FILES = [
+    "solve absent.json -o",
+    "solve absent.json --picture",
+    "snapshot export absent.json -o",
+    "snapshot convert absent.json -o",
+    "trace clean absent.swf -o",
+    "trace convert absent.swf -o",
+    "trace scale absent.swf --to 8 -o",
+    "trace fit absent.swf -o",
+    "trace generate absent.toml --jobs 5 -o",
+    "trace annotate bandwidth absent.swf --mix HIGH -o",
+    "trace annotate files absent.swf -o",
+]
+"""Commands whose output is a file. They look at it first: what they read is not even there."""
+
+FOLDERS = [
+    "simulate absent.swf -o",
+    "simulate absent.swf -o out --capture",
+    "compare absent.json -o",
+    "sweep absent.toml -o",
+    "study yang-2014 -o",
+]
+"""Commands whose output is a folder."""
+
+EXAMPLE = bundled("models") / "window-mkp" / "yang-2014-example.json"
+SAMPLE = bundled("traces") / "samples" / "sample-256.swf"
+
+
+def make_device(path):
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("device nodes cannot be made here")
+
+
+def make_socket(path):
+    with contextlib.chdir(path.parent), socket.socket(socket.AF_UNIX) as one:
+        one.bind(path.name)
+
+
+def make_loop(path):
+    path.symlink_to(path.name)
+
+
+def make_link_to_pipe(path):
+    os.mkfifo(path.with_name("pipe"))
+    path.symlink_to("pipe")
+
+
+MADE = {
+    "a device": make_device,
+    "a pipe": os.mkfifo,
+    "a socket": make_socket,
+    "a loop": make_loop,
+    "a link to a pipe": make_link_to_pipe,
+    "a folder": Path.mkdir,
+    "a file": Path.touch,
+}
+
+
+def told(what, path, expected):
+    if what == "a loop":
+        return f"optsched: {path}: cannot be written: {os.strerror(errno.ELOOP)}\n"
+    what = "a pipe" if what == "a link to a pipe" else what
+    return f"optsched: {path}: is {what}; expected {expected} to write to\n"
+
+
+def entries_of(folder):
+    """Return what a folder holds: names, kinds and identities."""
+    return {path.name: (path.lstat().st_mode, path.lstat().st_ino) for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("what", [what for what in MADE if what != "a file"])
+@pytest.mark.parametrize("command", FILES)
+def test_a_file_is_not_written_over_something_else(command, what, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    output = Path("node.rackham")
+    MADE[what](output)
+    before = entries_of(tmp_path)
+    assert run([*command.split(), str(output)]) == 1
+    assert capsys.readouterr().err == told(what, output, "a file")
+    assert entries_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("what", [what for what in MADE if what != "a folder"])
+@pytest.mark.parametrize("command", FOLDERS)
+def test_a_folder_is_not_written_over_something_else(command, what, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    output = Path("node")
+    MADE[what](output)
+    before = entries_of(tmp_path)
+    assert run([*command.split(), str(output)]) == 1
+    assert capsys.readouterr().err == told(what, output, "a folder")
+    assert entries_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("what", ["a device", "a pipe", "a loop"])
+def test_a_download_is_refused_before_it_is_fetched(what, tmp_path, capsys):
+    entry = next(iter(entries()))
+    MADE[what](tmp_path / entry.file)
+    assert run(["trace", "download", entry.name, "-o", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == told(what, tmp_path / entry.file, "a file")
+
+
+def test_demands_beside_a_trace_are_looked_at_too(make_trace, tmp_path):
+    os.mkfifo(tmp_path / "a.swf.demands.csv")
+    before = entries_of(tmp_path)
+    with pytest.raises(InputError, match=r"a\.swf\.demands\.csv: is a pipe; expected a file"):
+        write_trace(make_trace((0, 10, 10, 1)), tmp_path / "a.swf")
+    assert entries_of(tmp_path) == before
+
+
+def test_a_page_is_not_written_over_a_pipe(small_run_folder, capsys):
+    page = small_run_folder / "report.html"
+    page.unlink(missing_ok=True)
+    os.mkfifo(page)
+    assert run(["report", str(small_run_folder)]) == 1
+    assert capsys.readouterr().err == told("a pipe", page, "a file")
+    assert stat.S_ISFIFO(page.lstat().st_mode)
+
+
+@pytest.fixture
+def small_run_folder(make_trace, tmp_path):
+    """Return the folder of a run, without pictures."""
+    done = optsched.simulate(make_trace((0, 10, 20, 1), (5, 10, 20, 2)), "nodes:2", "easy")
+    return optsched.save(done, tmp_path / "run", plots=False)
+
+
+@pytest.mark.parametrize("hidden", [os.mkfifo, Path.mkdir, make_device, make_loop])
+def test_a_folder_with_something_else_in_it_is_not_replaced(hidden, small_run_folder):
+    (small_run_folder / "jobs.csv").unlink()
+    hidden(small_run_folder / "jobs.csv")
+    before = entries_of(small_run_folder)
+    expected = r"run: holds 'jobs\.csv', which is not a regular file; give another name"
+    with pytest.raises(InputError, match=expected), written_folder(small_run_folder, FOLDER):
+        pytest.fail("refused too late")
+    assert entries_of(small_run_folder) == before
+
+
+def test_what_was_put_into_a_folder_meanwhile_is_not_lost(tmp_path):
+    output = tmp_path / "out"
+    refused = pytest.raises(InputError, match=r"out: is a folder with other things in it")
+    with refused, written_folder(output, FOLDER) as temporary:
+        write_json(temporary / "run.json", {})
+        output.mkdir()
+        (output / "thesis.tex").write_text("years of work")
+    assert (output / "thesis.tex").read_text() == "years of work"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_file_is_written_through_links(exists, tmp_path, capsys):
+    real, link, outer = tmp_path / "there" / "a.json", tmp_path / "link", tmp_path / "outer"
+    real.parent.mkdir()
+    if exists:
+        real.write_text("before")
+    link.symlink_to("there/a.json")
+    outer.symlink_to(link)
+    assert run(["solve", str(EXAMPLE), "--solver", "greedy", "-o", str(outer)]) == 0
+    assert json.loads(real.read_text())["kind"] == "window-mkp"
+    assert outer.is_symlink()
+    assert link.is_symlink()
+    assert [path.name for path in real.parent.iterdir()] == ["a.json"]
+    capsys.readouterr()
+
+
+def test_a_link_into_a_folder_that_is_not_there_is_told(tmp_path, capsys):
+    link = tmp_path / "link.swf"
+    link.symlink_to("absent/a.swf")
+    assert run(["trace", "convert", str(SAMPLE), "-o", str(link)]) == 1
+    absent = os.strerror(errno.ENOENT)
+    assert capsys.readouterr().err == f"optsched: {link}: cannot be written: {absent}\n"
+    assert run(["trace", "info", str(link)]) == 1
+    expected = f"optsched: {link}: is a link to a file that is not there\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_demands_go_with_the_trace_that_a_link_names(make_trace, tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link.swf").symlink_to("there/a.swf")
+    trace = make_trace((0, 10, 20, 1), (5, 10, 20, 2))
+    demanding = trace.changed(annotations={"bandwidth": trace.processors * 100})
+    write_trace(demanding, tmp_path / "link.swf")
+    for path in (tmp_path / "link.swf", tmp_path / "there" / "a.swf"):
+        assert read_trace(path).annotations["bandwidth"].tolist() == [100, 200]
+    write_trace(trace, tmp_path / "link.swf")
+    assert [path.name for path in (tmp_path / "there").iterdir()] == ["a.swf"]
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_folder_is_written_through_a_link(exists, make_trace, tmp_path):
+    if exists:
+        (tmp_path / "there").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to("there")
+    done = optsched.simulate(make_trace((0, 10, 20, 1)), "nodes:2", "easy")
+    for _ in range(2):
+        optsched.save(done, link, plots=False)
+        assert (tmp_path / "there" / "run.json").is_file()
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "there"]
+        assert link.is_symlink()
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_the_work(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)  # root may all
+    with pytest.raises(InputError, match=r"a\.json: cannot be written: nor can its folder"):
+        check_output(tmp_path / "a.json")
+
+
+def dead_process():
+    """Return the number of a process that has ended."""
+    child = subprocess.Popen(["true"])
+    child.wait()
+    return child.pid
+
+
+def began(process):
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_left_overs_of_dead_writers_go_with_the_next_run_to_the_same_place(tmp_path):
+    host = os.uname().nodename.partition(".")[0]
+    dead, own, parent = dead_process(), os.getpid(), os.getppid()
+    gone = [
+        f".a.json.{host}-{dead}.partial",  # as older versions named them
+        f".a.json.{host}-{dead}.77.partial",
+        f".a.json.{host}-{own}.77.partial",  # the number is that of another process by now
+        f".a.json.{host}-{parent}.77.partial",
+    ]
+    stay = [
+        f".b.json.{host}-{dead}.77.partial",
+        f".a.json.elsewhere-{dead}.77.partial",
+        f".a.json.{host}-{parent}.{began(parent)}.partial",
+        f".a.json.{host}-{parent}.partial",
+    ]
+    for name in gone + stay:
+        (tmp_path / name).write_text("half")
+    write_json(tmp_path / "a.json", {})
+    assert {path.name for path in tmp_path.iterdir()} == {"a.json", *stay}
+
+
+def test_a_folder_that_was_about_to_be_replaced_comes_back(tmp_path):
+    host = os.uname().nodename.partition(".")[0]
+    old = tmp_path / f".run.{host}-{dead_process()}.old"
+    old.mkdir()
+    (old / "run.json").write_text("{}")
+    remove_leftovers(tmp_path)
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")] == [
+        "run",
+        "run/run.json",
+    ]
+
+
+@contextlib.contextmanager
+def files_of_at_most(size):
+    """Let writing fail where a file gets larger, as it does on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@contextlib.contextmanager
+def full_disk(folder):
+    """Let a small file system in memory be full but for some blocks."""
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        (["solve", EXAMPLE, "--solver", "greedy", "-o"], "a.json"),
+        (["solve", EXAMPLE, "--solver", "greedy", "--picture"], "a.svg"),
+        (["snapshot", "export", EXAMPLE, "-o"], "a.pb.txt"),
+        (["trace", "convert", SAMPLE, "-o"], "a.swf"),
+        (["simulate", SAMPLE, "--jobs", "1:50", "--no-plots", "-o"], "a"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else value,
+)
+def test_a_file_that_becomes_too_large_is_named_as_the_user_does(command, path, tmp_path, capsys):
+    output = tmp_path / path
+    with files_of_at_most(100):
+        assert run([*map(str, command), str(output)]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"optsched: {output}")
+    assert err.endswith(f": cannot be written: {os.strerror(errno.EFBIG)}\n")
+    assert len(err.splitlines()) == 1
+    assert ".partial" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a.lp", "a.mps"])
+def test_a_program_that_another_library_could_not_write_whole_is_no_output(name, tmp_path, capsys):
+    """It writes to a temporary folder first, and does not tell that the disk is full."""
+    output = tmp_path / name
+    with files_of_at_most(100):
+        assert run(["snapshot", "export", str(EXAMPLE), "-o", str(output)]) == 1
+    temporary = tempfile.gettempdir()
+    expected = f"{output}: cannot be written to {temporary} first; is the disk full?"
+    assert capsys.readouterr().err == f"optsched: {expected}\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("size", [1000, 3000, 6000])
+def test_a_table_that_becomes_too_large_is_told_with_its_folder(size, make_trace, tmp_path):
+    """Libraries that write tables do not say which file it was."""
+    rows = [(k, 10 + k % 7, 60, 1 + k % 5) for k in range(200)]
+    done = optsched.simulate(make_trace(*rows), "nodes:8", "easy")
+    reason = os.strerror(errno.EFBIG)
+    told = rf"{re.escape(str(tmp_path))}/out[\w/.]*: cannot be written: {reason}"
+    with files_of_at_most(size), pytest.raises(InputError) as caught:
+        optsched.save(done, tmp_path / "out", plots=False)
+    assert re.fullmatch(told, str(caught.value))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_leaves_the_old_run_alone(make_trace, tmp_path):
+    rows = [(k, 10 + k % 7, 60, 1 + k % 5) for k in range(800)]
+    done = optsched.simulate(make_trace(*rows), "nodes:8", "easy")
+    few = optsched.simulate(make_trace(*rows[:3]), "nodes:8", "easy")
+    with full_disk(tmp_path):
+        optsched.save(few, tmp_path / "run", plots=False)
+        before = entries_of(tmp_path / "run")
+        with pytest.raises(InputError) as caught:
+            optsched.save(done, tmp_path / "run", plots=False)
+        told = str(caught.value)
+        assert told.startswith(f"{tmp_path / 'run'}")
+        assert told.endswith(f": cannot be written: {os.strerror(errno.ENOSPC)}")
+        assert ".partial" not in told
+        assert [path.name for path in tmp_path.iterdir()] == ["run"]
+        assert entries_of(tmp_path / "run") == before
+
+
+def test_what_has_its_name_is_on_the_disk(make_trace, tmp_path, monkeypatch):
+    """Files and folders are synced before they are renamed, and after it where they lie."""
+    happened = []
+    fsync, rename, replace = os.fsync, Path.rename, Path.replace
+
+    def sync(descriptor):
+        fsync(descriptor)
+        happened.append(os.fstat(descriptor).st_ino)
+
+    def renaming(rename):
+        def do(path, target):
+            parts = [path, *path.rglob("*")]
+            happened.append((target, {part.stat().st_ino for part in parts}))
+            return rename(path, target)
+
+        return do
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(Path, "rename", renaming(rename))
+    monkeypatch.setattr(Path, "replace", renaming(replace))
+    trace = make_trace((0, 10, 20, 1), (5, 10, 20, 2))
+    write_trace(trace.changed(annotations={"bandwidth": trace.processors}), tmp_path / "a.swf")
+    for _ in range(2):
+        optsched.save(optsched.simulate(trace, "nodes:2", "easy"), tmp_path / "run", plots=False)
+    named = [
+        (at, *event)
+        for at, event in enumerate(happened)
+        if isinstance(event, tuple) and event[0].parent == tmp_path and event[0].name[0] != "."
+    ]
+    names = [target.name for _, target, _ in named]
+    assert names == ["a.swf.demands.csv", "a.swf", "run", "run"]
+    for at, target, parts in named:
+        assert parts <= {event for event in happened[:at] if isinstance(event, int)}
+        assert target.parent.stat().st_ino in happened[at:]
