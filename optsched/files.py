@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
@@ -206,7 +207,34 @@ def _unwritable(path: Path, error: OSError) -> InputError:
     return InputError(f"cannot be written: {error.strerror or error}", file=path)
 
 
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Return a value as strict JSON, which has no word for NaN and infinity: they become null.
+
+    Numbers may be numpy's.
+    """
+    try:
+        return json.dumps(value, indent=indent, allow_nan=False, default=_of_python)
+    except ValueError:
+        return json.dumps(_with_nulls(value), indent=indent, allow_nan=False)
+
+
+def _of_python(value: Any) -> Any:
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def _with_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_nulls(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_nulls(inner) for inner in value]
+    if not isinstance(value, str | int | float | None):
+        value = _of_python(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write `value` as indented JSON."""
     with written(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+        temporary.write_text(json_text(value, indent=2) + "\n", encoding="utf-8")

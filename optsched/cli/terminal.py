@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
+
+from optsched.files import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +40,7 @@ def listed(files: Sequence[Path]) -> str:
 
 def print_json(value: Any) -> None:
     """Print one JSON object on stdout."""
-    print(json.dumps(value, indent=2))
+    print(json_text(value, indent=2))
 
 
 def print_lines(lines: Sequence[tuple[str, Any]]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from optsched.errors import InputError
-from optsched.files import FolderKind
+from optsched.files import FolderKind, json_text
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.window_mkp.text import parse_window_mkp_text
@@ -140,4 +140,4 @@ def save_snapshot(snapshot: Snapshot | Problem[Any], path: str | Path) -> None:
     """Write a snapshot or a bare problem; under a temporary name first, then renamed."""
     if isinstance(snapshot, Problem):
         snapshot = Snapshot(snapshot)
-    write_bytes(path, (json.dumps(snapshot.to_json(), indent=1) + "\n").encode())
+    write_bytes(path, (json_text(snapshot.to_json(), indent=1) + "\n").encode())

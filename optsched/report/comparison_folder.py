@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optsched.files import FolderKind, write_json
+from optsched.files import FolderKind, json_text, write_json
 from optsched.report import comparison_page
 from optsched.report.comparison_plots import draw
 from optsched.report.page import REPORT, write_page
@@ -32,7 +31,9 @@ def fill(comparison: Comparison, folder: Path, *, plots: bool = True) -> None:
 
     about = {
         "skipped": list(comparison.skipped),
+        "wrong_answers": list(comparison.wrong_answers),
         "contradictions": list(comparison.contradictions),
+        "failures": list(comparison.failures),
     }
     write_json(folder / FOLDER.marker, dict(comparison.config) | about)
     comparison.results.to_csv(folder / "results.csv", index=False, lineterminator="\n")
@@ -44,7 +45,7 @@ def fill(comparison: Comparison, folder: Path, *, plots: bool = True) -> None:
         pq.write_table(
             pa.Table.from_pandas(frame, preserve_index=False), folder / f"{name}.parquet"
         )
-    lines = [json.dumps(answer) + "\n" for answer in comparison.answers]
+    lines = [json_text(answer) + "\n" for answer in comparison.answers]
     (folder / "answers.jsonl").write_text("".join(lines), encoding="utf-8")
     if plots:
         draw(comparison, folder)

@@ -127,7 +127,8 @@ def _check_status(solver: Solver, problem: Problem[Any], result: Result, budget:
         given = {Limit.TIME: budget.seconds, Limit.WORK: budget.work}
         limit = result.limit
         named = limit is Limit.MEMORY or (limit is not None and given.get(limit) is not None)
-        expect(named, f"{status}, stopped by {limit} under {budget}")
+        refused = status is Status.NO_SOLUTION and result.message
+        expect(named or refused, f"{status}, stopped by {limit} under {budget}")
 
 
 def _check_incumbents(problem: Problem[Any], result: Result) -> None:
