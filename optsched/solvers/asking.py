@@ -76,6 +76,8 @@ def ask(
 
     def tell(found: Incumbent) -> None:
         assert on_incumbent is not None
+        if not _is_incumbent(found):
+            raise TypeError(f"on_incumbent was called with {_shown(found)}; expected an Incumbent")
         try:
             on_incumbent(found)
         except BaseException as error:
@@ -155,20 +157,37 @@ def verify(problem: Problem[Any], result: Result) -> Result:
     objective = problem.objective(result.solution)
     if result.objective is not None and result.objective != objective:
         claim = f"{result.solver} reports {result.objective} for a solution of {objective}"
-        return refuted(result, claim)
+        return refuted(result, claim, objective)
     if result.bound is not None and _better(problem, objective, result.bound):
         claim = f"{result.solver} claims the bound {result.bound}, beaten by {objective}"
-        return replace(refuted(result, claim), objective=objective)
+        return refuted(result, claim, objective)
     if result.status is Status.OPTIMAL and not _met(objective, result.bound):
         claim = f"{result.solver} claims that {objective} is optimal with a bound of {result.bound}"
-        return replace(refuted(result, claim), objective=objective)
+        return refuted(result, claim, objective)
     incumbents = result.incumbents or (Incumbent(result.seconds, objective, result.bound),)
     return replace(result, objective=objective, incumbents=incumbents, verified=True)
 
 
-def refuted(result: Result, message: str) -> Result:
-    """Return a result as an error: its answer is wrong, as `message` says."""
-    return replace(result, status=Status.ERROR, verified=False, wrong=True, message=message)
+def refuted(result: Result, message: str, objective: int | None = None) -> Result:
+    """Return a result as an error: its answer is wrong, as `message` says.
+
+    Parameters
+    ----------
+    result : Result
+        The answer.
+    message : str
+        What is wrong with it, with the name of the solver.
+    objective : int, optional
+        The value of its solution, if that is feasible.
+    """
+    return replace(
+        result,
+        status=Status.ERROR,
+        verified=False,
+        wrong=True,
+        objective=objective,
+        message=message,
+    )
 
 
 def violations_of(problem: Problem[Any], solution: Any) -> list[Violation]:
@@ -208,7 +227,7 @@ def _mistake_in_form(answer: Any) -> str:
         ("objective", answer.objective, _is_number_or_none(answer.objective), expected),
         ("bound", answer.bound, _is_number_or_none(answer.bound), expected),
         ("limit", answer.limit, isinstance(answer.limit, Limit | None), "a Limit or None"),
-        ("work", answer.work, _is_amount(answer.work), "a finite number from 0"),
+        ("work", answer.work, _is_amount(answer.work), "a number from 0 to 1e20"),
         ("message", answer.message, isinstance(answer.message, str), "a text"),
     ):
         if not fine:
@@ -216,14 +235,18 @@ def _mistake_in_form(answer: Any) -> str:
     if not isinstance(answer.incumbents, tuple | list):
         return f"a result with the incumbents {_shown(answer.incumbents)}; expected a tuple"
     for found in answer.incumbents:
-        if not (
-            isinstance(found, Incumbent)
-            and _is_amount(found.seconds)
-            and _is_number(found.objective)
-            and _is_number_or_none(found.bound)
-        ):
+        if not _is_incumbent(found):
             return f"a result with the incumbent {_shown(found)}; expected finite numbers"
     return ""
+
+
+def _is_incumbent(found: Any) -> bool:
+    return (
+        isinstance(found, Incumbent)
+        and _is_amount(found.seconds)
+        and _is_number(found.objective)
+        and _is_number_or_none(found.bound)
+    )
 
 
 def _is_number(value: Any) -> bool:
@@ -275,7 +298,8 @@ def _described(error: BaseException) -> str:
 
 def _one_line(what: object) -> str:
     try:
-        return textwrap.shorten(str(what), LONGEST, placeholder=" ...")
+        # cut first, for shortening takes long texts apart word by word
+        return textwrap.shorten(str(what)[: 4 * LONGEST], LONGEST, placeholder=" ...")
     except Exception:
         return f"a text that cannot be read, of {type(what).__name__}"
 
