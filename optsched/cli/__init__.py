@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+import select
 import sys
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +73,10 @@ def _restore_help() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 1 bad input, 2 usage, 3 no solution, 4 infeasible."""
+    """Run the command line and exit.
+
+    0 done, 1 bad input or a wrong answer of a solver, 2 usage, 3 no solution, 4 infeasible.
+    """
     import signal
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -118,16 +123,20 @@ def run(arguments: list[str]) -> int:
         return _run(arguments)
     except KeyboardInterrupt:
         return _interrupted()
-    except BrokenPipeError:
-        # the reader of our output, ``head`` for instance, has seen enough
-        _drop_output()
-        return DONE
     except OSError as error:
+        if isinstance(error, BrokenPipeError) and _nobody_reads():
+            # the reader of our output, ``head`` for instance, has seen enough
+            _drop_output()
+            return DONE
         _drop_output()
         from optsched.errors import one_line
 
         told = f"{error.filename or 'output'}: {error.strerror or error}"
         print(f"optsched: {one_line(told)}", file=sys.stderr)
+        return BAD_INPUT
+    except MemoryError as error:
+        told = " ".join(str(error).split())
+        print(f"optsched: out of memory{told and ': '}{told}", file=sys.stderr)
         return BAD_INPUT
     except Exception:
         # a compiled module that is interrupted while it loads fails with an error of its own
@@ -169,6 +178,15 @@ def _run(arguments: list[str]) -> int:
         print(f"optsched: {error}", file=sys.stderr)
         return BAD_INPUT
     return code if isinstance(code, int) else DONE
+
+
+def _nobody_reads() -> bool:
+    """Return whether the reader of stdout or stderr is gone."""
+    poll = select.poll()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # it is no file
+            poll.register(stream.fileno(), 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 def _drop_output() -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.options import Integer, Number, Output
 from optsched.cli.terminal import print_json, print_lines, print_table, progress_bar, say
 from optsched.files import check_replaceable, written_folder
@@ -55,17 +56,22 @@ def command(
     with written_folder(output, FOLDER) as folder:
         with progress_bar("solving", total, "snapshots") as advance:
             comparison = compare(
-                snapshots, names, budget=Budget(time_limit, work_limit), seed=seed, progress=advance
+                snapshots,
+                names,
+                budget=Budget(time_limit, work_limit),
+                seed=seed,
+                progress=advance,
+                in_process_apart=True,
             )
         fill(comparison, folder)
     if json:
         records = comparison.table.to_dict(orient="records")
-        cells = [{name: None if v != v else v for name, v in row.items()} for row in records]
-        print_json({"table": cells})
+        print_json({"table": records})
     else:
         table = comparison.table
         print_table(list(table.columns), table.to_numpy(dtype=object).tolist())
         print_lines([("comparison folder", output)])
-    for contradiction in comparison.contradictions:
-        say(f"optsched: {contradiction}")
-    return 1 if comparison.contradictions else 0
+    loud = (*comparison.wrong_answers, *comparison.contradictions, *comparison.failures)
+    for text in (*loud, *comparison.refusals):
+        say(f"optsched: {text}")
+    return BAD_INPUT if loud else DONE

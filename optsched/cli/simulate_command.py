@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.options import Integer, Number, Output
 from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say, say_file
 from optsched.errors import InputError
@@ -47,7 +48,7 @@ def command(
     demands_sha256: str | None = None,
     plots: bool = True,
     json: bool = False,
-) -> None:
+) -> int:
     """Run a trace under a policy, with a solver behind it, and write a run folder.
 
     Parameters
@@ -141,15 +142,16 @@ def command(
         fill(timed, folder, plots=plots)
         if captured is not None:
             write_json(captured / CAPTURE.marker, run.config)
+    code = BAD_INPUT if run.summary["wrong_answers"] else DONE
     for note in run.notes:
         say(f"optsched: {note}")
-    for failure in run.failures:
-        say(f"optsched: the fallback decided: {failure}")
+    for mishap in run.mishaps:
+        say(f"optsched: {mishap}")
     if run.summary["waiting"]:
         say(f"optsched: {run.summary['waiting']:,} jobs wait for ever; the policy starts no more")
     if json:
         print_json(run.summary)
-        return
+        return code
     print_lines(
         [(k, figure(value)) for k, value in run.summary.items() if not isinstance(value, dict)]
     )
@@ -160,6 +162,7 @@ def command(
     print_lines([("run folder", output)] + ([("snapshots", capture)] if capture else []))
     speed = run.timing["jobs_per_second"]
     say(f"{run.timing['simulation_seconds']:.2f} s of simulation, {speed:,.0f} jobs/s")
+    return code
 
 
 def _nested(one: Path, other: Path) -> bool:

@@ -9,10 +9,13 @@ from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION
 from optsched.cli.options import Integer, Number, Output
 from optsched.cli.terminal import figure, print_json, print_lines, say
 from optsched.files import check_output, write_json
+from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot
 from optsched.report.solutions import find_picture
 from optsched.report.style import check_suffix, save_as
+from optsched.solvers.apart import Apart, EndedError
+from optsched.solvers.asking import answer_to_json, verify
 from optsched.solvers.comparison.claims import read_known, settle
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solving import find_solver, solve
@@ -25,7 +28,7 @@ EXIT = {
     Status.FEASIBLE: DONE,
     Status.INFEASIBLE: INFEASIBLE,
     Status.NO_SOLUTION: NO_SOLUTION,
-    Status.ERROR: NO_SOLUTION,
+    Status.ERROR: BAD_INPUT,
 }
 
 
@@ -81,34 +84,45 @@ def command(
         budget = Budget(time_limit, work_limit)
     elif find_solver(name)[1].budget == Budget():
         budget = Budget(DEFAULT_SECONDS)
-    result = solve(read.problem, name, budget=budget, hint=hint, seed=seed)
+    result = _solve_apart(read.problem, name, budget, hint, seed)
     settled = settle(read.problem, known, [result])
     result = settled.results[0]
     answer = describe(read, result) | {"contradictions": list(settled.contradictions)}
     if output is not None:
         write_json(output, answer)
     if picture is not None and draw is not None:
-        if result.solution is None:
-            say(f"optsched: {picture}: not drawn, for there is no solution")
+        if result.solution is None or not result.verified:
+            say(f"optsched: {picture}: not drawn, for there is no solution that counts")
         else:
             save_as(draw(read.problem, result.solution), picture)
     if json:
         print_json(answer)
     else:
         print_lines(lines(read, result))
-    for contradiction in settled.contradictions:
-        say(f"optsched: {snapshot}: {contradiction}")
-    if settled.contradictions:
-        return BAD_INPUT
-    if result.message:
-        say(f"optsched: {result.message}")
-    return EXIT[result.status]
+    for text in settled.contradictions or (result.message,):
+        if text:
+            say(f"optsched: {snapshot}: {text}")
+    return BAD_INPUT if settled.contradictions else EXIT[result.status]
+
+
+def _solve_apart(
+    problem: Problem[Any], name: str, budget: Budget | None, hint: str | None, seed: int | None
+) -> Result:
+    """Solve in a process apart, and verify the answer once more where no solver was at work."""
+
+    def answer() -> Result:
+        return solve(problem, name, budget=budget, hint=hint, seed=seed)
+
+    try:
+        with Apart(answer) as answer_apart:
+            return verify(problem, answer_apart())
+    except EndedError as error:
+        return Result(name, Status.ERROR, message=f"{name} {error}")
 
 
 def describe(snapshot: Snapshot, result: Result) -> dict[str, Any]:
     """Return the answer as a JSON-able object."""
     problem = snapshot.problem
-    solution = result.solution
     return {
         "kind": problem.name,
         "solver": result.solver,
@@ -123,7 +137,8 @@ def describe(snapshot: Snapshot, result: Result) -> dict[str, Any]:
         "seed": result.seed,
         "verified": result.verified,
         "violations": [str(violation) for violation in result.violations],
-        "solution": None if solution is None else problem.solution_to_json(solution),
+        "message": result.message,
+        "solution": answer_to_json(problem, result),
     }
 
 
@@ -143,6 +158,8 @@ def lines(snapshot: Snapshot, result: Result) -> list[tuple[str, str]]:
     ]
     if "objective" in snapshot.known:
         shown.append(("known", figure(snapshot.known["objective"])))
-    if result.solution is not None:
+    if result.solution is not None and result.verified:
         shown += problem.describe(result.solution)
+    elif result.solution is not None:
+        shown.append(("refused", answer_to_json(problem, result)))
     return shown + [("violation", str(violation)) for violation in result.violations]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
+
+import numpy as np
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from optsched.models.program import Program
@@ -45,6 +47,14 @@ class Problem(ABC, Generic[Solution]):
     name: ClassVar[str]
     sense: ClassVar[Literal["max", "min"]]
     default_solver: ClassVar[str] = "cp-sat"
+
+    def copy(self) -> Self:
+        """Return the same decision in memory of its own."""
+        twin = copy.deepcopy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                vars(twin)[name].flags.writeable = value.flags.writeable
+        return twin
 
     @property
     @abstractmethod

@@ -31,7 +31,9 @@ def fill(comparison: Comparison, folder: Path, *, plots: bool = True) -> None:
 
     about = {
         "skipped": list(comparison.skipped),
+        "wrong_answers": list(comparison.wrong_answers),
         "contradictions": list(comparison.contradictions),
+        "failures": list(comparison.failures),
     }
     write_json(folder / FOLDER.marker, dict(comparison.config) | about)
     comparison.results.to_csv(folder / "results.csv", index=False, lineterminator="\n")

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PICTURES = ("quality", "profile")
+NAMED = 3
+"""So many wrong answers are named in the first sentence."""
+
 MOST_PATHS = 20
 """A folder with more snapshots than these is named in their place in the command."""
 
@@ -63,6 +66,7 @@ def page(folder: Path) -> Page:
     table = summarise(results)
     pictures = read_pictures(folder, PICTURES)
     sections = [
+        Section("Wrong answers", _wrong_answers(config)),
         Section("Contradictions", _contradictions(config)),
         Section("The solvers", [_solvers(own) for own in _by_kind(table)]),
         Section("Pictures", _figures(pictures, results, table)),
@@ -106,10 +110,36 @@ def _lead(config: Mapping[str, Any], results: pd.DataFrame, table: pd.DataFrame)
         unsettled = number - answers.loc[settled, "snapshot"].nunique()
         if unsettled:
             words.append(f"{counted(unsettled, 'snapshot')} nobody proved.")
-    if config["contradictions"]:
-        found = counted(len(config["contradictions"]), "contradiction")
-        words.insert(0, f"{found} between claims: see below.")
-    return " ".join(words)
+    failures = config.get("failures", ())
+    if failures:
+        words.insert(0, f"{counted(len(failures), 'failure')} of solvers: see below.")
+    return " ".join(_alarm(config) + words)
+
+
+def _alarm(config: Mapping[str, Any]) -> list[str]:
+    """Return a sentence that names the wrong answers, if there are any."""
+    wrong, contradictions = config.get("wrong_answers", []), config["contradictions"]
+    counts = [
+        counted(len(found), noun)
+        for found, noun in ((wrong, "wrong answer"), (contradictions, "contradiction"))
+        if found
+    ]
+    if not counts:
+        return []
+    named = [str(text).rstrip(".") for text in [*wrong, *contradictions]]
+    more = len(named) - NAMED
+    rest = f"; and {more:,} more, see below" if more > 0 else ""
+    return [f"{' and '.join(counts)}: {'; '.join(named[:NAMED])}{rest}."]
+
+
+def _wrong_answers(config: Mapping[str, Any]) -> list[str | Table]:
+    found = config.get("wrong_answers", [])
+    if not found:
+        return []
+    explained = "Answers that the check of the model refuses. They count as errors, and nothing in"
+    explained += " them is used."
+    rows: list[list[Value]] = [[str(text)] for text in found]
+    return [explained, Table("Wrong answers", ["where, whose, and what is wrong"], rows)]
 
 
 def _of(count: float, number: int) -> str:

@@ -26,6 +26,7 @@ from optsched.report.page import (
 )
 from optsched.report.run_pictures import run_pictures
 from optsched.report.run_plots import PICTURES
+from optsched.simulator.posing import mishaps
 from optsched.simulator.schedule import State
 from optsched.traces.cleaning_report import CleaningReport
 
@@ -89,6 +90,13 @@ JOBS = {
     "user": "int64",
 }
 DECISIONS = {"model": "str", "size": "str", "status": "str", "work": "float64", "fallback": "bool"}
+MISHAPS = {
+    "time": "float64",
+    "status": "str",
+    "fallback": "bool",
+    "wrong": "bool",
+    "message": "str",
+}
 
 STATES = {
     State.FINISHED: "finished",
@@ -135,11 +143,19 @@ def page(folder: Path) -> Page:
     ]
     return Page(
         title=load.named(trace, config),
-        lead=_lead(summary),
+        lead=_alarm(folder, summary) + _lead(summary),
         sections=[section for section in sections if section.parts],
         repeat=config["repeat"],
         versions=config["versions"],
     )
+
+
+def _alarm(folder: Path, summary: Mapping[str, Any]) -> str:
+    """Return a sentence that names the wrong answers of solvers, if there were any."""
+    if not summary.get("wrong_answers"):
+        return ""
+    [wrong, *_] = mishaps(read_frame(folder / "decisions.parquet", MISHAPS))
+    return f"{wrong.rstrip('.')}. "
 
 
 def _lead(summary: Mapping[str, Any]) -> str:

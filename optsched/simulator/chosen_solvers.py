@@ -16,6 +16,9 @@ from optsched.solvers.solving import find_solver
 if TYPE_CHECKING:
     from optsched.simulator.policy import Answers
 
+LONGEST = 1e9
+"""Seconds, some thirty years: no decision takes longer."""
+
 Asked = str | Solver | Mapping[str, str | Solver] | None
 """A solver for all models it answers, or one for each of some models, ``MODEL=NAME,...`` as text
 (unless a file has that name); the policy's own for the rest."""
@@ -50,8 +53,8 @@ class ChosenSolver:
 
     @property
     def is_compared(self) -> bool:
-        """Whether a heuristic answers beside the solver: one that falls back on itself has none."""
-        return self.fallback is not self.solver
+        """Whether a heuristic answers beside the solver: beside itself and a rule it does not."""
+        return self.fallback is not self.solver and not self.solver.is_rule
 
     def to_json(self) -> dict[str, Any]:
         """Return what the record of a run says of it."""
@@ -91,7 +94,8 @@ def choose_solvers(
     Raises
     ------
     InputError
-        If there is no such solver or model, or the solver answers none of the models.
+        If there is no such solver or model, the solver answers none of the models, or it does not
+        state what its work costs.
     """
     names: dict[str, str | Solver] = {model: own.solver for model, own in models.items()}
     names |= _asked_for(models, asked)
@@ -99,7 +103,8 @@ def choose_solvers(
     for model, given in names.items():
         solver, profile = find_solver(given)
         fallback = models[model].fallback
-        spare = solver if given == fallback or solver.is_rule else find_solver(fallback)[0]
+        spare = solver if given == fallback else find_solver(fallback)[0]
+        _check_prices(solver)
         for one in (solver, spare):
             if not answers(one, model):
                 raise InputError(f"solver {one.name!r} does not answer {model!r} problems")
@@ -133,6 +138,14 @@ def text_of(chosen: Mapping[str, ChosenSolver]) -> str:
 def answers(solver: Solver, model: str) -> bool:
     """Return whether a solver answers problems of a model."""
     return solver.models is None or model in solver.models
+
+
+def _check_prices(solver: Solver) -> None:
+    for name in ("seconds_per_solve", "seconds_per_work"):
+        value = getattr(solver, name)
+        if not isinstance(value, int | float) or not 0 <= value < LONGEST:
+            expected = f"expected a number from 0 to {LONGEST:g}"
+            raise InputError(f"solver {solver.name!r} states {value!r} as its {name}; {expected}")
 
 
 def _asked_for(models: Mapping[str, Answers], asked: Asked) -> Mapping[str, str | Solver]:

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optsched.errors import InputError
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import save_snapshot
-from optsched.simulator.chosen_solvers import ChosenSolver, text_of
+from optsched.simulator.chosen_solvers import LONGEST, ChosenSolver, text_of
+from optsched.solvers.asking import ask, prepare
+from optsched.solvers.comparison.claims import contradicted
 from optsched.solvers.result import Budget, Result, Status
-from optsched.solvers.solver import Solver
-from optsched.solvers.solving import verify
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +37,8 @@ COLUMNS = (
     "work",
     "price",
     "fallback",
+    "wrong",
+    "message",
     "captured",
 )
 
@@ -71,8 +74,6 @@ class Posing:
         One row per problem, in the order of `COLUMNS`.
     fallbacks : int
         How often the fallback decided.
-    failures : list of str
-        Why, the first few.
     solver_seconds : float
         Wall-clock seconds spent in the solvers.
     """
@@ -88,8 +89,8 @@ class Posing:
     ) -> None:
         self.solvers = solvers
         for chosen in solvers.values():
-            chosen.solver.prepare()
-            chosen.fallback.prepare()
+            prepare(chosen.solver, chosen.name)
+            prepare(chosen.fallback, chosen.fallback.name)
         self.charge = charge
         self.capture = capture
         self.capture_every = capture_every
@@ -102,7 +103,6 @@ class Posing:
         self.charged = 0.0
         self.rows: list[tuple[Any, ...]] = []
         self.fallbacks = 0
-        self.failures: list[str] = []
         self.solver_seconds = 0.0
         self._now = 0.0
         self._decision = 0
@@ -121,21 +121,29 @@ class Posing:
 
         Raises
         ------
-        RuntimeError
+        InputError
             If the fallback fails too.
         """
         chosen = self.solvers[problem.name]
         began = time.perf_counter()
-        result = _answer(problem, chosen.solver, chosen.budget, chosen.seed)
+        result = ask(
+            chosen.solver, problem, name=chosen.name, budget=chosen.budget, seed=chosen.seed
+        )
         self.solver_seconds += time.perf_counter() - began
-        nominal = chosen.solver.seconds_per_solve + result.work * chosen.solver.seconds_per_work
-        price = math.ceil(nominal / TICK) * TICK
+        per_solve, per_work = chosen.solver.seconds_per_solve, chosen.solver.seconds_per_work
+        if result.work * per_work > LONGEST:
+            message = f"{chosen.name} claims work of {result.work:g}, which would take years"
+            result = Result(chosen.name, Status.ERROR, message=message)
+        price = math.ceil((per_solve + result.work * per_work) / TICK) * TICK
         if self.charge:
             self.charged += price
         heuristic = result
         if chosen.is_compared or result.status is Status.ERROR:
-            heuristic = _answer(problem, chosen.fallback, Budget(), chosen.seed)
-        answer, fell_back = self._settle(problem, result, heuristic)
+            spare = chosen.fallback
+            heuristic = ask(spare, problem, name=spare.name, budget=Budget(), seed=chosen.seed)
+            result = contradicted(problem, result, heuristic)
+        answer, fell_back, message = _settle(problem, result, heuristic)
+        self.fallbacks += fell_back
         self._posed += 1
         captured = ""
         if self.capture is not None and self._posed_of[problem.name] % self.capture_every == 0:
@@ -154,45 +162,12 @@ class Posing:
                 result.work,
                 price,
                 fell_back,
+                result.wrong or heuristic.wrong,
+                message,
                 captured,
             )
         )
         return answer.solution
-
-    def _settle(
-        self, problem: Problem[Any], result: Result, heuristic: Result
-    ) -> tuple[Result, bool]:
-        """Return the answer that counts, and whether the fallback had to decide.
-
-        The solver's answer counts where it is better than the heuristic's. Where both are equally
-        good the heuristic's does, so that solvers differ only by what they gain. A heuristic may
-        find nothing where there is nothing or little to be found.
-        """
-        if heuristic.solution is None or heuristic.status is Status.ERROR:
-            if result.status is not Status.ERROR:
-                return result, False
-            if heuristic.status is Status.ERROR:
-                raise RuntimeError(
-                    f"the fallback {heuristic.solver} has no answer: {heuristic.message}"
-                )
-            self._note_failure(result.message or f"{result.solver}: {result.status.value}")
-            return heuristic, True
-        if result.solution is None or result.status is Status.ERROR:
-            self._note_failure(result.message or f"{result.solver}: {result.status.value}")
-            return heuristic, True
-        assert result.objective is not None
-        assert heuristic.objective is not None
-        gain = result.objective - heuristic.objective
-        if problem.sense == "min":
-            gain = -gain
-        if gain < 0:
-            self._note_failure(f"{result.solver} stopped with less than {heuristic.solver} finds")
-        return (result, False) if gain > 0 else (heuristic, gain < 0)
-
-    def _note_failure(self, reason: str) -> None:
-        self.fallbacks += 1
-        if len(self.failures) < 5:
-            self.failures.append(f"at {self._now} s: {reason}")
 
     def _write(self, problem: Problem[Any], answer: Result, solver: str) -> str:
         """Write a problem to a file that bears the number of the decision."""
@@ -221,13 +196,60 @@ class Posing:
         return pd.DataFrame(self.rows, columns=list(COLUMNS))
 
 
-def _answer(problem: Problem[Any], solver: Solver, budget: Budget, seed: int) -> Result:
-    try:
-        result = solver.solve(problem, budget=budget, seed=seed)
-    except Exception as error:
-        message = f"{solver.name} raised {type(error).__name__}: {error}"
-        return Result(solver.name, Status.ERROR, message=message)
-    return verify(problem, result)
+def _settle(problem: Problem[Any], result: Result, heuristic: Result) -> tuple[Result, bool, str]:
+    """Return the answer that counts, whether the fallback had to decide, and what went wrong.
+
+    The solver's answer counts where it is better than the heuristic's. Where both are equally
+    good the heuristic's does, so that solvers differ only by what they gain. A heuristic may
+    find nothing where there is nothing or little to be found.
+    """
+    if result.status is Status.ERROR and heuristic.status is Status.ERROR:
+        raise InputError(f"the fallback {heuristic.solver} has no answer: {heuristic.message}")
+    if result.status is Status.ERROR:
+        return heuristic, True, result.message
+    if heuristic.solution is None or heuristic.status is Status.ERROR:
+        return result, False, heuristic.message
+    if result.solution is None:
+        return heuristic, True, result.message or f"{result.solver}: {result.status.value}"
+    assert result.objective is not None
+    assert heuristic.objective is not None
+    gain = result.objective - heuristic.objective
+    if problem.sense == "min":
+        gain = -gain
+    if gain < 0:
+        message = f"{result.solver} stopped with less than {heuristic.solver} finds"
+        return heuristic, True, message
+    return (result if gain > 0 else heuristic), False, ""
+
+
+def mishaps(decisions: pd.DataFrame) -> list[str]:
+    """Say what went wrong with the solvers of a run, in a sentence for each kind of mishap.
+
+    Parameters
+    ----------
+    decisions : pandas.DataFrame
+        One row per problem, see `Posing.frame`.
+    """
+    if decisions.empty:
+        return []
+    wrong, failed = decisions["wrong"], decisions["status"] == Status.ERROR
+    told = []
+    for which, one, many, what in (
+        (wrong, "wrong answer", "wrong answers", "not used"),
+        (failed & ~wrong, "failure of a solver", "failures of solvers", "the fallback decided"),
+        (
+            decisions["fallback"] & ~wrong & ~failed,
+            "problem",
+            "problems",
+            "not answered within the budget, or not as well as by the fallback, which decided",
+        ),
+    ):
+        own = decisions[which]
+        if len(own):
+            count = f"{len(own):,} {one if len(own) == 1 else many}"
+            first = own.iloc[0]
+            told.append(f"{count}, {what}; first at {first['time']:.15g} s: {first['message']}")
+    return told
 
 
 class NothingPosed:
@@ -240,7 +262,6 @@ class NothingPosed:
 
     def __init__(self) -> None:
         self.config: dict[str, Any] = {}
-        self.failures: list[str] = []
 
     def begin_decision(self, now: float) -> None:
         """Note nothing."""

@@ -23,6 +23,7 @@ from optsched.simulator.metrics import (
     summarise_problems,
 )
 from optsched.simulator.node_time import NodeTime, node_time
+from optsched.simulator.posing import mishaps
 from optsched.simulator.schedule import Schedule, State
 from optsched.traces.trace import Trace
 
@@ -49,8 +50,6 @@ class Run:
         One row per problem that was posed.
     fallbacks : int
         How often the fallback decided in place of the solver.
-    failures : tuple of str
-        Why, the first few.
     timing : mapping
         Wall-clock figures; they alone differ between two runs of one config.
     compared : frozenset of str
@@ -69,7 +68,6 @@ class Run:
     schedule: Schedule
     decisions: pd.DataFrame
     fallbacks: int
-    failures: tuple[str, ...]
     timing: Mapping[str, float]
     compared: frozenset[str] = frozenset()
     journal: Journal | None = None
@@ -109,6 +107,7 @@ class Run:
             "problems": len(self.decisions),
             **summarise_problems(self.decisions, self.compared),
             "fallbacks": self.fallbacks,
+            "wrong_answers": int(self.decisions["wrong"].sum()),
         }
         line = {} if self.fragmentation is None else self.fragmentation.summary()
         boxes = {} if self.node_time is None else self.node_time.summary()
@@ -116,6 +115,11 @@ class Run:
         shared = {"mean_pause": self._mean_pause} if self.machine.time_shared else {}
         placement = summarise_placement(self._measures)
         return metrics | shared | placement | line | boxes | problems | model
+
+    @property
+    def mishaps(self) -> list[str]:
+        """What went wrong with the solvers, see `optsched.simulator.posing.mishaps`."""
+        return mishaps(self.decisions)
 
     @cached_property
     def fragmentation(self) -> Fragmentation | None:

@@ -182,7 +182,6 @@ def simulate(
         schedule=schedule,
         decisions=posing.frame,
         fallbacks=posing.fallbacks,
-        failures=tuple(posing.failures),
         execution_report=report,
         notes=(*_odd_pair(policy, execution), *(() if report is None else report.notes)),
         timing={

@@ -12,7 +12,7 @@ from optsched.errors import InputError
 from optsched.models.export import cp_sat_model
 from optsched.models.problem import Problem
 from optsched.registry import solvers
-from optsched.solvers.generic import GenericSolver, Outcome, Post, Search, run_aside
+from optsched.solvers.generic import LONGEST, GenericSolver, Outcome, Post, Search, run_aside
 from optsched.solvers.result import Status
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class CpSat(GenericSolver):
         # CP-SAT's own handler of Ctrl-C would stay in place of Python's after the solve
         parameters.catch_sigint_signal = False
         if search.work is not None:
-            parameters.max_deterministic_time = search.work
+            parameters.max_deterministic_time = min(search.work, LONGEST)
             parameters.interleave_search = self.workers > 1
             parameters.interleave_batch_size = self.workers
         seconds = search.seconds_left()

@@ -21,17 +21,17 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
-from optsched.solvers.result import Budget, Incumbent, Limit, Result, Status
+from optsched.solvers.result import INFINITE, Budget, Incumbent, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 
 Post = Callable[[float, float], None]
 """Takes the objective and the bound of an incumbent."""
 
-INFINITE = 1e20
-"""Solvers write "no bound" as this number or a larger one."""
-
 LARGEST_INT = 2**31 - 1
 """Largest number that solvers take for a count or a seed."""
+
+LONGEST = 1e9
+"""Seconds, some thirty years; solvers take no longer limits, of time or of deterministic time."""
 
 LARGEST = 10**7
 """Largest number in a row that floating-point solvers are trusted with.
@@ -52,6 +52,7 @@ class Outcome:
     ----------
     claim : Status
         What the solver claims; `OPTIMAL` may hold within its tolerances and its gap only.
+        `NO_SOLUTION` with a message is a refusal of the program.
     x : int64 array, shape (variables,), optional
         The best vector found.
     bound : float, optional
@@ -61,7 +62,7 @@ class Outcome:
     work : float
         Work spent, in the solver's unit.
     message : str
-        What went wrong, for `ERROR`.
+        What went wrong, for `ERROR`; why the program is refused, for `NO_SOLUTION`.
     """
 
     claim: Status
@@ -119,7 +120,9 @@ class Search:
 
     def seconds_left(self) -> float | None:
         """Return the seconds that may still be spent; none without a time limit."""
-        return None if self._seconds is None else max(0.0, self._seconds - self.seconds())
+        if self._seconds is None:
+            return None
+        return max(0.0, min(self._seconds, LONGEST) - self.seconds())
 
     def node_limit(self) -> int | None:
         """Return the work limit as a number of nodes, at least one; none without a limit."""
@@ -142,12 +145,13 @@ class Search:
         minimising; first it is loosened by what solvers allow themselves in computing it, 1e-6, or
         1e-9 of its size.
         """
-        if bound is None or math.isnan(bound) or abs(bound) >= INFINITE:
+        if bound is None or math.isnan(bound) or math.isinf(bound):
             return None
         tolerance = max(1e-6, 1e-9 * abs(bound))
-        if self.sense == "max":
-            return math.floor(bound + tolerance)
-        return math.ceil(bound - tolerance)
+        whole = (
+            math.floor(bound + tolerance) if self.sense == "max" else math.ceil(bound - tolerance)
+        )
+        return whole if abs(whole) < INFINITE else None
 
     def found(self, objective: float, bound: float | None, seconds: float | None = None) -> None:
         """Note an incumbent, met after `seconds` or now, if it is better than those before it.
@@ -255,8 +259,9 @@ class GenericSolver(Solver):
     ) -> Result:
         """Answer `problem` within `budget`; never worse than the feasible solution `hint`.
 
-        A failure of the solver is an answer with status ``error``; only `KeyboardInterrupt` and
-        what `on_incumbent` raises get through.
+        A failure of the solver is an answer with status ``error``, and a problem whose program is
+        too large is refused, with status ``no-solution``; only `KeyboardInterrupt` and what
+        `on_incumbent` raises get through.
         """
         search = Search(budget, seed, on_incumbent)
         x = bound = None
@@ -269,8 +274,14 @@ class GenericSolver(Solver):
         except Exception as error:
             if error is search.callback_error:
                 raise
-            outcome = Outcome(Status.ERROR, message=f"{type(error).__name__}: {error}")
-            status, solution = Status.ERROR, None
+            solution = None
+            if isinstance(error, InputError):
+                outcome = Outcome(Status.NO_SOLUTION, message=str(error))
+            else:
+                outcome = Outcome(Status.ERROR, message=f"{type(error).__name__}: {error}")
+            status = outcome.claim
+        if solution is None and hint is not None and status is Status.NO_SOLUTION:
+            status, solution = Status.FEASIBLE, hint
         stopped = status in (Status.FEASIBLE, Status.NO_SOLUTION)
         return Result(
             solver=self.name,
@@ -301,7 +312,7 @@ def _at_a_glance(program: Program, floating_point: bool) -> Outcome | None:
         largest = numbers[numbers != UNBOUNDED].max(initial=0)
         if largest > LARGEST:
             return Outcome(
-                Status.ERROR,
+                Status.NO_SOLUTION,
                 message=f"a row holds the number {largest}; above {LARGEST} the tolerance of "
                 "floating-point solvers hides whole units: use cp-sat",
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +11,10 @@ from optsched.numbers import LARGEST
 
 if TYPE_CHECKING:
     from optsched.models.problem import Violation
+
+
+INFINITE = 1e20
+"""Solvers write "no bound" as this number or a larger one; every number of an answer is smaller."""
 
 
 class Status(StrEnum):
@@ -81,8 +85,8 @@ class Result:
         Name of the solver or profile that answered.
     status : Status
         `OPTIMAL` and `INFEASIBLE` are proven claims of the solver, `FEASIBLE` comes with a
-        solution, `NO_SOLUTION` means that none was found within the budget, `ERROR` that the solver
-        failed or that its answer did not pass verification.
+        solution, `NO_SOLUTION` means that none was found within the budget or that the solver
+        refuses the problem, `ERROR` that the solver failed or that its answer is wrong.
     solution : object or None
         In the problem's own terms.
     objective : int or None
@@ -106,7 +110,10 @@ class Result:
     verified : bool
         Whether the solution passed verification; also true when there is no solution to verify.
     message : str
-        What went wrong, for `ERROR`.
+        What went wrong, for `ERROR`; why the solver refuses the problem, for `NO_SOLUTION`.
+    wrong : bool
+        Whether the answer was given and is refuted, by verification or by the answer of another
+        solver: an `ERROR` that is no mere failure.
     """
 
     solver: str
@@ -122,7 +129,8 @@ class Result:
     seed: int = 0
     violations: tuple[Violation, ...] = ()
     verified: bool = False
-    message: str = field(default="")
+    message: str = ""
+    wrong: bool = False
 
     def __repr__(self) -> str:
         answer = f"objective {self.objective}, bound {self.bound}"

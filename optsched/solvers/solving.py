@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import operator
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from optsched import registry
 from optsched.errors import InputError, MissingDependencyError
-from optsched.models.problem import Problem, Violation
+from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import load_snapshot
 from optsched.numbers import LARGEST
+from optsched.solvers.asking import ask, violations_of
 from optsched.solvers.profiles import (
     Profile,
     load_profile,
@@ -26,9 +26,6 @@ from optsched.solvers.solver import OnIncumbent, Solver
 
 LEAST_SHARE = 0.01
 """Of the time limit: what a solver has in any case, to take over the hint."""
-
-TOLERANCE = 1e-6
-"""Relative rounding of a solver's bound."""
 
 
 def find_solver(name: str | Solver) -> tuple[Solver, Profile]:
@@ -94,13 +91,13 @@ def solve(
     -------
     Result
         Verified: an infeasible or misvalued answer comes back with status ``error`` and the list
-        of what is wrong with it.
+        of what is wrong with it, and so does a failure: nothing that a solver raises gets through.
 
     Raises
     ------
     InputError
         If the file cannot be read, if the solver is not known, not installed, or does not answer
-        this kind of problem, or if the hint is not feasible.
+        this kind of problem, or if the hint is not feasible or the solver that finds it fails.
     """
     problem = _problem(problem)
     check_budget(budget)
@@ -114,28 +111,29 @@ def solve(
     spent = 0.0
     if isinstance(hint, str):
         first = solve(problem, hint, budget=_budget_of_hint(hint, budget), seed=seed)
+        if first.status is Status.ERROR:
+            raise InputError(first.message, field="hint")
         hint, spent = first.solution, first.seconds
-    if hint is not None and (violations := _violations(problem, hint)):
+    if hint is not None and (violations := violations_of(problem, hint)):
         raise InputError(f"the hint is not a feasible solution: {violations[0]}")
-    solver.prepare(problem)
     seed = profile.seed if seed is None else seed
-    began = time.perf_counter()
-    result = solver.solve(
+    result = ask(
+        solver,
         problem,
+        name=label,
         budget=_remaining(budget, spent),
         hint=hint,
         seed=seed,
         on_incumbent=on_incumbent and (lambda found: on_incumbent(_later(found, spent))),
+        prepare=True,
     )
-    result = replace(
+    return replace(
         result,
-        solver=label,
-        seconds=spent + time.perf_counter() - began,
+        seconds=spent + result.seconds,
         incumbents=tuple(_later(found, spent) for found in result.incumbents),
         version=solver.installed_version() or "",
         seed=seed,
     )
-    return verify(problem, result)
 
 
 def check_budget(budget: object) -> None:
@@ -200,58 +198,3 @@ def _remaining(budget: Budget, spent: float) -> Budget:
 
 def _later(found: Incumbent, seconds: float) -> Incumbent:
     return found._replace(seconds=found.seconds + seconds)
-
-
-def verify(problem: Problem[Any], result: Result) -> Result:
-    """Return `result` with the objective recomputed, and with status ``error`` if it is wrong.
-
-    Wrong is an infeasible solution, an objective that is not its value, a bound that it beats, and
-    a status that the rest contradicts. A wrong result keeps its solution, so that it can be looked
-    at; nothing acts on it.
-    """
-    if result.status is Status.ERROR:
-        return replace(result, verified=False)
-    with_solution = result.status in (Status.OPTIMAL, Status.FEASIBLE)
-    if with_solution != (result.solution is not None):
-        has = "no solution" if with_solution else "a solution"
-        return _wrong(result, f"{result.solver} claims {result.status.value} with {has}")
-    if result.solution is None:
-        return replace(result, verified=True)
-    violations = _violations(problem, result.solution)
-    if violations:
-        message = f"{result.solver} returned an infeasible solution: {violations[0]}"
-        return replace(_wrong(result, message), violations=tuple(violations))
-    objective = problem.objective(result.solution)
-    if result.objective is not None and result.objective != objective:
-        claim = f"{result.solver} reports {result.objective} for a solution of {objective}"
-        return _wrong(result, claim)
-    if result.bound is not None and _better(problem, objective, result.bound):
-        claim = f"{result.solver} claims the bound {result.bound}, beaten by {objective}"
-        return replace(_wrong(result, claim), objective=objective)
-    if result.status is Status.OPTIMAL and not _met(objective, result.bound):
-        claim = f"{result.solver} claims that {objective} is optimal with a bound of {result.bound}"
-        return replace(_wrong(result, claim), objective=objective)
-    incumbents = result.incumbents or (Incumbent(result.seconds, objective, result.bound),)
-    return replace(result, objective=objective, incumbents=incumbents, verified=True)
-
-
-def _wrong(result: Result, message: str) -> Result:
-    return replace(result, status=Status.ERROR, verified=False, message=message)
-
-
-def _met(objective: float, bound: float | None) -> bool:
-    return bound is not None and abs(objective - bound) <= TOLERANCE * max(1.0, abs(bound))
-
-
-def _violations(problem: Problem[Any], solution: Any) -> list[Violation]:
-    try:
-        return problem.violations(solution)
-    except Exception as error:
-        return [Violation("form", f"not a solution at all ({type(error).__name__}: {error})")]
-
-
-def _better(problem: Problem[Any], objective: float, bound: float) -> bool:
-    tolerance = TOLERANCE * max(1.0, abs(bound))
-    if problem.sense == "max":
-        return objective > bound + tolerance
-    return objective < bound - tolerance

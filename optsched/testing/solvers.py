@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import io
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import fields, is_dataclass
 from typing import Any
+
+import numpy as np
 
 from optsched.models.problem import Problem
 from optsched.solvers.result import Budget, Incumbent, Limit, Result, Status
@@ -31,7 +35,7 @@ def check_solver(
     seeds. Each answer must pass verification; its status, objective, bound, gap, limit and
     incumbents must agree; an exact solver must prove what it finds if nothing limits it, must say
     which limit stopped it otherwise, and must not lose a hint; the same work must give the same
-    answer; and nothing may be printed.
+    answer; nothing may be printed, and the problem and the hints must stay as they are.
 
     Parameters
     ----------
@@ -52,6 +56,7 @@ def check_solver(
     expect(solver.supports(problem), f"does not answer {problem.name}")
     if optimum is None and is_small(problem.formulate()):
         optimum = brute_force(problem)
+    before = problem.copy()
     full = budget or Budget()
     whole = check_answer(solver, problem, optimum, full)
     if solver.exact and full == Budget():
@@ -63,14 +68,29 @@ def check_solver(
     for little in (Budget(work=least), Budget(seconds=1e-4), Budget(seconds=1e-4, work=least)):
         check_answer(solver, problem, optimum, little)
     for hint in _hints(problem, whole):
+        value, as_given = problem.objective(hint), copy.deepcopy(hint)
         for given in (full, Budget(work=least)):
-            check_answer(solver, problem, optimum, given, hint=hint)
+            answer = check_answer(solver, problem, optimum, given, hint=hint)
+            lost = answer.objective is None or _better(problem, value, answer.objective)
+            expect(not (solver.exact and lost), f"was given {value}, answers {answer.objective}")
+        expect(_same(problem, "solution", hint, as_given), "altered the hint")
     within_work = Budget(work=full.work or solver.default_work)
     one, other = (check_answer(solver, problem, optimum, within_work, seed=3) for _ in range(2))
     for name in ("status", "solution", "objective", "bound", "limit", "work"):
         values = getattr(one, name), getattr(other, name)
         expect(_same(problem, name, *values), f"the same work, but the {name} differs: {values}")
+    for field in fields(problem):  # type: ignore[arg-type]
+        one, other = (getattr(which, field.name) for which in (before, problem))
+        expect(_equal(one, other), f"altered {field.name} of the problem")
     return whole
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, other) and one.flags.writeable == other.flags.writeable
+    if is_dataclass(one):
+        return all(_equal(value, vars(other)[name]) for name, value in vars(one).items())
+    return bool(one == other)
 
 
 def check_answer(
@@ -151,7 +171,8 @@ def _check_status(solver: Solver, problem: Problem[Any], result: Result, budget:
         given = {Limit.TIME: budget.seconds, Limit.WORK: budget.work}
         limit = result.limit
         named = limit is Limit.MEMORY or (limit is not None and given.get(limit) is not None)
-        expect(named, f"{status}, stopped by {limit} under {budget}")
+        refused = status is Status.NO_SOLUTION and result.message
+        expect(named or refused, f"{status}, stopped by {limit} under {budget}")
 
 
 def _check_incumbents(problem: Problem[Any], result: Result) -> None:

@@ -241,7 +241,7 @@ def test_too_large_a_program_is_refused_before_it_is_built(monkeypatch):
         problem.formulate()
     assert "448 routers" in problem.describe()[-1][1]
     result = optsched.solve(problem, "highs")
-    assert (result.status, "448 routers" in result.message) == ("error", True)
+    assert (result.status, "448 routers" in result.message) == ("no-solution", True)
     thinned = BoxPlacement((4, 4, 4), [], [1], shapes=1)
     assert thinned.describe()[-1] == ("candidates", "64 boxes in 1 rows, 64 entries")
 

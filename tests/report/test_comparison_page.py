@@ -86,7 +86,7 @@ def test_the_page_of_a_folder_can_be_made_anew(folder):
 
 def test_contradictions_come_first_and_skipped_pairs_are_said(folder):
     page = edited(folder, contradictions=["a: one claims <13>"], skipped=["two was not asked"])
-    assert page.lead.startswith("1 contradiction between claims: see below.")
+    assert page.lead.startswith("1 contradiction: a: one claims <13>. ")
     assert page.sections[0].title == "Contradictions"
     assert page.sections[0].parts[1].rows == [["a: one claims <13>"]]
     assert section(page, "What was compared")[-1] == "two was not asked"

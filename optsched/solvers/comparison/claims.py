@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from optsched.errors import InputError
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
+from optsched.solvers.asking import refuted, verify
 from optsched.solvers.result import Result, Status
-from optsched.solvers.solving import verify
 
 KNOWN = "the snapshot's known value"
 TOLERANCE = 1e-6
@@ -134,7 +134,7 @@ def settle(problem: Problem[Any], known: Known, results: Sequence[Result]) -> Se
         wrong = _refuted(result, best, sign)
         if wrong:
             contradictions.append(wrong)
-            result = replace(result, status=Status.ERROR, verified=False, message=wrong)
+            result = refuted(result, wrong, result.objective)
         checked.append(result)
     proven = [claim for claim in map(_bound_of, checked) if claim is not None]
     if known_bound is not None:
@@ -155,6 +155,15 @@ def settle(problem: Problem[Any], known: Known, results: Sequence[Result]) -> Se
             objective = known_objective
     bound = None if tightest is None else tightest.value
     return Settled(tuple(checked), objective, bound, tuple(contradictions))
+
+
+def contradicted(problem: Problem[Any], result: Result, other: Result) -> Result:
+    """Return a verified result, as an error if the verified solution of another refutes it."""
+    if other.objective is None or not other.verified:
+        return result
+    best = Claim(other.solver, other.objective)
+    wrong = _refuted(result, best, 1 if problem.sense == "max" else -1)
+    return refuted(result, wrong, result.objective) if wrong else result
 
 
 def _refuted(result: Result, best: Claim | None, sign: int) -> str:

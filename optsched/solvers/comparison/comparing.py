@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import html
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from optsched.files import json_text
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
+from optsched.solvers.apart import Apart, EndedError
+from optsched.solvers.asking import verify
 from optsched.solvers.comparison import tables
 from optsched.solvers.comparison.claims import settle
 from optsched.solvers.comparison.entries import (
@@ -51,9 +52,15 @@ class Comparison:
         pass verification as text.
     config : mapping
         Snapshots with their SHA-256, solvers with their versions and options, budget, seed.
+    wrong_answers : tuple of str
+        Answers that did not pass verification: on which snapshot, whose, and what is wrong.
     contradictions : tuple of str
         Claims that exclude each other, between solvers or with what was known of a snapshot.
         Whoever a verified solution refutes has the status ``error`` in `results`.
+    failures : tuple of str
+        Solvers that failed, or whose result is not of the form of one: where, who and how.
+    refusals : tuple of str
+        Solvers that refused a problem, as too large for instance: where, who and why.
     skipped : tuple of str
         Which solvers were not asked for which kinds of problem, because they do not answer them.
     """
@@ -62,7 +69,10 @@ class Comparison:
     incumbents: pd.DataFrame
     answers: tuple[Mapping[str, Any], ...]
     config: Mapping[str, Any]
+    wrong_answers: tuple[str, ...]
     contradictions: tuple[str, ...]
+    failures: tuple[str, ...]
+    refusals: tuple[str, ...]
     skipped: tuple[str, ...]
 
     @cached_property
@@ -72,13 +82,19 @@ class Comparison:
 
     def __repr__(self) -> str:
         solvers = ", ".join(solver["name"] for solver in self.config["solvers"])
-        found = f", {len(self.contradictions):,} contradictions" if self.contradictions else ""
+        found = f", {len(self.wrong_answers):,} wrong answers" if self.wrong_answers else ""
+        found += f", {len(self.contradictions):,} contradictions" if self.contradictions else ""
         return f"<Comparison of {solvers}: {len(self.config['snapshots']):,} snapshots{found}>"
 
     def _repr_html_(self) -> str:
-        found = "".join(f"<li>{html.escape(text)}</li>" for text in self.contradictions)
-        warning = f"<p><b>Contradictions</b></p><ul>{found}</ul>" if found else ""
-        return warning + str(self.table.to_html(index=False, na_rep="-"))
+        warnings = ""
+        for title, texts in (
+            ("Wrong answers", self.wrong_answers),
+            ("Contradictions", self.contradictions),
+        ):
+            found = "".join(f"<li>{html.escape(text)}</li>" for text in texts)
+            warnings += f"<p><b>{title}</b></p><ul>{found}</ul>" if found else ""
+        return warnings + str(self.table.to_html(index=False, na_rep="-"))
 
 
 def compare(
@@ -88,12 +104,13 @@ def compare(
     budget: Budget | None = None,
     seed: int | None = None,
     progress: Callable[[int], None] | None = None,
+    in_process_apart: bool = False,
 ) -> Comparison:
     """Have several solvers answer the same problems, and verify every answer.
 
     Before a solver is timed it answers the smallest problem of each kind once, unrecorded, so that
-    no time goes into imports and compilation. A solver that fails on a problem is recorded with
-    status ``error``, and the comparison goes on.
+    no time goes into imports and compilation. A solver that fails on a problem, or answers wrongly,
+    is recorded with status ``error``, and the comparison goes on.
 
     Parameters
     ----------
@@ -108,6 +125,10 @@ def compare(
         Seed of the solvers' random choices; the profile's, or 0, if left out.
     progress : callable, optional
         Called with the number of problems that are done.
+    in_process_apart : bool
+        Let the solvers work in a fork of this process, as the command ``optsched compare`` does.
+        One that goes on after its time limit is ended there, after a grace of as long again, but
+        20 s at least; it has failed then, as has one that crashes.
 
     Raises
     ------
@@ -129,58 +150,82 @@ def compare(
     seed = checked_seed(seed)
     entries = read_entries(problems)
     contenders = choose_contenders(solvers, entries)
-    for contender in contenders:
-        _warm_up(contender, entries, budget)
+
+    def answer(who: int, what: int, is_warm_up: bool) -> Result:
+        contender, problem = contenders[who], entries[what].problem
+        if is_warm_up:
+            return solve(problem, contender.given, budget=_warm_up_budget(contender, budget))
+        return solve(problem, contender.given, budget=budget, seed=seed)
+
     answered = []
-    for done, entry in enumerate(entries, start=1):
-        results = [
-            _answer(contender, entry.problem, budget, seed)
-            for contender in contenders
-            if contender.solver.supports(entry.problem)
-        ]
-        answered.append((entry, settle(entry.problem, entry.known, results)))
-        if progress is not None:
-            progress(done)
+    wrong_answers: list[str] = []
+    failures: list[str] = []
+    refusals: list[str] = []
+    with Apart(answer) as answer_apart:
+        ask = answer_apart if in_process_apart else answer
+        for who, contender in enumerate(contenders):
+            for what in _smallest(entries):
+                if contender.solver.supports(entries[what].problem):
+                    _result(ask, contender, entries[what].problem, who, what, True)
+        for what, entry in enumerate(entries):
+            results = [
+                _result(ask, contender, entry.problem, who, what, False)
+                for who, contender in enumerate(contenders)
+                if contender.solver.supports(entry.problem)
+            ]
+            for result in results:
+                told = f"{entry.name}: {result.message}"
+                if result.wrong:
+                    wrong_answers.append(told)
+                elif result.status is Status.ERROR:
+                    failures.append(told)
+                elif result.message:
+                    refusals.append(told)
+            answered.append((entry, settle(entry.problem, entry.known, results)))
+            if progress is not None:
+                progress(what + 1)
     return Comparison(
         results=tables.result_frame(answered),
         incumbents=tables.incumbent_frame(answered),
         answers=tuple(tables.answers(answered)),
         config=_config(entries, contenders, budget, seed),
+        wrong_answers=tuple(wrong_answers),
         contradictions=tuple(
             f"{entry.name}: {text}"
             for entry, settled in answered
             for text in settled.contradictions
         ),
+        failures=tuple(failures),
+        refusals=tuple(refusals),
         skipped=skipped(contenders, entries),
     )
 
 
-def _warm_up(contender: Contender, entries: Sequence[Entry], budget: Budget | None) -> None:
-    """Let a solver import and compile what it needs, on the smallest problem of each kind."""
+def _warm_up_budget(contender: Contender, budget: Budget | None) -> Budget:
     spent = budget or contender.profile.budget
     seconds = WARM_UP if spent.seconds is None else min(WARM_UP, spent.seconds)
+    return Budget(seconds, contender.solver.default_work)
+
+
+def _smallest(entries: Sequence[Entry]) -> Iterator[int]:
+    """Yield the place of the smallest problem of each kind, for the warm-up."""
     for kind in kinds(entries):
-        alike = [entry.problem for entry in entries if entry.problem.name == kind]
-        smallest = min(alike, key=lambda problem: len(json_text(problem.to_json())))
-        if contender.solver.supports(smallest):
-            _answer(contender, smallest, Budget(seconds, contender.solver.default_work), None)
+        alike = [what for what, entry in enumerate(entries) if entry.problem.name == kind]
+        yield min(alike, key=lambda what: len(json_text(entries[what].problem.to_json())))
 
 
-def _answer(
-    contender: Contender, problem: Problem[Any], budget: Budget | None, seed: int | None
+def _result(
+    ask: Callable[..., Result],
+    contender: Contender,
+    problem: Problem[Any],
+    *question: Any,
 ) -> Result:
-    """Solve and verify; a solver that raises has answered with an error."""
-    began = time.perf_counter()
+    """Return the answer to a question, verified once more where no solver has been at work."""
     try:
-        result = solve(problem, contender.given, budget=budget, seed=seed)
-    except Exception as error:
-        return Result(
-            contender.name,
-            Status.ERROR,
-            seconds=time.perf_counter() - began,
-            message=f"{contender.name} failed: {type(error).__name__}: {error}",
-        )
-    return replace(result, solver=contender.name)
+        result = ask(*question)
+    except EndedError as error:
+        return Result(contender.name, Status.ERROR, message=f"{contender.name} {error}")
+    return verify(problem, replace(result, solver=contender.name))
 
 
 def _config(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from optsched.solvers.asking import answer_to_json
 from optsched.solvers.comparison.claims import Settled
 from optsched.solvers.comparison.entries import Entry
 from optsched.solvers.result import Incumbent, Status
@@ -101,14 +102,13 @@ def answers(answered: Answered) -> Iterator[dict[str, Any]]:
     for entry, settled in answered:
         for result in settled.results:
             if result.solution is not None:
-                to_json = entry.problem.solution_to_json if result.verified else repr
                 yield {
                     "snapshot": entry.name,
                     "solver": result.solver,
                     "objective": result.objective,
                     "verified": result.verified,
                     "violations": [str(violation) for violation in result.violations],
-                    "solution": to_json(result.solution),
+                    "solution": answer_to_json(entry.problem, result),
                 }
 
 

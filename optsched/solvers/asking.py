@@ -1,0 +1,322 @@
+"""Ask a solver for an answer, whatever it does, and verify what it says."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import reprlib
+import textwrap
+import time
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+from optsched.errors import InputError
+from optsched.models.problem import Problem, Violation
+from optsched.solvers import apart
+from optsched.solvers.result import INFINITE, Budget, Incumbent, Limit, Result, Status
+from optsched.solvers.solver import OnIncumbent, Solver
+
+TOLERANCE = 1e-6
+"""Relative rounding of a solver's bound."""
+
+LONGEST = 400
+"""Characters of what a solver has to say."""
+
+
+def ask(
+    solver: Solver,
+    problem: Problem[Any],
+    *,
+    name: str,
+    budget: Budget,
+    hint: Any = None,
+    seed: int = 0,
+    on_incumbent: OnIncumbent | None = None,
+    prepare: bool = False,
+) -> Result:
+    """Have a solver answer a problem, and verify the answer.
+
+    A solver of another package is handed a copy of the problem and of the hint, so that
+    verification, and whoever answers in its place, look at data that it never had in its hands.
+    The solvers of this package are handed the problem itself: that they leave it as it is, is
+    tested, and in a simulation the copies would cost more than many a decision.
+
+    Parameters
+    ----------
+    solver : Solver
+        The solver.
+    problem : Problem
+        The decision.
+    name : str
+        What the solver is called in the result.
+    budget : Budget
+        What may be spent.
+    hint : solution, optional
+        A feasible solution to start from.
+    seed : int
+        Seed of random choices.
+    on_incumbent : callable, optional
+        Called with each `Incumbent` as it is found.
+    prepare : bool
+        Whether the solver is to import and compile what it needs first, which ``seconds`` leave
+        out.
+
+    Returns
+    -------
+    Result
+        Verified, as by `verify`. Whatever a solver raises, and a result that is not of the form of
+        one, is an answer with status ``error``; an `InputError` is a refusal of the problem, with
+        status ``no-solution``. Only `KeyboardInterrupt` and what `on_incumbent` raises get through.
+    """
+    if not _is_ours(solver):
+        hint = copy.deepcopy(hint)
+    given = problem if _is_ours(solver) else problem.copy()
+    raised_by_callback: list[BaseException] = []
+
+    def tell(found: Incumbent) -> None:
+        assert on_incumbent is not None
+        if not _is_incumbent(found):
+            raise TypeError(f"on_incumbent was called with {_shown(found)}; expected an Incumbent")
+        try:
+            on_incumbent(found)
+        except BaseException as error:
+            raised_by_callback.append(error)
+            raise
+
+    began = time.perf_counter()
+    try:
+        if prepare:
+            solver.prepare(given)
+        apart.begin(budget.seconds)
+        began = time.perf_counter()
+        answer = solver.solve(
+            given,
+            budget=budget,
+            hint=hint,
+            seed=seed,
+            on_incumbent=None if on_incumbent is None else tell,
+        )
+        seconds = time.perf_counter() - began
+        mistake = _mistake_in_form(answer)
+        if not mistake:
+            return verify(problem, _plain(answer, name, seconds))
+        status, message = Status.ERROR, f"{name} returned {mistake}"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if raised_by_callback:
+            raise
+        seconds = time.perf_counter() - began
+        if isinstance(error, InputError):
+            status, message = Status.NO_SOLUTION, f"{name}: {_one_line(error)}"
+        else:
+            logging.getLogger("optsched").debug("%s raised", name, exc_info=True)
+            status, message = Status.ERROR, f"{name} raised {_described(error)}"
+    finally:
+        apart.end()
+    refused = status is Status.NO_SOLUTION
+    return Result(name, status, seconds=seconds, verified=refused, message=message)
+
+
+def prepare(solver: Solver, name: str) -> None:
+    """Have a solver import and compile what it needs.
+
+    Raises
+    ------
+    InputError
+        If it fails.
+    """
+    try:
+        solver.prepare()
+    except (KeyboardInterrupt, InputError):
+        raise
+    except BaseException as error:
+        raise InputError(f"solver {name!r} cannot be prepared: {_described(error)}") from None
+
+
+def verify(problem: Problem[Any], result: Result) -> Result:
+    """Return `result` with the objective recomputed, and with status ``error`` if it is wrong.
+
+    Wrong is an infeasible solution, an objective that is not its value, a bound that it beats, and
+    a status that the rest contradicts. A wrong result keeps its solution, so that it can be looked
+    at; nothing acts on it.
+    """
+    if result.status is Status.ERROR:
+        return replace(result, verified=False)
+    with_solution = result.status in (Status.OPTIMAL, Status.FEASIBLE)
+    if with_solution != (result.solution is not None):
+        has = "no solution" if with_solution else "a solution"
+        return refuted(result, f"{result.solver} claims {result.status.value} with {has}")
+    if result.solution is None:
+        return replace(result, verified=True)
+    violations = violations_of(problem, result.solution)
+    if violations:
+        message = f"{result.solver} returned an infeasible solution: {_one_line(violations[0])}"
+        return replace(refuted(result, message), violations=tuple(violations))
+    objective = problem.objective(result.solution)
+    if result.objective is not None and result.objective != objective:
+        claim = f"{result.solver} reports {result.objective} for a solution of {objective}"
+        return refuted(result, claim, objective)
+    if result.bound is not None and _better(problem, objective, result.bound):
+        claim = f"{result.solver} claims the bound {result.bound}, beaten by {objective}"
+        return refuted(result, claim, objective)
+    if result.status is Status.OPTIMAL and not _met(objective, result.bound):
+        claim = f"{result.solver} claims that {objective} is optimal with a bound of {result.bound}"
+        return refuted(result, claim, objective)
+    incumbents = result.incumbents or (Incumbent(result.seconds, objective, result.bound),)
+    return replace(result, objective=objective, incumbents=incumbents, verified=True)
+
+
+def refuted(result: Result, message: str, objective: int | None = None) -> Result:
+    """Return a result as an error: its answer is wrong, as `message` says.
+
+    Parameters
+    ----------
+    result : Result
+        The answer.
+    message : str
+        What is wrong with it, with the name of the solver.
+    objective : int, optional
+        The value of its solution, if that is feasible.
+    """
+    return replace(
+        result,
+        status=Status.ERROR,
+        verified=False,
+        wrong=True,
+        objective=objective,
+        message=message,
+    )
+
+
+def violations_of(problem: Problem[Any], solution: Any) -> list[Violation]:
+    """Return what is wrong with a solution, which may be of any form."""
+    try:
+        return problem.violations(solution)
+    except Exception as error:
+        return [Violation("form", f"not a solution at all ({_described(error)})")]
+
+
+def answer_to_json(problem: Problem[Any], result: Result) -> Any:
+    """Return the solution of a result in the model's JSON form, none without one.
+
+    An answer that did not pass verification may be of any form; it is given as text.
+    """
+    if result.solution is None:
+        return None
+    if result.verified:
+        return problem.solution_to_json(result.solution)
+    try:
+        return repr(result.solution)
+    except Exception:
+        return _shown(result.solution)
+
+
+def _is_ours(solver: Solver) -> bool:
+    return type(solver).__module__.partition(".")[0] == "optsched"
+
+
+def _mistake_in_form(answer: Any) -> str:
+    """Return what is not as in a `Result`; nothing if all is."""
+    if not isinstance(answer, Result):
+        return f"{_shown(answer)}; expected a Result"
+    expected = "a number, neither infinite nor the 1e20 that stands for it"
+    for name, value, fine, wanted in (
+        ("status", answer.status, type(answer.status) is Status, "a Status"),
+        ("objective", answer.objective, _is_number_or_none(answer.objective), expected),
+        ("bound", answer.bound, _is_number_or_none(answer.bound), expected),
+        ("limit", answer.limit, isinstance(answer.limit, Limit | None), "a Limit or None"),
+        ("work", answer.work, _is_amount(answer.work), "a number from 0 to 1e20"),
+        ("message", answer.message, isinstance(answer.message, str), "a text"),
+    ):
+        if not fine:
+            return f"a result with the {name} {_shown(value)}; expected {wanted}"
+    if not isinstance(answer.incumbents, tuple | list):
+        return f"a result with the incumbents {_shown(answer.incumbents)}; expected a tuple"
+    for found in answer.incumbents:
+        if not _is_incumbent(found):
+            return f"a result with the incumbent {_shown(found)}; expected finite numbers"
+    return ""
+
+
+def _is_incumbent(found: Any) -> bool:
+    return (
+        isinstance(found, Incumbent)
+        and _is_amount(found.seconds)
+        and _is_number(found.objective)
+        and _is_number_or_none(found.bound)
+    )
+
+
+def _is_number(value: Any) -> bool:
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    number: Any = value  # which Real does not say that it can be compared
+    return bool(-INFINITE < number < INFINITE)
+
+
+def _is_number_or_none(value: Any) -> bool:
+    return value is None or _is_number(value)
+
+
+def _is_amount(value: Any) -> bool:
+    return _is_number(value) and value >= 0
+
+
+def _plain(answer: Result, name: str, seconds: float) -> Result:
+    """Return a result of good form with numbers of Python, and with what the solver cannot know."""
+    message = _one_line(answer.message)
+    if answer.status is Status.ERROR and not message:
+        message = "failed, and does not say why"
+    if message and not message.startswith(name):
+        message = f"{name}: {message}"
+    return replace(
+        answer,
+        solver=name,
+        seconds=seconds,
+        objective=_plain_number(answer.objective),
+        bound=_plain_number(answer.bound),
+        work=_plain_number(answer.work),
+        incumbents=tuple(Incumbent(*map(_plain_number, found)) for found in answer.incumbents),
+        violations=(),
+        message=message,
+        wrong=False,
+    )
+
+
+def _plain_number(value: Any) -> Any:
+    if type(value) in (int, float) or value is None:
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
+def _described(error: BaseException) -> str:
+    text = _one_line(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _one_line(what: object) -> str:
+    try:
+        # cut first, for shortening takes long texts apart word by word
+        return textwrap.shorten(str(what)[: 4 * LONGEST], LONGEST, placeholder=" ...")
+    except Exception:
+        return f"a text that cannot be read, of {type(what).__name__}"
+
+
+def _shown(value: object) -> str:
+    try:
+        return _one_line(reprlib.repr(value))
+    except Exception:
+        return f"something of {type(value).__name__}"
+
+
+def _met(objective: float, bound: float | None) -> bool:
+    return bound is not None and abs(objective - bound) <= TOLERANCE * max(1.0, abs(bound))
+
+
+def _better(problem: Problem[Any], objective: float, bound: float) -> bool:
+    tolerance = TOLERANCE * max(1.0, abs(bound))
+    if problem.sense == "max":
+        return objective > bound + tolerance
+    return objective < bound - tolerance

@@ -1,0 +1,556 @@
+"""Broken solvers are named, in one line, and nothing that they say or alter is used."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import json
+import math
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optsched import Budget, compare, registry, save_snapshot, simulate, solve
+from optsched.cli import run as optsched
+from optsched.content import bundled
+from optsched.errors import InputError, UnknownNameError
+from optsched.models import WindowMKP
+from optsched.solvers import apart
+from optsched.solvers.result import Incumbent, Result, Status
+from optsched.solvers.solver import Solver
+
+WORST = -(10**400)
+
+
+def nothing(problem: WindowMKP) -> tuple[int, ...]:
+    """Return a solution that places no job; it is always feasible."""
+    return (-1,) * len(problem.weights)
+
+
+def says(status: Any = Status.FEASIBLE, solution: Any = nothing, **rest: Any) -> Callable[..., Any]:
+    """Return what gives an answer, to be completed with the problem where it is callable."""
+
+    def answer(problem: WindowMKP) -> Result:
+        given = solution(problem) if callable(solution) else solution
+        return Result("another", status, given, **rest)
+
+    return answer
+
+
+def returns(value: Any) -> Callable[..., Any]:
+    return lambda _: value
+
+
+def raises(error: BaseException) -> Callable[..., Any]:
+    def fail(_: WindowMKP) -> Result:
+        raise error
+
+    return fail
+
+
+class UnspeakableError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("not even its text can be read")
+
+
+class UnspeakableAnswer:
+    def __repr__(self) -> str:
+        raise RuntimeError("it cannot be shown")
+
+
+def calls_itself(problem: WindowMKP) -> Result:
+    return calls_itself(problem)
+
+
+def stops_iterating(_: WindowMKP) -> Result:
+    return next(iter(()))  # type: ignore[no-any-return]
+
+
+def wrecks_the_arrays(problem: WindowMKP) -> Result:
+    for array in (problem.weights, problem.capacities, problem.profits):
+        array.setflags(write=True)
+        array[:] = 1 if array is problem.weights else 10**6
+    return Result("another", Status.OPTIMAL, (0,) * len(problem.weights), bound=10**9)
+
+
+def wrecks_the_memory(problem: WindowMKP) -> Result:
+    for array in (problem.weights, problem.capacities, problem.profits):
+        ctypes.memset(array.ctypes.data, 0, array.nbytes)
+    raise ValueError("and fails")
+
+
+def sets_the_fields(problem: WindowMKP) -> Result:
+    for name in ("weights", "capacities", "profits", "jobs"):
+        object.__setattr__(problem, name, None)
+    vars(problem).clear()
+    raise ValueError("and fails")
+
+
+WRONG: dict[str, Callable[..., Any]] = {
+    "overfull": says(solution=lambda p: (0,) * len(p.weights)),
+    "too-short": says(solution=lambda p: nothing(p)[1:]),
+    "too-long": says(solution=lambda p: (*nothing(p), -1)),
+    "no-such-slot": says(solution=lambda p: (10**6, *nothing(p)[1:])),
+    "negative-slot": says(solution=lambda p: (-7, *nothing(p)[1:])),
+    "nan-slot": says(solution=lambda p: (math.nan, *nothing(p)[1:])),
+    "text-slot": says(solution=lambda p: ("x", *nothing(p)[1:])),
+    "none-slot": says(solution=lambda p: (None, *nothing(p)[1:])),
+    "nested": says(solution=lambda p: ((0, 1),) * len(p.weights)),
+    "number": says(solution=5),
+    "text": says(solution="nonsense"),
+    "dictionary": says(solution={"slot": 1}),
+    "endless": says(solution=lambda _: itertools.count()),
+    "unspeakable-answer": says(solution=lambda _: UnspeakableAnswer()),
+    "boasts": says(objective=10**6),
+    "fraction": says(objective=0.5),
+    "false-optimum": says(Status.OPTIMAL, bound=10**6),
+    "optimum-without-bound": says(Status.OPTIMAL),
+    "beaten-bound": says(bound=-5),
+    "optimum-of-nothing": says(Status.OPTIMAL, None),
+    "feasible-nothing": says(Status.FEASIBLE, None),
+    "infeasible-something": says(Status.INFEASIBLE),
+    "unsolved-something": says(Status.NO_SOLUTION),
+    "wrecks-the-arrays": wrecks_the_arrays,
+}
+"""Answers that verification refuses."""
+
+FAILED: dict[str, Callable[..., Any]] = {
+    "value-error": raises(ValueError("ran into a wall\nand another\x1b[31m")),
+    "assertion": raises(AssertionError()),
+    "memory-error": raises(MemoryError("Unable to allocate 42 GiB")),
+    "recursion": calls_itself,
+    "stop-iteration": stops_iterating,
+    "system-exit": raises(SystemExit(0)),
+    "system-exit-text": raises(SystemExit("bye")),
+    "broken-pipe": raises(BrokenPipeError(32, "Broken pipe")),
+    "os-error": raises(OSError(28, "No space left on device", "/some/file")),
+    "generator-exit": raises(GeneratorExit()),
+    "base-exception": raises(BaseException("of no kind")),
+    "unspeakable-error": raises(UnspeakableError()),
+    "long-error": raises(ValueError("word " * 10**5)),
+    "none": returns(None),
+    "five": returns(5),
+    "object": returns({"status": "optimal"}),
+    "unspeakable": returns(UnspeakableAnswer()),
+    "class": returns(Result),
+    "text-status": says("optimal", bound=0),
+    "no-status": says(None),
+    "text-bound": says(bound="x"),
+    "nan-bound": says(bound=math.nan),
+    "infinite-bound": says(bound=math.inf),
+    "minus-infinite-bound": says(bound=-math.inf),
+    "bound-1e20": says(bound=1e20),
+    "astronomic-bound": says(bound=10**5000),
+    "true-bound": says(bound=True),
+    "complex-bound": says(bound=1j),
+    "nan-bound-of-nothing": says(Status.NO_SOLUTION, None, bound=math.nan),
+    "nan-objective": says(objective=math.nan),
+    "infinite-objective": says(objective=math.inf),
+    "astronomic-objective": says(objective=WORST),
+    "text-objective": says(objective="15"),
+    "nan-work": says(work=math.nan),
+    "infinite-work": says(work=math.inf),
+    "negative-work": says(work=-1e300),
+    "huge-work": says(work=1e300),
+    "no-work": says(work=None),
+    "text-work": says(work="much"),
+    "text-limit": says(limit="time"),
+    "no-incumbents": says(incumbents=None),
+    "odd-incumbents": says(incumbents=(1, 2)),
+    "nan-incumbent": says(incumbents=(Incumbent(0.0, math.nan, None),)),
+    "early-incumbent": says(incumbents=(Incumbent(-1.0, 0, None),)),
+    "infinite-incumbent": says(incumbents=[Incumbent(0.0, 0, math.inf)]),
+    "no-message": says(message=None),
+    "states-an-error": says(Status.ERROR, None, message="out of licences"),
+    "states-nothing": says(Status.ERROR, None),
+    "wrecks-the-memory": wrecks_the_memory,
+    "sets-the-fields": sets_the_fields,
+}
+"""Failures: exceptions, and results that are none."""
+
+REFUSED: dict[str, Callable[..., Any]] = {
+    "too-large": raises(InputError("4,000,000 variables; expected at most 9")),
+    "says-too-large": says(Status.NO_SOLUTION, None, message="4,000,000 variables, at most 9"),
+}
+"""Problems that are refused, with a reason."""
+
+
+def solver_that(answer: Callable[..., Any]) -> type[Solver]:
+    """Return the class of a solver with this answer to every window knapsack."""
+
+    class Broken(Solver):
+        models = frozenset({"window-mkp"})
+
+        def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):  # type: ignore[no-untyped-def]
+            return answer(problem)
+
+    return Broken
+
+
+BROKEN = WRONG | FAILED
+SAMPLE = bundled("traces") / "samples" / "sample-256.swf"
+ARRAYS = {"weights": [6, 4, 3, 1, 2], "capacities": [3, 6, 6], "profits": [7, 4, 3, 1, 2]}
+
+
+@pytest.fixture
+def file_under():
+    """Register solvers by name for one test."""
+    names = []
+
+    def register(name, answer):
+        registry.solvers.register(name)(solver_that(answer))
+        names.append(name)
+        return name
+
+    yield register
+    for name in names:
+        del registry.solvers._classes[name]
+
+
+@pytest.fixture
+def every(file_under):
+    return [file_under(name, answer) for name, answer in (BROKEN | REFUSED).items()]
+
+
+@pytest.fixture
+def problem():
+    return WindowMKP(**ARRAYS)
+
+
+@pytest.fixture
+def snapshot(problem, tmp_path):
+    save_snapshot(problem, tmp_path / "a.json")
+    return tmp_path / "a.json"
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Leave out the pictures, which take longer than all the rest."""
+    monkeypatch.setattr("optsched.report.comparison_folder.draw", lambda *_: None)
+    monkeypatch.setattr("optsched.report.run_folder.draw", lambda *_: None)
+
+
+@pytest.fixture
+def busy_trace(make_trace):
+    return make_trace(*((20 * k, 300 + 7 * k, 400 + 7 * k, 1 + (5 * k) % 7) for k in range(9)))
+
+
+def strict(text):
+    """Read JSON as the standard has it."""
+
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+@pytest.mark.parametrize("name", BROKEN | REFUSED)
+def test_solve_names_a_broken_solver(name, file_under, problem):
+    file_under(name, (BROKEN | REFUSED)[name])
+    result = solve(problem, name)
+    refused = name in REFUSED
+    assert result.status is (Status.NO_SOLUTION if refused else Status.ERROR)
+    assert (result.verified, result.wrong) == (refused, name in WRONG)
+    assert result.message.startswith(name)
+    assert len(result.message.splitlines()) == 1
+    assert len(result.message) < 500
+    for field, values in ARRAYS.items():
+        assert getattr(problem, field).tolist() == values
+        assert not getattr(problem, field).flags.writeable
+
+
+@pytest.mark.parametrize("name", BROKEN | REFUSED)
+def test_the_command_solve_says_so_in_a_line(name, file_under, snapshot, capsys):
+    file_under(name, (BROKEN | REFUSED)[name])
+    code = optsched(["solve", str(snapshot), "--solver", name, "--json"])
+    out, err = capsys.readouterr()
+    assert code == (3 if name in REFUSED else 1)
+    assert len(err.splitlines()) == 1
+    assert err.startswith(f"optsched: {snapshot}: {name}")
+    answer = strict(out)
+    assert answer["verified"] == (name in REFUSED)
+    assert answer["message"] in err
+
+
+def test_the_command_solve_shows_an_answer_of_any_form(every, snapshot, capsys):
+    for name in ("nested", "text", "none-slot", "unspeakable-answer"):
+        assert optsched(["solve", str(snapshot), "--solver", name]) == 1
+        shown = dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines())
+        assert shown["verified"] == "no"
+        assert shown["refused"]
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_compare_names_them_all_and_first(every, snapshot, tmp_path, capsys):
+    names = ",".join([*every, "greedy"])
+    code = optsched(
+        ["compare", str(snapshot), "--solvers", names, "--json", "-o", str(tmp_path / "out")]
+    )
+    out, err = capsys.readouterr()
+    assert code == 1
+    lines = err.splitlines()
+    assert [line.partition(": a: ")[2].split(":")[0].split()[0] for line in lines] == [
+        *WRONG,
+        *FAILED,
+        *REFUSED,
+    ]
+    errors = {row["solver"]: row["errors"] for row in strict(out)["table"]}
+    assert errors == {**dict.fromkeys(BROKEN, 1), **dict.fromkeys(REFUSED, 0), "greedy": 0}
+    written = strict((tmp_path / "out" / "comparison.json").read_text())
+    assert len(written["wrong_answers"]) == len(WRONG)
+    assert len(written["failures"]) == len(FAILED)
+    for line in (tmp_path / "out" / "answers.jsonl").read_text().splitlines():
+        assert strict(line)["verified"] == ("greedy" in line)
+    page = (tmp_path / "out" / "report.html").read_text()
+    first = page.index(f"{len(WRONG)} wrong answers: a: overfull returned an infeasible solution")
+    assert first < page.index("reached the best objective known")
+    assert f"{len(FAILED)} failures of solvers" in page
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize(
+    ("name", "code"), [("overfull", 1), ("none", 1), ("too-large", 0), ("greedy-exchange", 0)]
+)
+def test_one_broken_solver_decides_the_exit_code_of_compare(
+    name, code, every, snapshot, tmp_path, capsys
+):
+    words = ["compare", str(snapshot), "--solvers", f"{name},greedy", "-o", str(tmp_path / "out")]
+    assert optsched(words) == code
+    assert ("a: " + name in capsys.readouterr().err) == (name != "greedy-exchange")
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_bound_that_another_answer_beats_is_wrong_everywhere(
+    file_under, problem, busy_trace, snapshot, tmp_path, capsys
+):
+    def claims(found):
+        return Result("", Status.FEASIBLE, nothing(found), bound=0)
+
+    def denies(found):
+        return Result("", Status.INFEASIBLE)
+
+    for name, answer in (("claims", claims), ("denies", denies)):
+        file_under(name, answer)
+        words = ["compare", str(snapshot), "--solvers", f"{name},greedy", "-o", str(tmp_path / "o")]
+        assert optsched(words) == 1
+        told = f"a: {name} claims"
+        assert told in capsys.readouterr().err
+        page = (tmp_path / "o" / "report.html").read_text()
+        assert f"1 contradiction: {told}" in page
+        run = simulate(busy_trace, "nodes:10", "window", solver=name)
+        assert run.summary["wrong_answers"] > 0
+        assert "greedy has a verified solution" in run.mishaps[0]
+
+
+@pytest.mark.parametrize("charge", [False, True])
+@pytest.mark.parametrize("name", BROKEN | REFUSED)
+def test_in_a_simulation_the_fallback_decides(name, charge, file_under, busy_trace):
+    file_under(name, (BROKEN | REFUSED)[name])
+    options = {"charge_decisions": charge, "check": True}
+    run = simulate(busy_trace, "nodes:10", "window", solver=name, **options)
+    own = simulate(busy_trace, "nodes:10", "window", solver="greedy", **options)
+    assert run.summary["finished"] == len(busy_trace)
+    assert (run.start == own.start).all()
+    assert run.resources == own.resources
+    # one slot holds all that is asked of it now and then; then overfull is right, but never better
+    sometimes_right = name in ("overfull", "wrecks-the-arrays")
+    if not sometimes_right:
+        assert run.fallbacks == run.summary["problems"] > 0
+    assert (run.summary["wrong_answers"] > 0) == (name in WRONG)
+    assert any(name in told for told in run.mishaps)
+    strict(json.dumps(run.summary))
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_wrong_answers_of_a_simulation_are_loud_and_failures_are_told(file_under, tmp_path, capsys):
+    words = ["simulate", str(SAMPLE), "--policy", "window", "--jobs", "1:30", "--json"]
+    for name, code in (("too-short", 1), ("system-exit", 0)):
+        file_under(name, BROKEN[name])
+        folder = tmp_path / name
+        assert optsched([*words, "--solver", name, "-o", str(folder)]) == code
+        out, err = capsys.readouterr()
+        told = [line for line in err.splitlines() if name in line]
+        assert len(told) == 1
+        summary = strict(out)
+        assert (summary["wrong_answers"] > 0) == bool(code)
+        assert strict((folder / "summary.json").read_text()) == summary
+        page = (folder / "report.html").read_text()
+        sentence = told[0].removeprefix("optsched: ")
+        if code:
+            assert page.index(sentence[:60]) < page.index(" finished, after a mean wait")
+
+
+def endless(_):
+    while True:
+        pass
+
+
+def swallowing(_):
+    while True:
+        try:
+            time.sleep(1e6)
+        except BaseException:
+            continue
+
+
+def holding_the_lock(_):
+    return sum(range(10**15))
+
+
+def exiting(_):
+    os._exit(0)
+
+
+def crashing(_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_solvers_that_hang_or_crash_are_ended_and_the_others_answer(
+    file_under, snapshot, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(apart, "LEAST_GRACE", 0.2)
+    kinds = {
+        "endless": (endless, "longer than its time limit"),
+        "swallowing": (swallowing, "longer than its time limit"),
+        "holding": (holding_the_lock, "longer than its time limit"),
+        "exiting": (exiting, "exit code 0"),
+        "crashing": (crashing, "SIGKILL"),
+    }
+    for name, (answer, _) in kinds.items():
+        file_under(name, answer)
+    solvers = ",".join(["greedy", *kinds, "branch-and-bound"])
+    limits = ["--time-limit", "0.1"]
+    folder = tmp_path / "out"
+    words = ["compare", str(snapshot), "--solvers", solvers, *limits, "-o", str(folder)]
+    assert optsched(words) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(kinds)
+    for line, (name, (_, told)) in zip(lines, kinds.items()):
+        assert line.startswith(f"optsched: a: {name} ")
+        assert told in line
+    written = strict((folder / "comparison.json").read_text())
+    assert len(written["failures"]) == len(kinds)
+    for name in ("holding", "exiting"):
+        assert optsched(["solve", str(snapshot), "--solver", name, *limits]) == 1
+        [line] = capsys.readouterr().err.splitlines()
+        assert name in line
+
+
+def test_a_grace_is_as_long_again_but_twenty_seconds_at_least():
+    assert [apart.grace(seconds) for seconds in (0.5, 20, 60)] == [20, 20, 60]
+
+
+def test_without_a_time_limit_nobody_is_ended(file_under, snapshot, monkeypatch):
+    monkeypatch.setattr(apart, "LEAST_GRACE", 0.01)
+
+    def slow(problem):
+        time.sleep(0.2)
+        return Result("", Status.FEASIBLE, nothing(problem))
+
+    file_under("slow", slow)
+    words = ["solve", str(snapshot), "--solver", "slow"]
+    assert optsched([*words, "--work-limit", "1"]) == 0
+    assert optsched([*words, "--time-limit", "0.001"]) == 1
+
+
+def test_a_function_apart_passes_on_what_it_returns_and_refuses():
+    def answer(what):
+        if what == "refuse":
+            raise UnknownNameError("solver", "x", ["y"])
+        return (lambda: None) if what == "lambda" else what
+
+    with apart.Apart(answer) as ask:
+        assert ask({"a": (1, 2)}) == {"a": (1, 2)}
+        with pytest.raises(InputError, match="unknown solver 'x'"):
+            ask("refuse")
+        with pytest.raises(apart.EndedError, match="cannot be passed on"):
+            ask("lambda")
+        process = ask._process
+        assert ask(5) == 5
+        assert ask._process is process
+    assert not process.is_alive()
+
+
+def test_the_hint_and_the_callbacks_incumbents_are_safe(problem):
+    class Grasping(solver_that(lambda _: None)):
+        name = "grasping"
+
+        def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):
+            hint[0] = 99
+            on_incumbent(None)
+            return
+
+    hint = [-1] * 5
+    result = solve(problem, Grasping(), hint=hint, on_incumbent=lambda found: None)
+    assert result.status is Status.ERROR
+    assert hint == [-1] * 5
+
+
+def test_a_hint_from_a_broken_solver_is_told(every, snapshot, capsys):
+    for name in ("none", "overfull", "system-exit"):
+        assert optsched(["solve", str(snapshot), "--hint", name]) == 1
+        [line] = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"optsched: hint: {name}")
+
+
+def test_what_a_solver_costs_must_be_a_number(file_under, busy_trace):
+    class Priceless(solver_that(lambda problem: Result("", Status.NO_SOLUTION))):
+        name = "priceless"
+
+    for price in (float("nan"), float("inf"), -1.0, "x"):
+        Priceless.seconds_per_work = price
+        with pytest.raises(InputError, match="as its seconds_per_work; expected a number from 0"):
+            simulate(busy_trace, "nodes:10", "window", solver=Priceless())
+
+
+def test_work_that_would_take_years_is_a_failure(file_under, busy_trace):
+    file_under("slow", lambda p: Result("", Status.FEASIBLE, nothing(p), work=1e19))
+    run = simulate(busy_trace, "nodes:10", "window", solver="slow", charge_decisions=True)
+    assert "claims work of 1e+19, which would take years" in run.mishaps[0]
+    assert run.schedule.end.max() < 1e5
+
+
+def test_a_solver_that_cannot_be_prepared_is_named(busy_trace, problem):
+    class Unprepared(solver_that(lambda problem: Result("", Status.NO_SOLUTION))):
+        name = "unprepared"
+
+        def prepare(self, problem=None):
+            raise SystemExit(0)
+
+    assert "unprepared raised SystemExit" in solve(problem, Unprepared()).message
+    with pytest.raises(InputError, match="'unprepared' cannot be prepared: SystemExit"):
+        simulate(busy_trace, "nodes:10", "window", solver=Unprepared())
+
+
+def test_memory_that_is_not_there_is_a_line(snapshot, monkeypatch, capsys):
+    def allocate(*_args, **_options):
+        raise np._core._exceptions._ArrayMemoryError((10**6,), np.dtype(float))
+
+    monkeypatch.setattr("optsched.cli.solve_command.read_snapshot", allocate)
+    assert optsched(["solve", str(snapshot)]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("optsched: out of memory: Unable to allocate")
+
+
+def test_limits_beyond_what_solvers_take_are_as_good_as_none(problem):
+    for name in ("cp-sat", "highs", "scip", "cbc", "branch-and-bound"):
+        if registry.solvers[name].installed_version() is None:
+            continue
+        for budget in (Budget(seconds=1e300), Budget(work=1e300), Budget(1e-300, 1e-300)):
+            result = solve(problem, name, budget=budget)
+            assert result.status is not Status.ERROR, result.message
+            if budget.seconds != 1e-300:
+                assert result.objective == 16
+
+
+def test_comparing_in_this_process_says_the_same(every, problem):
+    comparison = compare([problem], [*every, "greedy"])
+    assert [len(comparison.wrong_answers), len(comparison.failures)] == [len(WRONG), len(FAILED)]
+    assert [len(comparison.refusals), comparison.contradictions] == [len(REFUSED), ()]
+    assert comparison.results["verified"].sum() == len(REFUSED) + 1
