@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fuzz.forks import Bounds, Ended, Running
-from fuzz.oracle import Failure, contents, judge
+from fuzz.oracle import Failure, contents, judge, shown
 from fuzz.seeds import Seeds
 from fuzz.target import Case, make
 
@@ -179,8 +179,7 @@ class Report:
             return
         (folder / "case").mkdir(parents=True)
         make(*place, folder / "case", self._seeds)
-        typed = f"optsched {shlex.join(judged.case.arguments)}"
-        (folder / "command.txt").write_text(f"{typed}\n", errors="backslashreplace")
+        (folder / "command.txt").write_text(f"{typed(judged.case)}\n", errors="backslashreplace")
         (folder / "out").write_text(judged.ended.out)
         (folder / "err").write_text(judged.ended.err)
         told = "".join(f"{kind}: {cause}\n{seen}\n\n" for kind, cause, seen in judged.failures)
@@ -201,10 +200,15 @@ class Report:
         for (kind, cause), judged in sorted(self.groups.items(), key=lambda group: -len(group[1])):
             first = judged[0].place
             say(f"\n{len(judged)} x {kind}: {cause}")
-            say(f"    optsched {shlex.join(judged[0].case.arguments)[:300]!s}")
+            say(f"    {typed(judged[0].case)[:300]}")
             say(f"    make fuzz SEED={first.seed} CASE={first}")
         if self.groups:
             say(f"\n{len(self.groups)} causes; the input of each is kept in {self._keep}")
+
+
+def typed(case: Case) -> str:
+    """Return the command of a case as it is typed."""
+    return shown(f"optsched {shlex.join(case.arguments)}").replace("\n", "\\n")
 
 
 def _tell(say: Callable[[str], None], name: str, tally: Tally) -> None:

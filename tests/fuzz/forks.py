@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from numba.core import event
+
 from fuzz.engine import Here
 from fuzz.target import Case
 
@@ -20,6 +22,13 @@ CONTEXT = multiprocessing.get_context("fork")
 
 RUNS = 3
 """How many runs of a sweep are done."""
+
+
+COMPILING = 900.0
+"""Seconds on the clock more for a case that has to compile kernels, once on a machine."""
+
+COMPILED = "compiled"
+"""The file by which a case says that it does."""
 
 
 class Bounds(NamedTuple):
@@ -76,8 +85,9 @@ class Running:
 
     @property
     def left(self) -> float:
-        """The seconds on the clock that it has left."""
-        return self._bounds.patience - (time.perf_counter() - self._began)
+        """The seconds on the clock that it has left; more if it had to compile a kernel."""
+        more = COMPILING if (self._folder / COMPILED).exists() else 0.0
+        return self._bounds.patience + more - (time.perf_counter() - self._began)
 
     def ended(self) -> Ended | None:
         """Return how it ended; end it if its time is over; none if it may go on."""
@@ -104,7 +114,7 @@ def _run(case: Case, folder: Path, bounds: Bounds) -> None:
     os.setsid()
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     _limit(resource.RLIMIT_AS, used + bounds.memory)
-    _limit(resource.RLIMIT_CPU, int(bounds.seconds))
+    _limit_time(int(bounds.seconds), folder / COMPILED)
     _limit(resource.RLIMIT_FSIZE, bounds.memory)
     _limit(resource.RLIMIT_CORE, 0)
     for number, name in ((1, "stdout"), (2, "stderr")):
@@ -126,6 +136,21 @@ def _run(case: Case, folder: Path, bounds: Bounds) -> None:
 def _limit(what: int, most: int) -> None:
     _, hard = resource.getrlimit(what)
     resource.setrlimit(what, (most, hard))
+
+
+def _limit_time(seconds: int, compiled: Path) -> None:
+    """Limit the processor time, without that which kernels take to be compiled."""
+
+    class Compiling(event.Listener):
+        def on_start(self, _event: event.Event) -> None:
+            compiled.touch()
+            _limit(resource.RLIMIT_CPU, int(time.process_time() + COMPILING))
+
+        def on_end(self, _event: event.Event) -> None:
+            _limit(resource.RLIMIT_CPU, int(time.process_time()) + seconds)
+
+    event.register("numba:compile", Compiling())
+    _limit(resource.RLIMIT_CPU, seconds)
 
 
 class OutsideError(Exception):

@@ -21,19 +21,23 @@ DECIMALS = (
 )  # fmt: skip
 
 SPELLINGS = (
-    "1_0", "٣", "１", "½", "²", "0x10", "0b1", "1e2", "1.0", "1.", ".5", "+1", "007", "-0", " 1 ",
-    "1,5", "1 0", "--1", "1e400", "1e-400", "1e", "NaN", "-Infinity", "Inf", "9" * 5000,
+    "1_0", "\u0663", "\uff11", "½", "²", "0x10", "0b1", "1e2", "1.0", "1.", ".5", "+1", "007", "-0",
+    " 1 ",     "1,5", "1 0", "--1", "1e400", "1e-400", "1e", "NaN", "-Infinity", "Inf", "9" * 5000,
 )  # fmt: skip
 """Numbers as nobody should spell them."""
 
 TEXTS = (
-    "", " ", "x", "none", "true", "null", "[]", "{}", "-", "--", ":", "=", ",", ";", "#", "%s", "{0}",
-    "a" * 300, "long " * 2000, "a:b:c", "a=b", "a,b,,c", "1:2:3", "5:1", "0:0", "1x2", "8x", "日本",
-    "é", "e\u0301", "\U0001d54f", "\u202eabc", "\u200b", "\ufeff", "\x1b]0;title\x07", "\x1b[31mred",
-    "a\nb", "a\r\nb", "\t", "\x7f", "\x85", "\u2028", "'", '"', "<script>alert(1)</script>",
-    "&amp;", "__class__", "$HOME", "~", "*", "1; 2",
+    "", " ", "x", "none", "true", "null", "[]", "{}", "-", "--", ":", "=", ",", ";", "#", "%s",
+    "{0}", "a" * 300, "long " * 2000, "a:b:c", "a=b", "a,b,,c", "1:2:3", "5:1", "0:0", "1x2", "8x",
+    "日本", "é", "e\u0301", "\U0001d54f", "\u202eabc", "\u200b", "\ufeff", "\x1b]0;title\x07",
+    "\x1b[31mred", "a\nb", "a\r\nb", "\t", "\x7f", "\x85", "\u2028", "'", '"',
+    "<script>alert(1)</script>", "&amp;", "__class__", "$HOME", "~", "*", "1; 2",
 )  # fmt: skip
 """Words that no reader expects; none names a file."""
+
+
+BYTES = (b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"\xc3", b"\xed\xa0\x80", b"\x1a")
+"""Bytes that no text has, and a byte order mark."""
 
 
 class Token(str):
@@ -135,8 +139,19 @@ def _nudge(rng: Random, container: Any, key: Any) -> None:
         container[key] = value(rng)
 
 
+def _grow(rng: Random, container: Any, key: Any) -> None:
+    """Change a number by so little, or to one so large, that it may well be taken."""
+    old = container[key]
+    if isinstance(old, int | float) and not isinstance(old, bool):
+        container[key] = rng.choice(
+            (old + 1, old - 1, 0, 1, 2 * old, *(old * 10**n for n in (1, 6, 12)))
+        )
+    elif isinstance(old, dict | list) and old:
+        _grow(rng, old, rng.choice(list(old) if isinstance(old, dict) else range(len(old))))
+
+
 TREE_MISTAKES = (
-    _replace, _extreme, _extreme, _drop, _drop, _repeat, _add, _swap, _wrap, _nudge, _nudge,
+    _replace, _extreme, _drop, _repeat, _add, _swap, _wrap, _nudge, _grow, _grow, _grow, _grow,
 )  # fmt: skip
 
 
@@ -195,13 +210,13 @@ def damaged_text(rng: Random, text: str) -> str:
             lines.insert(at, word(rng))
         else:
             lines[at] = _damaged_line(rng, lines[at])
-    return rng.choice(("\n", "\n", "\n", "\n", "\r\n", "\r")).join(lines)
+    return rng.choice(("\n",) * 9 + ("\r\n", "\r")).join(lines)
 
 
 def _damaged_line(rng: Random, line: str) -> str:
     words = line.split(" ")
     at = rng.randrange(len(words))
-    mistake = rng.randrange(6)
+    mistake = rng.randrange(9)
     if mistake == 0:
         del words[at]
     elif mistake == 1:
@@ -210,12 +225,17 @@ def _damaged_line(rng: Random, line: str) -> str:
         words[at] = word(rng)
     elif mistake == 3:
         words[at] = number_text(rng)
+    elif mistake in (6, 7, 8) and words[at].lstrip("-").isdecimal():
+        old = int(words[at])
+        words[at] = str(
+            rng.choice((old + 1, old - 1, -1, 0, 1, old * 10, old * 10**6, old * 10**12))
+        )
     elif mistake == 4:
         place = rng.randint(0, len(words[at]))
         words[at] = words[at][:place] + rng.choice(TEXTS) + words[at][place:]
-    else:
+    elif mistake == 5:
         words = words[:at]
-    return rng.choice((" ", " ", " ", " ", "\t", "  ", ",")).join(words)
+    return rng.choice((" ",) * 9 + ("\t", "  ", ",")).join(words)
 
 
 def damaged_bytes(rng: Random, data: bytes) -> bytes:

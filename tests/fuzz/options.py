@@ -25,9 +25,18 @@ SUFFIXES = (
 )  # fmt: skip
 """What outputs end in."""
 
-INPUTS = ("t.swf", "t.json", "t.rackham", "d.swf", "t.txt", "w.toml", "study.toml", "run",
-          "comparison", "window-mkp.json", "joint-allocation.json", "absent.json", "nowhere")  # fmt: skip
+INPUTS = (
+    "t.swf", "t.json", "t.rackham", "d.swf", "t.txt", "w.toml", "study.toml", "run", "comparison",
+    "window-mkp.json", "joint-allocation.json", "absent.json", "nowhere",
+)  # fmt: skip
 """The files and folders that the folder of a case holds, and two that it does not."""
+
+
+NAMES = (
+    "日本", "a b", "a\nb", "a\tb", "\x1b]0;title\x07", "\u202eb", "a=b", "%s", "{x}", "'", '"',
+    "<b>", "é", "e\u0301", "\udcff", "[red]", "-", "x" * 240,
+)  # fmt: skip
+"""Names of files that are hard to print."""
 
 
 @target
@@ -141,9 +150,8 @@ def _likely(rng: Random, argument: Argument, command: Command) -> str | None:
 
 def output_name(rng: Random) -> str:
     """Return the name of an output; it lies in the folder of the case, whatever it is."""
-    stem = rng.choice(
-        ("out", "out", "out", "a b", "-o", "out.d", "日本", "x" * 300, "\x1b[31m", "a\nb")
-    )
+    odd = ("a b", "-o", "out.d", "日本", "x" * 300, "\x1b[31m", "a\nb")
+    stem = "out" if rng.random() < 0.7 else rng.choice(odd)
     return stem + rng.choice(SUFFIXES)
 
 
@@ -155,7 +163,7 @@ def _configurable() -> dict[str, type[Any]]:
 
 
 def setting(rng: Random, cls: type[Any]) -> str:
-    """Return a setting of a class, as KEY=VALUE: one of its own, seldom one that it does not have."""
+    """Return a setting of a class, as KEY=VALUE; seldom one that it does not have."""
     field = rng.choice(settings_of(cls))
     kind = get_type_hints(cls)[field.name]
     name = field.name if rng.random() < 0.97 else as_typed(word(rng))
@@ -231,16 +239,15 @@ def outputs(rng: Random, folder: Path, seeds: Seeds) -> Case:
     (folder / "full").mkdir()
     (folder / "full" / "thesis.tex").write_bytes(b"of somebody\n")
     (folder / "empty").mkdir()
+    generate = ("trace", "generate", "w.toml", "--jobs", "3", "-o", "out.swf")
     case = rng.choice(
         (
-            lambda: reading_a_trace(rng, "t.swf"),
-            lambda: reading_a_snapshot(rng, "window-mkp.json", "window-mkp"),
-            lambda: Case(("sweep", "study.toml", "-o", "out"), ("out",)),
-            lambda: Case(
-                ("trace", "generate", "w.toml", "--jobs", "3", "-o", "out.swf"), ("out.swf",)
-            ),
+            reading_a_trace(rng, "t.swf"),
+            reading_a_snapshot(rng, "window-mkp.json", "window-mkp"),
+            Case(("sweep", "study.toml", "-o", "out"), ("out",)),
+            Case(generate, ("out.swf",)),
         )
-    )()
+    )
     if not case.outputs:
         return case
     name = case.outputs[0]
@@ -271,28 +278,7 @@ def outputs(rng: Random, folder: Path, seeds: Seeds) -> Case:
 @target
 def names(rng: Random, folder: Path, seeds: Seeds) -> Case:
     """Inputs whose names are hard to print."""
-    stem = rng.choice(
-        (
-            "日本",
-            "a b",
-            "a\nb",
-            "a\tb",
-            "\x1b]0;title\x07",
-            "\u202eb",
-            "a=b",
-            "%s",
-            "{x}",
-            "'",
-            '"',
-            "<b>",
-            "é",
-            "e\u0301",
-            "\udcff",
-            "[red]",
-            "-",
-            "x" * 240,
-        )  # fmt: skip
-    )
+    stem = rng.choice(NAMES)
     if rng.random() < 0.5:
         suffix = rng.choice(list(seeds.traces))
         name, data = f"{stem}{suffix}", seeds.traces[suffix]

@@ -112,7 +112,7 @@ def _of_messages(case: Case, ended: Ended) -> Iterator[Failure]:
     lines.pop()
     for line in lines:
         if CONTROL.search(line):
-            yield Failure("message", f"control characters: {_shape(line)}", repr(line[-500:]))
+            yield Failure("message", f"control characters: {_command(case)}", shown(line[-500:]))
         if "site-packages" in line or ".py:" in line or EXCEPTION.search(line):
             yield Failure("message", f"of the program, not for users: {_shape(line)}", line[-500:])
     if ended.code not in (BAD_INPUT, USAGE) or (ended.code == USAGE and ended.out):
@@ -127,8 +127,8 @@ def _of_messages(case: Case, ended: Ended) -> Iterator[Failure]:
         if line.startswith("optsched: "):
             listing = bool(MISTAKES.search(line))
         elif not (listing and line.startswith("  - ")):
-            shape = f"{_command(case)}: not 'optsched: ...': {_shape(line)}"
-            yield Failure("message", shape, ended.err[-1000:])
+            cause = f"{_command(case)}: a line that does not begin with 'optsched: '"
+            yield Failure("message", cause, shown(ended.err[-1000:]))
             break
 
 
@@ -140,9 +140,8 @@ def _of_json(
         try:
             printed = strict_json(ended.out)
         except ValueError as error:
-            yield Failure(
-                "json", f"{_command(case)}: stdout: {_shape(str(error))}", ended.out[:500]
-            )
+            cause = f"{_command(case)}: stdout: {_shape(str(error))}"
+            yield Failure("json", cause, ended.out[:500])
         else:
             if printed.get("solution") is not None and printed.get("verified") is not True:
                 yield Failure("answer", f"{_command(case)}: not verified", ended.out[:2000])
@@ -166,15 +165,14 @@ def _of_files(case: Case, ended: Ended, before: Folder, after: Folder) -> Iterat
         if not _within(name, outputs) and not TEMPORARY.fullmatch(os.path.basename(name)):
             yield Failure("lost", f"{command}: {_shape(name)}", name)
     for name in changed:
-        if name in before and before[name][0] != after[name][0]:
-            types = f"from {before[name][0]} to {after[name][0]}"
-            yield Failure("replaced", f"{command}: {types}", f"{name}: {types}")
-        elif TEMPORARY.fullmatch(os.path.basename(name)):
+        in_output = any(name.startswith(output + "/") for output in outputs)
+        if TEMPORARY.fullmatch(os.path.basename(name)):
             yield Failure("left behind", f"{command}: temporary file", name)
         elif refused and not (case.arguments[0] in KEEPS_ITS_FOLDER and _within(name, outputs)):
-            yield Failure(
-                "left behind", f"{command} exits with {ended.code}", f"{name}: {after[name]}"
-            )
+            yield Failure("left behind", f"{command} exits with {ended.code}", name)
+        elif name in before and before[name][0] != after[name][0] and not in_output:
+            types = f"from {before[name][0]} to {after[name][0]}"
+            yield Failure("replaced", f"{command}: {types}", f"{name}: {types}")
         elif not _within(name, outputs):
             yield Failure("outside", f"{command}: {_shape(name)}", f"{name} is no output")
 
@@ -216,6 +214,11 @@ def _blame(err: str) -> str:
     lines = [line for line in last.split("\n") if re.match(r"[A-Za-z_][\w.]*(?::|$)", line)]
     place = ":".join(places[-1]) if places else "?"
     return f"{_shape(lines[0] if lines else '?')} at {place}"
+
+
+def shown(text: str) -> str:
+    """Return a text with what a terminal could obey written out."""
+    return CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def _shape(text: str) -> str:

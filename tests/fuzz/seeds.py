@@ -106,9 +106,10 @@ class Seeds:
             assert any(done), policy
         assert _done("simulate", "t.swf", "--jobs", "1:6", "--no-plots", "-o", "run")
         for model, snapshots in self.snapshots.items():
-            (self.folder / f"{model}.json").write_bytes(snapshots[0])
-            for solver in solvers_of(model, own=True):
-                _done("solve", f"{model}.json", "--solver", solver, "--work-limit", "100")
+            for snapshot in reversed(snapshots):
+                (self.folder / f"{model}.json").write_bytes(snapshot)
+                for solver in solvers_of(model, own=True):
+                    _done("solve", f"{model}.json", "--solver", solver, "--work-limit", "100")
             assert _done("snapshot", "show", f"{model}.json")
         Path("study.toml").write_bytes(to_toml(SWEEP))
         sweep = Sweep(read_study("study.toml"), Path("sweep"))
