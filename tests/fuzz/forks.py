@@ -32,19 +32,21 @@ COMPILED = "compiled"
 
 
 class Bounds(NamedTuple):
-    """What a case may spend: seconds of processor time, and bytes beyond what is shared.
+    """What a case may spend.
 
-    The time on the clock is bounded by a multiple of the former: a case that waits for something
-    takes no processor time.
+    Parameters
+    ----------
+    seconds : int
+        Of processor time.
+    patience : float
+        Seconds on the clock: a case that waits for something takes no processor time.
+    memory : int
+        Bytes of address space, beyond that of the process that it is a fork of.
     """
 
-    seconds: float = 60.0
+    seconds: int = 60
+    patience: float = 150.0
     memory: int = 2 * 2**30
-
-    @property
-    def patience(self) -> float:
-        """Seconds on the clock."""
-        return 2 * self.seconds + 30
 
 
 class Ended(NamedTuple):
@@ -114,7 +116,7 @@ def _run(case: Case, folder: Path, bounds: Bounds) -> None:
     os.setsid()
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     _limit(resource.RLIMIT_AS, used + bounds.memory)
-    _limit_time(int(bounds.seconds), folder / COMPILED)
+    _limit_time(bounds.seconds, folder / COMPILED)
     _limit(resource.RLIMIT_FSIZE, bounds.memory)
     _limit(resource.RLIMIT_CORE, 0)
     for number, name in ((1, "stdout"), (2, "stderr")):

@@ -41,8 +41,12 @@ NAMES = (
 
 @target
 def options(rng: Random, folder: Path, seeds: Seeds) -> Case:
-    command = rng.choice(commands())
     _fill(folder, seeds)
+    return typed_at_random(rng, rng.choice(commands()))
+
+
+def typed_at_random(rng: Random, command: Command) -> Case:
+    """Return a command with some of its options, whose values may make sense."""
     words, outputs = list(command.words), []
     for argument in command.arguments:
         if rng.random() > (0.97 if argument.required else 0.25):

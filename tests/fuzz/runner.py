@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import pkgutil
 import shutil
 import tempfile
@@ -20,6 +19,7 @@ from fuzz.campaign import Place, Report, in_turn, run_cases, typed, until
 from fuzz.forks import Bounds
 from fuzz.seeds import Seeds
 from fuzz.target import TARGETS, make
+from optsched.sweeps.local import cores
 
 
 def main() -> int:
@@ -30,14 +30,9 @@ def main() -> int:
     parser.add_argument("--cases", type=int, help="so many of each target, however long it takes")
     parser.add_argument("--targets", help="with commas; all if left out")
     parser.add_argument("--case", help="TARGET/NUMBER: run this one alone, and show it")
-    parser.add_argument("--limit", type=float, default=Bounds().seconds, help="seconds of a case")
-    parser.add_argument("--slots", type=int, default=os.cpu_count(), help="cases at once")
+    parser.add_argument("--slots", type=int, default=cores(), help="cases at once")
     parser.add_argument("--keep", type=Path, help="folder for the input of failures")
-    parser.add_argument("--list", action="store_true", help="list the targets")
     given = parser.parse_args()
-    if given.list:
-        print("\n".join(TARGETS))
-        return 0
     targets = given.targets.split(",") if given.targets else [*TARGETS]
     if unknown := [name for name in targets if name not in TARGETS]:
         parser.error(f"no target {unknown[0]!r}; known: {', '.join(TARGETS)}")
@@ -46,7 +41,7 @@ def main() -> int:
         home = Path(scratch)
         (home / "seeds").mkdir()
         seeds = Seeds(home / "seeds")
-        bounds = Bounds(given.limit)
+        bounds = Bounds()
         if given.case:
             target, _, number = given.case.partition("/")
             return _show(Place(target, given.seed, int(number)), home, seeds, bounds)
