@@ -155,6 +155,10 @@ def _limit_time(seconds: int, compiled: Path) -> None:
     _limit(resource.RLIMIT_CPU, seconds)
 
 
+CACHES = ("cache", "matplotlib")
+"""What is in the names of folders that libraries keep for themselves."""
+
+
 class OutsideError(Exception):
     """A command changes a file that is none of its business."""
 
@@ -180,7 +184,7 @@ def _confine(folder: Path) -> None:
             place = os.path.join(os.path.realpath(parent), name)
             if event == "open":
                 place = os.path.realpath(place)
-            if not place.startswith(inside) and "cache" not in place:
+            if not place.startswith(inside) and not any(name in place for name in CACHES):
                 raise OutsideError(f"{event} {place}")
 
     sys.addaudithook(look)

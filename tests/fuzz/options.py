@@ -86,6 +86,8 @@ def _bounds(command: Command, words: list[str]) -> list[str]:
         limits += ["--solvers", "greedy,branch-and-bound"]
     if "plots" in names and "plots" not in given:
         limits += ["--no-plots"]
+    if "quick" in names and "quick" not in given:
+        limits += ["--quick"]
     return limits
 
 
@@ -136,7 +138,7 @@ def _likely(rng: Random, argument: Argument, command: Command) -> str | None:
         "snapshots": lambda: rng.choice(("window-mkp.json", "t.txt")),
         "folders": lambda: rng.choice(("run", "comparison")),
         "solvers": lambda: rng.choice(("greedy", "greedy,branch-and-bound", "fcfs, greedy,")),
-        "name": lambda: rng.choice(entries()).name if "download" in command.words else "no-study",
+        "name": lambda: rng.choice([*registry.studies, *(entry.name for entry in entries())]),
         "machine": lambda: machine_text(rng.choice(list(registry.machines)), rng),
         "set": lambda: setting(rng, rng.choice([*_configurable().values()])),
         "jobs": lambda: rng.choice(("1:5", "3:3", "2:9")) if argument.kind is str else "5",

@@ -187,6 +187,7 @@ def reading_a_trace(rng: Random, name: str) -> Case:
     output += rng.choice(("", ".gz"))
     policy = rng.choice(list(registry.policies))
     machine = rng.choice(((), ("--machine", machine_of(policy, rng))))
+    plots = ("--no-plots",) if rng.random() < 0.97 else ()
     order = rng.choice(((), ("--event-order", "one-by-one"), ("--check",), ("--journal",)))
     commands = (
         (("trace", "info", name), ""),
@@ -197,8 +198,8 @@ def reading_a_trace(rng: Random, name: str) -> Case:
         (("trace", "fit", name, "--fewest", "2", "--json"), "out.toml"),
         (("trace", "annotate", "files", name), "out.rackham"),
         (("trace", "annotate", "bandwidth", name, "--mix", "20:30:50"), output),
-        (("simulate", name, "--policy", policy, *machine, *order, "--no-plots", "--json"), "out"),
-        (("simulate", name, "--policy", policy, *machine, *order, "--no-plots", "--json"), "out"),
+        (("simulate", name, "--policy", policy, *machine, *order, *plots, "--json"), "out"),
+        (("simulate", name, "--policy", policy, *machine, *order, *plots, "--json"), "out"),
     )
     words, written = rng.choice(commands)
     return Case((*words, "-o", written), (written,)) if written else Case(words)
@@ -221,6 +222,9 @@ def reading_a_snapshot(rng: Random, name: str, model: str) -> Case:
         (("solve", name, *limit), ""),
     )
     words, written = rng.choice(commands)
+    if rng.random() < 0.02:  # it draws, which takes a while
+        solvers = ("--solvers", ",".join(solvers_of(model, own=True)))
+        words, written = ("compare", name, *limit, *solvers, "--json"), "out"
     return Case((*words, "-o", written), (written,)) if written else Case(words)
 
 
