@@ -81,3 +81,10 @@ def test_what_batsim_has_no_place_for_is_said(optsched, sample, tmp_path):
     )
     again = optsched("trace", "convert", tmp_path / "workload.json", "-o", tmp_path / "copy.json")
     assert (again.returncode, again.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", [["snapshot", "check"], ["compare", "-o", "out"], ["report"]])
+def test_a_name_may_begin_with_a_bracket(optsched, command, tmp_path):
+    done = optsched(*command, "[red].json", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("optsched: [red].json: ")
