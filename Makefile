@@ -5,7 +5,10 @@ OPTSCHED := $(BIN)/optsched
 TRACES ?= ../shared/traces
 INSTANCES ?= ../shared/instances/mkp
 
-.PHONY: demo test check benchmark clean
+SECONDS ?= 60
+SEED ?= 1
+
+.PHONY: demo test check fuzz benchmark clean
 
 demo: .venv/ready
 	$(OPTSCHED) simulate traces/samples/sample-256.swf --policy window --set window=10 \
@@ -23,6 +26,10 @@ check: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# make fuzz SECONDS=600 SEED=2: damaged input of every kind. CASE=swf/17 runs one case again, alone.
+fuzz: .venv/ready
+	PYTHONPATH=tests $(BIN)/python -m fuzz --seed $(SEED) --seconds $(SECONDS) $(if $(CASE),--case $(CASE))
 
 benchmark: .venv/ready
 	$(BIN)/python benchmarks/engine.py --traces $(TRACES) -o benchmarks/results

@@ -41,7 +41,7 @@ _interrupts: list[int] = []
 
 def build() -> App:
     """Return the command-line application; a command is imported when it is run."""
-    from cyclopts import App
+    from cyclopts import App, Parameter
 
     from optsched import __version__
 
@@ -50,6 +50,8 @@ def build() -> App:
         help="Every decision of a batch scheduler as an optimisation model, any solver behind it.",
         version=__version__,
         suppress_keyboard_interrupt=False,
+        # a name may begin with a bracket; no option is written as JSON
+        default_parameter=Parameter(json_list=False, json_dict=False),
     )
     for name, summary in COMMANDS.items():
         app.command(f"optsched.cli.{name}_command:command", name=name, help=summary)

@@ -104,12 +104,13 @@ def read_frame(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
     if not path.is_file():
         raise InputError("No such file", file=path)
     try:
-        table = pq.read_table(path, columns=list(columns))
-        frame: pd.DataFrame = table.to_pandas()
+        held = pq.read_schema(path).names
+        missing = [name for name in columns if name not in held]
+        known = [name for name in columns if name in held]
+        frame: pd.DataFrame = pq.read_table(path, columns=known).to_pandas()
     except (pa.ArrowException, OSError) as error:
-        reason = str(error).partition("\n")[0].partition(" in ")[0]
-        raise InputError(f"cannot be read: {reason}", file=path) from None
-    missing = [name for name in columns if name not in frame]
+        reason = getattr(error, "strerror", None) or "damaged; expected a Parquet file"
+        raise InputError(reason, file=path) from None
     if missing:
         raise InputError(*(f"{name}: no such column" for name in missing), file=path)
     try:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
 
 
+MOST_WORKERS = 1_000
+"""More threads than any machine has cores for; CP-SAT itself does not take many more."""
+
+
 @solvers.register("cp-sat")
 @dataclass(frozen=True)
 class CpSat(GenericSolver):
@@ -47,8 +51,9 @@ class CpSat(GenericSolver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.workers < 1:
-            raise InputError(f"workers: {self.workers}; expected at least 1")
+        if not 1 <= self.workers <= MOST_WORKERS:
+            expected = f"expected at least 1 and at most {MOST_WORKERS:,}"
+            raise InputError(f"workers: {self.workers}; {expected}")
 
     @property
     def threads(self) -> int:

@@ -93,3 +93,10 @@ def test_an_interrupt_while_python_shuts_down_spoils_nothing():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("command", [["snapshot", "check"], ["compare", "-o", "out"], ["report"]])
+def test_a_name_may_begin_with_a_bracket(optsched, command, tmp_path):
+    done = optsched(*command, "[red].json", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("optsched: [red].json: ")

@@ -50,5 +50,19 @@ def test_a_damaged_folder_gets_one_line(optsched, run_folder):
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_a_damaged_table_gets_one_line(optsched, run_folder):
+    table = run_folder / "jobs.parquet"
+    for damaged in (
+        b"",
+        b"PAR1",
+        table.read_bytes()[:-200],
+        table.read_bytes().replace(b"\x15", b"\1"),
+    ):
+        table.write_bytes(damaged)
+        done = optsched("report", run_folder)
+        told = f"optsched: {table}: damaged; expected a Parquet file\n"
+        assert (done.returncode, done.stderr) == (1, told)
+
+
 def test_a_report_of_nothing_is_wrong_usage(optsched):
     assert optsched("report").returncode == 2

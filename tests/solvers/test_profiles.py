@@ -45,7 +45,15 @@ def test_a_profile_gives_options_budget_and_seed(tmp_path):
     [
         ('solver = "cp-sat"\n[options]\nworker = 2', ["'worker'; did you mean workers?"]),
         ('solver = "cp-sat"\n[options]\nworkers = "two"', ["workers", "expected a whole number"]),
-        ('solver = "cp-sat"\n[options]\nworkers = 0', ["workers: 0; expected at least 1"]),
+        *(
+            (
+                f'solver = "{solver}"\n[options]\nworkers = {workers}',
+                [f"workers: {workers}; {told}"],
+            )
+            for solver in ("cp-sat", "interval-search")
+            for workers in (0, -(2**31), 2**32)
+            for told in ("expected at least 1 and at most 1,000",)
+        ),
         ('solver = "cpsat"', ["unknown solver 'cpsat'; did you mean cp-sat?"]),
         ('solver = "highs"\n[budget]\nsecond = 1', ["'second'; did you mean seconds?"]),
         ('solver = "highs"\n[budget]\nseconds = -1', ["-1 is not a time limit"]),

@@ -49,6 +49,9 @@ class IntervalSearch(Solver):
     default_work = CpSat.default_work
     requires = CpSat.requires
 
+    def __post_init__(self) -> None:
+        CpSat(workers=self.workers)  # refuses what it does not take
+
     @property
     def threads(self) -> int:
         """The workers: under a work budget they take turns, on a thread each."""

@@ -1,0 +1,13 @@
+"""A seeded fuzzer of everything that optsched reads: files of each format, options, folders.
+
+`make fuzz SECONDS=600 SEED=1` runs it; case N of a target is the same for the same seed. Each case
+is one command in a fork of a process that has imported everything, in a folder of its own.
+
+- `mutation`: how valid input is damaged
+- `seeds`: the valid input
+- `commands`: the commands and their options, as the command line declares them
+- `readers`, `options`, `folders`: the targets, that is, what is damaged
+- `forks`: how a case is run
+- `oracle`: what is wrong with how a command ended
+- `campaign`: many cases, and the report
+"""

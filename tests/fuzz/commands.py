@@ -1,0 +1,77 @@
+"""The commands and their options, as the command line declares them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from types import NoneType
+from typing import Any, Literal, NamedTuple, get_args, get_origin
+
+from cyclopts import App
+
+from optsched.cli import build
+
+
+class Argument(NamedTuple):
+    """An argument of a command.
+
+    Parameters
+    ----------
+    name : str
+        Its name as the user sees it, without dashes: ``time-limit``.
+    options : tuple of str
+        How it is typed, ``("--output", "-o")``; empty for one that has its place.
+    kind : type
+        Of its value; of an element if it takes several.
+    choices : tuple of str
+        The values of a literal.
+    required, several : bool
+        Whether it must be given, and whether it may be given more than once.
+    """
+
+    name: str
+    options: tuple[str, ...]
+    kind: type
+    choices: tuple[str, ...]
+    required: bool
+    several: bool
+
+
+class Command(NamedTuple):
+    """A command: the words that name it, and its arguments."""
+
+    words: tuple[str, ...]
+    arguments: tuple[Argument, ...]
+
+
+@cache
+def commands() -> tuple[Command, ...]:
+    """Return all commands."""
+    return tuple(_within(build(), ()))
+
+
+def _within(app: App, words: tuple[str, ...]) -> Iterator[Command]:
+    if app.default_command is not None:
+        collected = app.assemble_argument_collection()
+        yield Command(words, tuple(map(_argument, collected)))
+    for name in app:
+        if not name.startswith("-"):
+            yield from _within(app[name], (*words, name))
+
+
+def _argument(declared: Any) -> Argument:
+    hints = [hint for hint in get_args(declared.hint) or (declared.hint,) if hint is not NoneType]
+    hint = declared.hint if get_origin(declared.hint) is Literal else hints[0]
+    several = get_origin(hint) in (list, tuple) or declared.field_info.kind.name.startswith("VAR")
+    if get_origin(hint) in (list, tuple):
+        hint = get_args(hint)[0]
+    choices = get_args(hint) if get_origin(hint) is Literal else ()
+    options = tuple(name for name in declared.names if name.startswith("-"))
+    return Argument(
+        name=declared.name.lstrip("-").lower(),
+        options=options,
+        kind=str if choices else hint,
+        choices=choices,
+        required=declared.required,
+        several=several,
+    )

@@ -1,0 +1,213 @@
+"""How a case is run: in a fork of this process, which has imported everything, and in bounds."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import signal
+import socket
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from numba.core import event
+
+from fuzz.engine import Here
+from fuzz.target import Case
+
+CONTEXT = multiprocessing.get_context("fork")
+
+RUNS = 3
+"""How many runs of a sweep are done."""
+
+
+COMPILING = 900.0
+"""Seconds on the clock more for a case that has to compile kernels, once on a machine."""
+
+COMPILED = "compiled"
+"""The file by which a case says that it does."""
+
+
+class Bounds(NamedTuple):
+    """What a case may spend.
+
+    Parameters
+    ----------
+    seconds : int
+        Of processor time.
+    patience : float
+        Seconds on the clock: a case that waits for something takes no processor time.
+    memory : int
+        Bytes of address space, beyond that of the process that it is a fork of.
+    """
+
+    seconds: int = 60
+    patience: float = 150.0
+    memory: int = 2 * 2**30
+
+
+class Ended(NamedTuple):
+    """How a case ended: its exit code, minus the signal if one ended it, and what it said."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float
+    patience_lost: bool
+
+
+class Running:
+    """A case under way.
+
+    Parameters
+    ----------
+    case : Case
+        What is run.
+    folder : path
+        A folder with ``case``, in which it is run; streams and temporary files go beside that.
+    bounds : Bounds
+        What it may spend.
+    """
+
+    def __init__(self, case: Case, folder: Path, bounds: Bounds) -> None:
+        (folder / "tmp").mkdir()
+        self._folder = folder
+        self._began = time.perf_counter()
+        self._bounds = bounds
+        self._process = CONTEXT.Process(target=_run, args=(case, folder, bounds))
+        self._process.start()
+
+    @property
+    def sentinel(self) -> int:
+        """What becomes ready when it ends."""
+        return self._process.sentinel
+
+    @property
+    def left(self) -> float:
+        """The seconds on the clock that it has left; more if it had to compile a kernel."""
+        more = COMPILING if (self._folder / COMPILED).exists() else 0.0
+        return self._bounds.patience + more - (time.perf_counter() - self._began)
+
+    def ended(self) -> Ended | None:
+        """Return how it ended; end it if its time is over; none if it may go on."""
+        code, impatient = self._process.exitcode, False
+        if code is None:
+            if self.left > 0:
+                return None
+            impatient = True
+            os.killpg(self._process.pid or 0, signal.SIGKILL)
+        self._process.join()
+        code = self._process.exitcode
+        assert code is not None
+        seconds = time.perf_counter() - self._began
+        self._process.close()
+        out, err = (
+            (self._folder / name).read_text(encoding="utf-8", errors="backslashreplace")
+            for name in ("out", "err")
+        )
+        return Ended(code, out, err, seconds, impatient)
+
+
+def _run(case: Case, folder: Path, bounds: Bounds) -> None:
+    """Run a case, in the fork."""
+    os.setsid()
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    _limit(resource.RLIMIT_AS, used + bounds.memory)
+    _limit_time(bounds.seconds, folder / COMPILED)
+    _limit(resource.RLIMIT_FSIZE, bounds.memory)
+    _limit(resource.RLIMIT_CORE, 0)
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        stream = open(folder / name[3:], "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115 (to the end)
+        os.dup2(stream.fileno(), number)
+        setattr(sys, name, stream)
+    tempfile.tempdir = os.environ["TMPDIR"] = str(folder / "tmp")
+    os.chdir(folder / "case")
+    _without_network()
+    _sweep_here()
+    if case.content is not None:
+        _replace_content(folder / "case" / case.content)
+    _confine(folder)
+    from optsched.cli import main
+
+    main(case.arguments)
+
+
+def _limit(what: int, most: int) -> None:
+    _, hard = resource.getrlimit(what)
+    resource.setrlimit(what, (most, hard))
+
+
+def _limit_time(seconds: int, compiled: Path) -> None:
+    """Limit the processor time, without that which kernels take to be compiled."""
+
+    class Compiling(event.Listener):
+        def on_start(self, _event: event.Event) -> None:
+            compiled.touch()
+            _limit(resource.RLIMIT_CPU, int(time.process_time() + COMPILING))
+
+        def on_end(self, _event: event.Event) -> None:
+            _limit(resource.RLIMIT_CPU, int(time.process_time()) + seconds)
+
+    event.register("numba:compile", Compiling())
+    _limit(resource.RLIMIT_CPU, seconds)
+
+
+CACHES = ("cache", "matplotlib")
+"""What is in the names of folders that libraries keep for themselves."""
+
+
+class OutsideError(Exception):
+    """A command changes a file that is none of its business."""
+
+
+def _confine(folder: Path) -> None:
+    """Refuse whatever changes a file outside a folder, caches apart."""
+    inside = str(folder.resolve()) + os.sep
+    writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+    changes = {
+        "os.rename": 2, "os.remove": 1, "os.mkdir": 1, "os.rmdir": 1, "os.link": 2, "os.symlink": 2,
+        "os.truncate": 1, "os.chmod": 1, "os.chown": 1, "os.utime": 1, "shutil.rmtree": 1,
+    }  # fmt: skip
+
+    def look(event: str, given: tuple[Any, ...]) -> None:
+        if event == "open":
+            paths = given[:1] if given[2] & writing and given[0] != os.devnull else ()
+        else:
+            paths = given[: changes.get(event, 0)]
+        for path in paths:
+            if isinstance(path, int):
+                continue
+            parent, name = os.path.split(os.path.abspath(os.fsdecode(path)))
+            place = os.path.join(os.path.realpath(parent), name)
+            if event == "open":
+                place = os.path.realpath(place)
+            if not place.startswith(inside) and not any(name in place for name in CACHES):
+                raise OutsideError(f"{event} {place}")
+
+    sys.addaudithook(look)
+
+
+def _without_network() -> None:
+    def refuse(*_given: object, **_named: object) -> NoReturn:
+        raise OSError("the fuzzer has no network")
+
+    for name in ("connect", "connect_ex", "bind", "sendto"):
+        setattr(socket.socket, name, refuse)
+    socket.getaddrinfo = refuse
+
+
+def _sweep_here() -> None:
+    from optsched.cli import sweep_table
+
+    sweep_table.start_engine = lambda *_given: Here(RUNS)
+
+
+def _replace_content(folder: Path) -> None:
+    from optsched import content
+    from optsched.traces import catalogue
+
+    content._PACKAGED = folder
+    catalogue.entries.cache_clear()

@@ -1,0 +1,302 @@
+"""Targets: options of every command, settings of every policy, outputs and names of all kinds."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from random import Random
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from fuzz.commands import Argument, Command, commands
+from fuzz.mutation import number_text, to_toml, word
+from fuzz.readers import as_typed, reading_a_snapshot, reading_a_trace
+from fuzz.seeds import SWEEP, Seeds, machine_of, machine_text, solvers_of
+from fuzz.target import Case, target
+from optsched import registry
+from optsched.settings import settings_of
+from optsched.traces.catalogue import entries
+
+OUTPUTS = ("output", "capture", "picture")
+"""Arguments that name what is written; all other paths are read."""
+
+SUFFIXES = (
+    "", "", ".swf", ".json", ".rackham", ".toml", ".lp", ".pb.txt", ".svg", ".swf.gz", ".x",
+)  # fmt: skip
+"""What outputs end in."""
+
+INPUTS = (
+    "t.swf", "t.json", "t.rackham", "d.swf", "t.txt", "w.toml", "study.toml", "run", "comparison",
+    "window-mkp.json", "joint-allocation.json", "absent.json", "nowhere",
+)  # fmt: skip
+"""The files and folders that the folder of a case holds, and two that it does not."""
+
+
+NAMES = (
+    "日本", "a b", "a\nb", "a\tb", "\x1b]0;title\x07", "\u202eb", "a=b", "%s", "{x}", "'", '"',
+    "<b>", "é", "e\u0301", "\udcff", "[red]", "-", "x" * 240,
+)  # fmt: skip
+"""Names of files that are hard to print."""
+
+
+@target
+def options(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    _fill(folder, seeds)
+    return typed_at_random(rng, rng.choice(commands()))
+
+
+def typed_at_random(rng: Random, command: Command) -> Case:
+    """Return a command with some of its options, whose values may make sense."""
+    words, outputs = list(command.words), []
+    for argument in command.arguments:
+        if rng.random() > (0.97 if argument.required else 0.25):
+            continue
+        for _ in range(rng.choice((1, 1, 2, 3)) if argument.several else 1):
+            value = _value(rng, argument, command)
+            if argument.name in OUTPUTS and value is not None:
+                outputs.append(value)
+            words += _typed(rng, argument, value)
+    if command.words[0] == "report":
+        outputs += ["run", "comparison"]
+    if rng.random() < 0.05:
+        words.insert(rng.randint(0, len(words)), as_typed(word(rng)))
+    words += _bounds(command, words)
+    return Case(tuple(words), tuple(outputs))
+
+
+def _fill(folder: Path, seeds: Seeds) -> None:
+    """Put everything that commands read into a folder."""
+    for name in INPUTS:
+        if (seeds.folder / name).is_dir():
+            shutil.copytree(seeds.folder / name, folder / name)
+        elif (seeds.folder / name).exists():
+            shutil.copy(seeds.folder / name, folder / name)
+    shutil.copy(seeds.folder / "d.swf.demands.csv", folder)
+    (folder / "study.toml").write_bytes(to_toml(SWEEP))
+
+
+def _bounds(command: Command, words: list[str]) -> list[str]:
+    """Return limits that let a command end soon, if they are not given."""
+    names = {argument.name for argument in command.arguments}
+    given = " ".join(words)
+    limits = []
+    if "time-limit" in names and "-limit" not in given:
+        limits += ["--time-limit", "0.2"]
+    if command.words == ("compare",) and "--solvers" not in given:
+        limits += ["--solvers", "greedy,branch-and-bound"]
+    if "plots" in names and "plots" not in given:
+        limits += ["--no-plots"]
+    if "quick" in names and "quick" not in given:
+        limits += ["--quick"]
+    return limits
+
+
+def _typed(rng: Random, argument: Argument, value: str | None) -> list[str]:
+    """Return a value as it is typed, behind one of the names of its option."""
+    if not argument.options:
+        return [] if value is None else [value]
+    option = rng.choice(argument.options)
+    if value is None:
+        return [option]
+    return rng.choice(([option, value], [option, value], [f"{option}={value}"]))
+
+
+def _value(rng: Random, argument: Argument, command: Command) -> str | None:
+    """Return a value for an argument; none for a switch."""
+    if argument.name in OUTPUTS:
+        return output_name(rng)
+    if argument.kind is bool:
+        return rng.choice((None, None, None, "yes", "x"))
+    if rng.random() < 0.6:
+        likely = _likely(rng, argument, command)
+        if likely is not None:
+            return likely
+    if argument.kind is Path:
+        return rng.choice(INPUTS)
+    if argument.kind in (int, float) and rng.random() < 0.9:
+        return number_text(rng).strip()
+    return as_typed(word(rng)).replace("/", "")
+
+
+def _likely(rng: Random, argument: Argument, command: Command) -> str | None:
+    """Return a value that a user would give; none for an argument that is not known here."""
+    if argument.choices:
+        return rng.choice(argument.choices)
+    names = {
+        "policy": registry.policies,
+        "solver": registry.solvers,
+        "hint": registry.solvers,
+        "execution": registry.executions,
+    }
+    if argument.name in names:
+        return rng.choice(list(names[argument.name]))
+    values: dict[str, Any] = {
+        "trace": lambda: rng.choice(INPUTS[:4]),
+        "workload": lambda: rng.choice(("w.toml", "franke-1999", "lublin-feitelson")),
+        "study": lambda: "study.toml",
+        "snapshot": lambda: rng.choice(("window-mkp.json", "t.txt", "joint-allocation.json")),
+        "snapshots": lambda: rng.choice(("window-mkp.json", "t.txt")),
+        "folders": lambda: rng.choice(("run", "comparison")),
+        "solvers": lambda: rng.choice(("greedy", "greedy,branch-and-bound", "fcfs, greedy,")),
+        "name": lambda: rng.choice([*registry.studies, *(entry.name for entry in entries())]),
+        "machine": lambda: machine_text(rng.choice(list(registry.machines)), rng),
+        "set": lambda: setting(rng, rng.choice([*_configurable().values()])),
+        "jobs": lambda: rng.choice(("1:5", "3:3", "2:9")) if argument.kind is str else "5",
+        "evaluate": lambda: rng.choice(("1:2", "1:1")),
+        "mix": lambda: rng.choice(("HIGH", "LOW", "80:10:10", "0:0:100")),
+        "levels": lambda: rng.choice(("high=3,medium=2,low=1", "high=0")),
+        "boundaries": lambda: rng.choice(("8,16,256", "1,2,3")),
+        "shard": lambda: rng.choice(("1/1", "2/3", "0/1", "3/2")),
+        "address": lambda: "tcp:127.0.0.1:1",
+    }
+    if argument.name in values:
+        return str(values[argument.name]())
+    return {int: "3", float: "0.5"}.get(argument.kind)
+
+
+def output_name(rng: Random) -> str:
+    """Return the name of an output; it lies in the folder of the case, whatever it is."""
+    odd = ("a b", "-o", "out.d", "日本", "x" * 300, "\x1b[31m", "a\nb")
+    stem = "out" if rng.random() < 0.7 else rng.choice(odd)
+    return stem + rng.choice(SUFFIXES)
+
+
+def _configurable() -> dict[str, type[Any]]:
+    """Return what has settings, by name: policies, execution models and solvers."""
+    kinds = (registry.policies, registry.executions)
+    classes = {name: kind[name] for kind in kinds for name in kind}
+    return {name: cls for name, cls in classes.items() if settings_of(cls)}
+
+
+def setting(rng: Random, cls: type[Any]) -> str:
+    """Return a setting of a class, as KEY=VALUE; seldom one that it does not have."""
+    field = rng.choice(settings_of(cls))
+    kind = get_type_hints(cls)[field.name]
+    name = field.name if rng.random() < 0.97 else as_typed(word(rng))
+    if rng.random() < 0.1:
+        value = word(rng)
+    elif get_origin(kind) is Literal:
+        value = rng.choice(get_args(kind))
+    elif kind is bool:
+        value = rng.choice(("yes", "no", "0", "True"))
+    elif kind in (int, float):
+        value = number_text(rng) if rng.random() < 0.8 else str(kind(rng.randint(1, 9)))
+    else:
+        numbers = [number_text(rng) for _ in range(rng.randint(1, 3))]
+        value = rng.choice((",", ":", " ")).join(numbers)
+    return f"{name}={as_typed(value).replace('/', '')}"
+
+
+@target
+def settings(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    policy = rng.choice(list(registry.policies))
+    cls = registry.policies[policy]
+    trace = rng.choice(("d.swf", "t.rackham", "t.swf"))
+    _fill(folder, seeds)
+    words = ["simulate", trace, "--policy", policy, "--machine", machine_of(policy, rng)]
+    parts = [cls]
+    if rng.random() < 0.4:
+        execution = rng.choice(list(registry.executions))
+        parts.append(registry.executions[execution])
+        words += ["--execution", execution]
+    if cls.models and rng.random() < 0.3:
+        words += ["--solver", rng.choice(solvers_of(rng.choice(list(cls.models)), own=True))]
+    parts = [part for part in parts if settings_of(part)]
+    for _ in range(rng.randint(1, 3) if parts else 0):
+        words += ["--set", setting(rng, rng.choice(parts))]
+    words += rng.choice(([], ["--check"], ["--journal"], ["--charge-decisions"]))
+    words += rng.choice(([], [], ["--seed", number_text(rng).strip()]))
+    return Case((*words, "--no-plots", "--json", "-o", "out"), ("out",))
+
+
+@target
+def solver_options(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    model = rng.choice(list(seeds.snapshots))
+    (folder / "s.json").write_bytes(rng.choice(seeds.snapshots[model]))
+    name = rng.choice(solvers_of(model, own=False))
+    cls = registry.solvers[name]
+    budget = {"work": 20, "seconds": 2.0}
+    options = {}
+    if settings_of(cls):
+        key, _, value = setting(rng, cls).partition("=")
+        options[key] = rng.choice((value, _as_number(value)))
+    profile = {"solver": name, "options": options, "budget": budget}
+    (folder / "p.toml").write_bytes(to_toml(profile))
+    words = rng.choice(
+        ([], [], ["--seed", number_text(rng).strip()], ["--work-limit", number_text(rng).strip()])
+    )
+    return Case(("solve", "s.json", "--solver", "p.toml", "--json", *words))
+
+
+def _as_number(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+@target
+def outputs(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    """Outputs that are there already: pipes, nodes, links, folders, other files."""
+    _fill(folder, seeds)
+    (folder / "other").write_bytes(b"of somebody\n")
+    (folder / "full").mkdir()
+    (folder / "full" / "thesis.tex").write_bytes(b"of somebody\n")
+    (folder / "empty").mkdir()
+    generate = ("trace", "generate", "w.toml", "--jobs", "3", "-o", "out.swf")
+    case = rng.choice(
+        (
+            reading_a_trace(rng, "t.swf"),
+            reading_a_snapshot(rng, "window-mkp.json", "window-mkp"),
+            Case(("sweep", "study.toml", "-o", "out"), ("out",)),
+            Case(generate, ("out.swf",)),
+        )
+    )
+    if not case.outputs:
+        return case
+    name = case.outputs[0]
+    place = folder / name
+    makers = {
+        "pipe": lambda: os.mkfifo(place),
+        "node": lambda: os.mknod(place, 0o20666, os.makedev(1, 3)),
+        "link to a file": lambda: place.symlink_to("other"),
+        "link to an input": lambda: place.symlink_to("t.swf"),
+        "link to nothing": lambda: place.symlink_to("nothing"),
+        "link to itself": lambda: place.symlink_to(name),
+        "link to a folder": lambda: place.symlink_to("full"),
+        "link to an empty folder": lambda: place.symlink_to("empty"),
+        "link to a run": lambda: place.symlink_to("run"),
+        "file": lambda: place.write_bytes(b"of somebody\n"),
+        "folder": lambda: shutil.copytree(folder / "full", place),
+        "empty folder": place.mkdir,
+        "left over": lambda: (folder / f".{name}.elsewhere-1.partial").mkdir(),
+    }  # fmt: skip
+    kind = rng.choice(list(makers))
+    try:
+        makers[kind]()
+    except PermissionError:  # not everybody may make nodes
+        place.write_bytes(b"of somebody\n")
+    return case
+
+
+@target
+def names(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    """Inputs whose names are hard to print."""
+    stem = rng.choice(NAMES)
+    if rng.random() < 0.5:
+        suffix = rng.choice(list(seeds.traces))
+        name, data = f"{stem}{suffix}", seeds.traces[suffix]
+        case = reading_a_trace(rng, f"{name}")
+        if case.arguments[0] == "simulate" and rng.random() < 0.2:
+            case = case._replace(arguments=tuple(w for w in case.arguments if w != "--no-plots"))
+    else:
+        model = rng.choice(list(seeds.snapshots))
+        name, data = f"{stem}.json", seeds.snapshots[model][0]
+        case = reading_a_snapshot(rng, name, model)
+    if rng.random() < 0.2:
+        data = data[: len(data) // 2]
+    if rng.random() < 0.9:
+        Path(folder, name).write_bytes(data)
+    return case

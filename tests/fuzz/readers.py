@@ -1,0 +1,256 @@
+"""Targets: damaged files of every format, read by the commands that read them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tomllib
+from functools import cache
+from pathlib import Path
+from random import Random
+
+from fuzz.mutation import damaged, damaged_bytes, damaged_text, damaged_tree, to_json, to_toml
+from fuzz.seeds import (
+    KNAPSACKS,
+    MACHINES,
+    PROFILES,
+    SWEEP,
+    Seeds,
+    machine_of,
+    machine_text,
+    solvers_of,
+)
+from fuzz.target import Case, target
+from optsched import registry
+from optsched.content import bundled
+
+BOMB_PART = 2**23
+BOMB_PARTS = 16
+"""A bomb is a file of many gzip members, each of which is small and unpacks to a part."""
+
+
+@target
+def swf(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    (folder / "t.swf").write_bytes(damaged(rng, seeds.traces[".swf"]))
+    return reading_a_trace(rng, "t.swf")
+
+
+@target
+def rackham(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    (folder / "t.rackham").write_bytes(damaged(rng, seeds.traces[".rackham"]))
+    return reading_a_trace(rng, "t.rackham")
+
+
+@target
+def batsim(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    (folder / "t.json").write_bytes(_damaged_json(rng, seeds.traces[".json"]))
+    return reading_a_trace(rng, "t.json")
+
+
+@target
+def demands(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    trace, beside = seeds.demands
+    (folder / "d.swf").write_bytes(trace if rng.random() < 0.8 else damaged(rng, trace))
+    text = beside.decode().replace(",", " ")  # so that values are damaged one by one
+    mistaken = damaged_text(rng, text).replace(" ", ",").encode("utf-8", "surrogatepass")
+    other = damaged_bytes(rng, beside)
+    (folder / "d.swf.demands.csv").write_bytes(mistaken if rng.random() < 0.7 else other)
+    if rng.random() < 0.5:
+        return reading_a_trace(rng, "d.swf")
+    words = ("--policy", rng.choice(("sjbf", "rua", "fcfs")), "--machine", machine_text("smp", rng))
+    words += ("--execution", "resource-sharing") if rng.random() < 0.7 else ()
+    return Case(("simulate", "d.swf", *words, "--no-plots", "--json", "-o", "out"), ("out",))
+
+
+@target
+def gz(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    suffix = rng.choice([*seeds.traces, ".snapshot"])
+    model = rng.choice(list(seeds.snapshots))
+    data = rng.choice(seeds.snapshots[model]) if suffix == ".snapshot" else seeds.traces[suffix]
+    packed = gzip.compress(data, mtime=0)
+    damage = rng.randrange(8)
+    if damage == 0:
+        packed = packed[: rng.randrange(len(packed))]
+    elif damage == 1:
+        packed += rng.choice((b"\0", b"\0" * 1000, b"x", rng.randbytes(20), packed[:9], packed))
+    elif damage == 2:
+        packed = rng.choice((b"", packed[:2], gzip.compress(b""), gzip.compress(packed)))
+    elif damage == 3:
+        half = rng.randrange(len(data))
+        packed = gzip.compress(data[:half]) + gzip.compress(data[half:])
+    elif damage == 4 and rng.random() < 0.3:
+        filling = rng.choice((b"\n", b" ", b"\0", b"; comment\n", b"0", b"[", b"1 "))
+        packed = rng.choice((_bomb(filling) + packed, packed + _bomb(filling)))
+    elif damage == 5:
+        packed = gzip.compress(damaged(rng, data), mtime=0)
+    else:
+        packed = damaged_bytes(rng, packed)
+    if suffix == ".snapshot":
+        (folder / "s.json.gz").write_bytes(packed)
+        return reading_a_snapshot(rng, "s.json.gz", model)
+    name = f"t{suffix}{rng.choice(('.gz', '.gz', ''))}"
+    (folder / name).write_bytes(packed)
+    return reading_a_trace(rng, name)
+
+
+@cache
+def _bomb(filling: bytes) -> bytes:
+    return gzip.compress(filling * (BOMB_PART // len(filling)), mtime=0) * BOMB_PARTS
+
+
+def _snapshots_of(model: str) -> None:
+    """File a target for the snapshots of a model."""
+
+    def maker(rng: Random, folder: Path, seeds: Seeds) -> Case:
+        data = rng.choice(seeds.snapshots[model])
+        (folder / "s.json").write_bytes(_damaged_json(rng, data))
+        return reading_a_snapshot(rng, "s.json", model)
+
+    maker.__name__ = f"snapshot-{model}"
+    target(maker)
+
+
+for _model in registry.models:
+    _snapshots_of(_model)
+
+
+@target
+def mkp_text(rng: Random, folder: Path, _seeds: Seeds) -> Case:
+    (folder / "s.txt").write_bytes(damaged(rng, KNAPSACKS))
+    return reading_a_snapshot(rng, "s.txt", "window-mkp")
+
+
+@target
+def sweep_file(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    (folder / "t.swf").write_bytes(seeds.traces[".swf"])
+    (folder / "study.toml").write_bytes(_damaged_toml(rng, to_toml(SWEEP)))
+    shard = rng.choice(((), (), ("--shard", "1/2"), ("--json",)))
+    return Case(("sweep", "study.toml", "-o", "out", *shard), ("out",))
+
+
+@target
+def workload_spec(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    (folder / "w.toml").write_bytes(_damaged_toml(rng, rng.choice(seeds.workloads)))
+    words = ("--jobs", rng.choice(("1", "20")), "--seed", "1")
+    return Case(("trace", "generate", "w.toml", *words, "-o", "out.swf"), ("out.swf",))
+
+
+@target
+def solver_profile(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    (folder / "p.toml").write_bytes(_damaged_toml(rng, to_toml(rng.choice(PROFILES))))
+    (folder / "s.json").write_bytes(seeds.snapshots["window-mkp"][-1])
+    (folder / "t.swf").write_bytes(seeds.traces[".swf"])
+    if rng.random() < 0.7:
+        return Case(("solve", "s.json", "--solver", "p.toml", "--json"))
+    words = ("--policy", "window", "--solver", "p.toml", "--no-plots")
+    return Case(("simulate", "t.swf", *words, "-o", "out"), ("out",))
+
+
+@target
+def machine_file(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    kind = rng.choice(list(registry.machines))
+    (folder / "m.toml").write_bytes(_damaged_toml(rng, to_toml(MACHINES[kind])))
+    return on_a_machine(rng, folder, seeds, kind, "m.toml")
+
+
+@target
+def machine_as_text(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    kind = rng.choice(list(registry.machines))
+    text = machine_text(kind, rng)
+    spaced = damaged_text(rng, text.replace(":", " : ").replace("x", " x "))
+    typed = spaced.replace(" ", "").replace("\n", rng.choice(("", "\n"))).replace("/", "")
+    return on_a_machine(rng, folder, seeds, kind, as_typed(typed))
+
+
+@target
+def bundled_catalogue(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    (folder / "content" / "traces").mkdir(parents=True)
+    whole = tomllib.loads((bundled("traces") / "catalogue.toml").read_text())
+    part = dict(whole, trace=dict(list(whole["trace"].items())[:2]))
+    (folder / "content" / "traces" / "catalogue.toml").write_bytes(
+        _damaged_toml(rng, to_toml(part))
+    )
+    (folder / "t.swf").write_bytes(seeds.traces[".swf"])
+    name = rng.choice((*part["trace"], "s", "x"))
+    commands = (
+        ("trace", "catalogue"),
+        ("trace", "catalogue", "--json"),
+        ("trace", "info", name),
+        ("trace", "download", name),
+    )
+    return Case(rng.choice(commands), content="content")
+
+
+def reading_a_trace(rng: Random, name: str) -> Case:
+    """Return a command that reads a trace."""
+    output = "out" + rng.choice([s for r in registry.readers for s in registry.readers[r].suffixes])
+    output += rng.choice(("", ".gz"))
+    policy = rng.choice(list(registry.policies))
+    machine = rng.choice(((), ("--machine", machine_of(policy, rng))))
+    plots = ("--no-plots",) if rng.random() < 0.97 else ()
+    order = rng.choice(((), ("--event-order", "one-by-one"), ("--check",), ("--journal",)))
+    commands = (
+        (("trace", "info", name), ""),
+        (("trace", "info", name, "--json"), ""),
+        (("trace", "convert", name), output),
+        (("trace", "clean", name), output),
+        (("trace", "scale", name, "--to", "64", "--load", "1.5"), output),
+        (("trace", "fit", name, "--fewest", "2", "--json"), "out.toml"),
+        (("trace", "annotate", "files", name), "out.rackham"),
+        (("trace", "annotate", "bandwidth", name, "--mix", "20:30:50"), output),
+        (("simulate", name, "--policy", policy, *machine, *order, *plots, "--json"), "out"),
+        (("simulate", name, "--policy", policy, *machine, *order, *plots, "--json"), "out"),
+    )
+    words, written = rng.choice(commands)
+    return Case((*words, "-o", written), (written,)) if written else Case(words)
+
+
+def reading_a_snapshot(rng: Random, name: str, model: str) -> Case:
+    """Return a command that reads a snapshot."""
+    solver = rng.choice(solvers_of(model, own=rng.random() < 0.6))
+    limit = rng.choice((("--time-limit", "0.3"), ("--work-limit", "50", "--time-limit", "5")))
+    solve = ("solve", name, "--solver", solver, *limit, "--json")
+    commands: tuple[tuple[tuple[str, ...], str], ...] = (
+        (("snapshot", "show", name), ""),
+        (("snapshot", "show", name, "--json"), ""),
+        (("snapshot", "check", name), ""),
+        (("snapshot", "export", name), f"out{rng.choice(('.lp', '.mps', '.pb.txt'))}"),
+        (("snapshot", "convert", name), f"out{rng.choice(('.json', '.json.gz'))}"),
+        (solve, ""),
+        (solve, "out.json"),
+        ((*solve, "--hint", rng.choice(solvers_of(model, own=True))), ""),
+        (("solve", name, *limit), ""),
+    )
+    words, written = rng.choice(commands)
+    if rng.random() < 0.02:  # it draws, which takes a while
+        solvers = ("--solvers", ",".join(solvers_of(model, own=True)))
+        words, written = ("compare", name, *limit, *solvers, "--json"), "out"
+    return Case((*words, "-o", written), (written,)) if written else Case(words)
+
+
+def on_a_machine(rng: Random, folder: Path, seeds: Seeds, kind: str, machine: str) -> Case:
+    """Return a simulation on a machine, under a policy that is likely for machines of its kind."""
+    policies = [name for name in registry.policies if kind in registry.policies[name].machines]
+    policy = rng.choice(policies if rng.random() < 0.8 else list(registry.policies))
+    suffix = rng.choice(list(seeds.traces))
+    (folder / f"t{suffix}").write_bytes(seeds.traces[suffix])
+    words = ("--policy", policy, "--no-plots", "--json", "--machine", machine)
+    return Case(("simulate", f"t{suffix}", *words, "-o", "out"), ("out",))
+
+
+def as_typed(text: str) -> str:
+    """Return a text as it can be typed: what a command line cannot hold is left out."""
+    shown = text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+    return shown.replace("\0", "").replace("..", ".").replace("/dev", "dev").lstrip("/")
+
+
+def _damaged_json(rng: Random, data: bytes) -> bytes:
+    if rng.random() < 0.75:
+        return to_json(damaged_tree(rng, json.loads(data)))
+    return damaged(rng, data)
+
+
+def _damaged_toml(rng: Random, data: bytes) -> bytes:
+    if rng.random() < 0.75:
+        return to_toml(damaged_tree(rng, tomllib.loads(data.decode())))
+    return damaged(rng, data)

@@ -1,0 +1,200 @@
+"""Valid input of every kind, small: what is damaged."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import re
+from functools import cached_property
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from fuzz.engine import Here
+from fuzz.mutation import to_toml
+from optsched import registry
+from optsched.cli import run
+from optsched.content import bundled
+from optsched.report import comparison_folder
+from optsched.solvers.comparison import compare
+from optsched.solvers.result import Budget
+from optsched.solvers.solver import Solver
+from optsched.sweeps.study_file import read_study
+from optsched.sweeps.sweeping import Sweep
+
+JOBS = 12
+"""Jobs of each trace."""
+
+LARGEST = 2500
+"""Bytes of the largest snapshot."""
+
+KNAPSACKS = b"2\n5\n6\n9\n4 4\n3 7\n2 2\n5 6\n1 1\n"
+
+SWEEP = {
+    "trace": "t.swf",
+    "jobs": ["1:6", "4:12"],
+    "policy": ["easy", "window"],
+    "runs": [
+        {"solver": "greedy", "policy": "window", "settings": {"window": [5, 10]}},
+        {"policy": "fcfs", "event_order": "one-by-one", "large_from": 8},
+    ],
+}
+
+MACHINES: dict[str, dict[str, Any]] = {
+    "nodes": {"kind": "nodes", "size": 256},
+    "matrix": {"kind": "matrix", "size": 256},
+    "torus": {
+        "kind": "torus",
+        "shape": [4, 4, 4],
+        "nodes_per_router": 4,
+        "ordering": "snake",
+        "wrap": [True, False, True],
+        "links": [2, 1, 2],
+        "holes": ["1x1x4@0,3,0"],
+    },
+    "cluster": {"kind": "cluster", "nodes": 8, "cores": 20, "memory": 128000, "kept": "next"},
+    "smp": {"kind": "smp", "nodes": 64, "processors": 4, "capacity": {"bandwidth": 6000}},
+}
+
+PROFILES = (
+    {"solver": "branch-and-bound", "seed": 3, "budget": {"work": 100}, "options": {}},
+    {
+        "solver": "cp-sat",
+        "description": "a profile",
+        "budget": {"seconds": 0.2, "work": 1},
+        "options": {"workers": 1, "relative_gap": 0.1, "first_solution": False},
+    },
+)
+
+
+class Seeds:
+    """Valid input, made with the program itself; its kernels are loaded by that.
+
+    Parameters
+    ----------
+    folder : path
+        An empty folder for files and folders that are made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        lines = (bundled("traces") / "samples" / "sample-256.swf").read_text().splitlines()
+        header = [line for line in lines if line.startswith(";")]
+        jobs = [line for line in lines if not line.startswith(";")]
+        (folder / "t.swf").write_text("\n".join(header + jobs[:JOBS]) + "\n")
+        rackham = (bundled("traces") / "samples" / "sample-8x20.rackham").read_text().splitlines()
+        evaluated = [line for line in rackham if "workload: 0 " in line]
+        (folder / "t.rackham").write_text("\n".join(rackham[:4] + evaluated[: JOBS - 4]) + "\n")
+        (folder / "t.txt").write_bytes(KNAPSACKS)
+        with contextlib.chdir(folder):
+            self._make()
+
+    def _make(self) -> None:
+        assert _done("trace", "convert", "t.swf", "-o", "t.json")
+        assert _done("trace", "annotate", "bandwidth", "t.swf", "--mix", "HIGH", "-o", "d.swf")
+        assert _done("trace", "info", "t.swf", "--json")
+        assert _done("trace", "fit", "t.swf", "--fewest", "2", "-o", "w.toml")
+        assert _done("trace", "generate", "w.toml", "--jobs", "5", "-o", "g.swf")
+        for policy in registry.policies:
+            words = ("--policy", policy, "--machine", machine_of(policy, None))
+            done = [
+                _done("simulate", trace, *words, "--no-plots", "-o", f"of-{policy}")
+                for trace in ("d.swf", "t.rackham")  # what a policy needs, one of them has
+            ]
+            assert any(done), policy
+        assert _done("simulate", "t.swf", "--jobs", "1:6", "--no-plots", "-o", "run")
+        for model, snapshots in self.snapshots.items():
+            for snapshot in reversed(snapshots):
+                (self.folder / f"{model}.json").write_bytes(snapshot)
+                for solver in solvers_of(model, own=True):
+                    _done("solve", f"{model}.json", "--solver", solver, "--work-limit", "100")
+            assert _done("snapshot", "show", f"{model}.json")
+        Path("study.toml").write_bytes(to_toml(SWEEP))
+        sweep = Sweep(read_study("study.toml"), Path("sweep"))
+        for outcome in sweep.work(Here(len(sweep.pending))):
+            assert outcome.error is None, outcome.error
+        assert sweep.finish()
+        (self.folder / "comparison").mkdir()
+        compared = compare(["window-mkp.json"], ["greedy", "branch-and-bound"], budget=Budget(1))
+        comparison_folder.fill(compared, self.folder / "comparison", plots=False)
+
+    @cached_property
+    def traces(self) -> dict[str, bytes]:
+        """A trace in each format, by suffix."""
+        suffixes = [
+            suffix for name in registry.readers for suffix in registry.readers[name].suffixes
+        ]
+        return {suffix: (self.folder / f"t{suffix}").read_bytes() for suffix in suffixes}
+
+    @cached_property
+    def demands(self) -> tuple[bytes, bytes]:
+        """A trace, and the demands of its jobs."""
+        trace = self.folder / "d.swf"
+        return trace.read_bytes(), trace.with_name("d.swf.demands.csv").read_bytes()
+
+    @cached_property
+    def snapshots(self) -> dict[str, list[bytes]]:
+        """The small snapshots of each model."""
+        return {
+            model: [
+                file.read_bytes()
+                for file in sorted((bundled("models") / model).glob("*.json"))
+                if file.stat().st_size < LARGEST
+            ]
+            for model in registry.models
+        }
+
+    @cached_property
+    def workloads(self) -> list[bytes]:
+        """The bundled workload specs, and one that was fitted."""
+        bundled_ones = sorted(bundled("workloads").glob("*.toml"))
+        return [file.read_bytes() for file in (*bundled_ones, self.folder / "w.toml")]
+
+
+def _done(*arguments: str) -> bool:
+    """Run a command in this process, and return whether it went well."""
+    logging.getLogger("optsched").setLevel(logging.ERROR)
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        return run([*arguments]) == 0
+
+
+def solvers_of(model: str, *, own: bool) -> list[str]:
+    """Return the solvers of a model: its own ones, or those of all models too."""
+    return [
+        name
+        for name in registry.solvers
+        if ((models := _models(registry.solvers[name])) and model in models) or not (own or models)
+    ]
+
+
+def _models(solver: type[Solver]) -> frozenset[str]:
+    return frozenset(solver.models or ())
+
+
+def machine_text(kind: str, rng: Random | None = None) -> str:
+    """Return a machine as text, from what its class says of its usage; with options if drawn."""
+    usage: str = registry.machines[kind].usage.replace("...", "")
+    parts = re.split(r"(\[[^]]*\])", usage)
+    kept = [
+        part.strip("[]")
+        for part in parts
+        if not part.startswith("[") or (rng is not None and rng.random() < 0.3)
+    ]
+    text = "".join(kept)
+    if rng is not None:
+        text = re.sub(r"\w+(?:\|\w+)+", lambda found: rng.choice(found[0].split("|")), text)
+    sides = 4 if re.match(r"\w+:\w+x\w+x\w+", text) else 16
+    return re.sub(r"MB/s|[A-Z]+(?=x|:|,|$)", str(sides), text)
+
+
+def machine_of(policy: str, rng: Random | None) -> str:
+    """Return a machine as text that a policy can run on."""
+    kinds = sorted(registry.policies[policy].machines)
+    return machine_text(kinds[0] if rng is None else rng.choice(kinds), rng)
+
+
+def tree_of(snapshot: bytes) -> Any:
+    """Return what a JSON text stands for."""
+    return json.loads(snapshot)
