@@ -37,7 +37,7 @@ OWN = [
     if registry.solvers[name].exact and registry.solvers[name].models is not None
 ]
 
-ATTACKS = int(os.environ.get("OPTSCHED_ATTACKS", "5"))
+ATTACKS = int(os.environ.get("OPTSCHED_ATTACKS", "4"))
 
 CUTS = 40
 """A search of at most so much work is cut after each unit of it."""
