@@ -37,7 +37,7 @@ OWN = [
     if registry.solvers[name].exact and registry.solvers[name].models is not None
 ]
 
-ATTACKS = int(os.environ.get("OPTSCHED_ATTACKS", "5"))
+ATTACKS = int(os.environ.get("OPTSCHED_ATTACKS", "4"))
 
 CUTS = 40
 """A search of at most so much work is cut after each unit of it."""
@@ -84,8 +84,8 @@ def hard_boxes(rng):
 
 
 def hard_migration(rng):
-    """A large job that takes up to four fifths of what small ones leave of a torus."""
-    torus = (rng.randint(3, 5), rng.randint(3, 4), rng.randint(2, 3))
+    """A large job that needs most of what small ones leave of a torus, if not all."""
+    torus = (rng.randint(3, 4), rng.randint(3, 4), 2)
     grid = Grid(torus, (True,) * 3)
     free, running = set(range(grid.routers)), []
     left = int(grid.routers * rng.uniform(0.25, 0.45))
@@ -97,15 +97,15 @@ def hard_migration(rng):
             free -= routers
             running.append(box)
     elapsed = [rng.randint(0, 30) for _ in running]
-    large = rng.randint(left // 3, 4 * left // 5)
+    large = rng.randint(7 * left // 10, left)
     return Migration(torus, running, [box.volume for box in running], elapsed, large)
 
 
 def hard_rows(rng):
-    """Running jobs whose columns are anywhere, and waiting ones that are wide."""
+    """Running jobs whose columns are anywhere, and too many waiting ones."""
     columns, rows = rng.choice([8, 12, 16]), rng.randint(2, 4)
     held, running, in_rows = [0] * rows, [], []
-    for _ in range(rng.randint(4, 10)):
+    for _ in range(rng.randint(6, 14)):
         row = rng.randrange(rows)
         some = rng.sample(range(columns), rng.randint(1, columns // 3))
         mask = sum(1 << column for column in some) & ~held[row]
@@ -113,10 +113,10 @@ def hard_rows(rng):
             held[row] |= mask
             running.append(mask)
             in_rows.append(row)
-    waiting = [rng.randint(1, columns - 2) for _ in range(rng.randint(3, 7))]
+    waiting = [rng.randint(2, columns // 2 + 1) for _ in range(rng.randint(6, 12))]
     admission = rng.choice(["fcfs", "skip"])
     return GangPacking(
-        columns, rows, running, in_rows, waiting, admission=admission, rerow=rng.random() < 0.6
+        columns, rows, running, in_rows, waiting, admission=admission, rerow=rng.random() < 0.7
     )
 
 
