@@ -8,7 +8,7 @@ INSTANCES ?= ../shared/instances/mkp
 SECONDS ?= 60
 SEED ?= 1
 
-.PHONY: demo test check fuzz benchmark clean
+.PHONY: demo test bounds check fuzz benchmark clean
 
 demo: .venv/ready
 	$(OPTSCHED) simulate traces/samples/sample-256.swf --policy window --set window=10 \
@@ -21,6 +21,12 @@ demo: .venv/ready
 
 test: check
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 40 --durations-min 4
+
+# Out of bounds, a kernel reads and writes whatever is there; here it raises IndexError.
+bounds: .venv/ready
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 --dist worksteal \
+	    tests/boxes tests/executions tests/machines tests/models tests/policies tests/simulator \
+	    tests/solvers tests/traces
 
 check: .venv/ready
 	$(BIN)/ruff check .

@@ -16,7 +16,7 @@ def docstring(described: Callable[..., Any]) -> str:
         return inspect.cleandoc(described.__doc__ or "")
     try:
         source = textwrap.dedent(inspect.getsource(described))
-    except OSError:  # there is no source
+    except (OSError, TypeError):  # there is no source
         return ""
     statement = ast.parse(source).body[0]
     assert isinstance(statement, ast.ClassDef | ast.FunctionDef)

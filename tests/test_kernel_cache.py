@@ -71,6 +71,7 @@ def package(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # Python does not look at content
     monkeypatch.setattr(config, "CACHE_DIR", "")
+    monkeypatch.setattr(config, "BOUNDSCHECK", None)
     monkeypatch.setattr(kernel_cache, "IMPORTED", NEVER)
     return folder
 

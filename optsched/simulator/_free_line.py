@@ -105,6 +105,8 @@ def free_line(
     waiting = np.zeros(len(sizes), np.int64)
     smallest = 0
     in_class[:] = 0.0
+    if len(instants) == 0:  # all jobs were rejected
+        return
     by_class = np.zeros(in_class.shape[1], np.int64)
     stretches = len(in_class)
     begin = instants[0]
