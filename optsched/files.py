@@ -13,6 +13,7 @@ import re
 import shutil
 import stat
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
 from pathlib import Path
@@ -110,7 +111,7 @@ def check_output(path: Path, source: str | Path | None = None) -> None:
     if not folder.is_dir():
         raise unwritable(path, OSError(errno.ENOENT, ""))
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError("cannot be written: nor can its folder", file=path)
+        raise InputError("cannot be written: its folder is read-only", file=path)
 
 
 @contextmanager
@@ -176,8 +177,8 @@ def written_folder(folder: Path, kind: FolderKind) -> Iterator[Path]:
     try:
         with _named(temporary, folder):
             yield temporary
-            for file in temporary.iterdir():
-                _sync(file)
+            with ThreadPoolExecutor() as threads:  # a disk syncs several files in one go
+                list(threads.map(_sync, temporary.iterdir()))
             _sync_folder(temporary)
         check_replaceable(folder, kind)  # again: the work may have taken hours
         try:

@@ -25,6 +25,7 @@ from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.files import check_output, remove_leftovers, write_json, written_folder
 from optsched.report.run_folder import FOLDER
+from optsched.studies.study_folder import begin
 from optsched.traces.catalogue import entries
 from optsched.traces.reading import read_trace, write_trace
 
@@ -231,9 +232,9 @@ def test_a_folder_is_written_through_a_link(exists, make_trace, tmp_path):
         assert link.is_symlink()
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_the_work(tmp_path, monkeypatch, capsys):
+def test_a_folder_that_cannot_be_written_is_told_before_the_work(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)  # root may all
-    with pytest.raises(InputError, match=r"a\.json: cannot be written: nor can its folder"):
+    with pytest.raises(InputError, match=r"a\.json: cannot be written: its folder is read-only"):
         check_output(tmp_path / "a.json")
 
 
@@ -268,6 +269,14 @@ def test_left_overs_of_dead_writers_go_with_the_next_run_to_the_same_place(tmp_p
         (tmp_path / name).write_text("half")
     write_json(tmp_path / "a.json", {})
     assert {path.name for path in tmp_path.iterdir()} == {"a.json", *stay}
+
+
+def test_left_overs_in_a_study_go_when_it_begins(tmp_path):
+    host = os.uname().nodename.partition(".")[0]
+    begin("yang-2014", tmp_path, quick=True)
+    (tmp_path / f".gains.png.{host}-{dead_process()}.partial").write_text("half")
+    begin("yang-2014", tmp_path, quick=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["study.json"]
 
 
 def test_a_folder_that_was_about_to_be_replaced_comes_back(tmp_path):
