@@ -1,11 +1,12 @@
 import gzip
 import hashlib
 import os
+import stat
 
 import pytest
 
 from optsched.errors import InputError
-from optsched.stored import read_bytes, read_head, write_bytes
+from optsched.stored import in_memory, read_bytes, read_head, sha256_of, write_bytes
 
 
 def test_gzip_is_told_by_content_not_by_name(tmp_path):
@@ -76,3 +77,49 @@ def test_a_pipe_is_not_looked_into(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="is a pipe or a device; expected a file"):
         read_head(tmp_path / "pipe")
+    with pytest.raises(InputError, match="is a pipe or a device; expected a file"):
+        sha256_of(tmp_path / "pipe")
+
+
+def test_a_device_is_not_read(tmp_path):
+    """It may have no end."""
+    endless = tmp_path / "zero"
+    try:
+        os.mknod(endless, stat.S_IFCHR | 0o600, os.makedev(1, 5))
+    except PermissionError:
+        pytest.skip("device nodes cannot be made here")
+    for read in (read_bytes, read_head, sha256_of):
+        with pytest.raises(InputError, match=r"zero: is a (pipe or a )?device; expected a file"):
+            read(endless)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_no_more_is_read_than_may_be(tmp_path, packed):
+    text = bytes(2**20)
+    path = tmp_path / "a"
+    path.write_bytes(gzip.compress(text) if packed else text)
+    assert read_bytes(path, 2**20)[0] == text
+    path.write_bytes(gzip.compress(text + b"1") if packed else text + b"1")
+    with pytest.raises(InputError, match="a: holds more than 1 MiB"):
+        read_bytes(path, 2**20)
+
+
+def test_a_pipe_is_read_as_a_file_is(tmp_path):
+    stored = gzip.compress(b"text" * 10_000)
+    reading, writing = os.pipe()
+    os.write(writing, stored[:1])
+    os.write(writing, stored[1:])
+    os.close(writing)
+    assert read_bytes(f"/dev/fd/{reading}") == (
+        b"text" * 10_000,
+        hashlib.sha256(stored).hexdigest(),
+    )
+    os.close(reading)
+
+
+def test_what_does_not_fit_into_memory_is_told_with_the_file():
+    with (
+        pytest.raises(InputError, match=r"big\.swf: does not fit into memory"),
+        in_memory("big.swf"),
+    ):
+        raise MemoryError

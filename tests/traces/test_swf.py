@@ -1,5 +1,6 @@
 import gzip
 import re
+import tracemalloc
 from dataclasses import replace
 from decimal import Decimal
 
@@ -8,10 +9,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from optsched import stored
 from optsched.errors import InputError
 from optsched.traces.cleaning import clean
 from optsched.traces.header import Header
-from optsched.traces.swf import FIELDS, read_swf, write_swf
+from optsched.traces.swf import FIELDS, LONGEST_LINE, StandardWorkloadFormat, read_swf, write_swf
 from optsched.traces.trace import COLUMNS, Trace
 
 NO_LIMIT = np.iinfo(np.int64).min
@@ -382,3 +384,90 @@ def test_every_trace_survives_a_round_trip(tmp_path, trace):
     for field in FIELDS:
         assert getattr(again, field.column).tolist() == getattr(trace, field.column).tolist()
     assert again.header == trace.header
+
+
+@pytest.fixture
+def read_at_once(monkeypatch):
+    """Return a function that sets how many bytes are read at once."""
+    read = stored.Content.read
+
+    def set_size(size):
+        monkeypatch.setattr(stored.Content, "read", lambda content: read(content, size))
+
+    return set_size
+
+
+@pytest.mark.parametrize("size", [4, 5, 64, 333])
+def test_pieces_make_no_difference(tmp_path, small_swf, swf_line, read_at_once, size):
+    between = f"; one\n\n{swf_line(20, c2='0.5', c4='0.1234567890123456789')}\n \n;two"
+    path = write(tmp_path, b"\xef\xbb\xbf" + small_swf.read_bytes() + between.encode())
+    whole = read_swf(path)
+    assert whole.submit.dtype == np.float64
+    line = StandardWorkloadFormat.line_of(path, 20)
+    read_at_once(size)
+    again = read_swf(path)
+    assert again.frame.equals(whole.frame)
+    assert again.header == whole.header
+    assert again.oddities == whole.oddities
+    assert again.oddities["comment lines between jobs"] == 2
+    assert again.sha256 == whole.sha256
+    assert StandardWorkloadFormat.line_of(path, 20) == line
+
+
+@pytest.mark.parametrize("size", [4, 7, 1000])
+def test_a_mistake_is_found_in_its_line_whatever_is_read_at_once(
+    tmp_path, swf_line, read_at_once, size
+):
+    lines = ["; MaxProcs: 4", "", swf_line(1), "; between", "  ", swf_line(2, c5="1_0")]
+    path = write(tmp_path, "\n".join(lines))
+    read_at_once(size)
+    with pytest.raises(InputError, match=r"line 6, allocated processors \(column 5\): '1_0'"):
+        read_swf(path)
+    for text, message in (("\n \n", "is empty"), ("\n;\n", "only comments"), ("1\0", "not text")):
+        with pytest.raises(InputError, match=message):
+            read_swf(write(tmp_path, text))
+
+
+@pytest.mark.parametrize("filling", [b"\n", b" \n", b"; comment\n"])
+def test_blank_lines_and_comments_cost_no_memory(tmp_path, swf_line, filling):
+    read_swf(write(tmp_path, swf_line(1)))  # loads the kernels
+    job = swf_line(1).encode() + b"\n"
+    path = write(tmp_path, gzip.compress(job + filling * (2**25 // len(filling)) + job))
+    tracemalloc.start()
+    try:
+        assert len(read_swf(path)) == 2
+        assert tracemalloc.get_traced_memory()[1] < 2**25
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_is_no_text_of_lines_is_refused(tmp_path, swf_line):
+    for text, message in (
+        (swf_line(1) + "\n" + " " * (LONGEST_LINE + 5_000_000), "line 2: is too long"),
+        ("; x\n" * 400_000 + swf_line(1), r"line \d+: the header is longer than 1 MiB"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_swf(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("key", "number"),
+    [
+        ("MaxProcs", "9" * 20),
+        ("Maxprocs", "1000000001"),
+        ("MaxNodes", "9" * 400),
+        ("UnixStartTime", str(2**53 + 1)),
+    ],
+)
+def test_numbers_of_a_header_that_mean_nothing_are_refused(tmp_path, swf_line, key, number):
+    head = f"; Note: 12345678901234567890\n\n; MaxJobs: {number}\n; {key}Of: {number}\n"
+    assert len(read_swf(write(tmp_path, head + swf_line(1)))) == 1
+    path = write(tmp_path, f"{head}; {key}: {number}\n{swf_line(1)}")
+    with pytest.raises(InputError, match=f"line 5, {key}: {number}; expected at most"):
+        read_swf(path)
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "٣"])
+def test_what_is_no_number_in_a_header_is_none(tmp_path, swf_line, number):
+    trace = read_swf(write(tmp_path, f"; MaxProcs: {number}\n{swf_line(1)}"))
+    assert trace.header.max_procs is None

@@ -1,0 +1,72 @@
+"""Messages stay one clean line whatever is in names and files; what says it is JSON is JSON."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from optsched import cli
+from optsched.cli import terminal
+from optsched.files import write_json
+
+ODD = "odd\nname\x1b[1m\u202e日本"
+JOB = "1 0 -1 5 4 -1 -1 4 20 -1 1 1 -1 -1 -1 -1 -1 -1"
+SHOWN = r"odd\nname\x1b[1m\u202e日本"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["trace", "info", ODD],
+        ["solve", ODD],
+        ["snapshot", "check", ODD],
+        ["simulate", "none.swf", "-o", ODD, "--capture", ODD],
+        ["solve", "none.json", f"--{ODD}"],
+        ["sweep", ODD, "-o", "out"],
+        ["report", ODD],
+    ],
+)
+def test_a_message_is_one_clean_line(capsys, words):
+    assert cli.run(words) in (cli.BAD_INPUT, cli.USAGE)
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.isprintable()
+    assert "日本" in line or "--capture" in line
+
+
+def test_names_are_printed_in_one_line_as_well(capsys, tmp_path, example):
+    snapshot = tmp_path / f"{ODD}.json"
+    shutil.copy(example, snapshot)
+    assert cli.run(["snapshot", "check", str(snapshot)]) == cli.DONE
+    assert capsys.readouterr().out.splitlines() == [f"{tmp_path}/{SHOWN}.json: good"]
+    snapshot.write_text("{")
+    assert cli.run(["snapshot", "check", str(snapshot)]) == cli.BAD_INPUT
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"optsched: {tmp_path}/{SHOWN}.json, line 1: not JSON")
+
+
+def test_the_texts_of_a_header_do_not_reach_the_terminal_as_they_are(capsys, tmp_path):
+    trace = tmp_path / "a.swf"
+    trace.write_text(f"; Computer: \x1b]0;PWN\x07 日本\t2\n; MaxProcs: 4\n{JOB}\n")
+    assert cli.run(["trace", "info", str(trace)]) == cli.DONE
+    page = capsys.readouterr().out
+    assert r"\x1b]0;PWN\x07 日本 2" in page
+    assert all(line.isprintable() for line in page.splitlines())
+
+
+def test_tables_are_one_line_a_row(capsys):
+    terminal.print_table(["name"], [["a\nb\x1bc"]])
+    assert capsys.readouterr().out.split() == ["name", r"a\nb\x1bc"]
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+def test_what_json_cannot_hold_is_not_written(capsys, tmp_path, number):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        terminal.print_json({"a": [number]})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "a.json", {"a": [number]})
+    assert capsys.readouterr().out == ""
+    assert list(tmp_path.iterdir()) == []
+    write_json(tmp_path / "a.json", {"a": [1.5]})
+    assert json.loads((tmp_path / "a.json").read_text()) == {"a": [1.5]}
