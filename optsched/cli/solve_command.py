@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -113,11 +114,13 @@ def _solve_apart(
     def answer() -> Result:
         return solve(problem, name, budget=budget, hint=hint, seed=seed)
 
+    began = time.perf_counter()
     try:
         with Apart(answer) as answer_apart:
             return verify(problem, answer_apart())
     except EndedError as error:
-        return Result(name, Status.ERROR, message=f"{name} {error}")
+        seconds = time.perf_counter() - began
+        return Result(name, Status.ERROR, seconds=seconds, message=f"{name} {error}")
 
 
 def describe(snapshot: Snapshot, result: Result) -> dict[str, Any]:

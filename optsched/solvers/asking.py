@@ -69,9 +69,9 @@ def ask(
         one, is an answer with status ``error``; an `InputError` is a refusal of the problem, with
         status ``no-solution``. Only `KeyboardInterrupt` and what `on_incumbent` raises get through.
     """
+    given = problem
     if not _is_ours(solver):
-        hint = copy.deepcopy(hint)
-    given = problem if _is_ours(solver) else problem.copy()
+        given, hint = problem.copy(), copy.deepcopy(hint)
     raised_by_callback: list[BaseException] = []
 
     def tell(found: Incumbent) -> None:
@@ -100,7 +100,8 @@ def ask(
         seconds = time.perf_counter() - began
         mistake = _mistake_in_form(answer)
         if not mistake:
-            return verify(problem, _plain(answer, name, seconds))
+            parts = _plain(answer, name, seconds)
+            return Result(**(parts | _verdict(problem, answer, name, seconds)))
         status, message = Status.ERROR, f"{name} returned {mistake}"
     except KeyboardInterrupt:
         raise
@@ -142,52 +143,53 @@ def verify(problem: Problem[Any], result: Result) -> Result:
     a status that the rest contradicts. A wrong result keeps its solution, so that it can be looked
     at; nothing acts on it.
     """
+    return replace(result, **_verdict(problem, result, result.solver, result.seconds))
+
+
+def _verdict(problem: Problem[Any], result: Result, name: str, seconds: float) -> dict[str, Any]:
+    """Return what verification changes in a result of the solver `name`, which took `seconds`."""
     if result.status is Status.ERROR:
-        return replace(result, verified=False)
+        return {"verified": False}
     with_solution = result.status in (Status.OPTIMAL, Status.FEASIBLE)
     if with_solution != (result.solution is not None):
         has = "no solution" if with_solution else "a solution"
-        return refuted(result, f"{result.solver} claims {result.status.value} with {has}")
+        return _refutation(f"{name} claims {result.status.value} with {has}")
     if result.solution is None:
-        return replace(result, verified=True)
+        return {"verified": True}
     violations = violations_of(problem, result.solution)
     if violations:
-        message = f"{result.solver} returned an infeasible solution: {_one_line(violations[0])}"
-        return replace(refuted(result, message), violations=tuple(violations))
+        message = f"{name} returned an infeasible solution: {_one_line(violations[0])}"
+        return _refutation(message) | {"violations": tuple(violations)}
     objective = problem.objective(result.solution)
     if result.objective is not None and result.objective != objective:
-        claim = f"{result.solver} reports {result.objective} for a solution of {objective}"
-        return refuted(result, claim, objective)
+        claim = f"{name} reports {result.objective} for a solution of {objective}"
+        return _refutation(claim, objective)
     if result.bound is not None and _better(problem, objective, result.bound):
-        claim = f"{result.solver} claims the bound {result.bound}, beaten by {objective}"
-        return refuted(result, claim, objective)
+        claim = f"{name} claims the bound {result.bound}, beaten by {objective}"
+        return _refutation(claim, objective)
     if result.status is Status.OPTIMAL and not _met(objective, result.bound):
-        claim = f"{result.solver} claims that {objective} is optimal with a bound of {result.bound}"
-        return refuted(result, claim, objective)
-    incumbents = result.incumbents or (Incumbent(result.seconds, objective, result.bound),)
-    return replace(result, objective=objective, incumbents=incumbents, verified=True)
+        claim = f"{name} claims that {objective} is optimal with a bound of {result.bound}"
+        return _refutation(claim, objective)
+    if result.incumbents:
+        return {"objective": objective, "verified": True}
+    incumbents = (Incumbent(seconds, objective, result.bound),)
+    return {"objective": objective, "verified": True, "incumbents": incumbents}
 
 
-def refuted(result: Result, message: str, objective: int | None = None) -> Result:
-    """Return a result as an error: its answer is wrong, as `message` says.
+def refuted(result: Result, message: str) -> Result:
+    """Return a verified result as an error: it is wrong all the same, as `message` says."""
+    return replace(result, **_refutation(message, result.objective))
 
-    Parameters
-    ----------
-    result : Result
-        The answer.
-    message : str
-        What is wrong with it, with the name of the solver.
-    objective : int, optional
-        The value of its solution, if that is feasible.
-    """
-    return replace(
-        result,
-        status=Status.ERROR,
-        verified=False,
-        wrong=True,
-        objective=objective,
-        message=message,
-    )
+
+def _refutation(message: str, objective: int | None = None) -> dict[str, Any]:
+    """Return what is changed in a wrong result; its objective if its solution is feasible."""
+    return {
+        "status": Status.ERROR,
+        "objective": objective,
+        "verified": False,
+        "wrong": True,
+        "message": message,
+    }
 
 
 def violations_of(problem: Problem[Any], solution: Any) -> list[Violation]:
@@ -250,10 +252,10 @@ def _is_incumbent(found: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return False
-    number: Any = value  # which Real does not say that it can be compared
-    return bool(-INFINITE < number < INFINITE)
+    kind = type(value)
+    # the first two are what nearly all numbers are, and the look-up of a Real takes long
+    real = kind is int or kind is float or (isinstance(value, Real) and kind is not bool)
+    return real and bool(-INFINITE < value < INFINITE)
 
 
 def _is_number_or_none(value: Any) -> bool:
@@ -264,25 +266,25 @@ def _is_amount(value: Any) -> bool:
     return _is_number(value) and value >= 0
 
 
-def _plain(answer: Result, name: str, seconds: float) -> Result:
-    """Return a result of good form with numbers of Python, and with what the solver cannot know."""
-    message = _one_line(answer.message)
+def _plain(answer: Result, name: str, seconds: float) -> dict[str, Any]:
+    """Return the parts of a result of good form, with numbers of Python and what we know better."""
+    message = _one_line(answer.message) if answer.message else ""
     if answer.status is Status.ERROR and not message:
         message = "failed, and does not say why"
     if message and not message.startswith(name):
         message = f"{name}: {message}"
-    return replace(
-        answer,
-        solver=name,
-        seconds=seconds,
-        objective=_plain_number(answer.objective),
-        bound=_plain_number(answer.bound),
-        work=_plain_number(answer.work),
-        incumbents=tuple(Incumbent(*map(_plain_number, found)) for found in answer.incumbents),
-        violations=(),
-        message=message,
-        wrong=False,
-    )
+    return {
+        "solver": name,
+        "status": answer.status,
+        "solution": answer.solution,
+        "objective": _plain_number(answer.objective),
+        "bound": _plain_number(answer.bound),
+        "limit": answer.limit,
+        "seconds": seconds,
+        "work": _plain_number(answer.work),
+        "incumbents": tuple(Incumbent(*map(_plain_number, one)) for one in answer.incumbents),
+        "message": message,
+    }
 
 
 def _plain_number(value: Any) -> Any:

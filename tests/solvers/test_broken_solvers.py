@@ -492,6 +492,14 @@ def test_the_hint_and_the_callbacks_incumbents_are_safe(problem):
     assert hint == [-1] * 5
 
 
+def test_the_time_that_a_solver_claims_is_not_believed(file_under, problem):
+    file_under("clock", lambda p: Result("", Status.FEASIBLE, nothing(p), seconds=math.nan))
+    result = solve(problem, "clock")
+    assert result.verified
+    assert 0 <= result.seconds < 60
+    assert [found.seconds for found in result.incumbents] == [result.seconds]
+
+
 def test_a_hint_from_a_broken_solver_is_told(every, snapshot, capsys):
     for name in ("none", "overfull", "system-exit"):
         assert optsched(["solve", str(snapshot), "--hint", name]) == 1

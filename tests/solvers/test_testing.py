@@ -28,7 +28,7 @@ class Honest(Solver):
     name = "honest"
 
     def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):
-        assert problem is PROBLEM
+        assert problem.to_json() == PROBLEM.to_json()
         return self.answer(Result(self.name, Status.OPTIMAL, BEST, 9, 9, work=1), budget, seed)
 
     def answer(self, result, budget, seed):
@@ -95,7 +95,7 @@ def incumbents(*rows):
         (lambda r, b, s: replace(r, status=Status.NO_SOLUTION), "no-solution with"),
         (lambda r, b, s: replace(r, status=Status.FEASIBLE, bound=12), "stopped by None"),
         (lambda r, b, s: replace(r, limit=Limit.WORK), "but stopped by work"),
-        (lambda r, b, s: replace(r, work=-1), "work -1"),
+        (lambda r, b, s: replace(r, work=-1), "the work -1"),
         (shout, "printed 'solving"),
         (shout_from_c, "printed 'warning'"),
         pytest.param(shout_from_a_buffer, "printed 'solving", marks=POSIX),
@@ -183,3 +183,17 @@ def test_a_problem_that_can_be_changed_is_caught():
 
     with pytest.raises(AssertionError, match="is another class"):
         check_problem(Loose())
+
+
+def test_a_solver_of_this_package_that_alters_the_problem_is_caught(monkeypatch):
+    class Renaming(Honest):
+        def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):
+            object.__setattr__(problem, "slots", (8, 9))
+            return self.answer(Result(self.name, Status.OPTIMAL, BEST, 9, 9, work=1), budget, seed)
+
+    problem = PROBLEM.copy()
+    check_solver(Renaming(), problem)  # of another package: what it alters is a copy
+    assert problem.slots == PROBLEM.slots
+    monkeypatch.setattr(Renaming, "__module__", "optsched.solvers.renaming")
+    with pytest.raises(AssertionError, match="altered slots of the problem"):
+        check_solver(Renaming(), problem)

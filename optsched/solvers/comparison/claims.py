@@ -134,7 +134,7 @@ def settle(problem: Problem[Any], known: Known, results: Sequence[Result]) -> Se
         wrong = _refuted(result, best, sign)
         if wrong:
             contradictions.append(wrong)
-            result = refuted(result, wrong, result.objective)
+            result = refuted(result, wrong)
         checked.append(result)
     proven = [claim for claim in map(_bound_of, checked) if claim is not None]
     if known_bound is not None:
@@ -163,7 +163,7 @@ def contradicted(problem: Problem[Any], result: Result, other: Result) -> Result
         return result
     best = Claim(other.solver, other.objective)
     wrong = _refuted(result, best, 1 if problem.sense == "max" else -1)
-    return refuted(result, wrong, result.objective) if wrong else result
+    return refuted(result, wrong) if wrong else result
 
 
 def _refuted(result: Result, best: Claim | None, sign: int) -> str:

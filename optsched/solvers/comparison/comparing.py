@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -221,10 +222,12 @@ def _result(
     *question: Any,
 ) -> Result:
     """Return the answer to a question, verified once more where no solver has been at work."""
+    began = time.perf_counter()
     try:
         result = ask(*question)
     except EndedError as error:
-        return Result(contender.name, Status.ERROR, message=f"{contender.name} {error}")
+        seconds, message = time.perf_counter() - began, f"{contender.name} {error}"
+        return Result(contender.name, Status.ERROR, seconds=seconds, message=message)
     return verify(problem, replace(result, solver=contender.name))
 
 
