@@ -58,6 +58,13 @@ RAW = """; MaxProcs: 4
 """
 
 
+@pytest.mark.parametrize("command", [["snapshot", "check"], ["compare", "-o", "out"], ["report"]])
+def test_a_name_may_begin_with_a_bracket(optsched, command, tmp_path):
+    done = optsched(*command, "[red].json", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("optsched: [red].json: ")
+
+
 def test_a_raw_log_that_batsim_cannot_hold_comes_with_the_command_that_cleans_it(
     optsched, tmp_path
 ):
@@ -81,10 +88,3 @@ def test_what_batsim_has_no_place_for_is_said(optsched, sample, tmp_path):
     )
     again = optsched("trace", "convert", tmp_path / "workload.json", "-o", tmp_path / "copy.json")
     assert (again.returncode, again.stderr) == (0, "")
-
-
-@pytest.mark.parametrize("command", [["snapshot", "check"], ["compare", "-o", "out"], ["report"]])
-def test_a_name_may_begin_with_a_bracket(optsched, command, tmp_path):
-    done = optsched(*command, "[red].json", cwd=tmp_path)
-    assert done.returncode == 1
-    assert done.stderr.startswith("optsched: [red].json: ")
