@@ -60,6 +60,13 @@ RAW = """; MaxProcs: 4
 """
 
 
+@pytest.mark.parametrize("command", [["snapshot", "check"], ["compare", "-o", "out"], ["report"]])
+def test_a_name_may_begin_with_a_bracket(optsched, command, tmp_path):
+    done = optsched(*command, "[red].json", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("optsched: [red].json: ")
+
+
 def test_a_raw_log_that_batsim_cannot_hold_comes_with_the_command_that_cleans_it(
     optsched, tmp_path
 ):
@@ -93,10 +100,3 @@ def test_an_interrupt_while_python_shuts_down_spoils_nothing():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
-
-
-@pytest.mark.parametrize("command", [["snapshot", "check"], ["compare", "-o", "out"], ["report"]])
-def test_a_name_may_begin_with_a_bracket(optsched, command, tmp_path):
-    done = optsched(*command, "[red].json", cwd=tmp_path)
-    assert done.returncode == 1
-    assert done.stderr.startswith("optsched: [red].json: ")

@@ -56,7 +56,7 @@ def _damage(rng: Random, folder: Path) -> None:
             path.unlink()
             rng.choice((path.mkdir, lambda place=path: place.symlink_to("nothing")))()
         elif damage == 4:
-            shutil.copy(rng.choice(files), path.with_name("copy"))
+            path.with_name("copy").write_bytes(rng.choice(files).read_bytes())
         elif path.suffix == ".json" and data:
             path.write_bytes(_damaged_json(rng, data))
         elif path.suffix in (".csv", ".jsonl", ".html"):

@@ -24,6 +24,9 @@ RUNS = 3
 """How many runs of a sweep are done."""
 
 
+STATISTICS = Path("/proc/self/statm")
+"""Where Linux says how much memory a process has; elsewhere, memory is not bounded."""
+
 COMPILING = 900.0
 """Seconds on the clock more for a case that has to compile kernels, once on a machine."""
 
@@ -50,13 +53,28 @@ class Bounds(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """How a case ended: its exit code, minus the signal if one ended it, and what it said."""
+    """How a case ended.
+
+    Parameters
+    ----------
+    code : int
+        Its exit code, or minus the signal that ended it.
+    out, err : str
+        What it said.
+    seconds : float
+        How long it took.
+    hung : bool
+        Whether it had to be ended.
+    orphans : bool
+        Whether processes that it started were still there.
+    """
 
     code: int
     out: str
     err: str
     seconds: float
-    patience_lost: bool
+    hung: bool = False
+    orphans: bool = False
 
 
 class Running:
@@ -93,29 +111,36 @@ class Running:
 
     def ended(self) -> Ended | None:
         """Return how it ended; end it if its time is over; none if it may go on."""
-        code, impatient = self._process.exitcode, False
-        if code is None:
-            if self.left > 0:
-                return None
-            impatient = True
-            os.killpg(self._process.pid or 0, signal.SIGKILL)
+        hangs = self._process.exitcode is None
+        if hangs and self.left > 0:
+            return None
+        leader = self._process.pid
+        assert leader is not None
+        if hangs:
+            os.killpg(leader, signal.SIGKILL)
         self._process.join()
         code = self._process.exitcode
         assert code is not None
         seconds = time.perf_counter() - self._began
+        try:
+            os.killpg(leader, signal.SIGKILL)
+            orphans = not hangs
+        except ProcessLookupError:
+            orphans = False
         self._process.close()
         out, err = (
             (self._folder / name).read_text(encoding="utf-8", errors="backslashreplace")
             for name in ("out", "err")
         )
-        return Ended(code, out, err, seconds, impatient)
+        return Ended(code, out, err, seconds, hangs, orphans)
 
 
 def _run(case: Case, folder: Path, bounds: Bounds) -> None:
     """Run a case, in the fork."""
     os.setsid()
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    _limit(resource.RLIMIT_AS, used + bounds.memory)
+    if STATISTICS.exists():
+        used = int(STATISTICS.read_text().split()[0]) * resource.getpagesize()
+        _limit(resource.RLIMIT_AS, used + bounds.memory)
     _limit_time(bounds.seconds, folder / COMPILED)
     _limit(resource.RLIMIT_FSIZE, bounds.memory)
     _limit(resource.RLIMIT_CORE, 0)

@@ -81,6 +81,8 @@ def damaged_tree(rng: Random, tree: Any) -> Any:
     holder = [deepcopy(tree)]
     for _ in range(1 + int(rng.expovariate(1.5))):
         places = list(_places(holder))
+        if not places:  # all of it was dropped
+            break
         container, key = rng.choice(places)
         rng.choice(TREE_MISTAKES)(rng, container, key)
     return holder[0] if holder else None

@@ -180,7 +180,7 @@ def setting(rng: Random, cls: type[Any]) -> str:
     elif kind is bool:
         value = rng.choice(("yes", "no", "0", "True"))
     elif kind in (int, float):
-        value = number_text(rng) if rng.random() < 0.8 else str(kind(rng.randint(1, 9)))
+        value = number_text(rng) if rng.random() < 0.5 else str(kind(10 ** rng.randint(0, 7)))
     else:
         numbers = [number_text(rng) for _ in range(rng.randint(1, 3))]
         value = rng.choice((",", ":", " ")).join(numbers)
@@ -191,7 +191,9 @@ def setting(rng: Random, cls: type[Any]) -> str:
 def settings(rng: Random, folder: Path, seeds: Seeds) -> Case:
     policy = rng.choice(list(registry.policies))
     cls = registry.policies[policy]
-    trace = rng.choice(("d.swf", "t.rackham", "t.swf"))
+    trace = rng.choice(
+        ("d.swf", "t.rackham", "t.rackham" if "cluster" in cls.machines else "d.swf")
+    )
     _fill(folder, seeds)
     words = ["simulate", trace, "--policy", policy, "--machine", machine_of(policy, rng)]
     parts = [cls]

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import signal
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -85,6 +86,8 @@ def judge(
         found += _of_messages(case, ended)
         found += _of_json(case, ended, before, after, folder)
     found += _of_files(case, ended, before, after)
+    if ended.orphans:
+        found.append(Failure("left behind", f"{_command(case)}: a process", "it was ended"))
     found += [
         Failure("left behind", _shape(name), f"temporary file {name!r}")
         for name in sorted(contents(folder.with_name("tmp")))
@@ -94,10 +97,10 @@ def judge(
 
 def _of_end(case: Case, ended: Ended, bounds: Bounds) -> Iterator[Failure]:
     command = _command(case)
-    if ended.patience_lost:
+    if ended.hung:
         yield Failure("hang", command, f"not ended after {bounds.patience:.0f} s")
     elif ended.code < 0:
-        what = "too much processor time" if ended.code == -24 else "a signal"
+        what = "too much processor time" if ended.code == -signal.SIGXCPU else "a signal"
         yield Failure("killed", f"{command}: signal {-ended.code}", f"ended by {what}")
     elif "Traceback (most recent call last)" in ended.err:
         yield Failure("traceback", _blame(ended.err), ended.err[-3000:])

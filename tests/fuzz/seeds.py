@@ -17,10 +17,12 @@ from fuzz.mutation import to_toml
 from optsched import registry
 from optsched.cli import run
 from optsched.content import bundled
+from optsched.models.snapshot import Snapshot
 from optsched.report import comparison_folder
 from optsched.solvers.comparison import compare
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
+from optsched.solvers.solving import solve
 from optsched.sweeps.study_file import read_study
 from optsched.sweeps.sweeping import Sweep
 
@@ -106,10 +108,11 @@ class Seeds:
             assert any(done), policy
         assert _done("simulate", "t.swf", "--jobs", "1:6", "--no-plots", "-o", "run")
         for model, snapshots in self.snapshots.items():
-            for snapshot in reversed(snapshots):
-                (self.folder / f"{model}.json").write_bytes(snapshot)
+            (self.folder / f"{model}.json").write_bytes(snapshots[0])
+            for snapshot in snapshots:
+                problem = Snapshot.from_json(json.loads(snapshot)).problem
                 for solver in solvers_of(model, own=True):
-                    _done("solve", f"{model}.json", "--solver", solver, "--work-limit", "100")
+                    solve(problem, solver, budget=Budget(work=100))
             assert _done("snapshot", "show", f"{model}.json")
         Path("study.toml").write_bytes(to_toml(SWEEP))
         sweep = Sweep(read_study("study.toml"), Path("sweep"))
@@ -193,8 +196,3 @@ def machine_of(policy: str, rng: Random | None) -> str:
     """Return a machine as text that a policy can run on."""
     kinds = sorted(registry.policies[policy].machines)
     return machine_text(kinds[0] if rng is None else rng.choice(kinds), rng)
-
-
-def tree_of(snapshot: bytes) -> Any:
-    """Return what a JSON text stands for."""
-    return json.loads(snapshot)

@@ -23,8 +23,8 @@ from optsched.settings import settings_of
 TESTS = Path(__file__).parents[1]
 BOUNDS = Bounds(seconds=1, patience=60.0)
 CASE = Case(("trace", "clean", "t.swf", "-o", "out.swf"), ("out.swf",))
-WELL = Ended(0, "", "", 0.1, False)
-REFUSED = Ended(1, "", "optsched: t.swf, line 3: 'x'; expected a number\n", 0.1, False)
+WELL = Ended(0, "", "", 0.1)
+REFUSED = Ended(1, "", "optsched: t.swf, line 3: 'x'; expected a number\n", 0.1)
 
 
 def test_a_fixed_part_of_all_targets_passes(tmp_path):
@@ -67,7 +67,8 @@ def test_what_is_as_it_should_be_passes():
 @pytest.mark.parametrize(
     ("kind", "ended"),
     [
-        ("hang", WELL._replace(code=-9, patience_lost=True)),
+        ("hang", WELL._replace(code=-9, hung=True)),
+        ("left behind", WELL._replace(orphans=True)),
         ("killed", WELL._replace(code=-11)),
         ("exit code", WELL._replace(code=7)),
         ("traceback", REFUSED._replace(err="Traceback (most recent call last):\nKeyError: 1\n")),
@@ -146,6 +147,14 @@ def test_a_case_that_computes_for_ever_is_ended(tmp_path, monkeypatch):
 def test_a_case_that_waits_for_ever_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "BOUNDS", Bounds(patience=0.3))
     assert kinds(run(tmp_path, monkeypatch, lambda _arguments: time.sleep(100))) == {"hang"}
+
+
+def test_a_process_that_a_case_leaves_behind_is_noticed(tmp_path, monkeypatch):
+    def main(_arguments):
+        if os.fork() == 0:
+            time.sleep(100)
+
+    assert kinds(run(tmp_path, monkeypatch, main)) == {"left behind"}
 
 
 def test_a_case_has_little_memory(tmp_path, monkeypatch):
