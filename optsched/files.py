@@ -189,6 +189,8 @@ def written_folder(folder: Path, kind: FolderKind) -> Iterator[Path]:
         except OSError as error:
             raise unwritable(folder, error) from None
     finally:
+        with suppress(OSError):
+            old.rename(target)  # unless another has its name, as it should
         for leftover in (temporary, old):
             shutil.rmtree(leftover, ignore_errors=True)
 

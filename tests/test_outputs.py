@@ -179,6 +179,24 @@ def test_what_was_put_into_a_folder_meanwhile_is_not_lost(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+@pytest.mark.parametrize("failure", [OSError(errno.EIO, "broken"), KeyboardInterrupt()])
+def test_a_folder_whose_place_is_not_taken_stays(failure, small_run_folder, monkeypatch):
+    rename = Path.rename
+
+    def failing(path, target):
+        if path.suffix == ".partial":
+            raise failure
+        return rename(path, target)
+
+    before = entries_of(small_run_folder)
+    monkeypatch.setattr(Path, "rename", failing)
+    stopped = pytest.raises((InputError, KeyboardInterrupt))
+    with stopped, written_folder(small_run_folder, FOLDER) as temporary:
+        write_json(temporary / "run.json", {})
+    assert entries_of(small_run_folder) == before
+    assert list(small_run_folder.parent.iterdir()) == [small_run_folder]
+
+
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_file_is_written_through_links(exists, tmp_path, capsys):
     real, link, outer = tmp_path / "there" / "a.json", tmp_path / "link", tmp_path / "outer"
