@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -186,7 +187,7 @@ def verify(entry: Entry, path: str | Path) -> None:
 def download(trace: str | Entry, folder: str | Path) -> Path:
     """Fetch the file of a trace into `folder`; nothing is fetched if it is there and verifies.
 
-    The file is written under a temporary name and renamed once it is verified.
+    Nothing is written, not even the folder, before what was fetched is verified.
 
     Raises
     ------
@@ -201,11 +202,8 @@ def download(trace: str | Entry, folder: str | Path) -> Path:
     if path.is_file():
         verify(entry, path)
         return path
-    try:
-        make_folder(path.parent)
-    except OSError as error:
-        raise unwritable(path.parent, error) from None
-    check_output(path)
+    if path.parent.is_dir():
+        check_output(path)
     try:
         with urlopen(entry.url, timeout=_TIMEOUT) as response:
             fetched = response.read()
@@ -215,10 +213,17 @@ def download(trace: str | Entry, folder: str | Path) -> Path:
             f"could not be fetched: {reason}; the trace is described at {entry.page}",
             file=entry.url,
         ) from None
-    with written(path) as temporary:
-        temporary.write_bytes(fetched)
+    with tempfile.TemporaryDirectory() as apart:
+        copy = Path(apart) / entry.file
+        copy.write_bytes(fetched)
         try:
-            verify(entry, temporary)
+            verify(entry, copy)
         except InputError as error:
             raise error.within(entry.url) from None
+    try:
+        make_folder(path.parent)
+    except OSError as error:
+        raise unwritable(path.parent, error) from None
+    with written(path) as temporary:
+        temporary.write_bytes(fetched)
     return path
