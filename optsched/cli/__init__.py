@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-import select
 import sys
-from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -184,6 +182,9 @@ def _run(arguments: list[str]) -> int:
 
 def _nobody_reads() -> bool:
     """Return whether the reader of stdout or stderr is gone."""
+    import select
+    from contextlib import suppress
+
     poll = select.poll()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # it is no file

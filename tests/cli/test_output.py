@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import shlex
 import subprocess
 import sys
@@ -100,3 +101,22 @@ def test_an_interrupt_while_python_shuts_down_spoils_nothing():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(("reader", "code"), [("reads", 1), ("is gone", 0)])
+def test_a_broken_pipe_is_no_error_only_if_the_reader_of_stdout_is_gone(
+    reader, code, monkeypatch, capfd
+):
+    from optsched import cli
+
+    def breaks(_arguments):
+        raise BrokenPipeError(32, "Broken pipe", "another/pipe")
+
+    reading, writing = os.pipe()
+    if reader == "is gone":
+        os.close(reading)
+    monkeypatch.setattr(cli, "_run", breaks)
+    monkeypatch.setattr("sys.stdout", os.fdopen(writing, "w"))
+    assert cli.run(["list"]) == code
+    told = "optsched: another/pipe: Broken pipe\n" if code else ""
+    assert capfd.readouterr().err == told
