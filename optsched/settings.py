@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, fields
 from itertools import chain
@@ -126,6 +127,6 @@ def _number(value: Any, wanted: type[int] | type[float]) -> int | float:
     if isinstance(value, str):
         value = parse_integer(value) if wanted is int else parse_number(value)
     number = wanted(value)
-    if wanted is int and number != value:
+    if number != value if wanted is int else math.isnan(number):
         raise ValueError(value)
     return number

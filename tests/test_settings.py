@@ -36,3 +36,22 @@ def test_settings_are_read_as_the_type_of_their_field():
     for wrong_value in (2.5, float("inf"), float("nan")):
         with pytest.raises(InputError, match="expected a whole number"):
             configure(Thing, {"count": wrong_value}, "thing")
+    for text in ("1_0", "٣", " 1", "0x1"):
+        for name in ("count", "share"):
+            with pytest.raises(InputError, match=f"{name} of thing: '{text}'; expected a "):
+                configure(Thing, {name: text}, "thing")
+    for text in ("nan", "inf", "1e999"):
+        with pytest.raises(InputError, match="expected a number"):
+            configure(Thing, {"share": text}, "thing")
+
+
+def test_a_setting_is_a_number_that_means_something():
+    assert configure(Thing, {"count": 2**53, "share": -(2.0**53)}, "thing").count == 2**53
+    for name, value in (
+        ("count", 2**53 + 1),
+        ("count", "99999999999999999999"),
+        ("share", "1e30"),
+        ("share", -1e30),
+    ):
+        with pytest.raises(InputError, match=f"{name} of thing: .*; expected a number of at most"):
+            configure(Thing, {name: value}, "thing")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from optsched import simulate
 from optsched.errors import InputError
+from optsched.executions.paging import Paging
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
 
@@ -105,10 +106,26 @@ def column_set(intervals):
     ("settings", "message"),
     [
         ({"node_memory": 0}, "node_memory 0.* expected MB above 0"),
-        ({"job_memory": "inf"}, "job_memory inf; expected MB above 0"),
+        ({"job_memory": "-1"}, "job_memory -1.0; expected MB above 0"),
         ({"slowdown": 0.5}, "slowdown 0.5; expected a number from 1"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, message, make_trace):
     with pytest.raises(InputError, match=message):
         paged(make_trace((0, 10, 10, 1)), **settings)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"job_memory": 1e30}, {"node_memory": 1.1e9}, {"slowdown": 1001.0}]
+)
+def test_amounts_that_mean_nothing_are_refused(settings):
+    [name] = settings
+    with pytest.raises(InputError, match=f"{name} .*; expected"):
+        Paging(**settings)
+
+
+def test_a_job_may_need_any_memory_that_a_trace_can_state(make_trace):
+    trace = make_trace(*[(0, 100, 100, 1)] * 3)
+    run = paged(replace(trace, memory=np.full(3, 2**53)), node_memory=1e9)
+    assert run.summary["paged_jobs"] == 3
+    assert run.end.tolist() == pytest.approx([1050] * 3)

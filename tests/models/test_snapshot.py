@@ -221,3 +221,24 @@ def test_a_folder_that_is_not_there_is_named_and_nothing_is_left(tmp_path):
     with pytest.raises(InputError, match="cannot be written: No such file"):
         save_snapshot(PROBLEM, tmp_path / "none" / "a.json")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "Infinity"])
+def test_numbers_that_are_not_finite_are_refused_wherever_they_are(tmp_path, number):
+    path = tmp_path / "a.json"
+    fields = Snapshot(PROBLEM, origin={"load": 1.5}).to_json()
+    path.write_text(json.dumps(fields))
+    assert read_snapshot(path).origin == {"load": 1.5}
+    path.write_text(json.dumps(fields).replace("1.5", number))
+    with pytest.raises(InputError, match=f"a.json: {number}; expected a finite number"):
+        read_snapshot(path)
+
+
+def test_a_snapshot_that_does_not_fit_into_memory_is_told(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError
+
+    save_snapshot(PROBLEM, tmp_path / "a.json")
+    monkeypatch.setattr(json, "loads", fail)
+    with pytest.raises(InputError, match=r"a.json: does not fit into memory"):
+        read_snapshot(tmp_path / "a.json")

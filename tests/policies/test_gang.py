@@ -176,8 +176,8 @@ def test_no_processor_gives_away_more_than_all_its_time(matrix, useful):
     [
         ({"mpl": 0}, "mpl 0; expected a whole number from 1"),
         ({"window": 0}, "window 0; expected"),
-        ({"time_slice": "inf"}, "time slice inf; expected seconds above 0"),
-        ({"time_slice": "nan"}, "time slice nan; expected seconds above 0"),
+        ({"time_slice": "1e10"}, "time slice 10000000000.0; expected seconds above 0"),
+        ({"time_slice": "nan"}, "time_slice of policy 'gang': 'nan'; expected a number"),
         ({"context_switch": 60}, "context switch 60.*below the time slice of 60"),
         ({"context_switch": -1}, "context switch -1"),
         ({"sharing": "half"}, "expected one of rows, fill, nodes"),

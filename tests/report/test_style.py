@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import warnings
+from xml.etree import ElementTree
+
 import matplotlib
 import numpy as np
 import pytest
@@ -64,3 +67,33 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     figure = style.new_figure(2.0, "title")
     with pytest.raises(InputError, match="missing"):
         style.save(figure, tmp_path / "missing", "picture")
+
+
+@pytest.mark.parametrize(
+    ("name", "drawn"),
+    [
+        ("日本", "日本"),
+        ("a\tb", r"a\tb"),
+        ("a\x1b[1mb", r"a\x1b[1mb"),
+        ("a\nb", r"a\nb"),
+        ("a$b$", "a$b$"),
+        (r"a$\foo$", r"a$\foo$"),
+    ],
+)
+def test_every_name_is_drawn_as_it_is_and_without_a_warning(tmp_path, name, drawn):
+    line = name.replace("\n", "")  # elsewhere than in titles line breaks are ours
+    with style.applied(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = style.new_figure(2.0, name)
+        axes = figure.subplots()
+        axes.plot([1, 2], [1, 100], label=line)
+        axes.set_yscale("log")
+        axes.set_xticks([1, 2], [line, "two\nlines"])
+        axes.set_title(line)
+        axes.text(1, 3, line)
+        axes.legend()
+        [svg, _] = style.save(figure, tmp_path, "picture")
+    text = "".join(ElementTree.parse(svg).getroot().itertext())
+    assert drawn in text
+    assert text.count(style.one_line(line)) >= 4
+    assert "mathdefault" not in text  # the formulas of matplotlib's own ticks are drawn

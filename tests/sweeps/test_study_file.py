@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from hypothesis import given
@@ -95,7 +96,7 @@ def test_what_is_the_same_run_has_the_same_name(read, tiny):
         ('policy = "easy"', 'event_order = "batched"'),
         ('trace = "copy.swf"', f"trace = {json.dumps(str(tiny / 'tiny.swf'))}"),
         ('machine = "ten.toml"', 'machine = "nodes:10"'),
-        ('jobs = "1:30"', 'jobs = " 1 : 30 "'),
+        ('jobs = "1:30"', 'jobs = "01:030"'),
         ('policy = "window"', 'policy = "window"\nsettings.window = "5"'),
         ('policy = "window"', 'policy = "window"\nsolver = "branch-and-bound"'),
     ]
@@ -184,3 +185,36 @@ def test_all_mistakes_are_told_at_once(read):
 def test_a_study_may_be_neither_a_file_nor_a_mapping():
     with pytest.raises(InputError, match="study: 5; expected a TOML file or a mapping"):
         read_study(5)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("seed = [99999999999999999999, 2]", "seed: 99999999999999999999; expected a number of at"),
+        ("large_from = [5, 99999999999999999999]", "large_from: 99999999999999999999; expected"),
+        ("work_limit = 1e300", r"work_limit: 1e\+300; expected a number of at most 2\^53"),
+        ("settings.window = [5, 99999999999999999999]", "of at most 2"),
+        ("settings.interval = 1e30", r"settings.interval: .*1e\+30; expected a number of at most"),
+        ("settings.interval = 1e12", r"settings.interval: .*expected 0 or seconds from"),
+        ("jobs = '1:1_0'", "jobs: '1:1_0'; expected FROM:TO"),
+        ("machine = 'nodes:99999999999999999999'", "machine: machine of 99999999999999999999"),
+    ],
+)
+def test_numbers_that_mean_nothing_are_refused_before_anything_runs(read, line, message):
+    with pytest.raises(InputError, match=f"study.toml: {message}|study.toml: .*{message}"):
+        read(f"trace = 'tiny.swf'\npolicy = 'window'\n{line}\n")
+
+
+def test_the_file_of_a_profile_may_have_any_name(read, tiny):
+    (tiny / "a=b.toml").write_text("solver = 'greedy'\n")
+    text = "trace = 'tiny.swf'\nmachine = 'nodes:10'\npolicy = 'window'\nsolver = 'a=b.toml'\n"
+    [run] = read(text).runs
+    [named] = read(text.replace("a=b.toml", "window-mkp=greedy")).runs
+    assert run.arguments["solver"].name == "greedy"
+    assert named.arguments["solver"] == "window-mkp=greedy"
+
+
+def test_a_trace_is_no_pipe(read, tiny):
+    os.mkfifo(tiny / "pipe.swf")
+    with pytest.raises(InputError, match=r"trace: .*pipe.swf: is a pipe or a device"):
+        read("trace = 'pipe.swf'\n")
