@@ -7,7 +7,7 @@ from pathlib import Path
 from optsched import registry
 from optsched.cli import INTERRUPTED
 from optsched.cli.options import Integer, Output
-from optsched.cli.sweep_table import work_off
+from optsched.cli.sweep_table import say_wrong_answers, work_off
 from optsched.cli.terminal import print_lines, say
 from optsched.files import check_replaceable
 from optsched.studies.study import Study
@@ -57,4 +57,4 @@ def command(
         return INTERRUPTED
     page = evaluate(output)
     print_lines([("runs", len(planned.runs)), ("report", page)])
-    return 0
+    return 1 if say_wrong_answers(sweep) else 0

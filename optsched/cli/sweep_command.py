@@ -8,7 +8,7 @@ from typing import Literal
 
 from optsched.cli import INTERRUPTED
 from optsched.cli.options import Integer, Output
-from optsched.cli.sweep_table import work_off
+from optsched.cli.sweep_table import say_wrong_answers, work_off
 from optsched.cli.terminal import print_json, print_lines, say
 from optsched.errors import InputError
 from optsched.files import check_replaceable
@@ -66,6 +66,7 @@ def command(
         say(f"optsched: run {name} failed: {error}")
     if failures:
         say(f"optsched: {len(failures):,} runs failed; {sweep.failed} says why")
+    wrong = say_wrong_answers(sweep)
     results = str(output / "results.parquet") if merged else None
     facts = {
         "runs": len(sweep.study.runs),
@@ -81,7 +82,7 @@ def command(
     else:
         told = facts | {"failed": len(failures), "results": results or "when all shards are done"}
         print_lines([(name.replace("_", " "), value) for name, value in told.items()])
-    return 1 if failures else 0
+    return 1 if failures or wrong else 0
 
 
 FAILURES_TOLD = 5

@@ -33,6 +33,16 @@ DIGITS = 8
 """Of the name of a run."""
 
 
+def say_wrong_answers(sweep: Sweep) -> bool:
+    """Name the runs in which solvers gave wrong answers, and return whether there are any."""
+    wrong = sweep.wrong_answers()
+    for name, count in list(wrong.items())[:SHOWN]:
+        say(f"optsched: run {name}: {count:,} wrong answers of solvers, none of them used")
+    if wrong:
+        say(f"optsched: {len(wrong):,} runs have wrong answers; see the column wrong_answers")
+    return bool(wrong)
+
+
 class SweepTable:
     """A live table on stderr, if that is a terminal; entered while the sweep works.
 

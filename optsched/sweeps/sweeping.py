@@ -126,6 +126,13 @@ class Sweep:
         notes = {run.name: read_object(self._note_of(run.name)) for run in self._unfinished(noted)}
         return {name: note["error"] for name, note in notes.items() if note and "error" in note}
 
+    def wrong_answers(self) -> dict[str, int]:
+        """Return how many wrong answers solvers gave in finished runs of this part, by run."""
+        finished = [run.name for run in self.own if run.name in self._whole]
+        summaries = {name: read_object(self.runs / name / "summary.json") for name in finished}
+        counts = {name: (found or {}).get("wrong_answers", 0) for name, found in summaries.items()}
+        return {name: count for name, count in counts.items() if count}
+
     def finish(self) -> bool:
         """Merge the results, unless other shards are not ready; return whether it was done."""
         failures = self.failures()

@@ -185,3 +185,17 @@ def test_a_live_table_is_shown_on_a_terminal(folder):
     assert "results      out/results.parquet" in stdout
     for word in ("0/9 runs", "1 running", "left", "wait", "what varies", "sjf"):
         assert word in shown.decode()
+
+
+def test_wrong_answers_in_runs_are_loud(folder, optsched):
+    (folder / "study.toml").write_text(
+        'trace = "tiny.swf"\npolicy = "window"\nsolver = ["greedy", "best-first"]\n'
+    )
+    assert optsched("sweep", "study.toml", "-o", "out", cwd=folder).returncode == 0
+    summary = next((folder / "out" / "runs").glob("*/summary.json"))
+    figures = json.loads(summary.read_text())
+    assert figures["wrong_answers"] == 0
+    summary.write_text(json.dumps(figures | {"wrong_answers": 3}))
+    again = optsched("sweep", "study.toml", "-o", "out", cwd=folder)
+    assert again.returncode == 1
+    assert f"optsched: run {summary.parent.name}: 3 wrong answers of solvers" in again.stderr
