@@ -5,7 +5,6 @@ Folder format: ``docs/formats/sweep-folder.md``.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Generator, Mapping, Sequence
@@ -259,6 +258,6 @@ def _describe(study: SweepPlan) -> dict[str, Any]:
 def _says(path: Path, value: Any) -> bool:
     """Return whether a JSON file holds just that."""
     try:
-        return bool(json.loads(path.read_bytes()) == value)
-    except (OSError, ValueError):
+        return read_object(path) == value
+    except OSError:
         return False
