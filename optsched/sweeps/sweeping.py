@@ -258,6 +258,6 @@ def _describe(study: SweepPlan) -> dict[str, Any]:
 def _says(path: Path, value: Any) -> bool:
     """Return whether a JSON file holds just that."""
     try:
-        return read_object(path) == value
+        return bool(read_object(path) == value)
     except OSError:
         return False
