@@ -409,7 +409,7 @@ def test_a_run_that_is_not_whole_is_told_and_done_again(
     damage(runs[1] / name)
     caplog.clear()
     _, outcomes, merged = work(study, tiny / "out")
-    expected = f"1 runs are not whole and are done again: {runs[1] / name} is {told}"
+    expected = f"1 run is not whole and is done again: {runs[1] / name} is {told}"
     assert [record.getMessage() for record in caplog.records] == [expected]
     assert [(outcome.name, outcome.error) for outcome in outcomes] == [(runs[1].name, None)]
     assert merged
