@@ -6,8 +6,6 @@ What has its name is on the disk: it is synced before it is renamed, and survive
 from __future__ import annotations
 
 import errno
-import json
-import math
 import os
 import re
 import shutil
@@ -20,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from optsched.errors import InputError
+from optsched.json_text import json_text
 
 TEMPORARY = re.compile(
     r"\.(?P<name>.+)\.(?P<host>[^.]*)-(?P<process>\d+)(?:\.(?P<began>\d+))?\.(?P<state>partial|old)",
@@ -301,33 +300,6 @@ def write_json(path: Path, value: Any) -> None:
     """Write `value` as indented JSON."""
     with written(path) as temporary:
         temporary.write_text(json_text(value, indent=2) + "\n", encoding="utf-8")
-
-
-def json_text(value: Any, indent: int | None = None) -> str:
-    """Return a value as strict JSON, which has no word for NaN and infinity: they become null.
-
-    Numbers may be numpy's.
-    """
-    try:
-        return json.dumps(value, indent=indent, allow_nan=False, default=_of_python)
-    except ValueError:
-        return json.dumps(_with_nulls(value), indent=indent, allow_nan=False)
-
-
-def _of_python(value: Any) -> Any:
-    if hasattr(value, "item"):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} is not JSON")
-
-
-def _with_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _with_nulls(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_with_nulls(inner) for inner in value]
-    if not isinstance(value, str | int | float | None):
-        value = _of_python(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _what_is(path: Path) -> str | None:
