@@ -6,8 +6,6 @@ What has its name is on the disk: it is synced before it is renamed, and survive
 from __future__ import annotations
 
 import errno
-import json
-import math
 import os
 import re
 import shutil
@@ -20,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from optsched.errors import InputError
+from optsched.json_text import json_text
 
 TEMPORARY = re.compile(
     r"\.(?P<name>.+)\.(?P<host>[^.]*)-(?P<process>\d+)(?:\.(?P<began>\d+))?\.(?P<state>partial|old)",
@@ -99,7 +98,7 @@ def check_output(path: Path, source: str | Path | None = None) -> None:
     Raises
     ------
     InputError
-        If it is something else, is `source`, or its folder is not there or cannot be written.
+        If it is something else, is `source`, or it or its folder cannot be written.
     """
     check_name(path)
     what = _what_is(path)
@@ -107,6 +106,8 @@ def check_output(path: Path, source: str | Path | None = None) -> None:
         raise InputError(f"is {what}; expected a file to write to", file=path)
     if source is not None and what is not None and os.path.exists(source) and path.samefile(source):
         raise InputError("is the input; expected another file to write to", file=path)
+    if what is not None and not os.access(path, os.W_OK):
+        raise InputError("cannot be written: the file is read-only", file=path)
     folder = _target(path).parent
     if not folder.is_dir():
         raise unwritable(path, OSError(errno.ENOENT, ""))
@@ -118,7 +119,8 @@ def check_output(path: Path, source: str | Path | None = None) -> None:
 def written(path: Path) -> Iterator[Path]:
     """Give a temporary path to write a file to; rename it to `path` when all went well.
 
-    What a killed process left of an earlier attempt is removed.
+    A file that is replaced keeps its permissions. What a killed process left of an earlier attempt
+    is removed.
 
     Raises
     ------
@@ -131,15 +133,24 @@ def written(path: Path) -> Iterator[Path]:
     alone = TEMPORARY.fullmatch(target.parent.name) is None  # else it is synced with its folder
     try:
         if alone:
-            remove_leftovers(target.parent, target.name)
-        yield temporary
-        if alone:
-            _sync(temporary)
-        temporary.replace(target)
+            with suppress(OSError):  # not every folder that can be written can be listed
+                remove_leftovers(target.parent, target.name, restore=False)
+        try:
+            yield temporary
+        except OSError as error:
+            of_output = error.filename in (str(temporary), str(target))
+            if of_output or (error.filename is None and error.errno in NO_ROOM):
+                raise unwritable(path, error) from None
+            raise
+        try:
+            if alone:
+                _sync(temporary)
+            _copy_mode(target, temporary)
+            temporary.replace(target)
+        except OSError as error:
+            raise unwritable(path, error) from None
         if alone:
             _sync_folder(target.parent)
-    except OSError as error:
-        raise unwritable(path, error) from None
     finally:
         with suppress(OSError):
             temporary.unlink()
@@ -170,7 +181,8 @@ def written_folder(folder: Path, kind: FolderKind) -> Iterator[Path]:
     temporary, old = _beside(target, "partial"), _beside(target, "old")
     try:
         make_folder(target.parent)
-        remove_leftovers(target.parent, target.name)
+        with suppress(OSError):  # not every folder that can be written can be listed
+            remove_leftovers(target.parent, target.name)
         temporary.mkdir()
     except OSError as error:
         raise unwritable(folder, error) from None
@@ -245,7 +257,7 @@ def make_folder(folder: Path) -> None:
         _sync_folder(target.parent)
 
 
-def remove_leftovers(folder: Path, name: str | None = None) -> None:
+def remove_leftovers(folder: Path, name: str | None = None, *, restore: bool = True) -> None:
     """Remove what processes of this host that are no more have left in `folder`.
 
     A folder that such a process was about to replace, and has moved away already, is moved back.
@@ -256,6 +268,8 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
         A folder that is there.
     name : str, optional
         Of the file or folder that they were writing; any if left out.
+    restore : bool
+        Move folders back; they stay where they are otherwise.
     """
     for entry in os.listdir(folder):
         found = TEMPORARY.fullmatch(entry)
@@ -265,6 +279,8 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
             continue
         final = folder / found["name"]
         if found["state"] == "old" and not os.path.lexists(final):
+            if not restore:
+                continue
             with suppress(OSError):
                 (folder / entry).rename(final)
         else:
@@ -284,33 +300,6 @@ def write_json(path: Path, value: Any) -> None:
     """Write `value` as indented JSON."""
     with written(path) as temporary:
         temporary.write_text(json_text(value, indent=2) + "\n", encoding="utf-8")
-
-
-def json_text(value: Any, indent: int | None = None) -> str:
-    """Return a value as strict JSON, which has no word for NaN and infinity: they become null.
-
-    Numbers may be numpy's.
-    """
-    try:
-        return json.dumps(value, indent=indent, allow_nan=False, default=_of_python)
-    except ValueError:
-        return json.dumps(_with_nulls(value), indent=indent, allow_nan=False)
-
-
-def _of_python(value: Any) -> Any:
-    if hasattr(value, "item"):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} is not JSON")
-
-
-def _with_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _with_nulls(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_with_nulls(inner) for inner in value]
-    if not isinstance(value, str | int | float | None):
-        value = _of_python(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _what_is(path: Path) -> str | None:
@@ -372,6 +361,12 @@ def _sync(path: Path) -> None:
 def _sync_folder(folder: Path) -> None:
     with suppress(OSError):  # not every file system can
         _sync(folder)
+
+
+def _copy_mode(file: Path, copy: Path) -> None:
+    """Give a file the permissions of another, if that is there."""
+    with suppress(OSError):  # not every file system has them
+        copy.chmod(file.stat().st_mode & 0o777)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ import re
 import stat
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -39,6 +40,9 @@ VERSIONS = (numba.__version__, llvmlite.__version__, np.__version__)
 
 SEAL = 32
 """Bytes of the seal, at the start of a file."""
+
+STALE = 3600.0
+"""Seconds after which a temporary file is what a killed process has left."""
 
 _USER = getattr(os, "geteuid", int)()
 
@@ -78,12 +82,15 @@ class KernelCache(NullCache):  # type: ignore[misc]
             return
         content = dumps((signature, compiled._reduce()))
         temporary = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
+        _remove_leftovers(file.parent)
         try:
             temporary.write_bytes(self._seal(content) + content)
             temporary.replace(file)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
             _say(f"{file.parent}: compiled kernels cannot be kept there: {error.strerror}")
+        finally:
+            with suppress(OSError):
+                temporary.unlink()
 
     def _file(self, signature: Any, codegen: Any) -> Path | None:
         """Return where to keep what is compiled for these types, None if nowhere."""
@@ -136,7 +143,11 @@ def _digest(folder: Path, nested: bool) -> bytes | None:
     """Return a digest of the files of a package, None if they may not be what was imported."""
     digest = hashlib.blake2b()
     for path, content in source_files(folder, nested):
-        if path.stat().st_ctime_ns >= IMPORTED:
+        try:
+            changed = path.stat().st_ctime_ns >= IMPORTED
+        except OSError:  # it was there a moment ago
+            changed = True
+        if changed:
             _say(f"{path} has changed since this process started; compiled kernels are not kept")
             return None
         digest.update(repr((path.relative_to(folder).parts, len(content))).encode())
@@ -159,7 +170,7 @@ def _folder(source: Path) -> Path | None:
     name = f"{source.name}-{_short(str(source))}"
     given = [Path(config.CACHE_DIR, name)] if config.CACHE_DIR else []
     for folder in (*given, source / "__pycache__"):
-        if _can_write(folder):
+        if _can_write(folder) and _is_safe(folder):
             return folder
     private = _private_folder()
     if private is None or not _can_write(private / name):
@@ -173,13 +184,16 @@ def _private_folder() -> Path | None:
     home = Path(AppDirs("optsched", appauthor=False).user_cache_dir, "kernels")
     if home.is_absolute() and _is_private(home):  # a user without a home has "~"
         return home
+    reason = "no folder can be written"
     with suppress(OSError):  # there is no temporary folder
         shared = Path(tempfile.gettempdir())
         folder = shared / f"optsched-kernels-{_USER}"
         if _keeps_private(shared) and _is_private(folder):
             _say(f"no folder of yours can be written; compiled kernels are kept in {folder}")
             return folder
-    _say("no folder can be written; every run compiles its kernels")
+        if folder.lstat().st_uid != _USER:
+            reason = f"{folder} belongs to somebody else"
+    _say(f"{reason}; every run compiles its kernels")
     return None
 
 
@@ -193,6 +207,14 @@ def _is_private(folder: Path) -> bool:
     return False
 
 
+def _is_safe(folder: Path) -> bool:
+    """Return whether nobody but this user and root can put a file into a folder."""
+    with suppress(OSError):
+        status = folder.stat()
+        return not status.st_mode & 0o022 and status.st_uid in (0, _USER)
+    return False
+
+
 def _keeps_private(shared: Path) -> bool:
     """Return whether no other user can replace what is in a folder."""
     status = shared.stat()
@@ -202,10 +224,18 @@ def _keeps_private(shared: Path) -> bool:
 
 def _can_write(folder: Path) -> bool:
     with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
         return True
     return False
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove temporary files that killed processes have left."""
+    with suppress(OSError):
+        for path in folder.glob("*.kernel.*"):
+            if time.time() - path.stat().st_mtime > STALE:
+                path.unlink()
 
 
 @functools.cache

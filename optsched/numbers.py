@@ -44,9 +44,12 @@ def parse_number(text: str) -> float:
         If the text holds anything else, ``nan`` and ``inf`` included, or the number is too large
         for float64.
     """
-    if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
+    if not _NUMBER.fullmatch(text):
         raise ValueError(f"{text!r}; expected a number")
-    return float(text)
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text!r}; expected a number of at most 2^53")
+    return number
 
 
 def parse_span(text: str) -> tuple[int, int]:

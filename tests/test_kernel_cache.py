@@ -255,6 +255,65 @@ def test_a_folder_that_others_can_write_is_not_used(run, unwritable, caplog, pre
     assert "every run compiles its kernels" in caplog.text
 
 
+@pytest.mark.parametrize("prepare", [open_to_all, of_another])
+@pytest.mark.parametrize("given", [True, False])
+def test_kernels_that_others_may_have_put_there_are_not_loaded(
+    run, package, monkeypatch, tmp_path, given, prepare
+):
+    home = tmp_path / "home"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home))
+    shutil.rmtree(package / "__pycache__", ignore_errors=True)
+    folder = package / "__pycache__"
+    if given:
+        monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "numba"))
+        (package / "__pycache__").write_text("no folder")
+        forget()
+        folder = kernel_cache._folder(package)
+        shutil.rmtree(folder)
+    prepare(folder)
+    assert [run(), run()] == [(4, True), (4, False)]
+    assert kept(folder) == {}
+    assert len(kept(home)) == 2
+
+
+def test_a_temporary_folder_of_another_user_is_told(run, unwritable, caplog):
+    caplog.set_level(logging.INFO)
+    of_another(unwritable)
+    run()
+    assert f"{unwritable} belongs to somebody else; every run compiles" in caplog.text
+
+
+def test_what_a_killed_process_left_goes_with_the_next_kernel(run, package):
+    run()
+    [name, _] = kept(package)
+    old, new = (package / "__pycache__" / f"{name}.{k}" for k in "ab")
+    old.write_bytes(b"half")
+    new.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    edit(package / "inner.py", "x + 1", "x + 6")
+    run()
+    assert [path.name for path in new.parent.glob("*.kernel.*")] == [new.name]
+
+
+def test_an_interrupt_leaves_no_temporary_file(run, package, monkeypatch):
+    def interrupted(path, target):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert list((package / "__pycache__").iterdir()) == []
+
+
+def test_a_source_that_vanishes_is_no_error(package, monkeypatch, caplog):
+    caplog.set_level(logging.INFO)
+    forget()
+    gone = package / "gone.py"
+    monkeypatch.setattr(kernel_cache, "source_files", lambda folder, nested: [(gone, b"")])
+    assert kernel_cache._digest(package, True) is None
+    assert "gone.py has changed" in caplog.text
+
+
 def test_a_full_disk_is_told_and_nothing_else(run, package, monkeypatch, caplog):
     caplog.set_level(logging.INFO)
 

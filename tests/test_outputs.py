@@ -23,7 +23,7 @@ import optsched
 from optsched.cli import run
 from optsched.content import bundled
 from optsched.errors import InputError
-from optsched.files import check_output, remove_leftovers, write_json, written_folder
+from optsched.files import check_output, remove_leftovers, write_json, written, written_folder
 from optsched.report.run_folder import FOLDER
 from optsched.studies.study_folder import begin
 from optsched.traces.catalogue import entries
@@ -256,6 +256,59 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_work(tmp_path, monke
         check_output(tmp_path / "a.json")
 
 
+def test_an_answer_and_its_picture_are_two_files(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("b.svg").symlink_to("a.svg")
+    for picture in ("a.svg", "b.svg"):
+        command = ["solve", str(EXAMPLE), "--solver", "greedy", "-o", "a.svg", "--picture", picture]
+        assert run(command) == 1
+        expected = f"optsched: {picture}: is the output; expected another file to write to\n"
+        assert capsys.readouterr().err == expected
+        assert not Path("a.svg").exists()
+
+
+def test_a_folder_that_cannot_be_listed_is_written_to(tmp_path, monkeypatch):
+    listdir = os.listdir
+
+    def refusing(folder):
+        if Path(folder) == tmp_path:
+            raise PermissionError(errno.EACCES, "no", str(folder))
+        return listdir(folder)
+
+    monkeypatch.setattr(os, "listdir", refusing)
+    write_json(tmp_path / "a.json", {})
+    with written_folder(tmp_path / "run", FOLDER) as temporary:
+        write_json(temporary / "run.json", {})
+    assert (tmp_path / "a.json").is_file()
+    assert (tmp_path / "run" / "run.json").is_file()
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "broken", "other"), TimeoutError("late")])
+def test_another_error_while_a_file_is_written_stays_what_it_is(error, tmp_path):
+    with pytest.raises(type(error)) as caught, written(tmp_path / "a"):
+        raise error
+    assert caught.value is error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_read_only_is_refused(tmp_path, monkeypatch):
+    file = tmp_path / "a.json"
+    file.touch()
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != file)  # root may all
+    with pytest.raises(InputError, match=r"a\.json: cannot be written: the file is read-only"):
+        write_json(file, {})
+    assert file.read_text() == ""
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o664, 0o200])
+def test_a_file_that_is_replaced_keeps_its_permissions(mode, tmp_path):
+    file = tmp_path / "a.json"
+    file.touch()
+    file.chmod(mode)
+    write_json(file, {})
+    assert stat.S_IMODE(file.stat().st_mode) == mode
+
+
 def dead_process():
     """Return the number of a process that has ended."""
     child = subprocess.Popen(["true"])
@@ -307,6 +360,15 @@ def test_a_folder_that_was_about_to_be_replaced_comes_back(tmp_path):
         "run",
         "run/run.json",
     ]
+
+
+def test_a_file_takes_the_place_of_a_folder_that_was_moved_away(tmp_path):
+    host = os.uname().nodename.partition(".")[0]
+    old = tmp_path / f".a.json.{host}-{dead_process()}.old"
+    old.mkdir()
+    write_json(tmp_path / "a.json", {})
+    assert (tmp_path / "a.json").is_file()
+    assert old.is_dir()
 
 
 @contextlib.contextmanager

@@ -171,7 +171,10 @@ def _days(text: str) -> tuple[int, int]:
         days = parse_span(text)
     except ValueError:
         days = 0, 0
-    if not 1 <= days[0] <= days[1] <= LARGEST // SECONDS_PER_DAY:
+    latest = LARGEST // SECONDS_PER_DAY
+    if days[1] > latest:
+        raise InputError(f"{text!r}; expected days of at most {latest:,}", field="--evaluate")
+    if not 1 <= days[0] <= days[1]:
         expected = "expected the days FROM:TO, 2:8 for instance"
         raise InputError(f"{text!r}; {expected}", field="--evaluate")
     return days

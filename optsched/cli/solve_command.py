@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION
 from optsched.cli.options import Integer, Number, Output
 from optsched.cli.terminal import figure, print_json, print_lines, say
+from optsched.errors import InputError
 from optsched.files import check_output, write_json
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
@@ -73,6 +75,8 @@ def command(
     for written in (output, picture):
         if written is not None:
             check_output(written, snapshot)
+    if output and picture and os.path.realpath(output) == os.path.realpath(picture):
+        raise InputError("is the output; expected another file to write to", file=picture)
     read = read_snapshot(snapshot)
     draw = None
     if picture is not None:

@@ -13,6 +13,7 @@ from optsched.cli.terminal import print_json, print_lines, say
 from optsched.errors import InputError
 from optsched.files import check_replaceable
 from optsched.numbers import parse_integer
+from optsched.report.page import counted
 from optsched.sweeps.engines import check_engine
 from optsched.sweeps.study_file import read_study
 from optsched.sweeps.sweeping import FOLDER, Sweep
@@ -65,7 +66,7 @@ def command(
     for name, error in list(failures.items())[:FAILURES_TOLD]:
         say(f"optsched: run {name} failed: {error}")
     if failures:
-        say(f"optsched: {len(failures):,} runs failed; {sweep.failed} says why")
+        say(f"optsched: {counted(len(failures), 'run')} failed; {sweep.failed} says why")
     wrong = say_wrong_answers(sweep)
     results = str(output / "results.parquet") if merged else None
     facts = {

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from optsched.errors import one_line
-from optsched.files import json_text
+from optsched.json_text import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

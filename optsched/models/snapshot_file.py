@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from optsched.errors import InputError
-from optsched.files import FolderKind, json_text
+from optsched.files import FolderKind
+from optsched.json_text import json_text
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.window_mkp.text import MOST_TEXT, parse_window_mkp_text

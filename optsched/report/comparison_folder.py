@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optsched.files import FolderKind, json_text, write_json
+from optsched.files import FolderKind, write_json
+from optsched.json_text import json_text
 from optsched.report import comparison_page
 from optsched.report.comparison_plots import draw
 from optsched.report.page import REPORT, write_page

@@ -115,20 +115,8 @@ def page(folder: Path) -> Page:
     InputError
         If a file is missing or damaged.
     """
-    file = folder / "run.json"
-    config = read_object(file, CONFIG)
-    if "solver" in config:
-        checked(config, POSING, file)
-        for model, chosen in config["solvers"].items():
-            checked(chosen, SOLVER, file, f"solvers {model}")
-            checked(chosen["budget"], BUDGET, file, f"solvers {model} budget")
-    if config["jobs"] is not None and list(map(type, config["jobs"])) != [int, int]:
-        wrong = f"{config['jobs']!r:.40}; expected two integers or null"
-        raise InputError(wrong, file=file, field="jobs")
-    file = folder / "summary.json"
-    summary = read_object(file, SUMMARY)
-    if summary["cleaning"] is not None:
-        checked(summary["cleaning"], CLEANING, file, "cleaning")
+    config = read_config(folder)
+    summary = read_summary(folder)
     jobs = read_frame(folder / "jobs.parquet", JOBS)
     decisions = read_frame(folder / "decisions.parquet", DECISIONS)
     pictures = read_pictures(folder, list(PICTURES))
@@ -148,6 +136,42 @@ def page(folder: Path) -> Page:
         repeat=config["repeat"],
         versions=config["versions"],
     )
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Return what ``run.json`` of a run folder says.
+
+    Raises
+    ------
+    InputError
+        If it is missing or damaged.
+    """
+    file = folder / "run.json"
+    config = read_object(file, CONFIG)
+    if "solver" in config:
+        checked(config, POSING, file)
+        for model, chosen in config["solvers"].items():
+            checked(chosen, SOLVER, file, f"solvers {model}")
+            checked(chosen["budget"], BUDGET, file, f"solvers {model} budget")
+    if config["jobs"] is not None and list(map(type, config["jobs"])) != [int, int]:
+        wrong = f"{config['jobs']!r:.40}; expected two integers or null"
+        raise InputError(wrong, file=file, field="jobs")
+    return config
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """Return what ``summary.json`` of a run folder says.
+
+    Raises
+    ------
+    InputError
+        If it is missing or damaged.
+    """
+    file = folder / "summary.json"
+    summary = read_object(file, SUMMARY)
+    if summary["cleaning"] is not None:
+        checked(summary["cleaning"], CLEANING, file, "cleaning")
+    return summary
 
 
 def _alarm(folder: Path, summary: Mapping[str, Any]) -> str:

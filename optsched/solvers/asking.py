@@ -223,7 +223,7 @@ def _mistake_in_form(answer: Any) -> str:
     """Return what is not as in a `Result`; nothing if all is."""
     if not isinstance(answer, Result):
         return f"{_shown(answer)}; expected a Result"
-    expected = "a number, neither infinite nor the 1e20 that stands for it"
+    expected = "a finite number below 1e20"
     for name, value, fine, wanted in (
         ("status", answer.status, type(answer.status) is Status, "a Status"),
         ("objective", answer.objective, _is_number_or_none(answer.objective), expected),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
 from optsched.report.folder_files import read_object
+from optsched.report.page import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +30,9 @@ def check_results(results: pd.DataFrame, needed: Iterable[str]) -> None:
         If runs have failed or a column is missing.
     """
     if "error" in results and len(failed := results["error"].dropna()):
-        raise InputError(f"{len(failed)} runs of the study failed; the first: {failed.iloc[0]}")
+        raise InputError(
+            f"{counted(len(failed), 'run')} of the study failed; the first: {failed.iloc[0]}"
+        )
     missing = [name for name in needed if name not in results]
     if missing:
         raise InputError(f"results without {missing[0]}; expected those of this study")

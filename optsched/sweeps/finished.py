@@ -6,10 +6,12 @@ broke off for instance, leaves files that are missing, empty or cut.
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from optsched.errors import InputError
+from optsched.text_files import parse_json
 
 if TYPE_CHECKING:
     from optsched.report.run_folder import Keep
@@ -22,6 +24,9 @@ NEEDED: dict[Keep, tuple[str, ...]] = {
     "all": ("run.json", SUMMARY, "timing.json", *TABLES, "jobs.csv"),
 }
 """What a folder must hold to count as finished."""
+
+DRAWN = (".svg", ".png", ".html")
+"""Files that are never empty."""
 
 PARQUET = b"PAR1"
 """How a Parquet file begins, and ends after the length of its footer."""
@@ -42,6 +47,8 @@ def fault(folder: Path, keep: Keep) -> str | None:
         for name in NEEDED[keep]:
             if name not in found:
                 return f"{folder / name} is missing"
+        if flaw := _flaw(folder):
+            return flaw
         for name in sorted(found):
             if not _is_whole(folder / name):
                 return f"{folder / name} is damaged"
@@ -58,10 +65,22 @@ def is_finished(folder: Path, keep: Keep) -> bool:
 def read_object(path: Path) -> dict[str, Any] | None:
     """Return the JSON object of a file that is there; none if it is damaged."""
     try:
-        read = json.loads(path.read_bytes())
-    except ValueError:
+        read = parse_json(path.read_bytes())
+    except InputError:
         return None
     return read if isinstance(read, dict) else None
+
+
+def _flaw(folder: Path) -> str | None:
+    """Return which of the files that say what was run, and how it went, is damaged."""
+    from optsched.report.run_page import read_config, read_summary
+
+    try:
+        read_config(folder)
+        read_summary(folder)
+    except InputError as error:
+        return f"{error.file} is damaged"
+    return None
 
 
 def _is_whole(path: Path) -> bool:
@@ -73,7 +92,7 @@ def _is_whole(path: Path) -> bool:
     if path.suffix == ".csv":
         summary = read_object(path.with_name(SUMMARY)) or {}
         return bool(path.read_bytes().count(b"\n") > summary.get("jobs", 0))
-    return True
+    return path.suffix not in DRAWN or path.stat().st_size > 0
 
 
 def _has_its_footer(path: Path) -> bool:

@@ -5,7 +5,6 @@ Folder format: ``docs/formats/sweep-folder.md``.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Generator, Mapping, Sequence
@@ -23,6 +22,7 @@ from optsched.files import (
     unwritable,
     write_json,
 )
+from optsched.report.page import counted
 from optsched.sweeps.engines import Engine, EngineName, check_engine, start_engine
 from optsched.sweeps.executing import Outcome, Task
 from optsched.sweeps.finished import fault, is_finished, read_object
@@ -92,7 +92,8 @@ class Sweep:
         self._by_name = {run.name: run for run in study.runs}
         if damaged := self._faults(self.pending):
             told = f"{damaged[0]}{', for instance' if damaged[1:] else ''}"
-            log.warning("%d runs are not whole and are done again: %s", len(damaged), told)
+            runs, are = counted(len(damaged), "run"), "is" if len(damaged) == 1 else "are"
+            log.warning("%s %s not whole and %s done again: %s", runs, are, are, told)
 
     @property
     def left(self) -> int:
@@ -139,7 +140,8 @@ class Sweep:
         left = [run for run in self._unfinished(self.study.runs) if run.name not in failures]
         if left:
             if damaged := self._faults(left):
-                log.warning("%d runs of other shards are not whole: %s", len(damaged), damaged[0])
+                runs, are = counted(len(damaged), "run"), "is" if len(damaged) == 1 else "are"
+                log.warning("%s of other shards %s not whole: %s", runs, are, damaged[0])
             return False
         names = {run.name for run in self.study.runs}
         for entry in self.runs.iterdir():
@@ -259,6 +261,6 @@ def _describe(study: SweepPlan) -> dict[str, Any]:
 def _says(path: Path, value: Any) -> bool:
     """Return whether a JSON file holds just that."""
     try:
-        return bool(json.loads(path.read_bytes()) == value)
-    except (OSError, ValueError):
+        return bool(read_object(path) == value)
+    except OSError:
         return False

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.files import json_text
+from optsched.json_text import json_text
 from optsched.numbers import LARGEST, MOST_PROCESSORS
 from optsched.registry import readers
 from optsched.stored import read_bytes, write_bytes

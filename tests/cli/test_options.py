@@ -88,13 +88,22 @@ def test_numbers_in_other_options_are_refused_too(capsys, tmp_path, sample, argu
     assert not output.exists()
 
 
-@pytest.mark.parametrize("days", ["1:99999999999999999999", "1:1_0", "٣:٤", "2:1"])
-def test_days_end_before_time_does(capsys, tmp_path, sample, days):
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [
+        ("1:99999999999999999999", "expected days of at most 104,249,991,374"),
+        ("1:1_0", "expected the days FROM:TO"),
+        ("٣:٤", "expected the days FROM:TO"),
+        ("2:1", "expected the days FROM:TO"),
+    ],
+)
+def test_days_end_before_time_does(capsys, tmp_path, sample, days, expected):
     output = tmp_path / "o.rackham"
     words = ["trace", "annotate", "files", str(sample), "-o", str(output), "--evaluate", days]
     assert cli.run(words) == cli.BAD_INPUT
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("optsched: --evaluate: ")
+    assert expected in line
     assert not output.exists()
 
 

@@ -141,7 +141,7 @@ def test_a_failed_run_is_named_and_the_others_are_there(folder, optsched):
     plan, told, count = done.stderr.splitlines()
     assert plan == "2 runs; 0 done before, 2 to do"
     assert told.startswith(f"optsched: run {note.stem} failed: ")
-    assert count == "optsched: 1 runs failed; out/failed says why"
+    assert count == "optsched: 1 run failed; out/failed says why"
     assert json.loads(note.read_text())["config"]["jobs"] == "1:99"
     assert len(list((folder / "out" / "runs").iterdir())) == 1
     assert "99" in (folder / "out" / "results.csv").read_text()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import pkgutil
-import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -31,11 +30,13 @@ def main() -> int:
     parser.add_argument("--targets", help="with commas; all if left out")
     parser.add_argument("--case", help="TARGET/NUMBER: run this one alone, and show it")
     parser.add_argument("--slots", type=int, default=cores(), help="cases at once")
-    parser.add_argument("--keep", type=Path, help="folder for the input of failures")
+    parser.add_argument("--keep", type=Path, help="new or empty folder for the input of failures")
     given = parser.parse_args()
     targets = given.targets.split(",") if given.targets else [*TARGETS]
     if unknown := [name for name in targets if name not in TARGETS]:
         parser.error(f"no target {unknown[0]!r}; known: {', '.join(TARGETS)}")
+    if given.keep and given.keep.exists() and not _is_empty(given.keep):
+        parser.error(f"{given.keep} is there and is not an empty folder; give another name")
     _import_everything()
     with tempfile.TemporaryDirectory(prefix="optsched-fuzz-") as scratch:
         home = Path(scratch)
@@ -45,8 +46,7 @@ def main() -> int:
         if given.case:
             target, _, number = given.case.partition("/")
             return _show(Place(target, given.seed, int(number)), home, seeds, bounds)
-        keep = given.keep or Path(tempfile.gettempdir(), f"optsched-fuzz-failures-{given.seed}")
-        shutil.rmtree(keep, ignore_errors=True)
+        keep = given.keep or Path(tempfile.mkdtemp(prefix="optsched-fuzz-failures-"))
         report = Report(keep, seeds)
         if given.cases is None:
             places = until(time.monotonic() + given.seconds, targets, given.seed, report.spent)
@@ -56,7 +56,13 @@ def main() -> int:
             for failure in report.add(judged):
                 print(f"{judged.place}: {failure.kind}: {failure.cause}", flush=True)
         report.print(print)
+        if not given.keep and _is_empty(keep):
+            keep.rmdir()
     return 1 if report.groups else 0
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not any(folder.iterdir())
 
 
 def _import_everything() -> None:

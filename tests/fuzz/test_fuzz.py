@@ -15,7 +15,7 @@ from fuzz import options
 from fuzz.commands import commands
 from fuzz.forks import Bounds, Ended, Running
 from fuzz.oracle import contents, judge, strict_json
-from fuzz.runner import TARGETS
+from fuzz.runner import TARGETS, main
 from fuzz.target import Case, make
 from optsched import registry
 from optsched.settings import settings_of
@@ -47,6 +47,20 @@ def test_a_fixed_part_of_all_targets_passes(tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert all(f"\n{name} " in done.stdout for name in TARGETS)
+
+
+@pytest.mark.parametrize("what", ["a folder", "a file"])
+def test_what_is_there_is_not_removed_for_failures(what, tmp_path, monkeypatch, capsys):
+    keep = tmp_path / "k"
+    if what == "a folder":
+        keep.mkdir()
+    mine = keep / "mine" if what == "a folder" else keep
+    mine.write_text("mine")
+    monkeypatch.setattr(sys, "argv", ["fuzz", "--cases", "0", "--keep", str(keep)])
+    with pytest.raises(SystemExit):
+        main()
+    assert "is not an empty folder" in capsys.readouterr().err
+    assert mine.read_text() == "mine"
 
 
 def kinds(ended, before=None, after=None, case=CASE, folder=Path("nowhere/case")):

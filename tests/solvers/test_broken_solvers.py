@@ -21,6 +21,7 @@ from optsched.content import bundled
 from optsched.errors import InputError, UnknownNameError, one_line
 from optsched.models import WindowMKP
 from optsched.solvers import apart
+from optsched.solvers.asking import _mistake_in_form
 from optsched.solvers.result import Incumbent, Result, Status
 from optsched.solvers.solver import Solver
 
@@ -562,3 +563,10 @@ def test_comparing_in_this_process_says_the_same(every, problem):
     assert [len(comparison.wrong_answers), len(comparison.failures)] == [len(WRONG), len(FAILED)]
     assert [len(comparison.refusals), comparison.contradictions] == [len(REFUSED), ()]
     assert comparison.results["verified"].sum() == len(REFUSED) + 1
+
+
+def test_what_a_number_must_be_is_told():
+    answer = Result("own", Status.OPTIMAL, bound=1e20)
+    assert _mistake_in_form(answer) == (
+        "a result with the bound 1e+20; expected a finite number below 1e20"
+    )

@@ -162,7 +162,7 @@ def test_only_workloads_are_judged_that_the_strategies_keep_up_with(tiny):
 
 
 def test_a_failed_run_ends_the_evaluation(tmp_path):
-    with pytest.raises(InputError, match=r"1 runs of the study failed; the first: no memory"):
+    with pytest.raises(InputError, match=r"1 run of the study failed; the first: no memory"):
         prepare(pd.DataFrame({"error": [None, "no memory"]}), tmp_path)
 
 

@@ -255,7 +255,7 @@ def test_the_page_has_all_parts_and_says_what_was_absent(tmp_path):
 
 
 def test_a_failed_run_ends_the_evaluation(tmp_path):
-    with pytest.raises(InputError, match=r"1 runs of the study failed; the first: no memory"):
+    with pytest.raises(InputError, match=r"1 run of the study failed; the first: no memory"):
         prepare(pd.DataFrame({"error": [None, "no memory"]}), tmp_path)
 
 

@@ -255,7 +255,7 @@ def test_exact_selection_with_the_same_objective_is_told_from_that_with_another(
 
 
 def test_a_failed_run_ends_the_evaluation(tmp_path):
-    with pytest.raises(InputError, match=r"1 runs of the study failed; the first: no memory"):
+    with pytest.raises(InputError, match=r"1 run of the study failed; the first: no memory"):
         prepare(pd.DataFrame({"error": [None, "no memory"]}), tmp_path)
 
 

@@ -195,7 +195,7 @@ def test_the_page_has_all_parts_also_of_runs_that_record_nothing(tiny):
 
 
 def test_a_failed_run_ends_the_evaluation(tmp_path):
-    with pytest.raises(InputError, match=r"1 runs of the study failed; the first: no memory"):
+    with pytest.raises(InputError, match=r"1 run of the study failed; the first: no memory"):
         prepare(pd.DataFrame({"error": [None, "no memory"]}), tmp_path)
 
 

@@ -296,7 +296,7 @@ def test_results_of_other_runs_are_refused():
         prepare(without, Path("inputs"))
     # a policy that was registered since has no run, and is not missed
     assert len(prepare(planned[planned["policy"] != "saf"], Path("inputs"))) == len(planned) - 2
-    with pytest.raises(InputError, match="1 runs of the study failed; the first: no memory"):
+    with pytest.raises(InputError, match="1 run of the study failed; the first: no memory"):
         prepare(pd.DataFrame({"error": [None, "no memory"]}), Path("inputs"))
 
 

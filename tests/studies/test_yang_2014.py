@@ -101,7 +101,7 @@ def test_cells_are_those_of_the_table():
 
 
 def test_a_failed_run_ends_the_evaluation():
-    with pytest.raises(InputError, match=r"1 runs of the study failed; the first: no memory"):
+    with pytest.raises(InputError, match=r"1 run of the study failed; the first: no memory"):
         prepare(pd.DataFrame({"error": [None, "no memory"]}))
 
 

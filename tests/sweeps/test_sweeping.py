@@ -11,6 +11,7 @@ import signal
 import subprocess
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -355,10 +356,30 @@ def cut_last_line(path):
     path.write_text(path.read_text().rpartition("\n")[0].rpartition("\n")[0] + "\n")
 
 
+def say(**fields):
+    return lambda path: path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+def nest(path):
+    path.write_text("[" * 100_000)
+
+
 @pytest.mark.parametrize(
     ("name", "damage", "told"),
     [
         ("run.json", cut(0), "damaged"),
+        ("run.json", lambda path: path.write_text("{}"), "damaged"),
+        ("run.json", say(versions=None), "damaged"),
+        ("run.json", say(jobs=[1]), "damaged"),
+        ("run.json", nest, "damaged"),
+        ("summary.json", nest, "damaged"),
+        ("summary.json", lambda path: path.write_text("{}"), "damaged"),
+        ("summary.json", say(jobs="x"), "damaged"),
+        ("summary.json", say(jobs=None), "damaged"),
+        ("summary.json", say(cleaning={}), "damaged"),
+        ("timing.json", nest, "damaged"),
+        ("load.svg", Path.touch, "damaged"),
+        ("report.html", Path.touch, "damaged"),
         ("run.json", os.remove, "missing"),
         ("summary.json", cut(0), "damaged"),
         ("summary.json", cut(100), "damaged"),
@@ -388,7 +409,7 @@ def test_a_run_that_is_not_whole_is_told_and_done_again(
     damage(runs[1] / name)
     caplog.clear()
     _, outcomes, merged = work(study, tiny / "out")
-    expected = f"1 runs are not whole and are done again: {runs[1] / name} is {told}"
+    expected = f"1 run is not whole and is done again: {runs[1] / name} is {told}"
     assert [record.getMessage() for record in caplog.records] == [expected]
     assert [(outcome.name, outcome.error) for outcome in outcomes] == [(runs[1].name, None)]
     assert merged

@@ -11,7 +11,7 @@ from typing import Any
 
 from optsched import registry
 from optsched.errors import InputError
-from optsched.files import json_text
+from optsched.json_text import json_text
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_hashed, snapshot_files
