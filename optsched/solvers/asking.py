@@ -87,8 +87,9 @@ def ask(
     began = time.perf_counter()
     try:
         if prepare:
+            apart.allow_preparation()
             solver.prepare(given)
-        apart.begin(budget.seconds)
+        apart.allow_solve(budget.seconds)
         began = time.perf_counter()
         answer = solver.solve(
             given,
@@ -97,6 +98,8 @@ def ask(
             seed=seed,
             on_incumbent=None if on_incumbent is None else tell,
         )
+        if raised_by_callback:  # and the solver went on all the same
+            raise raised_by_callback[0]
         seconds = time.perf_counter() - began
         mistake = _mistake_in_form(answer)
         if not mistake:
@@ -107,7 +110,7 @@ def ask(
         raise
     except BaseException as error:
         if raised_by_callback:
-            raise
+            raise raised_by_callback[0] from None
         seconds = time.perf_counter() - began
         if isinstance(error, InputError):
             status, message = Status.NO_SOLUTION, f"{name}: {_one_line(error)}"
@@ -115,7 +118,7 @@ def ask(
             logging.getLogger("optsched").debug("%s raised", name, exc_info=True)
             status, message = Status.ERROR, f"{name} raised {_described(error)}"
     finally:
-        apart.end()
+        apart.allow_any_time()
     refused = status is Status.NO_SOLUTION
     return Result(name, status, seconds=seconds, verified=refused, message=message)
 
