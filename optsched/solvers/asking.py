@@ -139,6 +139,55 @@ def prepare(solver: Solver, name: str) -> None:
         raise InputError(f"solver {name!r} cannot be prepared: {_described(error)}") from None
 
 
+def supports(solver: Solver | type[Solver], problem: Problem[Any]) -> bool:
+    """Return whether a solver answers problems of this kind.
+
+    Raises
+    ------
+    InputError
+        If it cannot say.
+    """
+    check_models(solver)
+    return bool(_stated(solver, "supports", problem))
+
+
+def version_of(solver: Solver | type[Solver]) -> str | None:
+    """Return the version of what answers; none when it is not installed.
+
+    Raises
+    ------
+    InputError
+        If the solver cannot say.
+    """
+    version: str | None = _stated(solver, "installed_version")
+    return version
+
+
+def check_models(solver: Solver | type[Solver]) -> None:
+    """Refuse a solver that does not state in the form of the contract what it answers.
+
+    Raises
+    ------
+    InputError
+        If it does not.
+    """
+    if not isinstance(solver.models, frozenset | None):
+        expected = "expected a frozenset or None"
+        raise InputError(
+            f"solver {solver.name!r} states {_shown(solver.models)} as its models; {expected}"
+        )
+
+
+def _stated(solver: Solver | type[Solver], method: str, *arguments: Any) -> Any:
+    try:
+        return getattr(solver, method)(*arguments)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        told = f"solver {solver.name!r} fails in {method}: {_described(error)}"
+        raise InputError(told) from None
+
+
 def verify(problem: Problem[Any], result: Result) -> Result:
     """Return `result` with the objective recomputed, and with status ``error`` if it is wrong.
 

@@ -27,6 +27,7 @@ from optsched.content import bundled
 from optsched.errors import InputError, UnknownNameError, one_line
 from optsched.models import WindowMKP
 from optsched.solvers import apart
+from optsched.solvers.comparison.entries import choose_contenders, read_entries
 from optsched.solvers.result import Incumbent, Result, Status
 from optsched.solvers.solver import Solver
 
@@ -600,6 +601,43 @@ def test_what_a_solver_started_ends_when_the_solver_is_ended(tmp_path, monkeypat
         ask()
     child = int((tmp_path / "child").read_text())
     assert wait_for(lambda: not alive(child))
+
+
+def fails(_, *__):
+    raise SystemExit(0)
+
+
+MISTATED = {
+    "models": (5, "states 5 as its models; expected a frozenset or None"),
+    "supports": (classmethod(fails), "fails in supports: SystemExit: 0"),
+    "installed_version": (classmethod(fails), "fails in installed_version: SystemExit: 0"),
+}
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("field", MISTATED)
+def test_a_solver_that_misstates_itself_is_named(field, file_under, snapshot, tmp_path, capsys):
+    value, told = MISTATED[field]
+    setattr(registry.solvers[file_under("odd", nothing)], field, value)
+    commands = [
+        ["solve", str(snapshot), "--solver", "odd"],
+        ["compare", str(snapshot), "--solvers", "odd,greedy", "-o", str(tmp_path / "out")],
+    ]
+    words = ["simulate", str(SAMPLE), "--policy", "window", "--jobs", "1:5", "--solver", "odd"]
+    if field != "supports":  # a simulation looks at the models alone
+        commands.append([*words, "-o", str(tmp_path / "run")])
+    for command in commands:
+        assert optsched(command) == 1
+        [line] = capsys.readouterr().err.splitlines()
+        assert f"solver 'odd' {told}" in line
+    assert optsched(["list", "models"]) == 0
+    assert optsched(["list", "solvers", "--json"]) == 0
+    out, err = capsys.readouterr()
+    if field != "supports":
+        assert f"solver 'odd' {told}" in err
+        assert '"odd"' not in out
+    chosen = choose_contenders(None, read_entries([snapshot]))
+    assert "odd" not in [one.name for one in chosen]
 
 
 @pytest.mark.parametrize("raised", [None, ValueError])
