@@ -111,6 +111,7 @@ WRONG: dict[str, Callable[..., Any]] = {
     "number": says(solution=5),
     "text": says(solution="nonsense"),
     "dictionary": says(solution={"slot": 1}),
+    "slots-by-job": says(solution=lambda p: dict.fromkeys(range(len(p.weights)), 1)),
     "endless": says(solution=lambda _: itertools.count()),
     "unspeakable-answer": says(solution=lambda _: UnspeakableAnswer()),
     "boasts": says(objective=10**6),
@@ -636,6 +637,10 @@ def test_a_solver_that_misstates_itself_is_named(field, file_under, snapshot, tm
     if field != "supports":
         assert f"solver 'odd' {told}" in err
         assert '"odd"' not in out
+        from optsched.cli.doctor_command import _check
+
+        state = _check(registry.solvers["odd"])
+        assert (state["works"], told in state["state"]) == (False, True)
     chosen = choose_contenders(None, read_entries([snapshot]))
     assert "odd" not in [one.name for one in chosen]
 
