@@ -604,6 +604,20 @@ def test_what_a_solver_started_ends_when_the_solver_is_ended(tmp_path, monkeypat
     assert wait_for(lambda: not alive(child))
 
 
+@pytest.mark.usefixtures("undrawn")
+def test_what_a_solver_prints_in_a_simulation_does_not_spoil_json(file_under, tmp_path, capsys):
+    def chatty(problem):
+        print("hello")
+        return Result("", Status.FEASIBLE, nothing(problem))
+
+    words = ["simulate", str(SAMPLE), "--policy", "window", "--jobs", "1:5", "--json"]
+    file_under("chatty", chatty)
+    assert optsched([*words, "--solver", "chatty", "-o", str(tmp_path / "run")]) == 0
+    out, err = capsys.readouterr()
+    strict(out)
+    assert "hello" in err
+
+
 def fails(_, *__):
     raise SystemExit(0)
 
