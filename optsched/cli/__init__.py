@@ -27,6 +27,9 @@ COMMANDS = {
     "list": "List policies, solvers, profiles, models, machines, workloads or trace formats.",
     "doctor": "Say what is installed and whether it works.",
 }
+PATIENCE = 1.0
+"""Seconds that threads have to finish after a command."""
+
 TO_FOLDERS = ("compare", "simulate", "sweep", "study")
 """Commands whose ``-o`` is a folder; that of all others is a file."""
 
@@ -90,7 +93,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     code = run(sys.argv[1:] if arguments is None else list(arguments))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # all is done; it would only spoil the exit code
+    _leave_threads(code)
     sys.exit(code)
+
+
+def _leave_threads(code: int) -> None:
+    """Exit at once if a solver left threads behind, which Python would wait for without end."""
+    import threading
+    from contextlib import suppress
+
+    left = [one for one in threading.enumerate() if not one.daemon]
+    left = [one for one in left if one is not threading.main_thread()]
+    for thread in left:
+        thread.join(PATIENCE / len(left))
+    if any(thread.is_alive() for thread in left):
+        with suppress(OSError):
+            print("optsched: left behind threads of a solver, still at work", file=sys.stderr)
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):
+                stream.flush()
+        os._exit(code)
 
 
 def _show_log() -> None:

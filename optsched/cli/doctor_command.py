@@ -11,7 +11,9 @@ from optsched import __version__, registry
 from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.terminal import print_json, print_lines, print_table
 from optsched.content import bundled
+from optsched.errors import InputError
 from optsched.models.window_mkp import WindowMKP
+from optsched.solvers.asking import supports, version_of
 from optsched.solvers.solver import Solver
 from optsched.solvers.solving import solve
 from optsched.traces.catalogue import folders
@@ -60,12 +62,16 @@ def command(*, json: bool = False) -> int:
 
 def _check(cls: type[Solver]) -> dict[str, Any]:
     """Return name, version and state of a solver; it works, does not, or was not tried (none)."""
-    row = {"solver": cls.name, "version": cls.installed_version(), "works": None}
+    row: dict[str, Any] = {"solver": cls.name, "version": None, "works": None}
     example = WindowMKP(WEIGHTS, CAPACITIES)
-    if row["version"] is None:
-        return row | {"state": f"not installed: {cls.install_command()}"}
-    if not cls.supports(example):
-        return row | {"state": "not tried: answers other models"}
+    try:
+        row["version"] = version_of(cls)
+        if row["version"] is None:
+            return row | {"state": f"not installed: {cls.install_command()}"}
+        if not supports(cls, example):
+            return row | {"state": "not tried: answers other models"}
+    except InputError as error:
+        return row | {"works": False, "state": str(error)}
     try:
         result = solve(example, cls.name)
     except Exception as error:  # whatever another's solver does

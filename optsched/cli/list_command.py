@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from optsched import registry
-from optsched.cli.terminal import print_json, print_table
+from optsched.cli.terminal import print_json, print_table, say
 from optsched.docstrings import first_line
+from optsched.errors import InputError
 from optsched.settings import settings_of
 from optsched.solvers.profiles import load_profile, profile_names
 
@@ -55,11 +56,18 @@ def _policies() -> tuple[list[str], list[list[Any]]]:
 
 
 def _solvers() -> tuple[list[str], list[list[Any]]]:
+    from optsched.solvers.asking import check_models, version_of
+
     rows = []
     for name in registry.solvers:
         cls = registry.solvers[name]
+        try:
+            check_models(cls)
+            version = version_of(cls)
+        except InputError as error:
+            say(f"optsched: left out: {error}")
+            continue
         models = "all that are formulated" if cls.models is None else " ".join(sorted(cls.models))
-        version = cls.installed_version()
         installed = version or f"no (needs {cls.requires})"
         rows.append([name, installed, cls.exact, models, cls.work_unit, first_line(cls)])
     return ["solver", "installed", "exact", "models", "work in", "what it does"], rows
@@ -77,9 +85,14 @@ def _models() -> tuple[list[str], list[list[Any]]]:
     rows = []
     for name in registry.models:
         cls = registry.models[name]
-        special = [s for s in registry.solvers if name in (registry.solvers[s].models or ())]
+        special = [s for s in registry.solvers if name in _models_of(s)]
         rows.append([name, cls.default_solver, " ".join(special), first_line(cls)])
     return ["model", "default solver", "its own solvers", "what it decides"], rows
+
+
+def _models_of(solver: str) -> frozenset[str]:
+    models = registry.solvers[solver].models
+    return models if isinstance(models, frozenset) else frozenset()
 
 
 def _machines() -> tuple[list[str], list[list[Any]]]:

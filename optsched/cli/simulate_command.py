@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -114,6 +115,7 @@ def command(
     read_seconds = time.perf_counter() - began
     total = len(prepared) if span is None else span[1] - span[0] + 1
     with ExitStack() as stack:
+        stack.enter_context(redirect_stdout(sys.stderr))  # for what a solver prints
         folder = stack.enter_context(written_folder(output, FOLDER))
         captured = None
         if capture is not None:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError, UnknownNameError
+from optsched.solvers.asking import version_of
 from optsched.solvers.profiles import Profile
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
@@ -60,7 +61,7 @@ class ChosenSolver:
         """Return what the record of a run says of it."""
         return {
             "solver": self.name,
-            "version": self.solver.installed_version(),
+            "version": version_of(self.solver),
             "options": dict(self.profile.options),
             "budget": asdict(self.budget),
             "seed": self.seed,

@@ -87,8 +87,9 @@ def ask(
     began = time.perf_counter()
     try:
         if prepare:
+            apart.allow_preparation()
             solver.prepare(given)
-        apart.begin(budget.seconds)
+        apart.allow_solve(budget.seconds)
         began = time.perf_counter()
         answer = solver.solve(
             given,
@@ -97,6 +98,8 @@ def ask(
             seed=seed,
             on_incumbent=None if on_incumbent is None else tell,
         )
+        if raised_by_callback:  # and the solver went on all the same
+            raise raised_by_callback[0]
         seconds = time.perf_counter() - began
         mistake = _mistake_in_form(answer)
         if not mistake:
@@ -107,7 +110,7 @@ def ask(
         raise
     except BaseException as error:
         if raised_by_callback:
-            raise
+            raise raised_by_callback[0] from None
         seconds = time.perf_counter() - began
         if isinstance(error, InputError):
             status, message = Status.NO_SOLUTION, f"{name}: {_one_line(error)}"
@@ -115,7 +118,7 @@ def ask(
             logging.getLogger("optsched").debug("%s raised", name, exc_info=True)
             status, message = Status.ERROR, f"{name} raised {_described(error)}"
     finally:
-        apart.end()
+        apart.allow_any_time()
     refused = status is Status.NO_SOLUTION
     return Result(name, status, seconds=seconds, verified=refused, message=message)
 
@@ -134,6 +137,55 @@ def prepare(solver: Solver, name: str) -> None:
         raise
     except BaseException as error:
         raise InputError(f"solver {name!r} cannot be prepared: {_described(error)}") from None
+
+
+def supports(solver: Solver | type[Solver], problem: Problem[Any]) -> bool:
+    """Return whether a solver answers problems of this kind.
+
+    Raises
+    ------
+    InputError
+        If it cannot say.
+    """
+    check_models(solver)
+    return bool(_stated(solver, "supports", problem))
+
+
+def version_of(solver: Solver | type[Solver]) -> str | None:
+    """Return the version of what answers; none when it is not installed.
+
+    Raises
+    ------
+    InputError
+        If the solver cannot say.
+    """
+    version: str | None = _stated(solver, "installed_version")
+    return version
+
+
+def check_models(solver: Solver | type[Solver]) -> None:
+    """Refuse a solver that does not state in the form of the contract what it answers.
+
+    Raises
+    ------
+    InputError
+        If it does not.
+    """
+    if not isinstance(solver.models, frozenset | None):
+        expected = "expected a frozenset or None"
+        raise InputError(
+            f"solver {solver.name!r} states {_shown(solver.models)} as its models; {expected}"
+        )
+
+
+def _stated(solver: Solver | type[Solver], method: str, *arguments: Any) -> Any:
+    try:
+        return getattr(solver, method)(*arguments)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        told = f"solver {solver.name!r} fails in {method}: {_described(error)}"
+        raise InputError(told) from None
 
 
 def verify(problem: Problem[Any], result: Result) -> Result:

@@ -13,7 +13,7 @@ from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import load_snapshot
 from optsched.numbers import LARGEST
-from optsched.solvers.asking import ask, violations_of
+from optsched.solvers.asking import ask, check_models, supports, version_of, violations_of
 from optsched.solvers.profiles import (
     Profile,
     load_profile,
@@ -36,11 +36,13 @@ def find_solver(name: str | Solver) -> tuple[Solver, Profile]:
     Raises
     ------
     InputError
-        If there is no such solver or profile, or the profile has mistakes.
+        If there is no such solver or profile, or the profile has mistakes, or the solver states
+        what it answers in another form than the contract's.
     MissingDependencyError
         If the package that the solver needs is not installed.
     """
     if isinstance(name, Solver):
+        check_models(name)
         return name, Profile(name=name.name, solver=name.name, options=options_of(name))
     if not isinstance(name, str):
         raise InputError(f"{name!r}; expected a solver or the name of one", field="solver")
@@ -51,7 +53,8 @@ def find_solver(name: str | Solver) -> tuple[Solver, Profile]:
     else:
         raise registry.solvers.unknown(name, profile_names())
     cls: type[Solver] = registry.solvers[profile.solver]
-    if cls.installed_version() is None:
+    check_models(cls)
+    if version_of(cls) is None:
         raise MissingDependencyError(
             f"solver {name!r} needs the package {cls.requires!r}, which is not installed; "
             f"{cls.install_command()}"
@@ -105,7 +108,7 @@ def solve(
     given = problem.default_solver if solver is None else solver
     solver, profile = find_solver(given)
     label = given if isinstance(given, str) else profile.name
-    if not solver.supports(problem):
+    if not supports(solver, problem):
         raise InputError(f"solver {label!r} does not answer {problem.name!r} problems")
     budget = budget or profile.budget
     spent = 0.0
@@ -131,7 +134,7 @@ def solve(
         result,
         seconds=spent + result.seconds,
         incumbents=tuple(_later(found, spent) for found in result.incumbents),
-        version=solver.installed_version() or "",
+        version=version_of(solver) or "",
         seed=seed,
     )
 

@@ -103,6 +103,17 @@ def test_an_interrupt_while_python_shuts_down_spoils_nothing():
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def test_threads_that_a_solver_left_do_not_keep_the_command_from_ending():
+    program = (
+        "import threading; from optsched.cli import main; "
+        "threading.Thread(target=threading.Event().wait).start(); main(['--version'])"
+    )
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, capture_output=True, check=False, text=True, timeout=60)
+    assert (done.returncode, done.stdout.count("\n")) == (0, 1)
+    assert done.stderr == "optsched: left behind threads of a solver, still at work\n"
+
+
 @pytest.mark.parametrize(("reader", "code"), [("reads", 1), ("is gone", 0)])
 def test_a_broken_pipe_is_no_error_only_if_the_reader_of_stdout_is_gone(
     reader, code, monkeypatch, capfd

@@ -6,10 +6,16 @@ import ctypes
 import itertools
 import json
 import math
+import multiprocessing
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +28,7 @@ from optsched.errors import InputError, UnknownNameError, one_line
 from optsched.models import WindowMKP
 from optsched.solvers import apart
 from optsched.solvers.asking import _mistake_in_form
+from optsched.solvers.comparison.entries import choose_contenders, read_entries
 from optsched.solvers.result import Incumbent, Result, Status
 from optsched.solvers.solver import Solver
 
@@ -105,6 +112,7 @@ WRONG: dict[str, Callable[..., Any]] = {
     "number": says(solution=5),
     "text": says(solution="nonsense"),
     "dictionary": says(solution={"slot": 1}),
+    "slots-by-job": says(solution=lambda p: dict.fromkeys(range(len(p.weights)), 1)),
     "endless": says(solution=lambda _: itertools.count()),
     "unspeakable-answer": says(solution=lambda _: UnspeakableAnswer()),
     "boasts": says(objective=10**6),
@@ -403,6 +411,12 @@ def holding_the_lock(_):
     return sum(range(10**15))
 
 
+def resetting_the_clock(_):
+    signal.alarm(0)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    endless(_)
+
+
 def exiting(_):
     os._exit(0)
 
@@ -420,6 +434,7 @@ def test_solvers_that_hang_or_crash_are_ended_and_the_others_answer(
         "endless": (endless, "longer than its time limit"),
         "swallowing": (swallowing, "longer than its time limit"),
         "holding": (holding_the_lock, "longer than its time limit"),
+        "resetting": (resetting_the_clock, "longer than its time limit"),
         "exiting": (exiting, "exit code 0"),
         "crashing": (crashing, "SIGKILL"),
     }
@@ -437,7 +452,7 @@ def test_solvers_that_hang_or_crash_are_ended_and_the_others_answer(
         assert told in line
     written = strict((folder / "comparison.json").read_text())
     assert len(written["failures"]) == len(kinds)
-    for name in ("holding", "exiting"):
+    for name in ("exiting",):
         assert optsched(["solve", str(snapshot), "--solver", name, *limits]) == 1
         [line] = capsys.readouterr().err.splitlines()
         assert name in line
@@ -476,6 +491,193 @@ def test_a_function_apart_passes_on_what_it_returns_and_refuses():
         assert ask(5) == 5
         assert ask._process is process
     assert not process.is_alive()
+
+
+class Unreadable:
+    def __reduce__(self):
+        return sys.exit, (0,)
+
+
+class Unpicklable:
+    def __reduce__(self):
+        raise SystemExit(0)
+
+
+def test_whatever_a_function_apart_does_is_told(capfd):
+    def answer(what):
+        if isinstance(what, BaseException):
+            raise what
+        print("on stdout")
+        os.write(1, b"on descriptor 1")
+        return {"unreadable": Unreadable, "unpicklable": Unpicklable}[what]()
+
+    with apart.Apart(answer) as ask:
+        for what in ("unreadable", "unpicklable"):
+            with pytest.raises(apart.EndedError, match=r"cannot be (read|passed on): SystemExit"):
+                ask(what)
+        process = ask._process
+        for error in (ValueError("x"), SystemExit(0), BrokenPipeError(), GeneratorExit()):
+            with pytest.raises(apart.EndedError, match=f"failed: {type(error).__name__}"):
+                ask(error)
+        assert ask._process is process
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "on descriptor 1" in err
+    assert "Traceback" not in err
+
+
+def test_a_solver_that_is_never_prepared_is_ended(snapshot, monkeypatch, capsys):
+    class Unready(solver_that(nothing)):
+        def prepare(self, problem=None):
+            endless(problem)
+
+    monkeypatch.setattr(apart, "PREPARATION", 0.2)
+    monkeypatch.setitem(registry.solvers._classes, "unready", Unready)
+    Unready.name = "unready"
+    assert optsched(["solve", str(snapshot), "--solver", "unready"]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert "unready was ended: it took longer than the 0.2 s for preparation" in line
+
+
+def alive(process):
+    """Return whether a process runs; one that nobody has waited for yet does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_for(condition):
+    for _ in range(1000):
+        if condition():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_what_a_solver_started_ends_with_whoever_asked(number, tmp_path):
+    def answer():
+        with tempfile.TemporaryDirectory(dir=tmp_path):
+            child = subprocess.Popen(["sleep", "600"])
+            (tmp_path / "new").write_text(str(child.pid))
+            (tmp_path / "new").rename(tmp_path / "child")
+            try:
+                child.wait()
+            finally:
+                child.kill()
+
+    def ask():
+        for caught in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(caught, signal.default_int_handler)
+        with suppress(KeyboardInterrupt), apart.Apart(answer) as ask_apart:
+            ask_apart()
+
+    asking = multiprocessing.get_context("fork").Process(target=ask)
+    asking.start()
+    assert wait_for((tmp_path / "child").exists)
+    child = int((tmp_path / "child").read_text())
+    assert alive(child)
+    os.kill(asking.pid, number)
+    asking.join()
+    try:
+        assert wait_for(lambda: not alive(child))
+        assert wait_for(lambda: os.listdir(tmp_path) == ["child"])
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_what_a_solver_started_ends_when_the_solver_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(apart, "LEAST_GRACE", 0.5)
+
+    def answer():
+        apart.allow_solve(0.1)
+        child = subprocess.Popen(["sleep", "600"])
+        (tmp_path / "child").write_text(str(child.pid))
+        swallowing(None)
+
+    with apart.Apart(answer) as ask, pytest.raises(apart.EndedError, match="time limit"):
+        ask()
+    child = int((tmp_path / "child").read_text())
+    assert wait_for(lambda: not alive(child))
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_what_a_solver_prints_in_a_simulation_does_not_spoil_json(file_under, tmp_path, capsys):
+    def chatty(problem):
+        print("hello")
+        return Result("", Status.FEASIBLE, nothing(problem))
+
+    words = ["simulate", str(SAMPLE), "--policy", "window", "--jobs", "1:5", "--json"]
+    file_under("chatty", chatty)
+    assert optsched([*words, "--solver", "chatty", "-o", str(tmp_path / "run")]) == 0
+    out, err = capsys.readouterr()
+    strict(out)
+    assert "hello" in err
+
+
+def fails(_, *__):
+    raise SystemExit(0)
+
+
+MISTATED = {
+    "models": (5, "states 5 as its models; expected a frozenset or None"),
+    "supports": (classmethod(fails), "fails in supports: SystemExit: 0"),
+    "installed_version": (classmethod(fails), "fails in installed_version: SystemExit: 0"),
+}
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("field", MISTATED)
+def test_a_solver_that_misstates_itself_is_named(field, file_under, snapshot, tmp_path, capsys):
+    value, told = MISTATED[field]
+    setattr(registry.solvers[file_under("odd", nothing)], field, value)
+    commands = [
+        ["solve", str(snapshot), "--solver", "odd"],
+        ["compare", str(snapshot), "--solvers", "odd,greedy", "-o", str(tmp_path / "out")],
+    ]
+    words = ["simulate", str(SAMPLE), "--policy", "window", "--jobs", "1:5", "--solver", "odd"]
+    if field != "supports":  # a simulation looks at the models alone
+        commands.append([*words, "-o", str(tmp_path / "run")])
+    for command in commands:
+        assert optsched(command) == 1
+        [line] = capsys.readouterr().err.splitlines()
+        assert f"solver 'odd' {told}" in line
+    assert optsched(["list", "models"]) == 0
+    assert optsched(["list", "solvers", "--json"]) == 0
+    out, err = capsys.readouterr()
+    if field != "supports":
+        assert f"solver 'odd' {told}" in err
+        assert '"odd"' not in out
+        from optsched.cli.doctor_command import _check
+
+        state = _check(registry.solvers["odd"])
+        assert (state["works"], told in state["state"]) == (False, True)
+    chosen = choose_contenders(None, read_entries([snapshot]))
+    assert "odd" not in [one.name for one in chosen]
+
+
+@pytest.mark.parametrize("raised", [None, ValueError])
+def test_a_solver_cannot_swallow_what_the_callback_raises(problem, raised):
+    class Deaf(solver_that(lambda _: None)):
+        name = "deaf"
+
+        def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):
+            try:
+                on_incumbent(Incumbent(0.0, 0, None))
+            except BaseException:
+                if raised is not None:
+                    raise raised("something else") from None
+            return Result("", Status.FEASIBLE, nothing(problem))
+
+    def stop(_):
+        raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        solve(problem, Deaf(), on_incumbent=stop)
 
 
 def test_the_hint_and_the_callbacks_incumbents_are_safe(problem):

@@ -160,6 +160,9 @@ class WindowMKP(Problem[Assignment]):
         That a job is in one slot at most (3) is in the form of a solution; what is checked is that
         every job is there once, that the slots exist, and that no slot is overfull (2).
         """
+        if not isinstance(solution, tuple | list | Sequence | np.ndarray):
+            kind = type(solution).__name__
+            return [Violation("form", f"a {kind}; expected a sequence of slots")]
         if len(solution) != len(self.weights):
             jobs = len(self.weights)
             return [Violation("once", f"{len(solution)} entries for {jobs} jobs")]

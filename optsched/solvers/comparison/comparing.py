@@ -14,7 +14,7 @@ from optsched.json_text import json_text
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.solvers.apart import Apart, EndedError
-from optsched.solvers.asking import verify
+from optsched.solvers.asking import supports, verify, version_of
 from optsched.solvers.comparison import tables
 from optsched.solvers.comparison.claims import settle
 from optsched.solvers.comparison.entries import (
@@ -166,13 +166,13 @@ def compare(
         ask = answer_apart if in_process_apart else answer
         for who, contender in enumerate(contenders):
             for what in _smallest(entries):
-                if contender.solver.supports(entries[what].problem):
+                if supports(contender.solver, entries[what].problem):
                     _result(ask, contender, entries[what].problem, who, what, True)
         for what, entry in enumerate(entries):
             results = [
                 _result(ask, contender, entry.problem, who, what, False)
                 for who, contender in enumerate(contenders)
-                if contender.solver.supports(entry.problem)
+                if supports(contender.solver, entry.problem)
             ]
             for result in results:
                 told = f"{entry.name}: {result.message}"
@@ -256,7 +256,7 @@ def _config(
             {
                 "name": contender.name,
                 "solver": contender.profile.solver,
-                "version": contender.solver.installed_version(),
+                "version": version_of(contender.solver),
                 "options": dict(contender.profile.options),
                 "budget": asdict(budget or contender.profile.budget),
                 "seed": contender.profile.seed if seed is None else seed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from optsched.json_text import json_text
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_hashed, snapshot_files
+from optsched.solvers.asking import supports, version_of
 from optsched.solvers.comparison.claims import Known, read_known
 from optsched.solvers.profiles import Profile
 from optsched.solvers.solver import Solver
@@ -150,7 +152,7 @@ def choose_contenders(
             raise InputError(f"solver {profile.name!r} is there twice; expected different names")
         contenders[profile.name] = Contender(profile.name, given, solver, profile)
     chosen = list(contenders.values())
-    if not any(contender.solver.supports(one.problem) for contender in chosen for one in entries):
+    if not any(supports(contender.solver, one.problem) for contender in chosen for one in entries):
         names = ", ".join(contenders) or "no installed solver"
         raise InputError(f"nothing to solve; {names} answers none of: {', '.join(kinds(entries))}")
     return chosen
@@ -167,7 +169,7 @@ def skipped(contenders: Sequence[Contender], entries: Sequence[Entry]) -> tuple[
         (contender.name, entry.problem.name)
         for contender in contenders
         for entry in entries
-        if not contender.solver.supports(entry.problem)
+        if not supports(contender.solver, entry.problem)
     )
     return tuple(
         f"{solver} does not answer {kind} problems: {count} skipped"
@@ -176,6 +178,10 @@ def skipped(contenders: Sequence[Contender], entries: Sequence[Entry]) -> tuple[
 
 
 def _is_of_use(cls: type[Solver], entries: Sequence[Entry]) -> bool:
-    if cls.installed_version() is None:
+    try:
+        if version_of(cls) is None:
+            return False
+        return any(supports(cls, entry.problem) for entry in entries)
+    except InputError as error:
+        logging.getLogger("optsched").warning("left out: %s", error)
         return False
-    return any(cls.supports(entry.problem) for entry in entries)
