@@ -189,8 +189,9 @@ def written_folder(folder: Path, kind: FolderKind) -> Iterator[Path]:
         except OSError as error:
             raise unwritable(folder, error) from None
     finally:
-        with suppress(OSError):
-            old.rename(target)  # unless another has its name, as it should
+        if not os.path.lexists(target):
+            with suppress(OSError):
+                old.rename(target)  # the new folder did not get its name
         for leftover in (temporary, old):
             shutil.rmtree(leftover, ignore_errors=True)
 

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.numbers import LARGEST
 from optsched.registry import readers
-from optsched.stored import Content, opened, write_bytes
+from optsched.stored import opened, write_bytes
 from optsched.traces.formats import TraceFormat, stem
 from optsched.traces.header import Header
+from optsched.traces.text_pieces import BYTE_ORDER_MARK, Piece, pieces
 from optsched.traces.trace import UNKNOWN, Trace
 
 ANY = np.iinfo(np.int64).min
@@ -74,13 +75,12 @@ FIELDS = (
 )
 """The 18 columns; times and memory may have decimals, as the definition of the format allows."""
 
-LONGEST_LINE = 2**20
-"""Bytes of a line."""
+JOBS = "jobs in SWF"
+"""What is expected of a file, for messages."""
 
 LONGEST_HEADER = 2**20
 """Bytes of all comments before the first job."""
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ROWS_AT_ONCE = 1 << 16
 _POWERS_OF_TEN = np.array([float(10**power) for power in range(23)])
 _WORD = re.compile(rb"[^ \t\r\n]+")
@@ -98,7 +98,7 @@ def read_swf(path: str | Path) -> Trace:
     path = Path(path)
     with opened(path) as content:
         jobs = _Jobs(path)
-        for piece in _pieces(content, path):
+        for piece in pieces(content, path, JOBS):
             jobs.add(piece)
         columns = jobs.columns()
         return Trace(
@@ -151,7 +151,7 @@ class StandardWorkloadFormat(TraceFormat):
     @staticmethod
     def recognises(first_bytes: bytes, path: Path) -> bool:
         """Tell whether the text begins with a comment or a number."""
-        words = first_bytes.removeprefix(_BYTE_ORDER_MARK).split(maxsplit=1)
+        words = first_bytes.removeprefix(BYTE_ORDER_MARK).split(maxsplit=1)
         return bool(words) and (
             words[0].startswith(b";") or words[0].translate(None, b"0123456789-.") == b""
         )
@@ -163,45 +163,10 @@ class StandardWorkloadFormat(TraceFormat):
         with opened(path) as content:
             lines = [
                 piece.line + piece.data.count(b"\n", 0, found.start())
-                for piece in _pieces(content, path)
+                for piece in pieces(content, path, JOBS)
                 for found in begin.finditer(piece.data)
             ]
         return lines[0] if len(lines) == 1 else None
-
-
-class _Piece(NamedTuple):
-    """Whole lines of a file, and the number of the first."""
-
-    data: bytes
-    line: int
-
-
-def _pieces(content: Content, path: Path) -> Iterator[_Piece]:
-    """Yield the lines of a file, as many at a time as were read at once.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is not text, or a line is longer than `LONGEST_LINE`.
-    """
-    line, begun = 1, b""
-    data = content.read().removeprefix(_BYTE_ORDER_MARK)
-    while data:
-        if b"\0" in data:
-            raise InputError("not text; expected jobs in SWF", file=path)
-        whole = data.rfind(b"\n") + 1
-        if whole:
-            yield _Piece(begun + data[:whole], line)
-            line += data.count(b"\n")
-            begun = data[whole:]
-        else:
-            begun += data
-        if len(begun) > LONGEST_LINE:
-            expected = f"expected lines of at most {LONGEST_LINE >> 20} MiB"
-            raise InputError(f"is too long; {expected}", file=path, line=line)
-        data = content.read()
-    if begun:
-        yield _Piece(begun, line)
 
 
 class _Jobs:
@@ -220,7 +185,7 @@ class _Jobs:
         self._leading: list[tuple[int, str]] = []
         self._leading_bytes = 0
 
-    def add(self, piece: _Piece) -> None:
+    def add(self, piece: Piece) -> None:
         """Read the jobs and, before the first one, the comments of a piece.
 
         Raises
@@ -261,7 +226,7 @@ class _Jobs:
         """
         if not self._parts:
             what = "only comments" if self._leading else "the file is empty"
-            raise InputError(f"{what}; expected jobs in SWF", file=self._path)
+            raise InputError(f"{what}; expected {JOBS}", file=self._path)
         known: dict[str, NDArray[Any]] = {}
         for field, parts in zip(FIELDS, zip(*self._parts)):
             if any((part != UNKNOWN).any() for part in parts):
@@ -296,7 +261,7 @@ class _Jobs:
             self._leading_bytes += end - start
             if self._leading_bytes > LONGEST_HEADER:
                 mistake = f"the header is longer than {LONGEST_HEADER >> 20} MiB"
-                raise InputError(f"{mistake}; expected jobs in SWF", file=self._path, line=line)
+                raise InputError(f"{mistake}; expected {JOBS}", file=self._path, line=line)
             self._leading.append((line, _decoded(data[start + 1 : end].rstrip(b" \t\r"))))
             start = data.find(b";", end)
             line += data.count(b"\n", end, max(start, end))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 
+import numpy as np
 import pytest
 
 from optsched import cli
@@ -22,7 +23,6 @@ SHOWN = r"odd\nname\x1b[1m\u202e日本"
         ["trace", "info", ODD],
         ["solve", ODD],
         ["snapshot", "check", ODD],
-        ["simulate", "none.swf", "-o", ODD, "--capture", ODD],
         ["solve", "none.json", f"--{ODD}"],
         ["sweep", ODD, "-o", "out"],
         ["report", ODD],
@@ -32,7 +32,7 @@ def test_a_message_is_one_clean_line(capsys, words):
     assert cli.run(words) in (cli.BAD_INPUT, cli.USAGE)
     [line] = capsys.readouterr().err.splitlines()
     assert line.isprintable()
-    assert "日本" in line or "--capture" in line
+    assert "日本" in line
 
 
 def test_names_are_printed_in_one_line_as_well(capsys, tmp_path, example):
@@ -60,13 +60,9 @@ def test_tables_are_one_line_a_row(capsys):
     assert capsys.readouterr().out.split() == ["name", r"a\nb\x1bc"]
 
 
-@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
-def test_what_json_cannot_hold_is_not_written(capsys, tmp_path, number):
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        terminal.print_json({"a": [number]})
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        write_json(tmp_path / "a.json", {"a": [number]})
-    assert capsys.readouterr().out == ""
-    assert list(tmp_path.iterdir()) == []
-    write_json(tmp_path / "a.json", {"a": [1.5]})
-    assert json.loads((tmp_path / "a.json").read_text()) == {"a": [1.5]}
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf"), np.float64("nan")])
+def test_what_json_cannot_hold_is_null(capsys, tmp_path, number):
+    terminal.print_json({"a": [number]})
+    assert json.loads(capsys.readouterr().out) == {"a": [None]}
+    write_json(tmp_path / "a.json", {"a": [number, 1.5]})
+    assert json.loads((tmp_path / "a.json").read_text()) == {"a": [None, 1.5]}

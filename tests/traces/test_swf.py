@@ -13,7 +13,8 @@ from optsched import stored
 from optsched.errors import InputError
 from optsched.traces.cleaning import clean
 from optsched.traces.header import Header
-from optsched.traces.swf import FIELDS, LONGEST_LINE, StandardWorkloadFormat, read_swf, write_swf
+from optsched.traces.swf import FIELDS, StandardWorkloadFormat, read_swf, write_swf
+from optsched.traces.text_pieces import LONGEST_LINE
 from optsched.traces.trace import COLUMNS, Trace
 
 NO_LIMIT = np.iinfo(np.int64).min
