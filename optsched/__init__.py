@@ -6,12 +6,7 @@ even ``typing`` is imported here, so that the command line has Ctrl-C in hand at
 
 from __future__ import annotations
 
-import time
-
-__version__ = "0.1.0"
-
-IMPORTED = time.time_ns()
-"""When the package was imported: a source file that is younger may not be what runs."""
+from optsched.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

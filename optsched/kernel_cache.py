@@ -33,7 +33,7 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
-from optsched import IMPORTED
+from optsched.version import IMPORTED
 
 PACKAGE = Path(__file__).parent
 VERSIONS = (numba.__version__, llvmlite.__version__, np.__version__)

@@ -44,7 +44,7 @@ def build() -> App:
     """Return the command-line application; a command is imported when it is run."""
     from cyclopts import App, Parameter
 
-    from optsched import __version__
+    from optsched.version import __version__
 
     app = App(
         name="optsched",

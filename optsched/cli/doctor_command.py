@@ -7,7 +7,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from optsched import __version__, registry
+from optsched import registry
 from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.terminal import print_json, print_lines, print_table
 from optsched.content import bundled
@@ -17,6 +17,7 @@ from optsched.solvers.asking import supports, version_of
 from optsched.solvers.solver import Solver
 from optsched.solvers.solving import solve
 from optsched.traces.catalogue import folders
+from optsched.version import __version__
 
 PACKAGES = ("numpy", "pandas", "pyarrow", "numba", "matplotlib", "networkx")
 WEIGHTS, CAPACITIES, OPTIMUM = (6, 4, 3), (3, 6), 9

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-from optsched import __version__, registry
+from optsched import registry
 from optsched.errors import InputError
 from optsched.machines.machine import Machine
 from optsched.settings import settings_of
@@ -19,6 +19,7 @@ from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
 from optsched.solvers.solving import find_solver
 from optsched.traces.trace import Trace
+from optsched.version import __version__
 
 PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "matplotlib", "jinja2")
 """Packages whose version may show in the bytes of a run folder."""

@@ -88,7 +88,7 @@ class Solver(ABC):
     @classmethod
     def installed_version(cls) -> str | None:
         """Return the version of what answers; none when it is not installed."""
-        from optsched import __version__
+        from optsched.version import __version__
 
         return __version__ if cls.requires is None else _distribution_version(cls.requires)
 

@@ -239,7 +239,7 @@ def _config(
 ) -> dict[str, Any]:
     from importlib.metadata import version
 
-    from optsched import __version__
+    from optsched.version import __version__
 
     return {
         "snapshots": [
