@@ -162,10 +162,10 @@ class Apart(Generic[Value]):
         assert process.pid is not None
         self._process = None
         try:
-            self._connection.close()
-            process.terminate()
+            process.terminate()  # before its connection ends, or it would be on its way out
             wait([process.sentinel], FAREWELL)
         finally:
+            self._connection.close()
             with suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.kill()  # had it not come to lead a group yet
