@@ -200,7 +200,7 @@ def test_next_to_nothing_loads_before_the_command_line_has_ctrl_c_in_hand():
         "print(*sorted(set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["optsched", "optsched.cli"], done.stderr
+    assert done.stdout.split() == ["optsched", "optsched.cli", "optsched.version"], done.stderr
 
 
 def test_help_needs_none_of_the_heavy_packages():
