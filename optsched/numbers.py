@@ -62,3 +62,8 @@ def parse_span(text: str) -> tuple[int, int]:
     """
     first, _, last = text.partition(":")
     return parse_integer(first), parse_integer(last)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things: ``1 job``, ``2,000 jobs``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -20,6 +20,7 @@ from optsched.models.snapshot_file import CAPTURE
 from optsched.numbers import parse_span
 from optsched.report.run_folder import FOLDER, fill
 from optsched.settings import read_settings
+from optsched.simulator.posing import never_answered
 from optsched.simulator.simulate import prepare_trace, simulate
 from optsched.solvers.result import Budget
 from optsched.traces.demands import check_demands
@@ -144,7 +145,8 @@ def command(
         fill(timed, folder, plots=plots)
         if captured is not None:
             write_json(captured / CAPTURE.marker, run.config)
-    code = BAD_INPUT if run.summary["wrong_answers"] else DONE
+    wrong = run.summary["wrong_answers"] or never_answered(run.decisions)
+    code = BAD_INPUT if wrong else DONE
     for note in run.notes:
         say(f"optsched: {note}")
     for mishap in run.mishaps:

@@ -10,6 +10,7 @@ from optsched.cli.options import Integer, Output
 from optsched.cli.sweep_table import say_wrong_answers, work_off
 from optsched.cli.terminal import print_lines, say
 from optsched.files import check_replaceable
+from optsched.numbers import counted
 from optsched.studies.study import Study
 from optsched.studies.study_folder import FOLDER, INPUTS, SWEEP, begin, evaluate, write_inputs
 from optsched.sweeps.engines import check_engine
@@ -52,7 +53,7 @@ def command(
     write_inputs(inputs, output)
     planned = read_study(table, base=output)
     sweep = Sweep(planned, output / SWEEP)
-    say(f"{len(planned.runs):,} runs, {len(sweep.pending):,} to do")
+    say(f"{counted(len(planned.runs), 'run')}, {len(sweep.pending):,} to do")
     if work_off(sweep, "local", workers, None) is None:
         return INTERRUPTED
     page = evaluate(output)

@@ -12,8 +12,7 @@ from optsched.cli.sweep_table import say_wrong_answers, work_off
 from optsched.cli.terminal import print_json, print_lines, say
 from optsched.errors import InputError
 from optsched.files import check_replaceable
-from optsched.numbers import parse_integer
-from optsched.report.page import counted
+from optsched.numbers import counted, parse_integer
 from optsched.sweeps.engines import check_engine
 from optsched.sweeps.study_file import read_study
 from optsched.sweeps.sweeping import FOLDER, Sweep
@@ -91,9 +90,9 @@ FAILURES_TOLD = 5
 
 
 def _plan(sweep: Sweep, done_before: int, shard: str | None) -> str:
-    plan = f"{len(sweep.study.runs):,} runs"
+    plan = counted(len(sweep.study.runs), "run")
     if sweep.study.duplicates:
-        plan += f", {sweep.study.duplicates:,} duplicates left out"
+        plan += f", {counted(sweep.study.duplicates, 'duplicate')} left out"
     if shard is not None:
         plan += f"; {len(sweep.own):,} in shard {shard}"
     return f"{plan}; {done_before:,} done before, {len(sweep.pending):,} to do"

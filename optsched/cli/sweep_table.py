@@ -15,6 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from optsched.cli.terminal import figure, say
+from optsched.numbers import counted
 from optsched.sweeps.engines import start_engine
 
 if TYPE_CHECKING:
@@ -37,9 +38,11 @@ def say_wrong_answers(sweep: Sweep) -> bool:
     """Name the runs in which solvers gave wrong answers, and return whether there are any."""
     wrong = sweep.wrong_answers()
     for name, count in list(wrong.items())[:SHOWN]:
-        say(f"optsched: run {name}: {count:,} wrong answers of solvers, none of them used")
+        answers = counted(count, "wrong answer")
+        say(f"optsched: run {name}: {answers} of solvers, not used")
     if wrong:
-        say(f"optsched: {len(wrong):,} runs have wrong answers; see the column wrong_answers")
+        runs = counted(len(wrong), "run")
+        say(f"optsched: wrong answers in {runs}; see the column wrong_answers")
     return bool(wrong)
 
 
@@ -147,5 +150,6 @@ def work_off(
                     table.add(outcome)
         return done, sweep.finish()
     except KeyboardInterrupt:
-        say(f"optsched: interrupted; {sweep.left:,} runs are left, the same command does them")
+        left = counted(sweep.left, "run")
+        say(f"optsched: interrupted with {left} left; the same command does the rest")
         return None

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optsched.numbers import counted
 from optsched.report.comparison_curves import primal_gap
 from optsched.report.durations import short
 from optsched.report.folder_files import Expected, checked, read_frame, read_object, read_pictures
-from optsched.report.page import Cell, Figure, Page, Section, Table, Value, counted, duration, share
+from optsched.report.page import Cell, Figure, Page, Section, Table, Value, duration, share
 from optsched.solvers.comparison.tables import RESULT_COLUMNS, summarise
 from optsched.solvers.profiles import load_profile, profile_names
 from optsched.solvers.result import Status

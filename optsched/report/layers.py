@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from optsched.boxes.box import Box
 from optsched.machines.box_allocations import boxes_of
 from optsched.machines.torus import Torus
+from optsched.numbers import counted
 from optsched.report import load, relocation
 from optsched.report.box_colours import colours
 from optsched.report.durations import spoken
 from optsched.report.layer_maps import HOLES, Panel, Part, figure_of, holes_of
-from optsched.report.page import counted
 from optsched.report.relocation import Move
 
 if TYPE_CHECKING:

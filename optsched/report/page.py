@@ -88,11 +88,6 @@ def duration(seconds: float | None) -> Cell:
     return Cell(short(seconds), float(seconds))
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number of things: ``1 job``, ``2,000 jobs``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 class Column(NamedTuple):
     """A column of a table: its place, from 0, its label, and whether it holds numbers."""
 

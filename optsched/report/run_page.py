@@ -10,20 +10,11 @@ from typing import TYPE_CHECKING, Any
 from optsched import registry
 from optsched.docstrings import first_line
 from optsched.errors import InputError
+from optsched.numbers import counted
 from optsched.report import load
 from optsched.report.durations import spoken
 from optsched.report.folder_files import Expected, checked, read_frame, read_object, read_pictures
-from optsched.report.page import (
-    Cell,
-    Facts,
-    Page,
-    Section,
-    Table,
-    Value,
-    counted,
-    duration,
-    share,
-)
+from optsched.report.page import Cell, Facts, Page, Section, Table, Value, duration, share
 from optsched.report.run_pictures import run_pictures
 from optsched.report.run_plots import PICTURES
 from optsched.simulator.posing import mishaps

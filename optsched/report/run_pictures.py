@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optsched import registry
+from optsched.numbers import counted
 from optsched.report import waits
-from optsched.report.page import Figure, counted
+from optsched.report.page import Figure
 from optsched.report.steps import Steps
 from optsched.simulator.schedule import State
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.numbers import counted
 from optsched.report import load, style
 from optsched.report.durations import time_ticks, unit_for
-from optsched.report.page import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

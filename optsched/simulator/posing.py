@@ -252,6 +252,11 @@ def mishaps(decisions: pd.DataFrame) -> list[str]:
     return told
 
 
+def never_answered(decisions: pd.DataFrame) -> bool:
+    """Return whether problems were posed and the solver failed at all of them."""
+    return not decisions.empty and bool((decisions["status"] == Status.ERROR).all())
+
+
 class NothingPosed:
     """Stands in for `Posing` under a policy that poses no problem."""
 

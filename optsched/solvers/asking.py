@@ -191,9 +191,10 @@ def _stated(solver: Solver | type[Solver], method: str, *arguments: Any) -> Any:
 def verify(problem: Problem[Any], result: Result) -> Result:
     """Return `result` with the objective recomputed, and with status ``error`` if it is wrong.
 
-    Wrong is an infeasible solution, an objective that is not its value, a bound that it beats, and
-    a status that the rest contradicts. A wrong result keeps its solution, so that it can be looked
-    at; nothing acts on it.
+    Wrong is an infeasible solution, an objective that is not its value, a bound that it beats, a
+    status that the rest contradicts, an incumbent better than the solution, a bound of an incumbent
+    that the solution beats, and incumbents that are not in order of time. A wrong result keeps its
+    solution, so that it can be looked at; nothing acts on it.
     """
     return replace(result, **_verdict(problem, result, result.solver, result.seconds))
 
@@ -207,6 +208,8 @@ def _verdict(problem: Problem[Any], result: Result, name: str, seconds: float) -
         has = "no solution" if with_solution else "a solution"
         return _refutation(f"{name} claims {result.status.value} with {has}")
     if result.solution is None:
+        if result.incumbents:
+            return _refutation(f"{name} claims {result.status.value} with an incumbent")
         return {"verified": True}
     violations = violations_of(problem, result.solution)
     if violations:
@@ -222,10 +225,27 @@ def _verdict(problem: Problem[Any], result: Result, name: str, seconds: float) -
     if result.status is Status.OPTIMAL and not _met(objective, result.bound):
         claim = f"{name} claims that {objective} is optimal with a bound of {result.bound}"
         return _refutation(claim, objective)
-    if result.incumbents:
-        return {"objective": objective, "verified": True}
-    incumbents = (Incumbent(seconds, objective, result.bound),)
-    return {"objective": objective, "verified": True, "incumbents": incumbents}
+    if not result.incumbents:
+        incumbents = (Incumbent(seconds, objective, result.bound),)
+        return {"objective": objective, "verified": True, "incumbents": incumbents}
+    mistake = _mistake_on_the_way(problem, result, objective)
+    if mistake:
+        return _refutation(f"{name} {mistake}", objective)
+    return {"objective": objective, "verified": True}
+
+
+def _mistake_on_the_way(problem: Problem[Any], result: Result, objective: int) -> str:
+    """Return which incumbent the answer contradicts; nothing if none."""
+    before = 0.0
+    for seconds, found, bound in result.incumbents:
+        if seconds < before:
+            return f"reports an incumbent at {seconds} s after one at {before} s"
+        if _better(problem, found, objective):
+            return f"reports an incumbent of {found}, better than its answer of {objective}"
+        if bound is not None and _better(problem, objective, bound):
+            return f"claims the bound {bound} with an incumbent, beaten by {objective}"
+        before = seconds
+    return ""
 
 
 def refuted(result: Result, message: str) -> Result:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
+from optsched.numbers import counted
 from optsched.report.folder_files import read_object
-from optsched.report.page import counted
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,7 +22,7 @@ from optsched.files import (
     unwritable,
     write_json,
 )
-from optsched.report.page import counted
+from optsched.numbers import counted
 from optsched.sweeps.engines import Engine, EngineName, check_engine, start_engine
 from optsched.sweeps.executing import Outcome, Task
 from optsched.sweeps.finished import fault, is_finished, read_object

@@ -106,7 +106,7 @@ def test_an_interrupted_sweep_says_that_it_can_go_on(number, finished, folder):
     assert finished <= len(names) < RUNS
     assert [name for name in names if name.startswith(".")] == []
     assert stderr.splitlines()[1:] == [
-        f"optsched: interrupted; {RUNS - len(names)} runs are left, the same command does them"
+        f"optsched: interrupted with {RUNS - len(names)} runs left; the same command does the rest"
     ]
     assert not (folder / "out" / "results.parquet").exists()
     await_end_of_group(process.pid)
@@ -198,4 +198,6 @@ def test_wrong_answers_in_runs_are_loud(folder, optsched):
     summary.write_text(json.dumps(figures | {"wrong_answers": 3}))
     again = optsched("sweep", "study.toml", "-o", "out", cwd=folder)
     assert again.returncode == 1
-    assert f"optsched: run {summary.parent.name}: 3 wrong answers of solvers" in again.stderr
+    assert (
+        f"optsched: run {summary.parent.name}: 3 wrong answers of solvers, not used" in again.stderr
+    )

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from numba.core import event
+from numba.core import config, event
 
 from fuzz.engine import Here
 from fuzz.target import Case
@@ -180,8 +180,8 @@ def _limit_time(seconds: int, compiled: Path) -> None:
     _limit(resource.RLIMIT_CPU, seconds)
 
 
-CACHES = ("cache", "matplotlib")
-"""What is in the names of folders that libraries keep for themselves."""
+CACHES = frozenset({"__pycache__", ".cache", "matplotlib"})
+"""Names of folders that libraries keep for themselves."""
 
 
 class OutsideError(Exception):
@@ -190,7 +190,9 @@ class OutsideError(Exception):
 
 def _confine(folder: Path) -> None:
     """Refuse whatever changes a file outside a folder, caches apart."""
-    inside = str(folder.resolve()) + os.sep
+    inside = [str(folder.resolve()) + os.sep]
+    if config.CACHE_DIR:
+        inside.append(os.path.realpath(config.CACHE_DIR) + os.sep)
     writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
     changes = {
         "os.rename": 2, "os.remove": 1, "os.mkdir": 1, "os.rmdir": 1, "os.link": 2, "os.symlink": 2,
@@ -209,7 +211,7 @@ def _confine(folder: Path) -> None:
             place = os.path.join(os.path.realpath(parent), name)
             if event == "open":
                 place = os.path.realpath(place)
-            if not place.startswith(inside) and not any(name in place for name in CACHES):
+            if not place.startswith(tuple(inside)) and CACHES.isdisjoint(place.split(os.sep)):
                 raise OutsideError(f"{event} {place}")
 
     sys.addaudithook(look)

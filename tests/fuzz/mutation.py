@@ -251,9 +251,7 @@ def damaged_bytes(rng: Random, data: bytes) -> bytes:
                 data[begin:end] * rng.choice((2, 2, 1000)),
                 rng.randbytes(end - begin),
                 bytes(end - begin),
-                rng.choice(
-                    (b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"\xc3", b"\xed\xa0\x80", b"\x1a")
-                ),
+                rng.choice(BYTES),
                 bytes(byte ^ 1 << rng.randrange(8) for byte in data[begin:end]),
             )
         )

@@ -50,6 +50,10 @@ def says(status: Any = Status.FEASIBLE, solution: Any = nothing, **rest: Any) ->
     return answer
 
 
+def greedy_answer(problem: WindowMKP) -> Result:
+    return solve(problem, "greedy")
+
+
 def returns(value: Any) -> Callable[..., Any]:
     return lambda _: value
 
@@ -124,6 +128,10 @@ WRONG: dict[str, Callable[..., Any]] = {
     "feasible-nothing": says(Status.FEASIBLE, None),
     "infeasible-something": says(Status.INFEASIBLE),
     "unsolved-something": says(Status.NO_SOLUTION),
+    "better-incumbent": says(incumbents=(Incumbent(0.0, 10**6, None),)),
+    "beaten-incumbent": says(incumbents=(Incumbent(0.0, 0, -5),)),
+    "back-in-time": says(incumbents=(Incumbent(0.2, 0, None), Incumbent(0.1, 0, None))),
+    "incumbent-of-nothing": says(Status.NO_SOLUTION, None, incumbents=(Incumbent(0.0, 0, None),)),
     "wrecks-the-arrays": wrecks_the_arrays,
 }
 """Answers that verification refuses."""
@@ -378,8 +386,10 @@ def test_in_a_simulation_the_fallback_decides(name, charge, file_under, busy_tra
 @pytest.mark.usefixtures("undrawn")
 def test_wrong_answers_of_a_simulation_are_loud_and_failures_are_told(file_under, tmp_path, capsys):
     words = ["simulate", str(SAMPLE), "--policy", "window", "--jobs", "1:30", "--json"]
-    for name, code in (("too-short", 1), ("system-exit", 0)):
-        file_under(name, BROKEN[name])
+    fails_at_times = itertools.cycle((BROKEN["system-exit"], greedy_answer))
+    own = {"too-short": BROKEN["too-short"], "at-times": lambda p: next(fails_at_times)(p)}
+    for name, code in (("too-short", 1), ("at-times", 0)):
+        file_under(name, own[name])
         folder = tmp_path / name
         assert optsched([*words, "--solver", name, "-o", str(folder)]) == code
         out, err = capsys.readouterr()
@@ -603,6 +613,48 @@ def test_what_a_solver_started_ends_when_the_solver_is_ended(tmp_path, monkeypat
         ask()
     child = int((tmp_path / "child").read_text())
     assert wait_for(lambda: not alive(child))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_ended_command_leaves_no_cbc_behind(number, tmp_path):
+    rng = np.random.default_rng(1)
+    weights = rng.integers(100, 1000, 200)
+    profits = weights + rng.integers(0, 20, 200)
+    hard = WindowMKP(weights.tolist(), [int(weights.sum() / 40)] * 20, profits.tolist())
+    save_snapshot(hard, tmp_path / "hard.json")
+    (tmp_path / "tmp").mkdir()
+    words = ["solve", str(tmp_path / "hard.json"), "--solver", "cbc", "--time-limit", "100"]
+    command = subprocess.Popen(
+        [sys.executable, "-m", "optsched", *words],
+        env=os.environ | {"TMPDIR": str(tmp_path / "tmp")},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+    def cbc():
+        found = (Path(f"/proc/{one}/cwd") for one in os.listdir("/proc") if one.isdigit())
+        for cwd in found:
+            with suppress(OSError):
+                if tmp_path in cwd.readlink().parents:
+                    return True
+        return False
+
+    assert wait_for(cbc)
+    command.send_signal(number)
+    assert command.wait() == (-number if number == signal.SIGKILL else 130)
+    assert wait_for(lambda: not cbc())
+    assert wait_for(lambda: not list((tmp_path / "tmp").iterdir()))
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_simulation_without_one_answer_of_its_solver_is_no_success(file_under, tmp_path, capsys):
+    words = ["simulate", str(SAMPLE), "--policy", "window", "--jobs", "1:30", "--json"]
+    file_under("never", raises(ValueError("out of licences")))
+    assert optsched([*words, "--solver", "never", "-o", str(tmp_path / "run")]) == 1
+    out, err = capsys.readouterr()
+    assert "out of licences" in err
+    assert strict(out)["wrong_answers"] == 0
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.report.page import counted
+from optsched.numbers import counted
 from optsched.report.rows import Stretch, figure_of
 from optsched.report.style import FAINT, FILLS
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from optsched.numbers import counted
 from optsched.report import relocation
-from optsched.report.page import counted
 from optsched.report.relocation import Move
 
 if TYPE_CHECKING:

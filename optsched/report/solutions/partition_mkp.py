@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.boxes.box import Box
+from optsched.numbers import counted
 from optsched.report.box_colours import colours
 from optsched.report.layer_maps import (
     BUSY,
@@ -16,7 +17,6 @@ from optsched.report.layer_maps import (
     figure_of,
     holes_of,
 )
-from optsched.report.page import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

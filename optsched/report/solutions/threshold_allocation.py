@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.numbers import counted
 from optsched.report.demand import Demand, figure_of
-from optsched.report.page import counted
 from optsched.report.style import FILLS
 
 if TYPE_CHECKING:

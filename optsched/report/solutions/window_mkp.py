@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.models.window_mkp import NOT_PLACED
-from optsched.report.page import counted
+from optsched.numbers import counted
 from optsched.report.rows import Stretch, figure_of
 from optsched.report.style import FILLS
 

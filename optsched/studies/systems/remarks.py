@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from optsched.numbers import counted
 from optsched.report.durations import short
-from optsched.report.page import counted
 from optsched.studies.paired import percent
 from optsched.studies.systems.evaluation import (
     GAIN,

@@ -6,17 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from optsched.report.page import (
-    Figure,
-    Page,
-    Section,
-    Table,
-    Value,
-    cell,
-    counted,
-    duration,
-    share,
-)
+from optsched.numbers import counted
+from optsched.report.page import Figure, Page, Section, Table, Value, cell, duration, share
 from optsched.studies.paired import Improvement, percent
 from optsched.studies.results import grouped
 from optsched.studies.yang_2014.claims import claims
