@@ -20,6 +20,9 @@ from optsched.solvers.solver import OnIncumbent, Solver
 TOLERANCE = 1e-6
 """Relative rounding of a solver's bound."""
 
+NUMBERS = ("objective", "bound", "work")
+"""The numbers of a result, but for those of its incumbents."""
+
 LONGEST = 400
 """Characters of what a solver has to say."""
 
@@ -39,8 +42,8 @@ def ask(
 
     A solver of another package is handed a copy of the problem and of the hint, so that
     verification, and whoever answers in its place, look at data that it never had in its hands.
-    The solvers of this package are handed the problem itself: that they leave it as it is, is
-    tested, and in a simulation the copies would cost more than many a decision.
+    The solvers of this package are handed the problem itself, and the form of their results is not
+    checked: the tests do both, and in a simulation that would cost more than many a decision.
 
     Parameters
     ----------
@@ -69,8 +72,9 @@ def ask(
         one, is an answer with status ``error``; an `InputError` is a refusal of the problem, with
         status ``no-solution``. Only `KeyboardInterrupt` and what `on_incumbent` raises get through.
     """
+    ours = _is_ours(solver)
     given = problem
-    if not _is_ours(solver):
+    if not ours:
         given, hint = problem.copy(), copy.deepcopy(hint)
     raised_by_callback: list[BaseException] = []
 
@@ -101,10 +105,11 @@ def ask(
         if raised_by_callback:  # and the solver went on all the same
             raise raised_by_callback[0]
         seconds = time.perf_counter() - began
-        mistake = _mistake_in_form(answer)
+        mistake = "" if ours else _mistake_in_form(answer)
         if not mistake:
-            parts = _plain(answer, name, seconds)
-            return Result(**(parts | _verdict(problem, answer, name, seconds)))
+            parts = _parts(answer, name, seconds) if ours else _plain(answer, name, seconds)
+            parts.update(_verdict(problem, answer, name, seconds))
+            return Result(**parts)
         status, message = Status.ERROR, f"{name} returned {mistake}"
     except KeyboardInterrupt:
         raise
@@ -240,9 +245,9 @@ def _mistake_on_the_way(problem: Problem[Any], result: Result, objective: int) -
     for seconds, found, bound in result.incumbents:
         if seconds < before:
             return f"reports an incumbent at {seconds} s after one at {before} s"
-        if _better(problem, found, objective):
+        if found != objective and _better(problem, found, objective):
             return f"reports an incumbent of {found}, better than its answer of {objective}"
-        if bound is not None and _better(problem, objective, bound):
+        if bound not in (None, result.bound) and _better(problem, objective, bound):
             return f"claims the bound {bound} with an incumbent, beaten by {objective}"
         before = seconds
     return ""
@@ -338,8 +343,8 @@ def _is_amount(value: Any) -> bool:
     return _is_number(value) and value >= 0
 
 
-def _plain(answer: Result, name: str, seconds: float) -> dict[str, Any]:
-    """Return the parts of a result of good form, with numbers of Python and what we know better."""
+def _parts(answer: Result, name: str, seconds: float) -> dict[str, Any]:
+    """Return the parts of a result of good form, with what we know better."""
     message = _one_line(answer.message) if answer.message else ""
     if answer.status is Status.ERROR and not message:
         message = "failed, and does not say why"
@@ -349,14 +354,21 @@ def _plain(answer: Result, name: str, seconds: float) -> dict[str, Any]:
         "solver": name,
         "status": answer.status,
         "solution": answer.solution,
-        "objective": _plain_number(answer.objective),
-        "bound": _plain_number(answer.bound),
+        "objective": answer.objective,
+        "bound": answer.bound,
         "limit": answer.limit,
         "seconds": seconds,
-        "work": _plain_number(answer.work),
-        "incumbents": tuple(Incumbent(*map(_plain_number, one)) for one in answer.incumbents),
+        "work": answer.work,
+        "incumbents": answer.incumbents,
         "message": message,
     }
+
+
+def _plain(answer: Result, name: str, seconds: float) -> dict[str, Any]:
+    """Return the same with numbers of Python."""
+    numbers = {part: _plain_number(getattr(answer, part)) for part in NUMBERS}
+    incumbents = tuple(Incumbent(*map(_plain_number, one)) for one in answer.incumbents)
+    return _parts(answer, name, seconds) | numbers | {"incumbents": incumbents}
 
 
 def _plain_number(value: Any) -> Any:
