@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import Box
-from optsched.machines.box_allocations import boxes_of
 from optsched.machines.torus import Torus
 from optsched.numbers import counted
 from optsched.report import load, relocation
@@ -79,7 +78,7 @@ def stays_of(run: Run, torus: Torus) -> Stays:
             end.append(float(until[row]))
             resources.append(run.resources[row])
     return Stays(
-        np.array(job, dtype=np.int64), np.array(begin), np.array(end), boxes_of(torus, resources)
+        np.array(job, dtype=np.int64), np.array(begin), np.array(end), torus.boxes_of(resources)
     )
 
 
