@@ -16,8 +16,7 @@ from optsched.report import load
 from optsched.report.durations import spoken
 from optsched.report.folder_files import Expected, checked, read_frame, read_object, read_pictures
 from optsched.report.page import Cell, Facts, Page, Section, Table, Value, duration, share
-from optsched.report.run_pictures import run_pictures
-from optsched.report.run_plots import PICTURES
+from optsched.report.run_picture import RunFacts, captioned, run_pictures
 from optsched.simulator.posing import mishaps
 from optsched.simulator.schedule import State
 from optsched.traces.cleaning_report import CleaningReport
@@ -116,12 +115,12 @@ def page(folder: Path) -> Page:
     summary = read_summary(folder)
     jobs = read_frame(folder / "jobs.parquet", JOBS)
     decisions = read_frame(folder / "decisions.parquet", DECISIONS)
-    pictures = read_pictures(folder, list(PICTURES))
+    pictures = read_pictures(folder, [picture.name for picture in run_pictures()])
     trace = jobs["workload_name"].iloc[0] if len(jobs) else config["trace"]
     sections = [
         Section("Result", [_counts(summary), _measures(summary), *_others(summary)]),
         Section("What was run", _facts(config, summary)),
-        Section("Pictures", run_pictures(pictures, config, summary, jobs)),
+        Section("Pictures", captioned(pictures, RunFacts(config, summary, jobs))),
         Section("Decisions", _decisions(config, summary, decisions)),
         Section("The jobs that fared worst", _worst(jobs)),
         Section("Cleaning", _cleaning(config, summary)),
