@@ -120,7 +120,7 @@ def test_a_trace_without_files_is_refused():
         ({"category": [-2, 0]}, "history_start: trace 'trace': missing; expected for"),
         (
             {"category": [-2, 0], "history_start": [0, -1]},
-            "history_node: trace 'trace': not there",
+            "history_node: trace 'trace': missing",
         ),
         (
             {"category": [-2, 0], "history_start": [0, -1], "history_node": [-1, -1]},
