@@ -1,7 +1,7 @@
-"""optsched: every decision of a batch scheduler as a declarative optimisation model.
+"""optsched: every decision of a batch scheduler as a declarative optimization model.
 
-The public names are imported when they are first used, so that ``import optsched`` is quick. Not
-even ``typing`` is imported here, so that the command line has Ctrl-C in hand at once.
+The public names are imported on first use, so that ``import optsched`` is fast. Not even ``typing``
+is imported here, so that the command line handles Ctrl-C from the start.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sets of processors as whole numbers: bit c of the number stands for processor c.
 
-Union, intersection and size of such sets are single operations, however many processors there are;
-a time-slice matrix of some hundred columns lives by them.
+Union, intersection and size of such sets are single operations for any number of processors, on
+which the speed of an Ousterhout matrix depends.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 ColumnSet = int
-"""Bit c is 1 when column c is in the set."""
+"""Set of columns: bit c stands for column c."""
 
 
 def column_set(runs: Iterable[tuple[int, int]]) -> ColumnSet:
-    """Return the set of the columns in runs, each from its start up to before its stop.
+    """Return the set of the columns in runs, each from its start to before its stop.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def runs_of(columns: ColumnSet) -> Iterator[tuple[int, int]]:
 
 
 def lowest(columns: ColumnSet, count: int) -> ColumnSet:
-    """Return the `count` lowest columns of a set that has as many.
+    """Return the `count` lowest columns of a set, which must have as many.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def interval_text(columns: ColumnSet) -> str:
 
 
 def runs_text(runs: Iterable[tuple[int, int]]) -> str:
-    """Return runs, each from its start up to before its stop, as intervals.
+    """Return runs, each from its start to before its stop, as intervals.
 
     Examples
     --------

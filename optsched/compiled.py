@@ -1,4 +1,4 @@
-"""``@kernel``: functions that numba compiles, once on a machine; then they are on its disk."""
+"""Decorator ``@kernel`` for functions that numba compiles once per machine and keeps on disk."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from optsched.kernel_cache import KernelCache
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a function when it is first called, and keep what was compiled on disk.
+    """Compile a function at its first call, and keep the result on disk.
 
-    A kernel may call others of its own package and those of optsched. What is on disk is compiled
-    again when a file of these packages that kernels can depend on has changed.
+    A kernel may call other kernels of its own package and of optsched. A result on disk is
+    recompiled if a file of these packages that kernels can depend on has changed.
     """
     compiled = njit(function)
-    compiled._cache = KernelCache(function)  # numba has no public way to it
+    compiled._cache = KernelCache(function)  # numba has no public interface for this
     return compiled
 
 
 class _Announcement(event.Listener):  # type: ignore[misc]
-    """Tells, once in a process, why the first call takes so long."""
+    """Listener that logs, once per process, why the first call takes long."""
 
     def on_start(self, _event: event.Event) -> None:
         event.unregister("numba:compile", self)

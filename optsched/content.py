@@ -1,4 +1,4 @@
-"""Where the content a user opens and edits lives: model pages, profiles, catalogue, workloads."""
+"""Location of the content that users open and edit: model pages, profiles, traces, workloads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _CHECKOUT = Path(__file__).parents[1]
 
 
 def bundled(kind: str) -> Path:
-    """Return the folder of bundled content, in a checkout and in an installed wheel alike.
+    """Return the folder of bundled content, in a checkout or an installed wheel.
 
     Parameters
     ----------

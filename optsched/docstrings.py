@@ -1,4 +1,4 @@
-"""Docstrings as texts that users see: also under ``python -OO``, which drops them."""
+"""Docstrings as texts for users, even under ``python -OO``, which drops docstrings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def docstring(described: Callable[..., Any]) -> str:
         return inspect.cleandoc(described.__doc__ or "")
     try:
         source = textwrap.dedent(inspect.getsource(described))
-    except (OSError, TypeError):  # there is no source
+    except (OSError, TypeError):  # no source
         return ""
     statement = ast.parse(source).body[0]
     assert isinstance(statement, ast.ClassDef | ast.FunctionDef)

@@ -1,4 +1,4 @@
-"""Errors that a user can mend: each says where the mistake is and what was expected."""
+"""Errors that a user can fix, with the place of the mistake and what was expected."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 
 def one_line(text: str) -> str:
-    r"""Return a text with line breaks, control characters and marks of direction escaped.
+    r"""Return a text with line breaks, control characters and directional marks escaped.
 
-    What can be seen is left alone, the letters of all scripts included.
+    Visible characters, including the letters of all scripts, are kept.
 
     >>> print(one_line("日本 \x1b[2J.swf\n"))
     日本 \x1b[2J.swf\n
@@ -26,18 +26,18 @@ def one_line(text: str) -> str:
 
 
 class InputError(ValueError):
-    """Input that cannot be used, told in one line per mistake.
+    """Input that cannot be used, reported in one line per mistake.
 
-    What would break the line, in the name of a file for instance, is escaped.
+    Characters that would break the line, in a file name for instance, are escaped.
 
     Parameters
     ----------
     *mistakes : str
-        What is wrong and what was expected, one short sentence each.
+        Mistakes, each with what was expected, in one short sentence.
     file : path, optional
-        The file that holds the mistakes.
+        The file with the mistakes.
     line : int, optional
-        The line in that file, from 1.
+        The line of the file, from 1.
     field : str, optional
         The name of the field on that line or in that object.
     """
@@ -80,16 +80,16 @@ class InputError(ValueError):
 
 
 class UnknownNameError(InputError):
-    """A name that is not registered, with the names that come close.
+    """Name that is not registered, with similar names.
 
     Parameters
     ----------
     noun : str
-        What the name was looked up as, "solver" for instance.
+        Kind of the name, "solver" for instance.
     name : str
-        The name that is not known.
+        The unknown name.
     known : iterable of str
-        All names that are.
+        All known names.
     """
 
     def __init__(self, noun: str, name: str, known: Iterable[str]) -> None:
@@ -103,4 +103,4 @@ class UnknownNameError(InputError):
 
 
 class MissingDependencyError(InputError):
-    """An optional package that a chosen solver or format needs is not installed."""
+    """Missing optional package, which a chosen solver or format needs."""

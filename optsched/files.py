@@ -1,6 +1,6 @@
-"""Output that is never half-written: a temporary name first, then a rename.
+"""Atomic output: files and folders are written under a temporary name, then renamed.
 
-What has its name is on the disk: it is synced before it is renamed, and survives a power failure.
+A file is synced before it is renamed, so that an output with its name survives a power failure.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ TEMPORARY = re.compile(
     r"\.(?P<name>.+)\.(?P<host>[^.]*)-(?P<process>\d+)(?:\.(?P<began>\d+))?\.(?P<state>partial|old)",
     re.DOTALL,
 )
-"""The names of what is being written: which file or folder, by whom.
+"""Temporary names of files and folders, with their writer.
 
-The writer is told by host, process and the moment at which that began: numbers of processes are
-used again. A state of ``old`` is of a folder that is just being replaced.
+The writer is identified by host, process and start time of the process, since process numbers are
+reused. The state ``old`` is that of a folder that is being replaced.
 """
 
 KINDS = {
@@ -39,23 +39,23 @@ KINDS = {
     stat.S_IFBLK: "a device",
 }
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Errors of writing that do not always come with the name of the file."""
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of writing that do not always have the name of the file."""
 
 
 class FolderKind(NamedTuple):
-    """A kind of output folder: how one is told, and what belongs into it.
+    """Kind of output folder: its marker and its contents.
 
     Parameters
     ----------
     name : str
-        What is in it, for messages.
+        Name of the content, for messages.
     marker : str
-        Name of the file that every such folder has.
+        Name of the file that identifies such a folder.
     files : tuple of str
         Patterns of the names of all other files.
     folders : tuple of str
-        Names of the folders in it.
+        Names of the subfolders.
     """
 
     name: str
@@ -64,17 +64,17 @@ class FolderKind(NamedTuple):
     folders: tuple[str, ...] = ()
 
     def has(self, name: str) -> bool:
-        """Return whether such a folder has files of that name."""
+        """Return whether a folder of this kind may have a file of a given name."""
         return any(fnmatch(name, pattern) for pattern in (self.marker, *self.files))
 
 
 def check_name(path: str | Path) -> None:
-    """Refuse a name that is not UTF-8: tables, JSON and other programs could not tell it.
+    """Check that a name is UTF-8, so that tables, JSON and other programs can hold it.
 
     Raises
     ------
     InputError
-        If it is not.
+        If the name is not UTF-8.
     """
     try:
         str(path).encode()
@@ -83,22 +83,22 @@ def check_name(path: str | Path) -> None:
 
 
 def check_output(path: Path, source: str | Path | None = None) -> None:
-    """Refuse what cannot be written as a file; worth a look before long work.
+    """Check that a path can be written as a file, before long work.
 
-    An output is absent or a regular file: a device, a pipe or a socket would be replaced. Through
-    a link the file that it names is written.
+    An output is absent or a regular file, since a device, a pipe or a socket would be replaced. A
+    link is followed to its target.
 
     Parameters
     ----------
     path : path
         The output.
     source : path, optional
-        A file that was read, and is not to be written, whatever names or links it has.
+        A file that was read, and must not be overwritten under any name or link.
 
     Raises
     ------
     InputError
-        If it is something else, is `source`, or it or its folder cannot be written.
+        If the path is not a regular file, is `source`, or is in a folder that cannot be written.
     """
     check_name(path)
     what = _what_is(path)
@@ -117,29 +117,28 @@ def check_output(path: Path, source: str | Path | None = None) -> None:
 
 @contextmanager
 def written(path: Path) -> Iterator[Path]:
-    """Give a temporary path to write a file to; rename it to `path` when all went well.
+    """Yield a temporary path for a file, which is renamed to `path` on success.
 
-    A file that is replaced keeps its permissions. What a killed process left of an earlier attempt
-    is removed.
+    A file that is replaced keeps its permissions. Leftovers of killed processes are removed.
 
     Raises
     ------
     InputError
-        If it cannot be written.
+        If the file cannot be written.
     """
     check_output(path)
     target = _target(path)
     temporary = _beside(target, "partial")
-    alone = TEMPORARY.fullmatch(target.parent.name) is None  # else it is synced with its folder
+    alone = TEMPORARY.fullmatch(target.parent.name) is None  # otherwise synced with its folder
     try:
         if alone:
-            with suppress(OSError):  # not every folder that can be written can be listed
+            with suppress(OSError):  # a writable folder may be unlistable
                 remove_leftovers(target.parent, target.name, restore=False)
         try:
             yield temporary
         except OSError as error:
             of_output = error.filename in (str(temporary), str(target))
-            if of_output or (error.filename is None and error.errno in NO_ROOM):
+            if of_output or (error.filename is None and error.errno in DISK_FULL):
                 raise unwritable(path, error) from None
             raise
         try:
@@ -158,30 +157,30 @@ def written(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def written_folder(folder: Path, kind: FolderKind) -> Iterator[Path]:
-    """Give a temporary folder to fill with files; rename it to `folder` when all went well.
+    """Yield a temporary folder to fill with files, which is renamed to `folder` on success.
 
-    Entered before long work, it refuses a folder that cannot be written before the work is lost.
-    What a killed process left of an earlier attempt is removed.
+    Enter the context before long work: a folder that cannot be written is refused at once.
+    Leftovers of killed processes are removed.
 
     Parameters
     ----------
     folder : path
-        Where the result goes. One that is there already is replaced if it is empty, or is of the
-        same kind and holds nothing else.
+        The output folder. An existing one is replaced if it is empty, or of the same kind without
+        other contents.
     kind : FolderKind
-        What is written.
+        Kind of the folder.
 
     Raises
     ------
     InputError
-        If `folder` holds something else, or cannot be written.
+        If `folder` has other contents, or cannot be written.
     """
     check_replaceable(folder, kind)
     target = _target(folder)
     temporary, old = _beside(target, "partial"), _beside(target, "old")
     try:
         make_folder(target.parent)
-        with suppress(OSError):  # not every folder that can be written can be listed
+        with suppress(OSError):  # a writable folder may be unlistable
             remove_leftovers(target.parent, target.name)
         temporary.mkdir()
     except OSError as error:
@@ -189,7 +188,7 @@ def written_folder(folder: Path, kind: FolderKind) -> Iterator[Path]:
     try:
         with _named(temporary, folder):
             yield temporary
-            with ThreadPoolExecutor() as threads:  # a disk syncs several files in one go
+            with ThreadPoolExecutor() as threads:  # several files are synced together
                 list(threads.map(_sync, temporary.iterdir()))
             _sync_folder(temporary)
         check_replaceable(folder, kind)  # again: the work may have taken hours
@@ -203,20 +202,20 @@ def written_folder(folder: Path, kind: FolderKind) -> Iterator[Path]:
     finally:
         if not os.path.lexists(target):
             with suppress(OSError):
-                old.rename(target)  # the new folder did not get its name
+                old.rename(target)  # the new folder could not be renamed
         for leftover in (temporary, old):
             shutil.rmtree(leftover, ignore_errors=True)
 
 
 def check_replaceable(folder: Path, kind: FolderKind) -> None:
-    """Refuse a folder that holds something else than what a folder of this kind holds.
+    """Check that a folder holds nothing but the contents of its kind.
 
-    Temporary files are not looked at: another process may be writing one.
+    Temporary files are ignored: another process may be writing one.
 
     Raises
     ------
     InputError
-        If it does, or is no folder.
+        If the folder has other contents, or is not a folder.
     """
     check_name(folder)
     what = _what_is(folder)
@@ -243,12 +242,12 @@ def check_replaceable(folder: Path, kind: FolderKind) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those that it lies in, if they are not there; synced.
+    """Make a folder and its missing parents, and sync them.
 
     Raises
     ------
     OSError
-        If it cannot be made.
+        If a folder cannot be made.
     """
     target = _target(folder)
     if not target.is_dir():
@@ -258,18 +257,18 @@ def make_folder(folder: Path) -> None:
 
 
 def remove_leftovers(folder: Path, name: str | None = None, *, restore: bool = True) -> None:
-    """Remove what processes of this host that are no more have left in `folder`.
+    """Remove the leftovers of ended processes of this host in `folder`.
 
-    A folder that such a process was about to replace, and has moved away already, is moved back.
+    A folder that such a process had moved away to replace it is moved back.
 
     Parameters
     ----------
     folder : path
-        A folder that is there.
+        An existing folder.
     name : str, optional
-        Of the file or folder that they were writing; any if left out.
+        Name of the file or folder that was being written; any if left out.
     restore : bool
-        Move folders back; they stay where they are otherwise.
+        Whether to move folders back.
     """
     for entry in os.listdir(folder):
         found = TEMPORARY.fullmatch(entry)
@@ -288,7 +287,7 @@ def remove_leftovers(folder: Path, name: str | None = None, *, restore: bool = T
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there and can be removed."""
+    """Remove a file or a folder if possible."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -303,22 +302,22 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def _what_is(path: Path) -> str | None:
-    """Return what a path names, through links; none if that is not there."""
+    """Return the type of the file at a path, through links; None if there is no file."""
     try:
         return KINDS[stat.S_IFMT(os.stat(path).st_mode)]
     except FileNotFoundError:
         return None
-    except OSError as error:  # links in a circle, for instance
+    except OSError as error:  # a circle of links, for instance
         raise unwritable(path, error) from None
 
 
 def _target(path: Path) -> Path:
-    """Return the path that is written for `path`: that which a link names."""
+    """Return the path to write for `path`: the target of a link."""
     return Path(os.path.realpath(path))
 
 
 def _beside(path: Path, state: str) -> Path:
-    """Return a temporary name; it says who writes, for folders that several hosts share."""
+    """Return a temporary name that identifies the writer, even in folders shared by hosts."""
     process = os.getpid()
     began = _beginning(process)
     writer = f"{process}" if began is None else f"{process}.{began}"
@@ -330,18 +329,18 @@ def _host() -> str:
 
 
 def _is_running(process: int, began: str | None) -> bool:
-    """Return whether a process is there, and is not another that has got its number since."""
+    """Return whether a process is running, and not another one that reuses its number."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
     except OSError:
-        pass  # it is somebody else's
+        pass  # another user's process
     return began is None or _beginning(process) in (None, began)
 
 
 def _beginning(process: int) -> str | None:
-    """Return when a process began, in ticks of the system's clock; none if that is not told."""
+    """Return the start time of a process in clock ticks; None if unknown."""
     try:
         status = Path(f"/proc/{process}/stat").read_text(errors="replace")
     except OSError:
@@ -350,7 +349,7 @@ def _beginning(process: int) -> str | None:
 
 
 def _sync(path: Path) -> None:
-    """See to it that what a file or a folder holds is on the disk."""
+    """Flush a file or a folder to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -359,19 +358,19 @@ def _sync(path: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):  # not every file system can
+    with suppress(OSError):  # not on every file system
         _sync(folder)
 
 
 def _copy_mode(file: Path, copy: Path) -> None:
-    """Give a file the permissions of another, if that is there."""
-    with suppress(OSError):  # not every file system has them
+    """Copy the permissions of a file, if there is one."""
+    with suppress(OSError):  # not on every file system
         copy.chmod(file.stat().st_mode & 0o777)
 
 
 @contextmanager
 def _named(temporary: Path, folder: Path) -> Iterator[None]:
-    """Tell of what cannot be written in a temporary folder by the name that it would have had."""
+    """Report errors in a temporary folder by the final names of the files."""
     try:
         yield
     except InputError as error:
@@ -382,12 +381,12 @@ def _named(temporary: Path, folder: Path) -> Iterator[None]:
         path = Path(error.filename) if isinstance(error.filename, str) else None
         if path is not None and temporary in path.parents:
             raise unwritable(folder / path.relative_to(temporary), error) from None
-        if path is None and error.errno in NO_ROOM:
+        if path is None and error.errno in DISK_FULL:
             raise unwritable(folder, error) from None
         raise
 
 
 def unwritable(path: Path, error: OSError) -> InputError:
-    """Return the mistake of an output that the system refuses to write."""
+    """Return the error of an output that the system refuses to write."""
     reason = str(error) if error.errno is None else os.strerror(error.errno)
     return InputError(f"cannot be written: {reason}", file=path)

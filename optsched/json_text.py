@@ -8,9 +8,9 @@ from typing import Any
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """Return a value as strict JSON, which has no word for NaN and infinity: they become null.
+    """Return a value as strict JSON, with null for NaN and infinity.
 
-    Numbers may be numpy's.
+    Numbers may be numpy scalars.
     """
     try:
         return json.dumps(value, indent=indent, allow_nan=False, default=_of_python)

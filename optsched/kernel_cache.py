@@ -1,9 +1,9 @@
-"""Compiled kernels on disk: one file for each kernel and types of its arguments.
+"""Compiled kernels on disk: one file for each kernel and types of arguments.
 
-A compiled kernel holds the code of all kernels that it calls, in whatever source files they are. So
-what was compiled is sealed with the content of every source file that has kernels, and with the
-versions of what compiled it. A file whose seal does not fit is never loaded, and is replaced.
-(numba's own cache looks at the kernel's own source file alone.)
+A compiled kernel contains the code of all kernels that it calls, from any source file. So each file
+is sealed with a digest of every source file that has kernels, and of the versions of the compilers.
+A file whose seal does not match is never loaded, and is replaced. (numba's own cache checks only
+the source file of the kernel.)
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ PACKAGE = Path(__file__).parent
 VERSIONS = (numba.__version__, llvmlite.__version__, np.__version__)
 
 SEAL = 32
-"""Bytes of the seal, at the start of a file."""
+"""Bytes of the seal at the start of a file."""
 
 STALE = 3600.0
-"""Seconds after which a temporary file is what a killed process has left."""
+"""Seconds after which a temporary file counts as the leftover of a killed process."""
 
 _USER = getattr(os, "geteuid", int)()
 
 
 class KernelCache(NullCache):  # type: ignore[misc]
-    """The files of one kernel; numba asks for what they hold, and hands over what it compiles.
+    """Cache files of one kernel, as numba's interface for loading and saving.
 
     Parameters
     ----------
     function : callable
-        The kernel, not compiled.
+        The kernel before compilation.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -61,7 +61,7 @@ class KernelCache(NullCache):  # type: ignore[misc]
         self._source = Path(function.__code__.co_filename).absolute()
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """Return what was compiled for these types, or None if there is nothing that holds."""
+        """Return the compiled kernel for argument types; None without a valid file."""
         target.refresh()
         file = self._file(signature, target.codegen())
         try:
@@ -72,11 +72,11 @@ class KernelCache(NullCache):  # type: ignore[misc]
         if data[:SEAL] != self._seal(content):
             return None
         types, parts = pickle.loads(content)
-        # the file's name has the types as text, which two types may share
+        # the file name has the types as text, which two types may share
         return CompileResult._rebuild(target, *parts) if types == signature else None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Keep what was compiled for these types."""
+        """Save the compiled kernel for argument types."""
         file = self._file(signature, compiled.codegen)
         if file is None or compiled.library.has_dynamic_globals:
             return
@@ -93,7 +93,7 @@ class KernelCache(NullCache):  # type: ignore[misc]
                 temporary.unlink()
 
     def _file(self, signature: Any, codegen: Any) -> Path | None:
-        """Return where to keep what is compiled for these types, None if nowhere."""
+        """Return the file of a kernel compiled for argument types; None without a folder."""
         folder = None if self._stamp is None else _folder(self._source.parent)
         if folder is None:
             return None
@@ -103,12 +103,12 @@ class KernelCache(NullCache):  # type: ignore[misc]
         return folder / f"{name}-{_short(repr(variant))}.kernel"
 
     def _seal(self, content: bytes) -> bytes:
-        """Return what shows that content is whole and holds for the present sources."""
+        """Return the seal that identifies intact content of the present sources."""
         return hashlib.blake2b(content, key=self._stamp or b"", digest_size=SEAL).digest()
 
     @functools.cached_property
     def _stamp(self) -> bytes | None:
-        """Digest of what decides how the kernel is compiled but for types; None if unknown."""
+        """Digest of all inputs of the compilation but the types; None if unknown."""
         if self._function.__closure__ or not self._source.exists():
             return None
         ours, own = _digest(PACKAGE, True), _digest(*_package(self._function, self._source))
@@ -122,14 +122,14 @@ class KernelCache(NullCache):  # type: ignore[misc]
 def source_files(folder: Path, nested: bool) -> Iterator[tuple[Path, bytes]]:
     """Yield the files that kernels of a package can depend on, with their content.
 
-    They are all its files; but in optsched, which has many, only those that speak of ``@kernel``.
+    These are all files of the package; in optsched, only those that mention ``@kernel``.
 
     Parameters
     ----------
     folder : path
         The package.
     nested : bool
-        Whether the folders in it belong to it.
+        Whether the subfolders belong to the package.
     """
     for path in sorted(folder.rglob("*.py") if nested else folder.glob("*.py")):
         with suppress(OSError):  # a folder of that name, a broken link
@@ -140,12 +140,12 @@ def source_files(folder: Path, nested: bool) -> Iterator[tuple[Path, bytes]]:
 
 @functools.cache
 def _digest(folder: Path, nested: bool) -> bytes | None:
-    """Return a digest of the files of a package, None if they may not be what was imported."""
+    """Return a digest of the files of a package; None if they may differ from the imported ones."""
     digest = hashlib.blake2b()
     for path, content in source_files(folder, nested):
         try:
             changed = path.stat().st_ctime_ns >= IMPORTED
-        except OSError:  # it was there a moment ago
+        except OSError:  # removed meanwhile
             changed = True
         if changed:
             _say(f"{path} has changed since this process started; compiled kernels are not kept")
@@ -156,7 +156,7 @@ def _digest(folder: Path, nested: bool) -> bytes | None:
 
 
 def _package(function: Callable[..., Any], source: Path) -> tuple[Path, bool]:
-    """Return the folder of a function's package, and whether the folders in it belong to it."""
+    """Return the folder of a function's package, and whether its subfolders belong to it."""
     package = sys.modules.get(function.__module__.partition(".")[0])
     for folder in getattr(package, "__path__", ()):
         if source.is_relative_to(folder):
@@ -166,7 +166,7 @@ def _package(function: Callable[..., Any], source: Path) -> tuple[Path, bool]:
 
 @functools.cache
 def _folder(source: Path) -> Path | None:
-    """Return the folder for what is compiled of the kernels in a folder, None if there is none."""
+    """Return the cache folder of the kernels in a source folder; None if none can be written."""
     name = f"{source.name}-{_short(str(source))}"
     given = [Path(config.CACHE_DIR, name)] if config.CACHE_DIR else []
     for folder in (*given, source / "__pycache__"):
@@ -180,25 +180,25 @@ def _folder(source: Path) -> Path | None:
 
 @functools.cache
 def _private_folder() -> Path | None:
-    """Return a folder that only this user can enter: in the home, else a temporary one."""
+    """Return a folder that only this user can enter: in the home folder, or a temporary one."""
     home = Path(AppDirs("optsched", appauthor=False).user_cache_dir, "kernels")
-    if home.is_absolute() and _is_private(home):  # a user without a home has "~"
+    if home.is_absolute() and _is_private(home):  # "~" without a home
         return home
     reason = "no folder can be written"
-    with suppress(OSError):  # there is no temporary folder
+    with suppress(OSError):  # no temporary folder
         shared = Path(tempfile.gettempdir())
         folder = shared / f"optsched-kernels-{_USER}"
         if _keeps_private(shared) and _is_private(folder):
             _say(f"no folder of yours can be written; compiled kernels are kept in {folder}")
             return folder
         if folder.lstat().st_uid != _USER:
-            reason = f"{folder} belongs to somebody else"
+            reason = f"{folder} belongs to another user"
     _say(f"{reason}; every run compiles its kernels")
     return None
 
 
 def _is_private(folder: Path) -> bool:
-    """Make a folder that only this user can enter, and return whether it is one, and writable."""
+    """Make a folder for this user alone; return whether the folder is private and writable."""
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.lstat()
@@ -208,7 +208,7 @@ def _is_private(folder: Path) -> bool:
 
 
 def _is_safe(folder: Path) -> bool:
-    """Return whether nobody but this user and root can put a file into a folder."""
+    """Return whether only this user and root can write into a folder."""
     with suppress(OSError):
         status = folder.stat()
         return not status.st_mode & 0o022 and status.st_uid in (0, _USER)
@@ -216,7 +216,7 @@ def _is_safe(folder: Path) -> bool:
 
 
 def _keeps_private(shared: Path) -> bool:
-    """Return whether no other user can replace what is in a folder."""
+    """Return whether no other user can replace files in a folder."""
     status = shared.stat()
     closed = not status.st_mode & 0o022 or bool(status.st_mode & stat.S_ISVTX)
     return closed and status.st_uid in (0, _USER)
@@ -231,7 +231,7 @@ def _can_write(folder: Path) -> bool:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove temporary files that killed processes have left."""
+    """Remove temporary files of killed processes."""
     with suppress(OSError):
         for path in folder.glob("*.kernel.*"):
             if time.time() - path.stat().st_mtime > STALE:
@@ -240,7 +240,7 @@ def _remove_leftovers(folder: Path) -> None:
 
 @functools.cache
 def _say(message: str) -> None:
-    """Say something once."""
+    """Log a message once."""
     logging.getLogger("optsched").info(message)
 
 

@@ -1,4 +1,4 @@
-"""How people write numbers, and how large a number may be that means something."""
+"""Parsing and formatting of numbers, and upper limits of plausible ones."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import math
 import re
 
 LARGEST = 2**53
-"""The largest number of any kind: float64, JSON and tables hold every integer up to it exactly."""
+"""Largest number of any kind; float64, JSON and tables hold every smaller integer exactly."""
 
 MOST_PROCESSORS = 10**9
-"""Processors of a machine; products of two such numbers fit into 64 bits."""
+"""Most processors of a machine, so that products of two such numbers fit into 64 bits."""
 
 LONGEST = 10**9
-"""Seconds of a setting or of a file that states whole seconds, 30 years: sums of millions of such
-times stay below `LARGEST`."""
+"""Longest time in seconds in settings and files with whole seconds: 30 years, so that sums of
+millions of such times stay below `LARGEST`."""
 
 MOST_CAPACITY = 10**9
-"""What a node may have, or a process demand, of a resource."""
+"""Largest capacity of a node, and largest demand of a process, for a resource."""
 
 _INTEGER = re.compile(r"-?[0-9]{1,1000}")
 _NUMBER = re.compile(r"-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def parse_integer(text: str) -> int:
-    """Return the integer that a text states in decimal digits, after a minus sign perhaps.
+    """Return the integer of a text of decimal digits, with an optional minus sign.
 
     Raises
     ------
@@ -36,13 +36,13 @@ def parse_integer(text: str) -> int:
 
 
 def parse_number(text: str) -> float:
-    """Return the number that a text states in decimal digits, with an exponent perhaps.
+    """Return the number of a text of decimal digits, with an optional exponent.
 
     Raises
     ------
     ValueError
-        If the text holds anything else, ``nan`` and ``inf`` included, or the number is too large
-        for float64.
+        If the text holds anything else, such as ``nan`` or ``inf``, or the number is too large for
+        float64.
     """
     if not _NUMBER.fullmatch(text):
         raise ValueError(f"{text!r}; expected a number")

@@ -1,11 +1,10 @@
-"""Names that users type, and the classes behind them.
+"""Registries of the classes behind the names that users type.
 
-A policy, a solver, a model, a machine, an execution model, a workload model or a trace reader is
-one new module in the package of its kind, with its class decorated by the registry below; nothing
-else is edited.
-Packages of third parties add theirs through an entry point of the group ``optsched.<kind>``
-(``optsched.solvers`` for instance) that names a module to import or the class itself. One that
-cannot be loaded is named in a warning and left out.
+To add a policy, a solver, a model, a machine, an execution model, a workload model or a trace
+reader, add one module to the package of its kind, with the class decorated by the registry below.
+Third-party packages add classes through an entry point of the group ``optsched.<kind>``
+(``optsched.solvers`` for instance) that names a module to import or the class. An entry point that
+cannot be loaded is left out, with a warning.
 """
 
 from __future__ import annotations
@@ -23,20 +22,19 @@ T = TypeVar("T", bound=type[Any])
 
 
 class Registry(Generic[T]):
-    """The classes of one kind, by name.
+    """Classes of one kind, by name.
 
-    Modules are discovered at the first look-up. Modules and packages whose name starts with an
-    underscore are skipped: that is where compiled kernels live, which are imported when they are
-    used.
+    Modules are discovered at the first lookup. Modules and packages whose name starts with an
+    underscore are skipped: they hold compiled kernels, which are imported on use.
 
     Parameters
     ----------
     noun : str
-        The word for one of them in messages, "solver" for instance.
+        Word for a class of this kind in messages, "solver" for instance.
     group : str
-        The name of the entry-point group.
+        Name of the entry-point group.
     package : str, optional
-        The package that holds the modules; of the same name as the group if left out.
+        Package with the modules; the name of the group if left out.
     """
 
     def __init__(self, noun: str, group: str, package: str | None = None) -> None:
@@ -48,12 +46,12 @@ class Registry(Generic[T]):
         self._discovered = False
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Return a decorator that files a class under `name` and sets its ``name``.
+        """Return a decorator that registers a class under `name` and sets its ``name``.
 
         Raises
         ------
         ValueError
-            If another class already has that name.
+            If another class already has the name.
         """
 
         def file_under(cls: T) -> T:
@@ -88,19 +86,19 @@ class Registry(Generic[T]):
 
     @property
     def broken(self) -> Mapping[str, str]:
-        """The entry points that could not be loaded, by name, and why."""
+        """Reasons why entry points could not be loaded, by name."""
         self._discover()
         return self._broken
 
     def unknown(self, name: str, others: Iterable[str] = ()) -> InputError:
-        """Return the error that tells why there is no class of that name.
+        """Return the error of a name without a class.
 
         Parameters
         ----------
         name : str
-            The name that was asked for.
+            The requested name.
         others : iterable of str
-            Further names that would have done.
+            Further names that would have been valid.
         """
         if name in self.broken:
             return InputError(f"{self.noun} {name!r} could not be loaded: {self.broken[name]}")
@@ -114,7 +112,7 @@ class Registry(Generic[T]):
         for entry_point in entry_points(group=self.group):
             try:
                 self._load(entry_point)
-            except (Exception, SystemExit) as error:  # whatever another's module does
+            except (Exception, SystemExit) as error:  # any error of a third-party module
                 reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
                 self._broken[entry_point.name] = reason
                 place = f"{entry_point.name} = {entry_point.value} in {self.group}"

@@ -1,4 +1,4 @@
-"""Settings: the fields of a policy or solver, given as text or values."""
+"""Settings, the fields of a policy or solver, given as text or values."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ def settings_of(cls: type[Any]) -> list[Field[Any]]:
 
 
 def configure(cls: type[T], settings: Mapping[str, Any], noun: str) -> T:
-    """Build a dataclass from settings; text is read as the type of its field.
+    """Build a dataclass from settings; a text is read as the type of its field.
 
     Parameters
     ----------
     cls : type
         A dataclass whose fields are int, float, bool, str or a Literal of strings.
     settings : mapping
-        Values by name, as they are or as text.
+        Values by name, as values of their types or as text.
     noun : str
-        What the settings are of, for messages: ``policy 'window'`` for instance.
+        Owner of the settings, for messages: ``policy 'window'`` for instance.
 
     Raises
     ------
     InputError
-        If a name is not known or a value is not of the field's type.
+        If a name is unknown or a value is not of the field's type.
     """
     types = get_type_hints(cls)
     known = [field.name for field in settings_of(cls)]
@@ -49,19 +49,19 @@ def configure(cls: type[T], settings: Mapping[str, Any], noun: str) -> T:
 
 
 def configure_parts(parts: Mapping[str, type[Any]], settings: Mapping[str, Any]) -> list[Any]:
-    """Build several dataclasses from one set of settings, each from those that it knows.
+    """Build several dataclasses from one set of settings, each from its own fields.
 
     Parameters
     ----------
     parts : mapping of str to type
-        Dataclasses, see `configure`, by what their settings are of.
+        Dataclasses, see `configure`, by the owner of their settings.
     settings : mapping
-        Values by name, as they are or as text.
+        Values by name, as values of their types or as text.
 
     Raises
     ------
     InputError
-        If none of them knows a name, or more than one does, or a value is not of its field's type.
+        If a name is a field of no dataclass or of several, or a value is not of the field's type.
     """
     known = {noun: [field.name for field in settings_of(cls)] for noun, cls in parts.items()}
     for name in settings:
@@ -83,7 +83,7 @@ def read_settings(assignments: Sequence[str]) -> dict[str, str]:
     Raises
     ------
     InputError
-        If one has no equals sign, or a key comes twice.
+        If a text has no equals sign, or a key is repeated.
     """
     settings: dict[str, str] = {}
     for text in assignments:

@@ -19,23 +19,23 @@ GZIP_MAGIC = b"\x1f\x8b"
 HEAD = 4096
 
 MOST = 2**28
-"""Bytes, decompressed, of a file that is read as a whole: 256 MiB."""
+"""Most bytes, decompressed, of a file that is read as a whole: 256 MiB."""
 
 PIECE = 2**22
-"""Bytes, decompressed, that are read at once."""
+"""Bytes, decompressed, of a piece that is read at once."""
 
 
 class Content:
-    """What a file or a pipe holds, decompressed, to be read once from the start.
+    """Decompressed content of a file or a pipe, to be read once from the start.
 
-    Gzip is recognised by its first two bytes, whatever the name of the file.
+    Gzip is recognized by its first two bytes, not by the name of the file.
 
     Parameters
     ----------
     path : path
         The file, for messages.
     stream : binary file
-        The same, open for reading.
+        The file, open for reading.
     """
 
     def __init__(self, path: str | Path, stream: BinaryIO) -> None:
@@ -48,7 +48,7 @@ class Content:
             self._plain = gzip.GzipFile(fileobj=self._stored)  # type: ignore[call-overload]
 
     def read(self, size: int = PIECE) -> bytes:
-        """Return the next `size` bytes; fewer only at the end, where there are none.
+        """Return the next `size` bytes; fewer only at the end.
 
         Raises
         ------
@@ -60,7 +60,7 @@ class Content:
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the file as it is stored, once all of it is read."""
+        """SHA-256 of the file as stored, valid once the whole content is read."""
         return self._stored.hash.hexdigest()
 
     @contextmanager
@@ -68,7 +68,7 @@ class Content:
         try:
             yield
         except EOFError:
-            raise InputError("the gzip file ends before its end", file=self._path) from None
+            raise InputError("the gzip file is truncated", file=self._path) from None
         except (zlib.error, gzip.BadGzipFile) as error:
             raise InputError(f"the gzip data are damaged: {error}", file=self._path) from None
         except OSError as error:
@@ -76,7 +76,7 @@ class Content:
 
 
 class _Hashed:
-    """A binary file that hashes what is read of it."""
+    """Binary file that hashes the bytes read."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -84,7 +84,7 @@ class _Hashed:
         self.hash = hashlib.sha256()
 
     def look_ahead(self, size: int) -> bytes:
-        """Return the next bytes, which are still to be read."""
+        """Return the next bytes without consuming them."""
         self._ahead = self._stream.read(size)
         return self._ahead
 
@@ -102,7 +102,7 @@ def opened(path: str | Path) -> Iterator[Content]:
     Raises
     ------
     InputError
-        If it cannot be opened, or is a device.
+        If the file cannot be opened, or is a device.
     """
     check_name(path)
     try:
@@ -118,12 +118,12 @@ def opened(path: str | Path) -> Iterator[Content]:
 
 @contextmanager
 def in_memory(path: str | Path) -> Iterator[None]:
-    """Say that a file does not fit into memory where what is done meanwhile runs out of it.
+    """Turn a lack of memory in the context into an error about a file.
 
     Raises
     ------
     InputError
-        If it does.
+        If memory runs out.
     """
     try:
         yield
@@ -132,14 +132,14 @@ def in_memory(path: str | Path) -> Iterator[None]:
 
 
 def read_bytes(path: str | Path, most: int = MOST) -> tuple[bytes, str]:
-    """Return what a file or pipe holds, decompressed, and the SHA-256 of it as it is stored.
+    """Return the decompressed content of a file or pipe, and the SHA-256 of the file as stored.
 
     Parameters
     ----------
     path : path
         The file.
     most : int
-        Bytes that it may hold, decompressed.
+        Most bytes, decompressed.
 
     Raises
     ------
@@ -157,12 +157,12 @@ def read_bytes(path: str | Path, most: int = MOST) -> tuple[bytes, str]:
 
 
 def sha256_of(path: str | Path) -> str:
-    """Return the SHA-256 of a file as it is stored.
+    """Return the SHA-256 of a file as stored.
 
     Raises
     ------
     InputError
-        If it cannot be read, or is none that can be read again.
+        If the file cannot be read, or not repeatedly.
     """
     path = Path(path)
     _check_repeatable(path)
@@ -174,12 +174,12 @@ def sha256_of(path: str | Path) -> str:
 
 
 def read_head(path: str | Path) -> bytes:
-    """Return at most the first `HEAD` bytes of what a file holds, decompressed.
+    """Return the first `HEAD` bytes of a file, decompressed, or fewer at its end.
 
     Raises
     ------
     InputError
-        If the file cannot be read, is a damaged gzip file, or is none that can be read again.
+        If the file cannot be read, or not repeatedly, or is a damaged gzip file.
     """
     path = Path(path)
     _check_repeatable(path)
@@ -198,7 +198,7 @@ def read_head(path: str | Path) -> bytes:
 
 def _check_repeatable(path: Path) -> None:
     if path.exists() and not (path.is_file() or path.is_dir()):
-        # what is taken from a pipe is gone for whoever reads the whole
+        # bytes taken from a pipe are lost for a later reader
         raise InputError("is a pipe or a device; expected a file", file=path)
 
 
@@ -218,7 +218,7 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 
 @contextmanager
 def written_bytes(path: str | Path, data: bytes) -> Iterator[None]:
-    """Write a file as `write_bytes` does, but rename it only when what is done meanwhile went well.
+    """Write a file like `write_bytes`, but rename it only if the context succeeds.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""JSON and TOML as people write them: what is ambiguous, not finite or endless is refused."""
+"""Strict reading of JSON and TOML that people write."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from optsched.errors import InputError
 from optsched.stored import read_bytes
 
 MOST_TOML = 2**24
-"""Bytes of a TOML file, which people write: 16 MiB."""
+"""Most bytes of a TOML file: 16 MiB."""
 
 
 def parse_json(data: bytes) -> Any:
-    """Return the value that a JSON text stands for.
+    """Return the value of a JSON text.
 
     Raises
     ------
     InputError
-        If it is not UTF-8 or not JSON, gives a name twice in one object, holds ``NaN``, an infinite
-        number or one of thousands of digits, or is nested too deeply.
+        If the text is not UTF-8 or not JSON, repeats a name in one object, holds ``NaN``, an
+        infinite number or one of thousands of digits, or is nested too deeply.
     """
     try:
         return json.loads(
@@ -52,7 +52,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If it cannot be read, is too large, is not UTF-8 or not TOML, or is nested too deeply.
+        If the file cannot be read, is too large, not UTF-8 or not TOML, or is nested too deeply.
     """
     data, _ = read_bytes(path, MOST_TOML)
     try:

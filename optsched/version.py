@@ -1,9 +1,9 @@
-"""The version of optsched that runs, and the moment from which on its sources are what runs."""
+"""Version of optsched, and the time of its import."""
 
 import time
 
 __version__ = "0.1.0"
 
 IMPORTED = time.time_ns()
-"""When the package was imported, in nanoseconds: a source file that has changed since then may not
-be what runs."""
+"""Time of the import of the package, in nanoseconds; a source file that has changed since may
+differ from the running code."""

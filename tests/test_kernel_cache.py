@@ -280,7 +280,7 @@ def test_a_temporary_folder_of_another_user_is_told(run, unwritable, caplog):
     caplog.set_level(logging.INFO)
     of_another(unwritable)
     run()
-    assert f"{unwritable} belongs to somebody else; every run compiles" in caplog.text
+    assert f"{unwritable} belongs to another user; every run compiles" in caplog.text
 
 
 def test_what_a_killed_process_left_goes_with_the_next_kernel(run, package):

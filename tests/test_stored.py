@@ -48,7 +48,7 @@ def test_a_failed_write_leaves_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda stored: stored[:-20], "ends before its end"),
+        (lambda stored: stored[:-20], "is truncated"),
         (lambda stored: stored[:40] + b"\xff" * 8 + stored[48:], "damaged"),
         (lambda stored: stored[:-8] + bytes(8), "damaged"),
         (lambda stored: stored + b"rubbish", "damaged"),

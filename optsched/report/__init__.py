@@ -1,1 +1,1 @@
-"""Pictures of runs and of comparisons, as SVG and PNG, and their pages, as HTML."""
+"""Pictures of runs and comparisons, as SVG and PNG, and their HTML pages."""

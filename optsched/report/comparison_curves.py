@@ -1,4 +1,4 @@
-"""The curves of a comparison: quality against time, and performance profiles."""
+"""Curves of a comparison: quality against time, and performance profiles."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 SHORTEST = 1e-7
-"""Times below this many seconds count as this long; clocks tell no shorter ones apart."""
+"""Shortest time in seconds that clocks measure; shorter ones count as this."""
 
 
 def primal_gap(objective: ArrayLike, best: ArrayLike) -> Floats:
-    """Return how far objectives are from the best ones known, from 0 to 1.
+    """Return the primal gap of objectives to the best known ones, from 0 to 1.
 
-    ``|objective - best| / max(|objective|, |best|)``, 0 where both are 0 and 1 where they differ in
-    sign, so that it is defined for all objectives, of both senses.
+    The gap is ``|objective - best| / max(|objective|, |best|)``, 0 where both are 0 and 1 where
+    they differ in sign, so that it is defined for all objectives, of both senses.
 
     References
     ----------
@@ -37,21 +37,21 @@ def primal_gap(objective: ArrayLike, best: ArrayLike) -> Floats:
 
 
 def mean_primal_gap(incumbents: pd.DataFrame, best: Mapping[str, float]) -> tuple[Floats, Floats]:
-    """Return the primal gap of one solver over time, the mean over several problems.
+    """Return the mean primal gap of one solver over several problems, against time.
 
     Parameters
     ----------
     incumbents : pandas.DataFrame
-        The improving solutions of that solver, with ``snapshot, seconds, objective``; those of a
-        snapshot in order of time.
+        Incumbents of the solver, with columns ``snapshot, seconds, objective``, in order of time
+        for each snapshot.
     best : mapping of str to float
-        The best objective known of each snapshot that the solver was asked. Before its first
-        solution the gap of a snapshot is 1.
+        Best known objective of each snapshot that the solver was given. Before the first solution
+        of a snapshot its gap is 1.
 
     Returns
     -------
     seconds, gap : float64 arrays, shape (steps,)
-        The gap holds from that time on; before the first it is 1.
+        Times, and the gap from each time on. Before the first time the gap is 1.
     """
     own = incumbents[incumbents["snapshot"].isin(list(best))]
     snapshot = own["snapshot"]
@@ -65,24 +65,26 @@ def mean_primal_gap(incumbents: pd.DataFrame, best: Mapping[str, float]) -> tupl
 
 
 def seconds_to_proof(results: pd.DataFrame) -> pd.DataFrame:
-    """Return when each solver had proven its answer: snapshots x solvers, infinite if it did not.
+    """Return the seconds until each solver had a proof: snapshots x solvers, infinite without one.
 
     Parameters
     ----------
     results : pandas.DataFrame
-        Of a comparison.
+        Results of a comparison.
     """
     proven = results["status"].isin([Status.OPTIMAL, Status.INFEASIBLE])
     return _by_solver(results, results["seconds"].where(proven))
 
 
 def seconds_to_best(results: pd.DataFrame, incumbents: pd.DataFrame) -> pd.DataFrame:
-    """Return when each solver had the best objective known: snapshots x solvers, or infinite.
+    """Return the seconds until each solver had the best known objective: snapshots x solvers.
+
+    The time is infinite if a solver did not reach the objective.
 
     Parameters
     ----------
     results, incumbents : pandas.DataFrame
-        Of a comparison.
+        Results and incumbents of a comparison.
     """
     pair = ["snapshot", "solver"]
     best = results[[*pair, "best_objective"]]
@@ -104,8 +106,8 @@ def performance_profile(seconds: Floats) -> list[tuple[Floats, Floats]]:
     Returns
     -------
     list of (factor, share)
-        For each solver the increasing factors by which it was slower than the fastest solver of a
-        problem, and the share of all problems that it solved within each factor.
+        For each solver, increasing ratios of its time to that of the fastest solver of a problem,
+        and the share of all problems that it solved within each ratio.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The folder of a comparison. File formats: ``docs/formats/comparison-folder.md``."""
+"""Folder of a comparison. File formats: ``docs/formats/comparison-folder.md``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def fill(comparison: Comparison, folder: Path, *, plots: bool = True) -> None:
     """Write the files of a comparison into an existing folder.
 
     ``comparison.json``, ``results.csv``, ``results.parquet``, ``table.csv``,
-    ``incumbents.parquet``, ``answers.jsonl``, the pictures and the page made of all that.
+    ``incumbents.parquet``, ``answers.jsonl``, the pictures and the page made of these files.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -54,7 +54,7 @@ def fill(comparison: Comparison, folder: Path, *, plots: bool = True) -> None:
 
 
 def report(folder: Path) -> Path:
-    """Write the page of a comparison folder, from the files in it, and return its path.
+    """Write the page of a comparison folder from its files, and return the path of the page.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The page of a comparison: who found the best answers, who proved them, and how long it took."""
+"""Page of a comparison: best solutions, proofs, and times of the solvers."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 PICTURES = ("quality", "profile")
 NAMED = 3
-"""So many wrong answers are named in the first sentence."""
+"""Largest number of wrong answers that the first sentence names."""
 
 MOST_PATHS = 20
-"""A folder with more snapshots than these is named in their place in the command."""
+"""Largest number of snapshots of a folder that the command names; else it names the folder."""
 
 CONFIG: Expected = {
     "snapshots": list,
@@ -49,7 +49,7 @@ BUDGET: Expected = dict.fromkeys(("seconds", "work"), (int, float, type(None)))
 
 
 def page(folder: Path) -> Page:
-    """Return the page of a comparison folder, from the files in it alone.
+    """Return the page of a comparison folder, from its files alone.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def page(folder: Path) -> Page:
     """
     file = folder / "comparison.json"
     config = read_object(file, CONFIG)
-    if "wrong_answers" in config:  # older folders have none
+    if "wrong_answers" in config:  # older folders do not have the field
         checked(config, {"wrong_answers": list}, file)
     for snapshot in config["snapshots"]:
         checked(snapshot, SNAPSHOT, file, "snapshots")
@@ -75,7 +75,7 @@ def page(folder: Path) -> Page:
         Section("Pictures", _figures(pictures, results, table)),
         Section("The snapshots", [_snapshots(own) for own in _by_kind(results)]),
         Section("Failures", _failures(results)),
-        Section("What was compared", _compared(config)),
+        Section("The comparison", _compared(config)),
     ]
     solvers, snapshots = len(config["solvers"]), len(config["snapshots"])
     return Page(
@@ -92,14 +92,14 @@ def _by_kind(frame: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def _lead(config: Mapping[str, Any], results: pd.DataFrame, table: pd.DataFrame) -> str:
-    """Return who was best and who proved what, for each kind of problem."""
+    """Return the finding: the best solvers and the proofs, for each kind of problem."""
     words = []
     for own in _by_kind(table):
         kind, number = own["kind"].iloc[0], int(own["snapshots"].max())
         best = own[own["best"] == own["best"].max()]
         reached = f"{_of(best['best'].iloc[0] * number, number)}"
         words.append(
-            f"{kind}: {_listed(best['solver'])} reached the best objective known"
+            f"{kind}: {_listed(best['solver'])} reached the best known objective"
             f" on {reached} snapshots."
         )
         proven = (own["proven"] * own["snapshots"]).round().astype(int)
@@ -109,10 +109,10 @@ def _lead(config: Mapping[str, Any], results: pd.DataFrame, table: pd.DataFrame)
         ]
         words.append(f"Proven: {'; '.join(groups)}.")
         answers = results[results["kind"] == kind]
-        settled = answers["status"].isin([Status.OPTIMAL, Status.INFEASIBLE])
-        unsettled = number - answers.loc[settled, "snapshot"].nunique()
-        if unsettled:
-            words.append(f"{counted(unsettled, 'snapshot')} nobody proved.")
+        with_proof = answers["status"].isin([Status.OPTIMAL, Status.INFEASIBLE])
+        unproven = number - answers.loc[with_proof, "snapshot"].nunique()
+        if unproven:
+            words.append(f"{counted(unproven, 'snapshot')} without a proof.")
     failures = config.get("failures", ())
     if failures:
         words.insert(0, f"{counted(len(failures), 'failure')} of solvers: see below.")
@@ -120,7 +120,7 @@ def _lead(config: Mapping[str, Any], results: pd.DataFrame, table: pd.DataFrame)
 
 
 def _alarm(config: Mapping[str, Any]) -> list[str]:
-    """Return a sentence that names the wrong answers, if there are any."""
+    """Return a sentence that names the wrong answers and contradictions, if there are any."""
     wrong, contradictions = config.get("wrong_answers", []), config["contradictions"]
     counts = [
         counted(len(found), noun)
@@ -139,10 +139,9 @@ def _wrong_answers(config: Mapping[str, Any]) -> list[str | Table]:
     found = config.get("wrong_answers", [])
     if not found:
         return []
-    explained = "Answers that the check of the model refuses. They count as errors, and nothing in"
-    explained += " them is used."
+    explained = "Results that verification refuses. They count as errors, and are not used."
     rows: list[list[Value]] = [[str(text)] for text in found]
-    return [explained, Table("Wrong answers", ["where, whose, and what is wrong"], rows)]
+    return [explained, Table("Wrong answers", ["snapshot, solver and violation"], rows)]
 
 
 def _of(count: float, number: int) -> str:
@@ -158,10 +157,10 @@ def _contradictions(config: Mapping[str, Any]) -> list[str | Table]:
     found = config["contradictions"]
     if not found:
         return []
-    explained = "Claims that exclude each other. Whoever a verified solution refutes is counted"
-    explained += " as an error, and its bound is not used."
+    explained = "Claims that exclude each other. A claim that a verified solution refutes counts as"
+    explained += " an error, and its bound is not used."
     rows = [[str(text)] for text in found]
-    return [explained, Table("Contradictions", ["who claims what against whom"], rows)]
+    return [explained, Table("Contradictions", ["snapshot, solvers and their claims"], rows)]
 
 
 def _solvers(own: pd.DataFrame) -> Table:
@@ -181,7 +180,7 @@ def _solvers(own: pd.DataFrame) -> Table:
         for row in own.to_dict("records")
     ]
     number = counted(int(own["snapshots"].max()), "snapshot")
-    caption = f"{own['kind'].iloc[0]}, {number}. Best: the best objective known was reached."
+    caption = f"{own['kind'].iloc[0]}, {number}. Best: the best known objective was reached."
     caption += " Gaps are over the snapshots that were solved. Wall clock."
     return Table(caption, [*columns, "errors"], rows)
 
@@ -191,11 +190,11 @@ def _figures(
 ) -> list[str | Figure]:
     about = {
         "quality": (
-            "Gap to the best objective known against time, the mean over the snapshots.",
+            "Mean gap to the best known objective over the snapshots, against time.",
             _quality_in_words(results),
         ),
         "profile": (
-            "Share of the snapshots settled within a factor of the time of the fastest solver.",
+            "Share of the snapshots solved within a factor of the time of the fastest solver.",
             _profile_in_words(table),
         ),
     }
@@ -207,30 +206,30 @@ def _figures(
 
 
 def _quality_in_words(results: pd.DataFrame) -> str:
-    """Return the gaps at which the curves end, and the time that was spent at most."""
+    """Return the gaps at the ends of the curves, and the longest time."""
     words = []
     for own in _by_kind(results[results["best_objective"].notna()]):
         ours = own["objective"].astype("float64").to_numpy()
         gap = primal_gap(ours, own["best_objective"].astype("float64"))
-        left = own.assign(left=np.where(np.isnan(ours), 1.0, gap))
-        ends = left.groupby("solver", sort=False)["left"].mean()
-        told = ", ".join(f"{solver} {100 * end:.3g}%" for solver, end in ends.items())
+        final = own.assign(gap=np.where(np.isnan(ours), 1.0, gap))
+        ends = final.groupby("solver", sort=False)["gap"].mean()
+        shown = ", ".join(f"{solver} {100 * end:.3g}%" for solver, end in ends.items())
         slowest = short(float(own["seconds"].max()))
-        words.append(f"{own['kind'].iloc[0]}, at the end, after at most {slowest}: {told}.")
-    return f"Mean gap to the best objective known over time. {' '.join(words)}".strip()
+        words.append(f"{own['kind'].iloc[0]}, at the end, after at most {slowest}: {shown}.")
+    return f"Mean gap to the best known objective over time. {' '.join(words)}".strip()
 
 
 def _profile_in_words(table: pd.DataFrame) -> str:
-    """Return the shares at which the curves end."""
+    """Return the shares at the ends of the curves."""
     words = [
         f"{row.kind}, {row.solver}: {row.proven:.0%} proven, {row.best:.0%} best objective"
         for row in table.itertuples(index=False)
     ]
-    return f"Performance profiles. Snapshots settled in the end: {'; '.join(words)}."
+    return f"Performance profiles. Shares of the snapshots at the end: {'; '.join(words)}."
 
 
 def _snapshots(own: pd.DataFrame) -> Table:
-    """Return what is known of each snapshot, and who was the first to prove it."""
+    """Return the best known objective and bound of each snapshot, and the first proof."""
     rows: list[list[Value]] = []
     for snapshot, answers in own.groupby("snapshot", sort=False):
         known = answers.iloc[0]
@@ -255,7 +254,7 @@ def _snapshots(own: pd.DataFrame) -> Table:
     columns += [("best known", "bound"), ("solvers that", "reached it"), ("solvers that", "proved")]
     columns += [("first proof", "by"), ("first proof", "after")]
     kind = own["kind"].iloc[0]
-    return Table(f"{kind}: what is known of each snapshot, and who proved it.", columns, rows)
+    return Table(f"{kind}: best known results of each snapshot, and their proofs.", columns, rows)
 
 
 def _failures(results: pd.DataFrame) -> list[str | Table]:
@@ -263,7 +262,7 @@ def _failures(results: pd.DataFrame) -> list[str | Table]:
     if failed.empty:
         return []
     rows = failed[["snapshot", "solver", "message"]].fillna("").to_numpy(object).tolist()
-    return [Table("Answers that do not count", ["snapshot", "solver", "what went wrong"], rows)]
+    return [Table("Results that do not count", ["snapshot", "solver", "error"], rows)]
 
 
 def _compared(config: Mapping[str, Any]) -> list[str | Table]:
@@ -279,12 +278,12 @@ def _compared(config: Mapping[str, Any]) -> list[str | Table]:
         for solver in config["solvers"]
     ]
     columns = ["name", "solver", "options", "time limit", "work limit", "seed"]
-    table = Table("The solvers and what each could spend on one snapshot.", columns, rows)
+    table = Table("The solvers, and the budget of each for one snapshot.", columns, rows)
     return [table, *map(str, config["skipped"])]
 
 
 def _repeat(config: Mapping[str, Any]) -> str | None:
-    """Return the command that repeats a comparison; none if no command says what was compared."""
+    """Return the command that repeats a comparison; None if no command can."""
     solvers, paths = config["solvers"], [s["path"] for s in config["snapshots"]]
     budgets = {(s["budget"]["seconds"], s["budget"]["work"]) for s in solvers}
     alike = len(budgets) == 1 and len({s["seed"] for s in solvers}) == 1
@@ -301,7 +300,7 @@ def _repeat(config: Mapping[str, Any]) -> str | None:
 
 
 def _is_named(solver: Mapping[str, Any]) -> bool:
-    """Return whether a command can name a solver: not one built with options, nor a file's."""
+    """Return whether a command can name a solver: not one with options, nor one of a file."""
     name = solver["name"]
     if name == solver["solver"]:
         return not solver["options"]
@@ -309,7 +308,7 @@ def _is_named(solver: Mapping[str, Any]) -> bool:
 
 
 def _places(paths: Sequence[str]) -> list[str]:
-    """Return paths, and in the place of very many in one folder that folder."""
+    """Return paths, with more than `MOST_PATHS` in one folder replaced by the folder."""
     crowded = Counter(str(PurePath(path).parent) for path in paths)
     named = ((str(PurePath(path).parent), path) for path in paths)
     return list(

@@ -1,4 +1,4 @@
-"""The pictures of a comparison: quality against time, and performance profiles."""
+"""Pictures of a comparison: quality against time, and performance profiles."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ PANEL = 3.4
 """Height of a panel, in inches."""
 
 LINE = 0.16 / (PANEL - 1.0)
-"""Height of a line of text, as a share of that of the axes in a panel."""
+"""Height of a line of text, as a share of the height of the axes in a panel."""
 
 SMALLEST_GAP = 1e-4
-"""Below it the axis of gaps is linear, so that 0 is on it."""
+"""Gap below which the axis is linear, so that 0 is on the axis."""
 
 
-ROOM = 0.04
-"""Share of the axes of a profile that is left around it, so that no curve lies on the frame."""
+PADDING = 0.04
+"""Padding around the axes of a profile, as a share, so that no curve lies on the frame."""
 
 
 def draw(comparison: Comparison, folder: Path) -> list[Path]:
     """Write the pictures of a comparison to `folder`, each as SVG and PNG.
 
-    ``quality``: primal gap to the best objective known, against time. ``profile``: share of the
-    snapshots solved within a factor of the time of the fastest solver. A panel for each kind of
-    problem; a solver has one stroke in all of them.
+    ``quality``: primal gap to the best known objective, against time. ``profile``: share of the
+    snapshots solved within a factor of the time of the fastest solver. Each kind of problem has a
+    panel; a solver has the same stroke in all panels.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def profile(comparison: Comparison) -> Figure:
             incumbents = comparison.incumbents[comparison.incumbents["kind"] == kind]
             number = _snapshots(results["snapshot"].nunique())
             for axes, seconds, what in (
-                (row[0], curves.seconds_to_proof(results), "answer proven"),
+                (row[0], curves.seconds_to_proof(results), "proof"),
                 (row[1], curves.seconds_to_best(results, incumbents), "best objective reached"),
             ):
                 _draw_profile(axes, seconds, strokes)
@@ -119,7 +119,7 @@ def _draw_quality(
     gaps = [0.0, *(10.0**-power for power in range(4, -1, -1))]
     axes.set_yticks(gaps, [f"{gap:.4g}%" for gap in (100 * np.array(gaps)).tolist()])
     axes.set_xlabel("solving time")
-    axes.set_ylabel(f"gap to the best objective known\n(linear below {SMALLEST_GAP:.2%})")
+    axes.set_ylabel(f"gap to the best known objective\n(linear below {SMALLEST_GAP:.2%})")
     style.label_ends(axes, ends, LINE)
 
 
@@ -132,15 +132,15 @@ def _draw_profile(axes: Axes, seconds: pd.DataFrame, strokes: dict[str, style.St
         _step(axes, x, y, (1.0, 0.0), right, strokes[name])
         ends[name] = float(y[-1]) if len(y) else 0.0, strokes[name]
     axes.set_xscale("log")
-    axes.set_xlim(right**-ROOM, right)
+    axes.set_xlim(right**-PADDING, right)
     powers = 10.0 ** np.arange(0, np.floor(np.log10(right)) + 1)
     ticks = powers[:: 1 + len(powers) // 5] if right > 200 else np.outer(powers, [1, 2, 5]).ravel()
     ticks = ticks[ticks <= right]
     axes.set_xticks(ticks, [f"{factor:,.0f}" for factor in ticks.tolist()])
     axes.minorticks_off()
-    axes.set_ylim(-ROOM, 1 + ROOM)
+    axes.set_ylim(-PADDING, 1 + PADDING)
     axes.yaxis.set_major_formatter("{x:.0%}")
-    axes.set_xlabel("times as long as the fastest")
+    axes.set_xlabel("time relative to the fastest solver")
     style.label_ends(axes, ends, LINE)
 
 

@@ -1,4 +1,4 @@
-"""What is demanded of shared resources, node by node over time."""
+"""Pictures of the demand on shared resources, by node over time."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HIGHEST, TALLEST = 0.45, 9.0
-"""Height of a node and of all nodes, in inches, at most."""
+"""Largest height of a node and of all nodes, in inches."""
 
 READABLE = 0.14
-"""Height of a node that has room for its name, in inches."""
+"""Least height of a node with its name, in inches."""
 
 FILLED = 0.85
-"""Share of its height that the highest demand of a node takes."""
+"""Height of the highest demand of a node, as a share of the node's height."""
 
 
 AREA: dict[str, Any] = {"fill": True, "linewidth": 0.6}
-"""Look of a demand."""
+"""Style of a demand."""
 
 LIMIT: dict[str, Any] = {"color": style.INK, "linewidth": 0.8, "linestyle": (0, (4, 2))}
-"""Look of a capacity."""
+"""Style of a capacity."""
 
 
 class Demand(NamedTuple):
-    """The demand on a node over time, as steps.
+    """Demand on a node over time, as steps.
 
     Parameters
     ----------
     node : str
-        The name of the node.
+        Name of the node.
     times : sequence of int
-        The edges of the steps, one more than there are steps.
+        Edges of the steps, one more than the steps.
     others, total : sequence of float
-        Shares of the capacity, without the job and with it.
+        Demand as a share of the capacity, without and with the job.
     """
 
     node: str
@@ -50,7 +50,8 @@ class Demand(NamedTuple):
 def figure_of(title: str, heading: str, demands: Sequence[Demand], fill: str) -> Figure:
     """Return a picture of the demand on nodes, the first one on top.
 
-    Others are grey, the job is in `fill` on top of them; a line is at the capacity of each node.
+    The demand of the job, in `fill`, is stacked on that of others, in gray; a line is at the
+    capacity of each node.
     """
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch

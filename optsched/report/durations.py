@@ -1,4 +1,4 @@
-"""Durations that people read at a glance, and time axes in them."""
+"""Durations in readable units, and time axes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROUND = (
     *(HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR),
     *(DAY, 2 * DAY, 4 * DAY, 7 * DAY, 14 * DAY, 28 * DAY, 56 * DAY, 112 * DAY, 364 * DAY),
 )
-"""Round durations in seconds, each at most some three times the one before."""
+"""Round durations in seconds, each at most about three times the previous one."""
 
 _UNITS = ((1.0, "second"), (MINUTE, "minute"), (HOUR, "hour"), (DAY, "day"))
 
@@ -38,7 +38,7 @@ _LOG_TICKS = (
 
 
 def unit_for(span: float) -> tuple[float, str]:
-    """Return the unit, in seconds and by name, in which to show a span of that many seconds."""
+    """Return the unit, in seconds and by name, in which to show a span of `span` seconds."""
     seconds, name = _UNITS[0]
     for longer, longer_name in _UNITS[1:]:
         if span >= 2.5 * longer:
@@ -59,7 +59,7 @@ def spoken(seconds: float) -> str:
 
 
 def short(seconds: float) -> str:
-    """Return a duration with three digits in the unit that suits it, from µs to d: ``1.5 min``."""
+    """Return a duration with three digits in a suitable unit, from µs to d: ``1.5 min``."""
     unit, name = next((u for u in reversed(_SHORT) if seconds >= u[0]), _SHORT[0])
     amount = seconds / unit
     if amount == 0:
@@ -70,7 +70,7 @@ def short(seconds: float) -> str:
 def time_ticks(axis: Axis, span: float, unit: float) -> None:
     """Put ticks at round durations on an axis of `span` seconds, shown in units of `unit` seconds.
 
-    Parts of days are decimal, so that a place on the axis is one number.
+    Parts of days are decimal, so that a position on the axis is one number.
     """
     from matplotlib.ticker import MultipleLocator, ScalarFormatter
 
@@ -85,11 +85,11 @@ def log_ticks(axis: Axis, low: float, high: float, *, zero: bool = False) -> Non
     Parameters
     ----------
     axis : Axis
-        With its scale set.
+        Axis with its scale set.
     low, high : float
         Range of the axis, in seconds.
     zero : bool
-        Whether 0 gets a tick too, on an axis that has it.
+        Whether 0 gets a tick too, on an axis that includes 0.
     """
     from matplotlib.ticker import NullLocator
 

@@ -1,4 +1,4 @@
-"""Reading what runs and comparisons left in their folders, old and damaged ones too."""
+"""Reading of the files in run and comparison folders, including old and damaged ones."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def read_object(path: Path, expected: Expected) -> dict[str, Any]:
     path : path
         The file.
     expected : mapping
-        The fields it must have, and of which types they may be. Others may be there.
+        Required fields with their types. Further fields are allowed.
 
     Raises
     ------
     InputError
-        If it cannot be read, or a field is missing or of another type.
+        If the file cannot be read, or a field is missing or of another type.
     """
     data, _ = read_bytes(path)
     try:
@@ -49,23 +49,23 @@ def read_object(path: Path, expected: Expected) -> dict[str, Any]:
 
 
 def checked(fields: Any, expected: Expected, path: Path, place: str = "") -> dict[str, Any]:
-    """Return an object of a JSON file, if it is one and has the fields expected.
+    """Check that a value of a JSON file is an object with the expected fields, and return it.
 
     Parameters
     ----------
     fields : object
-        What was read.
+        The value read.
     expected : mapping
         As for `read_object`.
     path : path
         The file, for messages.
     place : str
-        Where in the file, for messages.
+        The place in the file, for messages.
 
     Raises
     ------
     InputError
-        If it has not.
+        If the value is not an object, or a field is missing or of another type.
     """
     if not isinstance(fields, dict):
         raise InputError("not an object; expected one", file=path, field=place or None)
@@ -91,12 +91,12 @@ def read_frame(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
     path : path
         The file.
     columns : mapping of str to str
-        The columns and the types they are read as. Numbers that may be missing are ``float64``.
+        Columns with the types to read. Numbers that may be missing are ``float64``.
 
     Raises
     ------
     InputError
-        If it cannot be read, or a column is missing or of another type.
+        If the file cannot be read, or a column is missing or of another type.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -116,7 +116,7 @@ def read_frame(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
     try:
         return frame.astype(dict(columns))
     except (TypeError, ValueError):
-        raise InputError("a column holds something else than its kind", file=path) from None
+        raise InputError("a column has values of another type", file=path) from None
 
 
 def read_pictures(folder: Path, order: Sequence[str]) -> dict[str, str]:
@@ -125,7 +125,7 @@ def read_pictures(folder: Path, order: Sequence[str]) -> dict[str, str]:
     Raises
     ------
     InputError
-        If one cannot be read, or has no end.
+        If a picture cannot be read, or is cut off.
     """
     found = {path.stem: path for path in sorted(folder.glob("*.svg"))}
     names = [name for name in order if name in found] + [n for n in found if n not in order]

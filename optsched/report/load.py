@@ -1,4 +1,4 @@
-"""The load of a run over time: processors in use, jobs waiting, work waiting."""
+"""Load of a run over time: processors in use, waiting jobs, waiting work."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def span(run: Run) -> tuple[float, float]:
-    """Return when a run begins and ends, in the trace's own seconds.
+    """Return the begin and end of a run, in the trace's own seconds.
 
-    From the first submission to the last submission, start or end of a job, whichever is latest.
+    A run lasts from the first submission to the last submission, start or end of a job.
     """
     begin = float(np.min(run.trace.submit))
     end = float(np.max(run.trace.submit))
@@ -28,7 +28,7 @@ def span(run: Run) -> tuple[float, float]:
 
 
 def held_until(run: Run) -> NDArray[np.float64]:
-    """Return when each job let go of its processors; jobs that never end hold them to the last."""
+    """Return the end of each job; for jobs that never end, the end of the run."""
     return np.where(np.isfinite(run.end), run.end, span(run)[1])
 
 
@@ -54,7 +54,7 @@ def waiting_work(run: Run) -> Steps:
 
 
 def accepted(run: Run) -> NDArray[np.bool]:
-    """Return which jobs joined the queue: all but those that the machine is too small for."""
+    """Return a mask of the jobs that joined the queue: all but the rejected ones."""
     return ~np.isin(run.state, (State.REJECTED, State.UNSUBMITTED))
 
 
@@ -69,12 +69,12 @@ def _waiting(run: Run, amounts: NDArray[Any]) -> Steps:
 
 
 def subject(run: Run) -> str:
-    """Return what a picture of the run is of: trace, jobs, policy, machine."""
+    """Return a title of pictures of the run: trace, jobs, policy, machine."""
     return named(run.trace.name, run.config)
 
 
 def named(trace: str, config: Mapping[str, Any]) -> str:
-    """Return what the run of a config is of, by the name of its trace."""
+    """Return a title of the run of a config, with the name of its trace."""
     jobs = config.get("jobs")
     part = f", jobs {jobs[0]:,} to {jobs[1]:,}" if jobs else ""
     solver = config.get("solver")

@@ -1,4 +1,4 @@
-"""A page of a report: one self-contained HTML file, of runs, comparisons and studies alike."""
+"""Pages of reports on runs, comparisons and studies, each one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MISSING = "\N{EN DASH}"
 
 
 class Verdict(StrEnum):
-    """Whether what was published was found again."""
+    """Verdict on a published claim."""
 
     HELD = "held"
     IN_PART = "held in part"
@@ -33,18 +33,18 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value as it is shown, and what its column is sorted by.
+    """Value as shown in a table, with its sort key.
 
     Parameters
     ----------
     text : str
-        What is shown.
+        Text of the cell.
     key : float, int or str, optional
-        What it is sorted by; a cell without comes last.
+        Sort key; cells without a key come last.
     note : str
-        Shown small beside it: the published value beside the measured one, for instance.
+        Text in small type beside the value: the published value, for instance.
     verdict : Verdict, optional
-        Colours the text, which must say the same in words.
+        Verdict that colors the text, which must say the same in words.
     """
 
     text: str
@@ -54,11 +54,11 @@ class Cell:
 
 
 Value = Cell | Verdict | str | bool | float | int | None
-"""What may stand in a table or be a fact; none, nan and infinite numbers are shown as a dash."""
+"""Value of a table or a fact; None, nan and infinite numbers are shown as a dash."""
 
 
 def cell(value: Value) -> Cell:
-    """Return a value as a cell: thousands grouped, four digits, a dash for none."""
+    """Return a value as a cell: thousands grouped, four digits, a dash for None."""
     if isinstance(value, Cell):
         return value
     if isinstance(value, Verdict):
@@ -82,14 +82,14 @@ def share(value: float | None) -> Cell:
 
 
 def duration(seconds: float | None) -> Cell:
-    """Return a duration in the unit that suits it; sorted by seconds."""
+    """Return a duration in a suitable unit; sorted by seconds."""
     if seconds is None or not math.isfinite(seconds):
         return cell(None)
     return Cell(short(seconds), float(seconds))
 
 
 class Column(NamedTuple):
-    """A column of a table: its place, from 0, its label, and whether it holds numbers."""
+    """Column of a table: its place, from 0, its label, and whether it holds numbers."""
 
     place: int
     label: str
@@ -98,17 +98,17 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table that the reader can sort by any column.
+    """Table that the reader can sort by any column.
 
     Parameters
     ----------
     caption : str
-        What it shows, and in which units.
+        Description of the content, with its units.
     columns : sequence of str or of (str, str)
-        The label of each column; ``(group, label)`` puts neighbours of one group under a common
-        header, in a second level.
+        Label of each column; ``(group, label)`` puts adjacent columns of one group under a common
+        header.
     rows : sequence of sequences of Value
-        The cells of each row; the first names the row.
+        Cells of each row; the first one names the row.
     """
 
     caption: str
@@ -118,12 +118,12 @@ class Table:
 
     @cached_property
     def cells(self) -> list[list[Cell]]:
-        """The rows as cells."""
+        """Rows as cells."""
         return [[cell(value) for value in row] for row in self.rows]
 
     @cached_property
     def numeric(self) -> list[bool]:
-        """Whether a column holds numbers, and perhaps gaps; verdicts are none."""
+        """Whether each column holds only numbers and gaps; verdicts are not numbers."""
         return [
             bool(known) and all(isinstance(c.key, float | int) and not c.verdict for c in known)
             for known in (
@@ -134,12 +134,12 @@ class Table:
 
     @property
     def levels(self) -> int:
-        """How many levels the header has: 1 or 2."""
+        """Number of levels of the header: 1 or 2."""
         return 1 + any(isinstance(column, tuple) for column in self.columns)
 
     @property
     def header(self) -> list[tuple[str, list[Column]]]:
-        """The columns by group, in order; the group of those without is empty."""
+        """Columns by group, in order; columns without a group have the group ``""``."""
         named = [c if isinstance(c, tuple) else ("", c) for c in self.columns]
         columns = [
             (group, Column(place, label, numeric))
@@ -153,17 +153,17 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture.
+    """Picture of a page.
 
     Parameters
     ----------
     svg : str
-        The SVG document. It is embedded as an image of its own, so that neither ids nor styles of
-        several pictures meet, and nothing in it can run.
+        SVG document, embedded as a separate image, so that ids and styles of pictures do not
+        clash, and scripts do not run.
     alt : str
-        What the picture says, with its numbers, for readers who do not see it.
+        Description with the numbers of the picture, for readers who cannot see it.
     caption : str
-        What is drawn.
+        Caption.
     """
 
     svg: str
@@ -173,27 +173,27 @@ class Figure:
 
     @property
     def source(self) -> str:
-        """The picture as an address that holds it."""
+        """Picture as a data URL."""
         data = base64.b64encode(self.svg.encode()).decode("ascii")
         return f"data:image/svg+xml;base64,{data}"
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and values, in two columns where there is room."""
+    """Names and values, in two columns on a wide page."""
 
     items: Sequence[tuple[str, Value]]
     form: ClassVar[str] = "facts"
 
     @property
     def cells(self) -> list[tuple[str, Cell]]:
-        """The names with their values as cells."""
+        """Names with their values as cells."""
         return [(name, cell(value)) for name, value in self.items]
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page under its own heading: paragraphs (texts), facts, tables, figures."""
+    """Section of a page: a heading, and paragraphs (texts), facts, tables, figures."""
 
     title: str
     parts: Sequence[str | Facts | Table | Figure]
@@ -201,20 +201,20 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A report.
+    """Page of a report.
 
     Parameters
     ----------
     title : str
-        What it is of.
+        Title.
     lead : str
-        What was found, in one or two sentences.
+        Finding, in one or two sentences.
     sections : sequence of Section
-        The rest, in order.
+        Sections, in order.
     repeat : str or None
-        The command that gives the same again; none if no command can.
+        Command that repeats the result; None if no command can.
     versions : mapping of str to str
-        The versions of what it was made with.
+        Versions of the software that made the result.
     """
 
     title: str
@@ -225,10 +225,7 @@ class Page:
 
 
 def render(page: Page) -> str:
-    """Return a page as one HTML document that refers to nothing outside of itself.
-
-    All texts of the page are escaped.
-    """
+    """Return a page as one self-contained HTML document, with all texts escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -248,7 +245,7 @@ def write_page(page: Page, folder: Path) -> Path:
     Raises
     ------
     InputError
-        If it cannot be written.
+        If the file cannot be written.
     """
     path = folder / REPORT
     with written(path) as temporary:

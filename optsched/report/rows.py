@@ -1,4 +1,4 @@
-"""Jobs side by side in rows: slots of a line, or the rows of a matrix."""
+"""Pictures of jobs side by side in rows: slots of a line, or the rows of a matrix."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HIGHEST, TALLEST = 0.26, 9.0
-"""Height of a row and of all rows, in inches, at most."""
+"""Largest height of a row and of all rows, in inches."""
 
 READABLE = 0.12
-"""Height of a row that has room for labels, in inches."""
+"""Least height of a row with labels, in inches."""
 
 INSIDE = 7.2
-"""Width of the rows, in inches: about, for it depends on their names."""
+"""Approximate width of the rows, in inches; it depends on their names."""
 
 CHARACTER = 0.075
 """Width of a character of a label, in inches."""
 
 
 class Stretch(NamedTuple):
-    """A part of a row, from `begin` to before `end`, that a job has."""
+    """Part of a row that a job has, from `begin` to before `end`."""
 
     row: int
     begin: int
@@ -47,13 +47,13 @@ def figure_of(
     Parameters
     ----------
     title, heading : str
-        Of the picture, and what it says.
+        Title of the picture, and a sentence below it.
     axis : (str, str)
-        What is along the rows, and what they are.
+        Labels of the axes: along the rows, and across them.
     names, lengths : sequence of str and of int
-        Of the rows.
+        Names and lengths of the rows.
     stretches : sequence of Stretch
-        What is in them.
+        Jobs in the rows.
     """
     height = min(HIGHEST, TALLEST / max(1, len(names)))
     longest = max((*lengths, 1))
@@ -67,8 +67,8 @@ def figure_of(
         axes.barh(range(len(names)), lengths, color="white", edgecolor=style.GREY, **look)
         for row, begin, end, fill, label in stretches:
             axes.barh(row, end - begin, left=begin, color=fill, edgecolor=style.INK, **look)
-            room = (end - begin) / longest * INSIDE
-            if height >= READABLE and room >= CHARACTER * len(label):
+            width = (end - begin) / longest * INSIDE
+            if height >= READABLE and width >= CHARACTER * len(label):
                 axes.text((begin + end) / 2, row, label, ha="center", va="center", fontsize=8)
         axes.set_yticks(list(shown), [names[row] for row in shown], fontsize=8)
         axes.set_ylim(len(names) - 0.4, -0.6)

@@ -1,4 +1,4 @@
-"""The run folder: what a simulation leaves behind. File formats: ``docs/formats/run-folder.md``."""
+"""Folder of a run. File formats: ``docs/formats/run-folder.md``."""
 
 from __future__ import annotations
 
@@ -21,28 +21,27 @@ FOLDER = FolderKind(
 )
 
 Keep = Literal["summary", "jobs", "all"]
-"""How much of a run is written: no table, the tables as Parquet, the jobs as CSV too."""
+"""Tables of a run to write: no table, the tables as Parquet, or the jobs as CSV too."""
 
 
 def fill(run: Run, folder: Path, *, plots: bool = True, keep: Keep = "all") -> None:
     """Write the files of a run into an existing folder.
 
     ``run.json``, ``summary.json``, ``jobs.csv``, ``jobs.parquet``, ``decisions.parquet``, the
-    pictures and the page made of all that, ``migrations.parquet`` if there were migrations,
-    ``journal.parquet`` if there is a journal, and
-    ``timing.json``, which alone holds wall-clock figures: all other files are the same to the byte
-    when the run is repeated.
+    pictures and the page made of these files, ``migrations.parquet`` if there were migrations,
+    ``journal.parquet`` if there is a journal, and ``timing.json``. Only ``timing.json`` has
+    wall-clock figures: all other files are the same to the byte when the run is repeated.
 
     Parameters
     ----------
     run : Run
-        What is written.
+        The run.
     folder : path
-        Where to.
+        The folder.
     plots : bool
-        Draw the pictures.
+        Whether to draw the pictures.
     keep : {"summary", "jobs", "all"}
-        Leave out all tables, ``jobs.csv`` alone, or nothing.
+        Tables to write: no table, all but ``jobs.csv``, or all.
     """
     began = time.perf_counter()
     write_json(folder / FOLDER.marker, dict(run.config))
@@ -77,7 +76,7 @@ def _write_tables(run: Run, folder: Path, *, csv: bool) -> None:
 
 
 def report(folder: Path) -> Path:
-    """Write the page of a run folder, from the files in it, and return its path.
+    """Write the page of a run folder from its files, and return the path of the page.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The page of a run: what was run, what came of it, who waited longest."""
+"""Page of a run: scenario, results, and the jobs with the longest waits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROWS = 20
-"""Jobs in a table of the worst ones."""
+"""Rows of a table of the worst jobs."""
 
 NUMBER = (int, float, type(None))
 CONFIG: Expected = {
@@ -53,8 +53,8 @@ COUNTS = (
     *("decisions", "problems", "unproven", "fallbacks"),
 )
 TIMES = {
-    "waiting time": ("mean_wait", "median_wait", "p95_wait", "max_wait"),
-    "response time": ("mean_response", "", "", ""),
+    "wait": ("mean_wait", "median_wait", "p95_wait", "max_wait"),
+    "response": ("mean_response", "", "", ""),
 }
 RATIOS = {
     "slowdown": ("mean_slowdown", "", "", ""),
@@ -69,7 +69,7 @@ SUMMARY: Expected = (
 FIGURES: Expected = dict.fromkeys(
     ("mean_slots", "loss_of_capacity", "external_fragmentation", "occupied", "useful"), NUMBER
 ) | {"wrong_answers": int}
-"""Figures that not every run has."""
+"""Types of the figures that not every run has."""
 FIGURE_NAME = re.compile(r"[^\x00-\x1f\x7f\",]+")
 JOBS = {
     "job_id": "int64",
@@ -102,9 +102,9 @@ STATES = {
 
 
 def page(folder: Path) -> Page:
-    """Return the page of a run folder, from the files in it alone.
+    """Return the page of a run folder, from its files alone.
 
-    Wall-clock figures are left out, so that a run that is repeated has the same page.
+    Wall-clock figures are left out, so that a repeated run has the same page.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def page(folder: Path) -> Page:
     trace = jobs["workload_name"].iloc[0] if len(jobs) else config["trace"]
     sections = [
         Section("Result", [_counts(summary), _measures(summary), *_others(summary)]),
-        Section("What was run", _facts(config, summary)),
+        Section("Scenario", _facts(config, summary)),
         Section("Pictures", captioned(pictures, RunFacts(config, summary, jobs))),
         Section("Decisions", _decisions(config, summary, decisions)),
         Section("The jobs that fared worst", _worst(jobs)),
@@ -135,12 +135,12 @@ def page(folder: Path) -> Page:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Return what ``run.json`` of a run folder says.
+    """Return the content of ``run.json`` of a run folder.
 
     Raises
     ------
     InputError
-        If it is missing or damaged.
+        If the file is missing or damaged.
     """
     file = folder / "run.json"
     config = read_object(file, CONFIG)
@@ -156,12 +156,12 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
-    """Return what ``summary.json`` of a run folder says.
+    """Return the content of ``summary.json`` of a run folder.
 
     Raises
     ------
     InputError
-        If it is missing or damaged.
+        If the file is missing or damaged.
     """
     file = folder / "summary.json"
     summary = read_object(file, SUMMARY)
@@ -181,7 +181,7 @@ def read_summary(folder: Path) -> dict[str, Any]:
 
 
 def _alarm(folder: Path, summary: Mapping[str, Any]) -> str:
-    """Return a sentence that names the wrong answers of solvers, if there were any."""
+    """Return a sentence on the wrong answers of solvers; empty without any."""
     if not summary.get("wrong_answers"):
         return ""
     [wrong, *_] = mishaps(read_frame(folder / "decisions.parquet", MISHAPS))
@@ -246,7 +246,7 @@ def _same(value: float | None) -> Value:
 
 
 def _others(summary: Mapping[str, Any]) -> list[Facts]:
-    """Return the figures that a system adds to those that all have."""
+    """Return the figures that a machine, execution model or policy adds to the common ones."""
     items = list(_flat({k: v for k, v in summary.items() if k not in SUMMARY}))
     return [Facts(items)] if items else []
 
@@ -265,7 +265,7 @@ def _flat(figures: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Value
 def _facts(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str | Facts]:
     settings = ", ".join(f"{name} = {value}" for name, value in config["settings"].items())
     policy = config["policy"]
-    told = first_line(registry.policies[policy]) if policy in registry.policies else ""
+    about = first_line(registry.policies[policy]) if policy in registry.policies else ""
     span = config["jobs"]
     items: list[tuple[str, Value]] = [
         ("trace", config["trace"]),
@@ -274,7 +274,7 @@ def _facts(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str | 
         ("policy", policy),
         ("settings of the policy", settings or "none"),
         ("event order", config["event_order"]),
-        ("times the policy was asked", summary["decisions"]),
+        ("decisions", summary["decisions"]),
     ]
     if "solver" in config:
         for model, chosen in config["solvers"].items():
@@ -282,10 +282,10 @@ def _facts(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str | 
                 (f"solver of {model}", Cell(chosen["solver"], note=chosen["version"] or "")),
                 ("budget of one problem", _limits(chosen["budget"])),
                 ("seed", chosen["seed"]),
-                ("heuristic beside the solver", chosen["fallback"]),
+                ("fallback of the solver", chosen["fallback"]),
             ]
-        items.append(("solving takes simulated time", config["charge_decisions"]))
-    return [*([f"{policy}: {told}"] if told else []), Facts(items)]
+        items.append(("decisions are charged", config["charge_decisions"]))
+    return [*([f"{policy}: {about}"] if about else []), Facts(items)]
 
 
 def _limits(budget: Mapping[str, float | None]) -> str:
@@ -309,7 +309,7 @@ def _decisions(
     share_proven = "all" if proven == problems else f"{proven:,} ({proven / problems:.1%})"
     words = f"{counted(problems, 'problem')} posed to {config['solver']}: {share_proven}"
     heuristics = dict.fromkeys(chosen["fallback"] for chosen in config["solvers"].values())
-    words += f" answered with a proof; {summary['fallbacks']:,} decided by"
+    words += f" solved with a proof; {summary['fallbacks']:,} decided by"
     words += f" {' or '.join(heuristics)} in its place."
     rows: list[list[Value]] = [
         [
@@ -326,31 +326,31 @@ def _decisions(
     ]
     columns = ["model", "status", "problems", "share", "decided by the fallback"]
     columns += ["different sizes", "median work", "highest work"]
-    return [words, Table("Problems by outcome; work in the solver's own unit.", columns, rows)]
+    return [words, Table("Problems by status; work in the unit of the solver.", columns, rows)]
 
 
 def _worst(jobs: pd.DataFrame) -> list[str | Table]:
-    """Return the jobs that waited longest, and those of the highest bounded slowdown."""
+    """Return the jobs with the longest waits, and those with the highest bounded slowdown."""
     never = int((jobs["final_state"] == State.WAITING).sum())
     tables: list[str | Table] = []
     if never:
-        tables.append(f"{counted(never, 'job')} never started; those are not in the tables.")
+        tables.append(f"{counted(never, 'job')} never started, and not in the tables.")
     begin = jobs["submission_time"].min()
     for measure, caption in (
-        ("waiting_time", "The jobs that waited longest"),
-        ("bounded_slowdown", "The jobs of the highest bounded slowdown"),
+        ("waiting_time", "The jobs with the longest waits"),
+        ("bounded_slowdown", "The jobs with the highest bounded slowdown"),
     ):
         known = jobs[jobs[measure].notna()]
         worst = known.sort_values(measure, ascending=False, kind="stable").head(ROWS)
         if len(worst):
-            told = f"{caption}: {len(worst):,} of {len(known):,}. Submission since the first one."
-            tables.append(Table(told, *_job_rows(worst, begin)))
+            caption += f": {len(worst):,} of {len(known):,}. Submission since the first one."
+            tables.append(Table(caption, *_job_rows(worst, begin)))
     return tables
 
 
 def _job_rows(jobs: pd.DataFrame, begin: float) -> tuple[list[str], list[list[Value]]]:
     columns = ["job", "user", "submitted", "processors", "requested time", "run time"]
-    columns += ["waited", "bounded slowdown", "what became of it"]
+    columns += ["wait", "bounded slowdown", "final state"]
     rows: list[list[Value]] = [
         [
             Cell(str(job["job_id"]), job["job_id"]),
@@ -373,8 +373,8 @@ def _cleaning(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str
         return []
     report = CleaningReport(**{name: summary["cleaning"][name] for name in CLEANING})
     changes = report.counts()
-    told = f"{counted(report.jobs_read, 'job')} read; "
-    told += "what was dropped or changed:" if changes else "none was dropped or changed."
+    text = f"{counted(report.jobs_read, 'job')} read; "
+    text += "jobs dropped or changed:" if changes else "no job dropped or changed."
     if config["jobs"]:
-        told = f"Of the whole trace, of which a part was run: {told}"
-    return [told, *([Facts([(what, count) for count, what in changes])] if changes else [])]
+        text = f"Of the whole trace, of which a part was run: {text}"
+    return [text, *([Facts([(what, count) for count, what in changes])] if changes else [])]

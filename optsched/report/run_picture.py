@@ -1,4 +1,4 @@
-"""What a picture of a run is, and all pictures of a run: drawn, and captioned for its page."""
+"""Interface of the pictures of a run, with their drawing and captioning."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RunFacts(NamedTuple):
-    """The files of a run folder that captions are made of.
+    """Files of a run folder that captions are made from.
 
     Parameters
     ----------
@@ -41,14 +41,14 @@ class RunFacts(NamedTuple):
 
 
 class RunPicture(ABC):
-    """A picture of a run, written as ``<name>.svg`` and ``<name>.png``.
+    """Picture of a run, written as ``<name>.svg`` and ``<name>.png``.
 
     Attributes
     ----------
     name : str
-        Set by the registry.
+        The registered name.
     rank : int
-        Place among the pictures of a page, the lowest first.
+        Position among the pictures of a page, the lowest first.
     """
 
     name: ClassVar[str]
@@ -56,15 +56,15 @@ class RunPicture(ABC):
 
     @abstractmethod
     def figure(self, run: Run) -> Drawing | None:
-        """Draw the picture; None for a run that has nothing to show in it."""
+        """Return the picture; None if it does not apply to the run."""
 
     @abstractmethod
     def caption(self, facts: RunFacts) -> str:
-        """State what the picture shows."""
+        """Return the caption."""
 
     @abstractmethod
     def words(self, facts: RunFacts) -> str:
-        """State the numbers of the picture, for readers who cannot see it."""
+        """Return the numbers of the picture in words, for readers who cannot see it."""
 
 
 def run_pictures() -> list[RunPicture]:
@@ -74,7 +74,7 @@ def run_pictures() -> list[RunPicture]:
 
 
 def draw(run: Run, folder: Path) -> list[Path]:
-    """Write the pictures of a run to `folder`, each as SVG and PNG; the same run, the same bytes.
+    """Write the pictures of a run to `folder`, as SVG and PNG, reproducible to the byte.
 
     Returns
     -------
@@ -101,9 +101,9 @@ def captioned(pictures: Mapping[str, str], facts: RunFacts) -> list[Figure]:
     Parameters
     ----------
     pictures : mapping of str to str
-        The SVG of each, by name. One that no picture of this version is called has its name alone.
+        SVG of each picture, by name. A name unknown to this version is its own caption.
     facts : RunFacts
-        What the captions are made of.
+        Files that the captions are made from.
     """
     known = {picture.name: picture for picture in run_pictures()}
     return [

@@ -1,4 +1,4 @@
-"""Save a run or a comparison to a folder of its own."""
+"""Saving of a run or a comparison to a folder."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from optsched.solvers.comparison import Comparison
 
 
 def save(result: Run | Comparison, folder: str | Path, *, plots: bool = True) -> Path:
-    """Write a run or a comparison to a folder, all of it or nothing.
+    """Write a run or a comparison to a folder, completely or not at all.
 
     Parameters
     ----------
     result : Run or Comparison
-        What `optsched.simulate` or `optsched.compare` returned.
+        Result of `optsched.simulate` or `optsched.compare`.
     folder : path
-        A result of the same kind that is there already is replaced.
+        The folder; an earlier result of the same kind is replaced.
     plots : bool
-        Draw the pictures and write the page, ``report.html``.
+        Whether to draw the pictures and write the page, ``report.html``.
 
     Returns
     -------

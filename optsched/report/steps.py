@@ -1,4 +1,4 @@
-"""Step functions of time: exact, and downsampled to a mean and the range of most of the time."""
+"""Step functions of time, exact or downsampled to means and quantiles."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Floats = NDArray[np.float64]
 
 
 TAIL = 0.1
-"""Share of the time below the low, and above the high value of a bin."""
+"""Share of the time of a bin below its low value, and above its high value."""
 
 
 class Binned(NamedTuple):
-    """A step function by bins: time-weighted mean, 10 % and 90 % quantile of each.
+    """Step function by bins: time-weighted mean, 10 % and 90 % quantile of each bin.
 
-    `width` is that of a bin in seconds; 0 when nothing was averaged and each bin is a step.
+    `width` is the width of a bin in seconds; 0 if each bin is a step, without averaging.
     """
 
     edges: Floats
@@ -33,7 +33,7 @@ class Binned(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """A function of time that is constant between changes.
+    """Function of time that is constant between changes.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Steps:
     values : float64 array, shape (n,)
         Value ``i`` holds from time ``i`` up to the next one, the last up to `end`.
     end : float
-        Where the function ends; after the last of `times`.
+        End of the function; after the last of `times`.
     """
 
     times: Floats
@@ -56,9 +56,9 @@ class Steps:
         Parameters
         ----------
         times, changes : array_like, shape (n,)
-            When it changes, in any order, from `begin` to `end`, and by how much.
+            Times of the changes, in any order, from `begin` to `end`, and their amounts.
         begin, end : float
-            Where the function begins and ends; ``begin < end``.
+            Begin and end of the function; ``begin < end``.
         """
         at = np.append(np.asarray(times, dtype=np.float64), begin)
         amounts = np.append(np.asarray(changes, dtype=np.float64), 0.0)
@@ -68,7 +68,7 @@ class Steps:
         return cls(instants[before_end], values[before_end], end)
 
     def integral(self, until: ArrayLike) -> Floats:
-        """Return the integral from the beginning up to each of some times, in value x seconds."""
+        """Return the integral from the beginning to each given time, in value x seconds."""
         at = np.clip(np.asarray(until, dtype=np.float64), self.times[0], self.end)
         whole = np.concatenate(([0.0], np.cumsum(self.values[:-1] * np.diff(self.times))))
         step = np.searchsorted(self.times, at, side="right") - 1
@@ -76,9 +76,9 @@ class Steps:
         return integral
 
     def binned(self, most: int) -> Binned:
-        """Return the function by at most `most` bins of a round width, or exactly if it is short.
+        """Return the function in at most `most` bins of a round width, or exactly if it is short.
 
-        The last bin is cut off where the function ends.
+        The last bin is cut off at the end of the function.
         """
         begin = float(self.times[0])
         if len(self.times) <= most:
@@ -91,7 +91,7 @@ class Steps:
         return Binned(edges, mean, low, high, width)
 
     def _quantiles(self, edges: Floats, shares: Sequence[float]) -> Iterator[Floats]:
-        """Yield for each share the value that is not exceeded for that part of each bin."""
+        """Yield, for each share, the time-weighted quantile of each bin."""
         begins = np.union1d(self.times, edges[:-1])
         values = self.values[np.searchsorted(self.times, begins, side="right") - 1]
         bins = np.searchsorted(edges, begins, side="right") - 1
@@ -111,10 +111,10 @@ def thinned(x: Floats, most: int) -> NDArray[np.int64]:
     Parameters
     ----------
     x : float64 array, shape (n,)
-        Places of the points, increasing, above 0.
+        Positions of the points, increasing, above 0.
     most : int
-        How many points the curve may have, at least 2. Of the points in one cell of the axis the
-        last is kept; the first and the last of all are kept too.
+        Largest number of points, at least 2. The last point in each cell of the axis is kept, and
+        so are the first and the last of all.
     """
     if len(x) <= most:
         return np.arange(len(x))

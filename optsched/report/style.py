@@ -1,4 +1,4 @@
-"""The common look of all pictures, and writing them so that the same data give the same bytes."""
+"""Common style of all pictures, and their reproducible writing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GREY = "#666666"
 FAINT = "#D9D9D9"
 
 LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7A7A7A")
-"""Line colours that colour-blind people tell apart: after Okabe and Ito, without their yellow."""
+"""Line colors for color-blind readers, after Okabe and Ito, without their yellow."""
 
 DASHES: tuple[tuple[float, tuple[float, ...]], ...] = (
     (0, ()),
@@ -32,10 +32,10 @@ DASHES: tuple[tuple[float, tuple[float, ...]], ...] = (
     (0, (1, 1.2)),
     (0, (6, 1.5, 1, 1.5)),
 )
-"""Line styles; each goes through all of `LINES` before the next is used."""
+"""Line styles; each is used with all of `LINES` before the next."""
 
 FILLS = ("#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#99DDFF", "#44BB99", "#BBCC33")
-"""Fill colours that bear black labels and that colour-blind people tell apart, after Tol."""
+"""Fill colors for black labels and color-blind readers, after Tol."""
 
 WIDTH = 9.0
 """Width of a picture, in inches."""
@@ -46,7 +46,7 @@ METADATA: dict[str, dict[str, str | None]] = {
     ".svg": {"Date": None, "Creator": None},
     ".png": {"Software": None},
 }
-"""The formats of pictures by suffix, and what is left out so that they repeat to the byte."""
+"""Metadata to leave out of each format of pictures, by suffix, so that files are reproducible."""
 
 _RC = {
     "axes.axisbelow": True,
@@ -80,29 +80,29 @@ _RC = {
 
 
 class Stroke(NamedTuple):
-    """How a line is drawn: colour and dashes."""
+    """Stroke of a line: color and dashes."""
 
     colour: str
     dashes: tuple[float, tuple[float, ...]]
 
 
-STROKES = [Stroke(colour, dashes) for dashes in DASHES for colour in LINES]
+STROKES = [Stroke(color, dashes) for dashes in DASHES for color in LINES]
 
 
 @cache
 def _of_own_solvers() -> dict[str, Stroke]:
-    """Return the strokes of the solvers of this package: generic ones first, so they are solid."""
+    """Return the strokes of the solvers of this package, with solid lines for generic solvers."""
     own = [name for name in solvers if solvers[name].__module__.startswith("optsched.")]
     ranked = sorted(own, key=lambda name: (solvers[name].models is not None, name))
     return dict(zip(ranked, STROKES))
 
 
 def strokes(names: Sequence[str]) -> dict[str, Stroke]:
-    """Return a stroke for each name, whatever the other names are.
+    """Return a stroke for each name, mostly independent of the other names.
 
-    Solvers of this package have strokes of their own, the same in all pictures. Other names get
-    one of those left by their checksum; only where two of them meet does the one that is later in
-    the alphabet move on to the next that is free.
+    Solvers of this package have fixed strokes, the same in all pictures. Other names get one of the
+    remaining strokes by checksum; if two names collide, the later one in the alphabet gets the next
+    free stroke.
     """
     own = _of_own_solvers()
     others = [stroke for stroke in STROKES if stroke not in own.values()]
@@ -119,7 +119,7 @@ def strokes(names: Sequence[str]) -> dict[str, Stroke]:
 
 @contextmanager
 def applied() -> Iterator[None]:
-    """Apply the common look, whatever the user's own matplotlib settings are."""
+    """Apply the common style, independent of the user's matplotlib settings."""
     import matplotlib.style
 
     with matplotlib.style.context(["default", _RC]):
@@ -136,7 +136,7 @@ def new_figure(height: float, title: str) -> Figure:
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write ``name.svg`` and ``name.png`` to `folder`, without dates or random ids in them.
+    """Write ``name.svg`` and ``name.png`` to `folder`, without dates and random ids.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     paths = [folder / f"{name}{suffix}" for suffix in METADATA]
     for path in paths:
         save_as(figure, path)
-        # the layout of the first will do for the others
+        # the layout of the first format serves the others
         figure.set_layout_engine("none")
     return paths
 
@@ -157,11 +157,11 @@ def save_as(figure: Figure, path: Path) -> None:
     Raises
     ------
     InputError
-        If it has another suffix, or cannot be written.
+        If the suffix is another, or the file cannot be written.
     """
     check_suffix(path)
     with applied(), written(path) as temporary, warnings.catch_warnings():
-        # no font has the letters of all scripts; the page shows them with those of its reader
+        # no font has all scripts; a browser substitutes its own fonts
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         _take_literally(figure)
         figure.savefig(
@@ -170,7 +170,7 @@ def save_as(figure: Figure, path: Path) -> None:
 
 
 def _take_literally(figure: Figure) -> None:
-    """Escape what cannot be printed in the texts of a figure; a $ in them begins no formula."""
+    """Escape unprintable characters in the texts of a figure, and the $ of formulas."""
     from matplotlib.text import Text
     from matplotlib.ticker import FixedLocator
 
@@ -179,7 +179,7 @@ def _take_literally(figure: Figure) -> None:
     for axis in axes:
         labels = axis.get_ticklabels()
         if not isinstance(axis.get_major_locator(), FixedLocator):
-            numbers.update(labels, axis.get_ticklabels(minor=True))  # of matplotlib, in formulas
+            numbers.update(labels, axis.get_ticklabels(minor=True))  # written as formulas
         elif any(label.get_text() != _literal(label.get_text()) for label in labels):
             axis.set_ticklabels([_literal(label.get_text()) for label in labels])
     for text in figure.findobj(Text):
@@ -190,16 +190,16 @@ def _take_literally(figure: Figure) -> None:
 
 
 def _literal(text: str) -> str:
-    return "\n".join(map(one_line, text.split("\n")))  # line breaks are ours
+    return "\n".join(map(one_line, text.split("\n")))  # line breaks are intended
 
 
 def check_suffix(path: Path) -> None:
-    """Refuse a name of another format than those of pictures.
+    """Check that the suffix of a path is that of a picture format.
 
     Raises
     ------
     InputError
-        If it is one.
+        If the suffix is another.
     """
     if path.suffix not in METADATA:
         expected = f"expected the suffix {' or '.join(METADATA)}"
@@ -207,7 +207,7 @@ def check_suffix(path: Path) -> None:
 
 
 def count_ticks(axis: Axis) -> None:
-    """Put ticks at whole numbers, with separators of thousands."""
+    """Put ticks at whole numbers, with thousands separators."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
@@ -215,10 +215,10 @@ def count_ticks(axis: Axis) -> None:
 
 
 def spread(places: Sequence[float], gap: float) -> list[float]:
-    """Return `places`, in ``[0, 1]``, moved apart to at least `gap` with their order kept.
+    """Return `places`, in ``[0, 1]``, spread to distances of at least `gap`, in the same order.
 
-    Of equal places the first is the highest. Places that are too close together are spread around
-    their mean. Where there is no room for that, all are evenly spread over ``[0, 1]``.
+    The first of equal places becomes the highest. Places that are too close together are spread
+    around their mean. If that is impossible, all are evenly spread over ``[0, 1]``.
     """
     gap = min(gap, 1 / max(1, len(places) - 1))
     order = sorted(range(len(places)), key=lambda i: (places[i], -i))
@@ -240,14 +240,14 @@ def spread(places: Sequence[float], gap: float) -> list[float]:
 
 
 def label_ends(axes: Axes, ends: dict[str, tuple[float, Stroke]], gap: float) -> None:
-    """Name lines to the right of the axes, each beside the height at which its line ends.
+    """Write the names of lines to the right of the axes, at the heights of their ends.
 
     Parameters
     ----------
     axes : Axes
-        With its limits set.
+        Axes with their limits set.
     ends : dict
-        For each name the y value at the right edge, and the stroke of its line.
+        For each name, the y value at the right edge, and the stroke of the line.
     gap : float
         Least distance between two names, as a share of the height of the axes.
     """

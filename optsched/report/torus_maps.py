@@ -1,7 +1,7 @@
 """Maps of a torus: one small map for each layer Y, with X to the right and Z upwards.
 
-From the paper up: how the maps lie on a sheet, the fills of jobs so that neighbours differ, the
-maps themselves with their legend, and a torus before and after jobs on it are migrated.
+The parts, in order: the layout of the maps on a sheet, the fills of jobs so that neighbors differ,
+the maps with their legend, and a torus before and after migrations.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 Corners = list[tuple[float, float]]
 
 ACROSS = 6
-"""Maps beside each other; a torus of more than so many rows of maps has more."""
+"""Least number of maps beside each other; with more rows than this, a torus has more."""
 
 LARGEST_CELL, HIGHEST = 0.24, 6.5
-"""Side of a router on paper, and height of all maps together, in inches, at most."""
+"""Largest side of a router on paper, and largest height of all maps together, in inches."""
 
 GAPS = (0.1, 0.2)
 """Inches between maps beside each other, and above each other."""
@@ -42,14 +42,14 @@ WIDE, TALL = 0.64 * LABEL / 72, 0.95 * LABEL / 72
 
 
 class Sheet(NamedTuple):
-    """How the maps of a grid lie on paper.
+    """Layout of the maps of a grid on paper.
 
     Parameters
     ----------
     grid : Grid
-        The routers.
+        Grid of the routers.
     columns, rows : int
-        Maps beside each other and above each other; Y grows to the right, then downwards.
+        Number of maps beside and above each other; Y grows to the right, then downwards.
     cell : float
         Side of a router in inches.
     """
@@ -61,7 +61,7 @@ class Sheet(NamedTuple):
 
     @classmethod
     def of(cls, grid: Grid) -> Sheet:
-        """Return the sheet on which the maps are as large as there is room for."""
+        """Return the sheet with the largest possible maps."""
         wide, layers, tall = grid.shape
         rows = math.ceil(layers / max(ACROSS, math.isqrt(layers)))
         columns = math.ceil(layers / rows)
@@ -81,7 +81,7 @@ class Sheet(NamedTuple):
         )
 
     def origin(self, layer: int) -> tuple[float, float]:
-        """Return where the map of a layer has its lower left corner, in inches."""
+        """Return the lower left corner of the map of a layer, in inches."""
         wide, _, tall = self.grid.shape
         row, column = divmod(layer, self.columns)
         return (
@@ -90,7 +90,7 @@ class Sheet(NamedTuple):
         )
 
     def rectangles(self, box: Box) -> Iterator[Rectangle]:
-        """Yield the pieces of a box in its layers, cut where it wraps around."""
+        """Yield the pieces of a box in its layers, cut at the wrap-around."""
         x, y, z, nx, ny, nz = box
         wide, layers, tall = self.grid.shape
         for layer in range(y, y + ny):
@@ -107,7 +107,7 @@ class Sheet(NamedTuple):
 
 
 class Rectangle(NamedTuple):
-    """A piece of a box on paper, in inches, and at which of these edges the box goes on."""
+    """Piece of a box on paper, in inches, and the edges at which the box continues."""
 
     left: float
     right: float
@@ -117,23 +117,23 @@ class Rectangle(NamedTuple):
 
     @property
     def corners(self) -> Corners:
-        """The corners, the first one again as the last."""
+        """Corners in order; the last one repeats the first."""
         a, b, c, d, _ = self
         return [(a, c), (b, c), (b, d), (a, d), (a, c)]
 
     @property
     def middle(self) -> tuple[float, float]:
-        """Its centre."""
+        """Center of the rectangle."""
         return (self.left + self.right) / 2, (self.low + self.high) / 2
 
     def is_crossed(self, line: Corners) -> bool:
-        """Return whether a line, upright or level, runs through it."""
+        """Return whether a vertical or horizontal line crosses the rectangle."""
         (a, c), (b, d) = line
         across = min(a, b) < self.right and max(a, b) > self.left
         return across and min(c, d) < self.high and max(c, d) > self.low
 
     def turn(self, label: str) -> int | None:
-        """Return by how many degrees a label is turned that fits into it; none if none does."""
+        """Return the degrees by which to turn a label that fits; None if the label does not fit."""
         for turn in (0, 90):
             wide, tall = label_size(label, turn)
             if self.right - self.left >= wide and self.high - self.low >= tall:
@@ -142,7 +142,7 @@ class Rectangle(NamedTuple):
 
     @property
     def edges(self) -> Iterator[Corners]:
-        """The edges at which the box ends."""
+        """Edges at which the box ends."""
         a, b, c, d, cut = self
         lines = ([(a, c), (a, d)], [(b, c), (b, d)], [(a, c), (b, c)], [(a, d), (b, d)])
         return (line for line, goes_on in zip(lines, cut) if not goes_on)
@@ -155,7 +155,7 @@ def label_size(label: str, turn: int) -> tuple[float, float]:
 
 
 def _spans(at: int, length: int, side: int) -> list[tuple[int, int, bool, bool]]:
-    """Return begin, end, and whether it goes on there, for each piece of a stretch of a ring."""
+    """Return begin, end, and whether the stretch continues there, for each piece on a ring."""
     if at + length <= side:
         return [(at, at + length, False, False)]
     return [(at, side, False, True), (0, at + length - side, True, False)]
@@ -164,18 +164,18 @@ def _spans(at: int, length: int, side: int) -> list[tuple[int, int, bool, bool]]
 Label = TypeVar("Label", bound=Hashable)
 
 
-def colours(grid: Grid, *arrangements: Mapping[Label, Box]) -> dict[Label, str]:
+def colors(grid: Grid, *arrangements: Mapping[Label, Box]) -> dict[Label, str]:
     """Return a fill for each job, the same in all arrangements.
 
-    Jobs are coloured in the order in which they are met. Each gets the fill of `style.FILLS` that
-    has the fewest links to it so far, and of those the one that was given longest ago.
+    Jobs are colored in order of appearance. Each gets the fill of `style.FILLS` with the fewest
+    links to the job so far, the least recently used one on ties.
 
     Parameters
     ----------
     grid : Grid
-        The routers and their links.
+        Grid of the routers and their links.
     *arrangements : mapping of labels to Box
-        The jobs at several moments; those of one moment do not overlap.
+        Boxes of the jobs at several times; those of one time do not overlap.
     """
     jobs = list(dict.fromkeys(job for boxes in arrangements for job in boxes))
     number = {job: place for place, job in enumerate(jobs)}
@@ -190,8 +190,8 @@ def colours(grid: Grid, *arrangements: Mapping[Label, Box]) -> dict[Label, str]:
                 pairs = np.delete(pairs, -1, axis)
             pairs = pairs.reshape(-1, 2)
             apart = (pairs.min(axis=1) >= 0) & (pairs[:, 0] != pairs[:, 1])
-            met, counts = np.unique(pairs[apart], axis=0, return_counts=True)
-            for (a, b), count in zip(met.tolist(), counts.tolist()):
+            adjacent, counts = np.unique(pairs[apart], axis=0, return_counts=True)
+            for (a, b), count in zip(adjacent.tolist(), counts.tolist()):
                 links[a][b] = links[a].get(b, 0) + count
                 links[b][a] = links[b].get(a, 0) + count
     chosen: list[int] = []
@@ -209,13 +209,13 @@ def colours(grid: Grid, *arrangements: Mapping[Label, Box]) -> dict[Label, str]:
 
 
 BUSY = style.FAINT
-"""Fill of jobs that a picture is not about."""
+"""Fill of jobs in the background."""
 
 CLOSE, WIDELY, UPRIGHT = "//////", "\\\\\\", "||||"
-"""Hatches: of holes, of jobs that come in, of jobs that are parked."""
+"""Hatches of holes, of incoming jobs, and of parked jobs."""
 
 THIN, THICK = 0.4, 1.4
-"""Width of the outline of a job, and of what stands out, in points."""
+"""Widths of thin outlines of jobs, and of thick ones, in points."""
 
 SMALL = 6.5
 """Size of the labels of the maps, in points."""
@@ -225,20 +225,20 @@ HEADING, LINE = 0.26, 0.19
 
 
 class Part(NamedTuple):
-    """A box as it is drawn.
+    """Box with its style.
 
     Parameters
     ----------
     box : Box
-        Which routers.
+        The routers.
     fill : str or None
-        Its colour, if it has one.
+        Color, if any.
     label : str
-        Written into every piece of it that has room.
+        Text written into every piece of the box that is large enough.
     hatch : str
-        Drawn over the fill, in matplotlib's terms.
+        Hatch over the fill, in matplotlib's notation.
     outline : float
-        Width of its outline in points; 0 for none.
+        Width of the outline in points; 0 for no outline.
     """
 
     box: Box
@@ -249,7 +249,7 @@ class Part(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """An entry of the legend: how something is drawn, and what it is."""
+    """Entry of the legend: a text and the style that it explains."""
 
     text: str
     fill: str | None
@@ -258,36 +258,36 @@ class Entry(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """All layers of a torus at one moment, under a heading."""
+    """All layers of a torus at one time, under a heading."""
 
     heading: str
     parts: Sequence[Part]
 
 
 def holes_of(holes: Sequence[Box]) -> list[Part]:
-    """Return routers that no job can have as they are drawn."""
+    """Return unavailable routers as parts to draw."""
     return [Part(box, None, hatch=CLOSE, outline=0.0) for box in holes]
 
 
 HOLES = Entry("no router for jobs", None, CLOSE, 0.0)
-"""Their entry in the legend."""
+"""Entry of unavailable routers in the legend."""
 
 
 def figure_of(
     title: str, grid: Grid, panels: Sequence[Panel], legend: Sequence[Entry] = ()
 ) -> Figure:
-    """Return a picture of a torus at one or more moments, one above the other.
+    """Return a picture of a torus at one or more times, one above the other.
 
     Parameters
     ----------
     title : str
-        Of the whole picture.
+        Title of the whole picture.
     grid : Grid
-        The routers.
+        Grid of the routers.
     panels : sequence of Panel
-        What is on them at each moment.
+        Boxes at each time.
     legend : sequence of Entry
-        What the fills and hatches mean.
+        Explanation of the fills and hatches.
     """
     sheet = Sheet.of(grid)
     width, tall = sheet.extent
@@ -310,11 +310,11 @@ def figure_of(
                 (left / style.WIDTH, bottom / height, width / style.WIDTH, tall / height)
             )
             without = draw_layers(axes, sheet, panel.parts)
-            told = f"; {without} too narrow for a label" if without else ""
+            narrow = f"; {without} too narrow for a label" if without else ""
             drawing.text(
                 (left - MARGIN + 0.09) / style.WIDTH,
                 (bottom + tall + LINE + 0.03) / height,
-                panel.heading + told,
+                panel.heading + narrow,
                 color=style.GREY,
             )
         if legend:
@@ -332,18 +332,18 @@ def figure_of(
 
 
 def draw_layers(axes: Axes, sheet: Sheet, parts: Sequence[Part]) -> int:
-    """Draw the maps of all layers, and return how many boxes have no room for their labels.
+    """Draw the maps of all layers, and return the number of boxes too narrow for their labels.
 
-    The axes are in inches. What looks alike is drawn as one path: small in SVG, and sharp.
+    The axes are in inches. Parts of the same style are drawn as one path: small in SVG, and sharp.
 
     Parameters
     ----------
     axes : Axes
-        Of the size that `Sheet.extent` says.
+        Axes of the size `Sheet.extent`.
     sheet : Sheet
-        Where the maps lie.
+        Layout of the maps.
     parts : sequence of Part
-        What is on them; of those that overlap, a look that comes later lies over the others.
+        Boxes to draw; of overlapping ones, a later style covers the others.
     """
     axes.set_axis_off()
     axes.set_xlim(0, sheet.extent[0])
@@ -381,7 +381,7 @@ def draw_layers(axes: Axes, sheet: Sheet, parts: Sequence[Part]) -> int:
 
 
 def _write(axes: Axes, part: Part, piece: Rectangle, turn: int, bold: Sequence[Corners]) -> None:
-    """Write a label; on its fill where a hatch or a bold outline would run through it."""
+    """Write a label, with a background where a hatch or a bold outline would cross the text."""
     (x, z), (wide, tall) = piece.middle, label_size(part.label, turn)
     behind = Rectangle(x - wide / 2, x + wide / 2, z - tall / 2, z + tall / 2)
     if part.hatch or any(behind.is_crossed(line) for line in bold):
@@ -399,7 +399,7 @@ def _write(axes: Axes, part: Part, piece: Rectangle, turn: int, bold: Sequence[C
 
 
 def _frames(axes: Axes, sheet: Sheet) -> Iterator[PathPatch]:
-    """Yield the frame of all maps, and write their coordinates beside them."""
+    """Yield the frames of all maps, and write their coordinates."""
     wide, layers, tall = sheet.grid.shape
     small: dict[str, Any] = {"fontsize": SMALL, "color": style.GREY, "clip_on": False}
     corners = []
@@ -445,24 +445,24 @@ def _swatch(entry: Entry) -> Patch:
     )
 
 
-MOST_TOLD = 30
-"""Moves that the legend tells; a longer one would be taller than the maps."""
+MOST_MOVES = 30
+"""Most moves in the legend; a longer legend would be taller than the maps."""
 
 COMING = "#FFFFFF"
-"""Fill of jobs that come in."""
+"""Fill of incoming jobs."""
 
 
 class Move(NamedTuple):
-    """How the move of a job is shown.
+    """Move of a job, with its labels.
 
     Parameters
     ----------
     before, after : str
-        Labels of its box before and after.
+        Labels of the box before and after the move.
     text : str
-        What the legend says of it.
+        Text of the legend.
     parked : bool
-        Whether it has to leave its box before it can have the other.
+        Whether the job is parked on the way.
     """
 
     before: str
@@ -481,27 +481,27 @@ def relocation_figure(
     moves: Mapping[Label, Move],
     coming: Mapping[Label, str],
 ) -> Figure:
-    """Return the torus before and after.
+    """Return the torus before and after migrations.
 
-    Jobs that move have the same colour in both, with upright lines if they are parked on the way.
-    The boxes of jobs that come in are outlined before, and hatched after. All others are grey.
+    A job that moves has the same color in both maps, with upright lines if it is parked on the way.
+    The boxes of incoming jobs are outlined before, and hatched after. All other jobs are gray.
 
     Parameters
     ----------
     title : str
-        Of the picture.
+        Title of the picture.
     headings : (str, str)
-        Of the torus before and after.
+        Headings of the torus before and after.
     grid, holes
-        The routers, and those that no job can have.
+        Grid of the routers, and the unavailable ones.
     before, after : mapping of jobs to Box
-        Where the jobs are.
+        Boxes of the jobs.
     moves : mapping of jobs to Move
-        Those that move, in the order in which the legend tells them.
+        Jobs that move, in the order of the legend.
     coming : mapping of jobs to str
-        Labels of the jobs of `after` that come in.
+        Labels of the incoming jobs of `after`.
     """
-    fills = colours(grid, {job: before[job] for job in moves}, {job: after[job] for job in moves})
+    fills = colors(grid, {job: before[job] for job in moves}, {job: after[job] for job in moves})
     places = [Part(after[job], None, outline=THICK) for job in coming]
     panels = []
     for heading, boxes, is_before in zip(headings, (before, after), (True, False)):
@@ -516,14 +516,14 @@ def relocation_figure(
             else:
                 parts.append(Part(box, BUSY))
         panels.append(Panel(heading, parts + (places if is_before else [])))
-    told = list(moves)[:MOST_TOLD]
+    shown = list(moves)[:MOST_MOVES]
     legend = [
-        Entry(moves[job].text, fills[job], UPRIGHT if moves[job].parked else "") for job in told
+        Entry(moves[job].text, fills[job], UPRIGHT if moves[job].parked else "") for job in shown
     ]
-    if len(moves) > len(told):
-        legend.append(Entry(f"and {len(moves) - len(told)} more", None, outline=0.0))
+    if len(moves) > len(shown):
+        legend.append(Entry(f"and {len(moves) - len(shown)} more", None, outline=0.0))
     if coming:
-        noun = "job that comes in" if len(coming) == 1 else "jobs that come in"
+        noun = "incoming job" if len(coming) == 1 else "incoming jobs"
         legend.append(Entry(noun, COMING, WIDELY, THICK))
     if set(before) - set(moves):
         legend.append(Entry("stays", BUSY, outline=THIN))

@@ -1,8 +1,8 @@
-"""The contract of solvers and problems, as checks that anybody can run on theirs.
+"""Contract of solvers and problems, as checks for any implementation.
 
-`check_solver` and `check_problem` raise `AssertionError` that says what was broken; the strategies
-(`window_mkps` and the like) make problems for property tests. The test of a solver in another
-package is::
+`check_solver` and `check_problem` raise an `AssertionError` that names the broken rule; the
+strategies (`window_mkps` and others) make problems for property tests. A test of a solver in
+another package is::
 
     from optsched.models import WindowMKP
     from optsched.testing import check_solver

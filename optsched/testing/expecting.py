@@ -1,4 +1,4 @@
-"""The one way in which a check fails."""
+"""Assertion of the checks."""
 
 from __future__ import annotations
 

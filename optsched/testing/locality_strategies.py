@@ -16,16 +16,16 @@ NO_FILE = -1
 def data_placements(
     max_jobs: int = 4, max_nodes: int = 3, max_cores: int = 3, longest: int = 6
 ) -> SearchStrategy[DataPlacement]:
-    """Return a hypothesis strategy for data placements, the odd ones too.
+    """Return a hypothesis strategy for data placements, including unusual ones.
 
-    No jobs, one node, one core, jobs without a file, files that take no time or longer than their
-    jobs run, resident files and files being loaded, files that stay until the next start, holes,
-    jobs that may be left out.
+    No jobs, one node, one core, jobs without a file, files that load in no time or longer than
+    their jobs run, resident files and files being loaded, files that stay until the next start,
+    holes, jobs that may be left out.
 
     Parameters
     ----------
     max_jobs, max_nodes, max_cores : int
-        Most of each.
+        Largest numbers of jobs, nodes and cores.
     longest : int
         Most seconds of a walltime, of a load, and until a core is free.
     """

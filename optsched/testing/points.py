@@ -1,4 +1,4 @@
-"""The points of a small program, all of them, or some of a large one."""
+"""All points of a small program, or a sample of the points of a large one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
 
 POINTS = 4096
-"""A program with no more points than this within its bounds is looked at in every one of them."""
+"""Most points within the bounds of a program that is checked at every point."""
 
 
 def is_small(program: Program) -> bool:
@@ -49,12 +49,12 @@ def admits(program: Program, x: NDArray[np.int64]) -> bool:
 
 
 def brute_force(problem: Problem[Any]) -> int | None:
-    """Return the optimal objective, by verification alone, of everything there is to try.
+    """Return the optimal objective over all points, by verification alone.
 
     Returns
     -------
     int or None
-        None when nothing is feasible.
+        The objective; None if the problem is infeasible.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What every problem must keep."""
+"""Contract of problems."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from optsched.testing.expecting import expect
 from optsched.testing.points import admits, points
 
 WRITTEN = 20
-"""How many of the feasible solutions are written and read, too."""
+"""Number of feasible solutions that are written and read, too."""
 
 
 def check_problem(problem: Problem[Any], *, solutions: Sequence[Any] = ()) -> None:
     """Check that `problem` keeps the contract: program, verification and files agree.
 
     At every point within the bounds of the program's variables, or at a few thousand if there are
-    more, the program must admit what verification passes, and at the same value; every solution
-    must survive encoding and its JSON form, and the problem its own.
+    more, the program must admit the solutions that pass verification, at the same objective. Every
+    solution must survive encoding and its JSON form, and so must the problem its JSON form.
 
     Parameters
     ----------
     problem : Problem
-        Best small, with all optional fields in use.
+        The problem; preferably small, with all optional fields in use.
     solutions : sequence, optional
-        Solutions to check besides, good ones for a problem whose points are mostly infeasible.
+        Further solutions to check: feasible ones for a problem whose points are mostly infeasible.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def _check_program(program: Program) -> None:
         names = [call(number) for number in range(count)]
         expect(len(set(names)) == count, "two variables or two rows have the same name")
         for name in names:
-            expect(bool(PORTABLE_NAME.fullmatch(name)), f"{name!r} is no name for an LP file")
+            expect(bool(PORTABLE_NAME.fullmatch(name)), f"{name!r} is not a name for an LP file")
 
 
 def _check_encoding(problem: Problem[Any], program: Program, solution: Any) -> None:

@@ -19,17 +19,17 @@ def threshold_allocations(
     max_held: int = 5,
     longest: int = 6,
 ) -> SearchStrategy[ThresholdAllocation]:
-    """Return a hypothesis strategy for threshold allocations, the odd ones too.
+    """Return a hypothesis strategy for threshold allocations, including unusual ones.
 
-    Empty and full nodes, no resource, jobs that demand nothing or more than there is, reservations
-    that touch, thresholds that nothing meets, no time to start but now.
+    Empty and full nodes, no resource, jobs that demand nothing or more than the capacity, adjacent
+    reservations, thresholds that no place satisfies, no time to start but now.
 
     Parameters
     ----------
     max_nodes, max_processors, max_resources, max_held : int
-        Most of each.
+        Largest numbers of nodes, processors of a node, resources and allocations.
     longest : int
-        Most seconds of the job, and until a holding ends.
+        Most seconds of the job, and until an allocation ends.
     """
     from hypothesis import strategies as st
 
@@ -51,9 +51,9 @@ def threshold_allocations(
             node = draw(st.integers(0, nodes - 1))
             start = draw(st.one_of(st.just(0), st.integers(0, longest - 1)))
             end = draw(st.integers(start + 1, longest))
-            room = processors - max(busy[node, second] for second in range(start, end))
-            if room:
-                count = draw(st.integers(1, room))
+            free = processors - max(busy[node, second] for second in range(start, end))
+            if free:
+                count = draw(st.integers(1, free))
                 for second in range(start, end):
                     busy[node, second] += count
                 held.append([node, count, start, end, *listed(0, 4)])
@@ -79,15 +79,15 @@ def threshold_allocations(
 def joint_allocations(
     max_jobs: int = 3, max_nodes: int = 3, max_processors: int = 3, max_resources: int = 2
 ) -> SearchStrategy[JointAllocation]:
-    """Return a hypothesis strategy for joint allocations, the odd ones too.
+    """Return a hypothesis strategy for joint allocations, including unusual ones.
 
-    No jobs, no resources, one node, one processor, full nodes, holdings that start later or in
-    pieces, jobs that demand nothing or more than a node has, with and without a threshold.
+    No jobs, no resources, one node, one processor, full nodes, allocations that start later or in
+    pieces, jobs that demand nothing or more than the capacity, with and without a threshold.
 
     Parameters
     ----------
     max_jobs, max_nodes, max_processors, max_resources : int
-        Most of each.
+        Largest numbers of jobs, nodes, processors of a node and resources.
     """
     from hypothesis import strategies as st
 

@@ -1,4 +1,4 @@
-"""What every solver must keep."""
+"""Contract of solvers."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ def check_solver(
     optimum: int | None = None,
     budget: Budget | None = None,
 ) -> Result:
-    """Check that `solver` keeps the contract on `problem`, and return its answer.
+    """Check that `solver` keeps the contract on `problem`, and return its result.
 
-    It answers within `budget`, within hardly any work and hardly any time, with hints and with
-    seeds. Each answer must pass verification; its status, objective, bound, gap, limit and
-    incumbents must agree; an exact solver must prove what it finds if nothing limits it, must say
-    which limit stopped it otherwise, and must not lose a hint; the same work must give the same
-    answer; nothing may be printed, and the problem and the hints must stay as they are.
+    The solver is called with `budget`, with very little work and very little time, with hints and
+    with seeds. Each result must pass verification; status, objective, bound, gap, limit and
+    incumbents must agree. An exact solver must prove its solution if no limit stops it, must name
+    the limit otherwise, and must not return less than a hint. The same work must give the same
+    result, nothing may be printed, and the problem and the hints must not be changed.
 
     Parameters
     ----------
     solver : Solver
-        With its default options.
+        The solver, with its default options.
     problem : Problem
-        One that the solver answers.
+        A problem that the solver supports.
     optimum : int, optional
-        The optimal objective, if it is known; computed if the problem is small, see `brute_force`.
+        The optimal objective, if known; computed for a small problem, see `brute_force`.
     budget : Budget, optional
-        What a solve may spend; no limit if left out, for problems that are soon solved.
+        Budget of a solve call; unlimited if left out, for problems that are solved fast.
 
     Raises
     ------
     AssertionError
         If the contract is broken.
     """
-    expect(solver.supports(problem), f"does not answer {problem.name}")
+    expect(solver.supports(problem), f"does not support {problem.name}")
     if optimum is None and is_small(problem.formulate()):
         optimum = brute_force(problem)
     before = problem.copy()
@@ -72,7 +72,7 @@ def check_solver(
         for given in (full, Budget(work=least)):
             answer = check_answer(solver, problem, optimum, given, hint=hint)
             lost = answer.objective is None or _better(problem, value, answer.objective)
-            expect(not (solver.exact and lost), f"was given {value}, answers {answer.objective}")
+            expect(not (solver.exact and lost), f"was given {value}, returns {answer.objective}")
         expect(_same(problem, "solution", hint, as_given), "altered the hint")
     within_work = Budget(work=full.work or solver.default_work)
     one, other = (check_answer(solver, problem, optimum, within_work, seed=3) for _ in range(2))
@@ -102,18 +102,18 @@ def check_answer(
     hint: Any = None,
     seed: int = 0,
 ) -> Result:
-    """Check one answer of `solver`, and return it.
+    """Check one result of `solver`, and return the result.
 
     Parameters
     ----------
     solver : Solver
-        With its default options.
+        The solver, with its default options.
     problem : Problem
-        One that the solver answers.
+        A problem that the solver supports.
     optimum : int or None
-        The optimal objective; none if it is not known or nothing is feasible.
+        The optimal objective; None if unknown or infeasible.
     budget : Budget
-        What the solve may spend.
+        Budget of the solve call.
     hint : solution, optional
         A feasible solution to start from; an exact solver must not lose it.
     seed : int
@@ -122,25 +122,25 @@ def check_answer(
     Raises
     ------
     AssertionError
-        If the answer does not pass verification, if its status, objective, bound, gap, limit and
+        If the result does not pass verification, if status, objective, bound, gap, limit and
         incumbents do not agree with each other or with the optimum, or if anything was printed.
     """
-    told: list[Incumbent] = []
+    reported: list[Incumbent] = []
     with _nothing_printed():
         result = solve(
-            problem, solver, budget=budget, hint=hint, seed=seed, on_incumbent=told.append
+            problem, solver, budget=budget, hint=hint, seed=seed, on_incumbent=reported.append
         )
     expect(result.status is not Status.ERROR, result.message)
     expect(result.verified, "not verified")
     expect(result.work >= 0, f"work {result.work}")
     _check_status(solver, problem, result, budget)
     _check_incumbents(problem, result)
-    if told:
-        expect(tuple(told) == result.incumbents, "told of other incumbents than it returned")
+    if reported:
+        expect(tuple(reported) == result.incumbents, "reported other incumbents than it returned")
     if solver.exact and hint is not None:
         value = problem.objective(hint)
         lost = result.objective is None or _better(problem, value, result.objective)
-        expect(not lost, f"was given {value}, answers {result.objective}")
+        expect(not lost, f"was given {value}, returns {result.objective}")
     if result.status is Status.INFEASIBLE:
         expect(optimum is None, f"claims infeasibility; the optimum is {optimum}")
     if optimum is not None:
@@ -148,7 +148,7 @@ def check_answer(
             expect(not _better(problem, result.objective, optimum), "better than the optimum")
         for bound in (result.bound, *(incumbent.bound for incumbent in result.incumbents)):
             if bound is not None:
-                expect(not _better(problem, optimum, bound), f"{bound} is no bound")
+                expect(not _better(problem, optimum, bound), f"{bound} is not a bound")
         if result.status is Status.OPTIMAL:
             expect(result.objective == optimum, f"{result.objective} is not the optimum")
     return result

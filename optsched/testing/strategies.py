@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def window_mkps(max_jobs: int = 6, max_slots: int = 4) -> SearchStrategy[WindowMKP]:
-    """Return a hypothesis strategy for window knapsacks, the odd ones too.
+    """Return a hypothesis strategy for window knapsacks, including unusual ones.
 
     No jobs or no slots, slots of size 0, jobs larger than every slot, equal jobs and slots, profits
     of 0 or equal to the weights, with and without labels.
@@ -45,7 +45,7 @@ def window_mkps(max_jobs: int = 6, max_slots: int = 4) -> SearchStrategy[WindowM
 def gang_packings(
     max_running: int = 5, max_waiting: int = 4, max_rows: int = 3
 ) -> SearchStrategy[GangPacking]:
-    """Return a hypothesis strategy for gang packings, the odd ones too.
+    """Return a hypothesis strategy for gang packings, including unusual ones.
 
     No running or no waiting jobs, one column, one row, empty rows between used ones, columns in
     many pieces, jobs as wide as the matrix, with and without labels.
@@ -58,7 +58,7 @@ def gang_packings(
 
     @st.composite
     def problems(draw: Callable[[SearchStrategy[Any]], Any]) -> GangPacking:
-        def labelled(count: int) -> Any:
+        def labeled(count: int) -> Any:
             return draw(st.one_of(st.none(), st.lists(labels, min_size=count, max_size=count)))
 
         columns, rows = draw(st.integers(1, 8)), draw(st.integers(1, max_rows))
@@ -79,8 +79,8 @@ def gang_packings(
             waiting,
             admission=draw(st.sampled_from(["fcfs", "skip"])),
             rerow=draw(st.booleans()),
-            running_jobs=labelled(len(running)),
-            waiting_jobs=labelled(len(waiting)),
+            running_jobs=labeled(len(running)),
+            waiting_jobs=labeled(len(waiting)),
         )
 
     return problems()

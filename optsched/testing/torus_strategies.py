@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def partition_mkps(max_jobs: int = 3, max_bins: int = 2) -> SearchStrategy[PartitionMKP]:
-    """Return a hypothesis strategy for partition knapsacks, the odd ones too.
+    """Return a hypothesis strategy for partition knapsacks, including unusual ones.
 
-    No jobs or no bins, bins across the end of a ring and as long as one, bins of one layer or one
+    No jobs or no bins, bins that wrap around or are as long as a ring, bins of one layer or one
     router, holes, several nodes on a router, jobs larger than every bin, equal jobs and bins,
     profits of 0 or equal to the sizes, with and without labels.
     """
@@ -32,7 +32,7 @@ def partition_mkps(max_jobs: int = 3, max_bins: int = 2) -> SearchStrategy[Parti
         sides = st.sampled_from([3, 4, 5, 2, 1])
         grid = Grid(draw(st.tuples(sides, sides, sides)), draw(st.tuples(*[st.booleans()] * 3)))
 
-        def apart(boxes: list[Box], count: int) -> list[Box]:
+        def disjoint(boxes: list[Box], count: int) -> list[Box]:
             found: list[Box] = []
             for _ in range(draw(st.one_of(st.just(count), st.integers(0, count)))):
                 extent = [draw(st.sampled_from(range(side, 0, -1))) for side in grid.shape]
@@ -45,7 +45,7 @@ def partition_mkps(max_jobs: int = 3, max_bins: int = 2) -> SearchStrategy[Parti
                     found.append(box)
             return found
 
-        bins = apart([], max_bins)
+        bins = disjoint([], max_bins)
         nodes = draw(st.sampled_from([1, 1, 2, 3]))
         size = st.one_of(st.integers(1, 4 * nodes), st.integers(1, 20 * nodes))
         count = draw(st.one_of(st.just(max_jobs), st.integers(0, max_jobs)))
@@ -61,7 +61,7 @@ def partition_mkps(max_jobs: int = 3, max_bins: int = 2) -> SearchStrategy[Parti
             ),
             wrap=grid.wrap,
             nodes_per_router=nodes,
-            holes=apart(bins, 2),
+            holes=disjoint(bins, 2),
             links=draw(st.sampled_from([(1, 1, 1), (2, 1, 2)])),
         )
 
@@ -71,7 +71,7 @@ def partition_mkps(max_jobs: int = 3, max_bins: int = 2) -> SearchStrategy[Parti
 def box_placements(
     max_running: int = 3, max_waiting: int = 3, max_side: int = 4
 ) -> SearchStrategy[BoxPlacement]:
-    """Return a hypothesis strategy for box placements, the odd ones too.
+    """Return a hypothesis strategy for box placements, including unusual ones.
 
     Sides of one router, lines and rings, holes, no running or no waiting jobs, jobs larger than the
     torus, equal jobs, one shape or all, both rules for anchors, with and without labels.
@@ -126,11 +126,11 @@ def box_placements(
 
 
 def migrations(max_running: int = 5, max_side: int = 4) -> SearchStrategy[Migration]:
-    """Return a hypothesis strategy for migrations, the odd ones too.
+    """Return a hypothesis strategy for migrations, including unusual ones.
 
-    Sides of 1, lines and rings, holes, full tori, jobs in boxes that are larger than they need or
-    that have run for no time, large jobs that fit at once or nowhere, jobs that may not be moved,
-    one shape or all, with and without labels.
+    Sides of 1, lines and rings, holes, full tori, jobs in boxes larger than needed, jobs that have
+    just started, large jobs that fit at once or nowhere, jobs that may not be moved, one shape or
+    all, with and without labels.
     """
     import numpy as np
     from hypothesis import strategies as st

@@ -57,8 +57,8 @@ def test_wrong_input_gets_one_clear_line(machine, changed, said, simulated, tmp_
             "smp:2x4:bandwidth=6000:netwrk=256",
             "bandwidth,network\n1,2000,1\n2,500,0\n",
             [
-                "optsched: trace 'jobs' has no demands of netwrk, as "
-                "smp:2x4:bandwidth=6000:netwrk=256 has it; it states bandwidth, network",
+                "optsched: trace 'jobs' has no demands of netwrk, which "
+                "smp:2x4:bandwidth=6000:netwrk=256 has; it states bandwidth, network",
                 "optsched: smp:2x4:bandwidth=6000:netwrk=256 has no network, "
                 "which jobs of 'jobs' demand; not shared",
             ],

@@ -188,7 +188,7 @@ def test_files_that_cannot_be_read(tmp_path):
     whole = gzip.compress(json.dumps(Snapshot(PROBLEM).to_json()).encode())
     packed = tmp_path / "a.json.gz"
     packed.write_bytes(whole[:-12])
-    assert refused(packed) == "FILE: the gzip file ends before its end"
+    assert refused(packed) == "FILE: the gzip file is truncated"
     packed.write_bytes(whole[:30] + bytes(byte ^ 255 for byte in whole[30:60]) + whole[60:])
     assert refused(packed).startswith("FILE: the gzip data are damaged")
     packed.write_bytes(b"plain text")

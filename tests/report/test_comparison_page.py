@@ -49,7 +49,7 @@ def test_the_lead_says_who_was_best_and_who_proved_what(folder):
     listed = " and ".join([", ".join(winners[:-1]), winners[-1]] if winners[1:] else winners)
     assert page.title == "Comparison of 3 solvers on 2 snapshots"
     assert page.lead == (
-        f"window-mkp: {listed} reached the best objective known on all 2 snapshots."
+        f"window-mkp: {listed} reached the best known objective on all 2 snapshots."
         " Proven: branch-and-bound all 2; greedy and greedy-exchange none."
     )
 
@@ -89,7 +89,7 @@ def test_contradictions_come_first_and_skipped_pairs_are_said(folder):
     assert page.lead.startswith("1 contradiction: a: one claims <13>. ")
     assert page.sections[0].title == "Contradictions"
     assert page.sections[0].parts[1].rows == [["a: one claims <13>"]]
-    assert section(page, "What was compared")[-1] == "two was not asked"
+    assert section(page, "The comparison")[-1] == "two was not asked"
 
 
 def test_snapshots_that_nobody_proved_and_failures_are_said(folder):
@@ -103,7 +103,7 @@ def test_snapshots_that_nobody_proved_and_failures_are_said(folder):
     ]
     results.to_parquet(file)
     page = comparison_page.page(folder)
-    assert page.lead.endswith("2 snapshots nobody proved.")
+    assert page.lead.endswith("2 snapshots without a proof.")
     [failures] = section(page, "Failures")
     assert failures.rows == [["b<script>", "branch-and-bound", "it broke"]]
     [snapshots] = section(page, "The snapshots")

@@ -92,20 +92,20 @@ def test_where_an_instant_is_too_much_only_the_first_processors_are_shown(make_t
     assert caption(Gantt().figure(run, most=64)).startswith("all 64 jobs")
 
 
-def test_neighbours_differ_in_colour():
+def test_neighbors_differ_in_color():
     grid = [(row * 10 + i, i, i + 1, row, row + 1) for i in range(10) for row in range(10)]
     found = boxes(*grid)
-    colour = gantt.colours(found, 10, 10).reshape(10, 10)
-    assert (colour[1:] != colour[:-1]).all()
-    assert (colour[:, 1:] != colour[:, :-1]).all()
-    assert set(colour.ravel()) <= set(range(len(style.FILLS)))
+    color = gantt.colors(found, 10, 10).reshape(10, 10)
+    assert (color[1:] != color[:-1]).all()
+    assert (color[:, 1:] != color[:, :-1]).all()
+    assert set(color.ravel()) <= set(range(len(style.FILLS)))
 
 
-def test_a_job_has_one_colour():
+def test_a_job_has_one_color():
     found = boxes((0, 0, 5, 0, 2), (1, 0, 5, 2, 4), (0, 0, 5, 4, 6), (2, 5, 9, 0, 6))
-    colour = gantt.colours(found, 9, 6)
-    assert colour[0] == colour[2]
-    assert len({int(colour[0]), int(colour[1]), int(colour[3])}) == 3
+    color = gantt.colors(found, 9, 6)
+    assert color[0] == color[2]
+    assert len({int(color[0]), int(color[1]), int(color[3])}) == 3
 
 
 def test_the_caption_says_what_is_left_out(random_run, interrupted_run):

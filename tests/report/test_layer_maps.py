@@ -11,7 +11,7 @@ from optsched.boxes.box import Box, Grid
 from optsched.boxes.free_boxes import anchors
 from optsched.boxes.shapes import shapes
 from optsched.report import style
-from optsched.report.torus_maps import Entry, Panel, Part, Sheet, colours, figure_of
+from optsched.report.torus_maps import Entry, Panel, Part, Sheet, colors, figure_of
 
 RING = (True, True, True)
 SMALL = Grid((4, 3, 5), RING)
@@ -87,20 +87,20 @@ def packed(grid, sizes):
     return boxes
 
 
-def test_neighbours_differ_in_colour_and_a_job_keeps_its_colour():
+def test_neighbors_differ_in_color_and_a_job_keeps_its_color():
     grid = Grid((6, 6, 6), RING)
     before = packed(grid, [20, 9, 12, 7, 18, 8, 5])
     after = {job: box for job, box in before.items() if job != 0}
     moved = {**after, 6: before[0]}
-    fills = colours(grid, before, moved)
+    fills = colors(grid, before, moved)
     assert set(fills) == set(before)
-    assert set(fills.values()) == set(style.FILLS)  # seven jobs, seven colours
-    assert fills == colours(grid, before, moved)
+    assert set(fills.values()) == set(style.FILLS)  # seven jobs, seven colors
+    assert fills == colors(grid, before, moved)
 
 
-def test_with_two_neighbours_alone_colours_come_again():
+def test_with_two_neighbors_alone_colors_come_again():
     grid = Grid((20, 1, 1), (False, True, True))
-    fills = colours(grid, {job: Box(job, 0, 0, 1, 1, 1) for job in range(20)})
+    fills = colors(grid, {job: Box(job, 0, 0, 1, 1, 1) for job in range(20)})
     assert len(set(fills.values())) == len(style.FILLS)
     assert all(fills[job] != fills[job + 1] for job in range(19))
 

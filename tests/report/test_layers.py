@@ -50,7 +50,7 @@ def test_the_torus_before_and_after_the_migration(boxes_run):
     assert after == f"after; {27 / 63:.1%} of the nodes are held"
     assert told(figure) == [
         "job 2 to 2x2x2@2,1,2",
-        "job that comes in",
+        "incoming job",
         "stays",
         "lines: parked on the way",
         "no router for jobs",
@@ -63,14 +63,14 @@ def test_the_torus_before_and_after_the_migration(boxes_run):
 
 def test_jobs_that_end_at_that_moment_are_not_among_those_before(boxes_run):
     figure = Layers().figure(boxes_run())
-    grey = [
+    gray = [
         len(patch.get_path().vertices) // 5
         for axes in figure.axes
         for patch in axes.patches
         if patch.get_facecolor()[:3] == pytest.approx((0xD9 / 255,) * 3)
     ]
     assert FAINT == "#D9D9D9"
-    assert grey == [3, 3]  # job 1 in its three layers, before and after
+    assert gray == [3, 3]  # job 1 in its three layers, before and after
 
 
 def test_without_migrations_the_fullest_moment_is_shown(boxes_run):
@@ -108,7 +108,7 @@ def test_the_pictures_of_a_run_of_boxes(boxes_run, tmp_path):
             assert one == two
     page = run_page.page(folders[0])
     [pictures] = [section.parts for section in page.sections if section.title == "Pictures"]
-    assert "before and after the moment" in pictures[2].caption
+    assert "before and after the migration" in pictures[2].caption
     assert "running" in pictures[3].alt
     assert [picture.name for picture in run_pictures()] == [
         "gantt",

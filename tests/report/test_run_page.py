@@ -181,5 +181,5 @@ def test_a_table_without_a_column_is_told(small_run, tmp_path):
     with pytest.raises(InputError, match=r"jobs\.parquet: .*user"):
         run_page.page(folder)
     small_run.jobs.assign(run_time="long").to_parquet(folder / "jobs.parquet")
-    with pytest.raises(InputError, match=r"jobs\.parquet: a column holds something else"):
+    with pytest.raises(InputError, match=r"jobs\.parquet: a column has values of another type"):
         run_page.page(folder)

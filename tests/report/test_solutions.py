@@ -129,7 +129,7 @@ def test_a_migration_is_shown_with_its_steps():
     assert legend(figure)[:3] == [
         "1 and 3: job 1 to 2x1x2@2,0,0",
         "2: job 2 to 2x1x2@0,0,0",
-        "job that comes in",
+        "incoming job",
     ]
     assert "lines: parked on the way" in legend(figure)
     problem, plan = migration()
@@ -204,7 +204,7 @@ def test_of_a_large_cluster_only_the_nodes_are_drawn_on_which_jobs_start():
 
 
 def test_a_model_without_a_picture_is_told():
-    with pytest.raises(InputError, match="no picture of solutions of power-cap; there is one of"):
+    with pytest.raises(InputError, match="no picture of solutions of power-cap; expected"):
         find_picture("power-cap")
 
 

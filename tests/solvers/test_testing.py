@@ -90,7 +90,7 @@ def incumbents(*rows):
         (lambda r, b, s: replace(r, objective=10), "reports 10"),
         (lambda r, b, s: replace(r, bound=12), "9 is optimal with a bound of 12"),
         (lambda r, b, s: replace(r, bound=None), "9 is optimal with a bound of None"),
-        (lambda r, b, s: replace(r, solution=(-1, 1, 0), objective=8, bound=8), "8 is no bound"),
+        (lambda r, b, s: replace(r, solution=(-1, 1, 0), objective=8, bound=8), "8 is not a bound"),
         (lambda r, b, s: Result("x", Status.INFEASIBLE), "claims infeasibility"),
         (lambda r, b, s: replace(r, status=Status.NO_SOLUTION), "no-solution with"),
         (lambda r, b, s: replace(r, status=Status.FEASIBLE, bound=12), "stopped by None"),
@@ -121,7 +121,7 @@ def test_a_lost_hint_is_caught():
                 return result
             return Result("x", Status.FEASIBLE, (-1, -1, -1), 0, 9, limit=Limit.WORK)
 
-    with pytest.raises(AssertionError, match="was given 9, answers 0"):
+    with pytest.raises(AssertionError, match="was given 9, returns 0"):
         check_solver(Forgetful(), PROBLEM)
 
 
@@ -158,7 +158,7 @@ def change_program(**changes):
         (change_program(columns=lambda p: 0 * p.columns), "names a variable twice"),
         (change_program(columns=lambda p: p.columns + 1), "does not exist"),
         (change_program(variable_name=lambda p: "x".format), "have the same name"),
-        (change_program(row_name=lambda p: "row {}".format), "no name for an LP file"),
+        (change_program(row_name=lambda p: "row {}".format), "not a name for an LP file"),
         ({"violations": lambda self, solution: []}, "does not admit"),
         ({"objective": lambda self, solution: 0}, "objective 0"),
         ({"encode": lambda self, solution: np.zeros(6, dtype=np.int64)}, "comes back from"),

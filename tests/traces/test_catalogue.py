@@ -136,7 +136,7 @@ def test_a_download_is_verified_and_renamed(tmp_path, entry, server):
     ("path", "message"),
     [
         ("other.swf.gz", "not toy as published"),
-        ("half.swf.gz", "ends before its end"),
+        ("half.swf.gz", "is truncated"),
         ("missing.swf.gz", "could not be fetched: File not found; the trace is described at https"),
         ("cut", "could not be fetched: IncompleteRead"),
     ],

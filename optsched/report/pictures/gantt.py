@@ -1,4 +1,4 @@
-"""Who held which processors when: the Gantt chart of a run, or of its busiest part."""
+"""Gantt chart of a run, or of its busiest part."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
     from optsched.simulator.run import Run
 
 MOST_RECTANGLES = 1500
-"""More than these nobody can tell apart in one picture."""
+"""Most rectangles that can be distinguished in one picture."""
 
 ROWS = 250
-"""Rectangles of the usual height that fit above each other and can still be told apart."""
+"""Most rectangles of the usual height above each other that can be distinguished."""
 
 PARTS = 5000
-"""Windows shorter than one such part of a run are looked for in the busiest longer one only."""
+"""Parts of a run; windows shorter than a part are searched for in the busiest longer one only."""
 
 NEARBY = 100
-"""Rectangles no farther apart than one such part of the picture count as neighbours."""
+"""Parts of the picture; rectangles at most one part apart count as neighbors."""
 
 SHARED = 0.5
-"""Opacity of rectangles where jobs share processors, and so lie over each other."""
+"""Opacity of rectangles where jobs share processors, and so overlap."""
 
 MOST_LABELS = 60
-"""With more jobs than these, none is labelled with its number."""
+"""Largest number of jobs that are labeled with their numbers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """The part of a run that is shown: a time window, and the processors below a number."""
+    """Part of a run that is shown: a time window, and the processors below a number."""
 
     begin: float
     end: float
@@ -53,7 +53,7 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class Rectangles:
-    """What jobs held: processors ``low`` to ``high - 1`` from ``begin`` to ``end``.
+    """Allocations as rectangles: processors ``low`` to ``high - 1`` from ``begin`` to ``end``.
 
     All arrays have shape (rectangles,). ``job`` is the row of the trace; a job has a rectangle for
     each interval of its processors.
@@ -70,7 +70,7 @@ class Rectangles:
 
 
 def rectangles(run: Run, part: Window) -> Rectangles:
-    """Return what jobs held in a part of a run, in order of their starts."""
+    """Return the allocations of jobs in a part of a run, in order of their starts."""
     until = load.held_until(run)
     shown = np.flatnonzero((run.start < part.end) & (until > part.begin))
     shown = shown[np.argsort(run.start[shown], kind="stable")]
@@ -95,13 +95,13 @@ def rectangles(run: Run, part: Window) -> Rectangles:
 
 
 def window(run: Run, most: int = MOST_RECTANGLES) -> Window:
-    """Return the part of a run to show: all of it, if that takes at most `most` rectangles.
+    """Return the part of a run to show: the whole run, if it has at most `most` rectangles.
 
-    Otherwise only as many of the first processors as leave the usual rectangle (in the middle when
-    all are ordered by height and weighed by work) a height that can be seen, and a busy time:
-    windows of a round duration count as busy when they have at least nine tenths of the work of the
-    busiest one. Of the longest duration that has busy windows of at most `most` rectangles, the one
-    with the most. If even a second has more, the processors are halved until they are few enough.
+    Otherwise the first processors, so few that the usual rectangle (the median height, weighted by
+    work) is high enough to be seen, and a busy time. Windows of a round duration count as busy if
+    they have at least nine tenths of the work of the busiest one. The result is the window with the
+    most rectangles, of the longest duration with busy windows of at most `most` rectangles. If even
+    a second has more, the processors are halved until the rectangles are few enough.
     """
     run_begin, run_end = load.span(run)
     started = np.isfinite(run.start)
@@ -144,7 +144,7 @@ def _weighted_median(values: NDArray[np.float64], weights: NDArray[np.float64]) 
 
 
 def _first_processor(intervals: str) -> int:
-    """Return the first processor of an interval set; of an empty one none that there is."""
+    """Return the first processor of an interval set; beyond all processors if it is empty."""
     number = intervals.partition(" ")[0].partition("-")[0]
     return int(number) if number else sys.maxsize
 
@@ -152,28 +152,28 @@ def _first_processor(intervals: str) -> int:
 def _running_count(
     times: NDArray[np.float64], count: NDArray[np.int64]
 ) -> Callable[[NDArray[np.float64], Literal["left", "right"]], NDArray[np.int64]]:
-    """Return the function of how many rectangles have come before (or by) a time."""
+    """Return a function that counts the rectangles before (or up to) a time."""
     order = np.argsort(times)
     instants, total = times[order], np.concatenate(([0], np.cumsum(count[order])))
     return lambda at, side: total[np.searchsorted(instants, at, side=side)]
 
 
-def colours(boxes: Rectangles, length: float, processors: float) -> NDArray[np.int64]:
-    """Return a colour, 0 to ``len(FILLS) - 1``, for each rectangle: one per job.
+def colors(boxes: Rectangles, length: float, processors: float) -> NDArray[np.int64]:
+    """Return a color, 0 to ``len(FILLS) - 1``, for each rectangle: one per job.
 
-    Jobs are coloured in order. Each gets the colour that has the shortest border with it so far,
-    and of those the one that was given longest ago.
+    Jobs are colored in order. Each gets the color with the shortest common border so far, the least
+    recently used one on ties.
 
     Parameters
     ----------
     boxes : Rectangles
-        In order of their starts.
+        Rectangles in order of their starts.
     length, processors : float
-        Size of the picture; rectangles within a `NEARBY`-th of it of each other share a border.
+        Size of the picture; rectangles within a `NEARBY`-th of the size share a border.
     """
     begin, end = boxes.begin / length, boxes.end / length
     low, high = boxes.low / processors, boxes.high / processors
-    colour = np.full(len(boxes), -1)
+    color = np.full(len(boxes), -1)
     given = list(range(len(style.FILLS)))
     for job in dict.fromkeys(boxes.job.tolist()):
         own = boxes.job == job
@@ -181,26 +181,26 @@ def colours(boxes: Rectangles, length: float, processors: float) -> NDArray[np.i
         for i in np.flatnonzero(own).tolist():
             wide = np.minimum(end, end[i]) - np.maximum(begin, begin[i])
             tall = np.minimum(high, high[i]) - np.maximum(low, low[i])
-            beside = (colour >= 0) & (wide >= -1 / NEARBY) & (tall >= -1 / NEARBY)
+            beside = (color >= 0) & (wide >= -1 / NEARBY) & (tall >= -1 / NEARBY)
             shared = np.maximum(wide, 0) + np.maximum(tall, 0)
-            border += np.bincount(colour[beside], shared[beside], len(style.FILLS))
+            border += np.bincount(color[beside], shared[beside], len(style.FILLS))
         chosen = min(given, key=lambda c: border[c])
         given.remove(chosen)
         given.append(chosen)
-        colour[own] = chosen
-    return colour
+        color[own] = chosen
+    return color
 
 
 @pictures.register("gantt")
 class Gantt(RunPicture):
-    """Jobs on the processors over time; of a long run its busiest part."""
+    """Jobs on the processors over time; the busiest part of a long run."""
 
     rank = 10
 
     def figure(self, run: Run, most: int = MOST_RECTANGLES) -> Figure | None:
-        """Return the Gantt chart: jobs as rectangles, time x processors; at most `most` of them.
+        """Return the Gantt chart, with jobs as at most `most` rectangles, time x processors.
 
-        None for jobs in boxes of a torus: on a line of processors a box is in pieces all over.
+        None for jobs in boxes of a torus, since a box is scattered on a line of processors.
         """
         if isinstance(run.machine, Torus) and run.machine.holds_boxes:
             return None
@@ -227,14 +227,14 @@ class Gantt(RunPicture):
         return drawing
 
     def caption(self, facts: RunFacts) -> str:
-        """State what the picture shows."""
-        shared = " Where they lie over each other they share processors in time."
-        return "The jobs on the processors; of a long run a busy part." + (
+        """Return the caption."""
+        shared = " Overlapping jobs share processors in time."
+        return "The jobs on the processors; a busy part of a long run." + (
             shared if facts.time_shared else ""
         )
 
     def words(self, facts: RunFacts) -> str:
-        """State the numbers of the picture."""
+        """Return the numbers of the picture in words."""
         jobs = facts.jobs
         return (
             f"Gantt chart, processors against time: {jobs['starting_time'].notna().sum():,} of"
@@ -243,7 +243,7 @@ class Gantt(RunPicture):
 
 
 def _shown(run: Run, part: Window, boxes: Rectangles) -> str:
-    """Say what the picture shows."""
+    """Return a sentence on the part that the picture shows."""
     started = np.isfinite(run.start)
     never = len(started) - np.count_nonzero(started)
     jobs = len(np.unique(boxes.job))
@@ -259,19 +259,19 @@ def _shown(run: Run, part: Window, boxes: Rectangles) -> str:
         if part.processors < run.machine.size:
             words += f" on the first {part.processors:,} of {run.machine.size:,} processors"
     if jobs > len(style.FILLS):
-        words += "; colours are reused"
+        words += "; colors are reused"
     return words + (f"; {never:,} never started" if never else "")
 
 
 def _draw(
     axes: Axes, boxes: Rectangles, part: Window, zero: float, unit: float, opacity: float
 ) -> None:
-    """Draw all rectangles of a colour as one path: small in SVG, and sharp at every size."""
+    """Draw all rectangles of a color as one path: small in SVG, and sharp at every size."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
     length = part.end - part.begin
-    colour = colours(boxes, length, part.processors)
+    color = colors(boxes, length, part.processors)
     left = (np.maximum(boxes.begin, part.begin) - zero) / unit
     right = (np.minimum(boxes.end, part.end) - zero) / unit
     high = np.minimum(boxes.high, part.processors)
@@ -288,8 +288,8 @@ def _draw(
     large = (right - left > length / unit / 300) & (high - boxes.low > part.processors / 150)
     for number, fill in enumerate(style.FILLS):
         for outline, rows in ((0.25, large), (0.0, ~large)):
-            if (rows & (colour == number)).any():
-                path = Path.make_compound_path_from_polys(corners[rows & (colour == number)])
+            if (rows & (color == number)).any():
+                path = Path.make_compound_path_from_polys(corners[rows & (color == number)])
                 axes.add_patch(
                     PathPatch(
                         path, facecolor=fill, edgecolor="white", linewidth=outline, alpha=opacity

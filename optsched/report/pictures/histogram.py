@@ -1,4 +1,4 @@
-"""How full a torus was for how long, and what became of its node time."""
+"""Histogram of the utilization of a torus, and the breakdown of its node time."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ LEVELS = 20
 """Bars of the histogram."""
 
 FILLS = (*style.FILLS[:6], style.FAINT)
-"""Fill of each of `PARTS`; what nobody wanted is grey."""
+"""Fill of each of `PARTS`; unwanted node time is gray."""
 
 LEAST = 0.03
-"""Share of a bar from which on it is written into it."""
+"""Least share of a bar that is written into the bar."""
 
 
 @pictures.register("histogram")
 class Histogram(RunPicture):
-    """Shares of the time by how much of a torus was in use, and the parts of the node time."""
+    """Shares of the time by utilization of a torus, and the breakdown of the node time."""
 
     rank = 60
 
     def figure(self, run: Run) -> Figure | None:
-        """Return the shares of the recorded time by utilization, above the parts of the node time.
+        """Return the histogram of the recorded time, above the breakdown of the node time.
 
         None on machines whose jobs hold no boxes, and if no job ended.
         """
@@ -75,33 +75,33 @@ class Histogram(RunPicture):
         return drawing
 
     def caption(self, facts: RunFacts) -> str:
-        """State what the picture shows."""
+        """Return the caption."""
         return (
-            "How many nodes were in use for which share of the time, and what became of the node"
-            " time. Held by jobs: running, migrating, internal fragmentation. Free: fragmented (no"
-            " box holds the head of the queue), drained (too few routers for it), undecided (a box"
-            " holds it), unwanted (no job waits)."
+            "Share of the time by number of nodes in use, and the breakdown of the node time. Held"
+            " by jobs: running, migrating, internal fragmentation. Free: fragmented (no box holds"
+            " the queue head), drained (too few routers for the queue head), undecided (a box holds"
+            " the queue head), unwanted (no job waits)."
         )
 
     def words(self, facts: RunFacts) -> str:
-        """State the numbers of the picture."""
+        """Return the numbers of the picture in words."""
         summary = facts.summary
         parts = summary.get("node_time")
         if not isinstance(parts, dict):
-            return "What became of the node time."
+            return "Breakdown of the node time."
         words = ", ".join(f"{name} {part:.1%}" for name, part in parts.items())
         recorded = ""
         if summary.get("occupied") is not None and summary.get("useful") is not None:
             recorded = f" While recorded, {summary['occupied']:.1%} of the nodes were held and"
             recorded += f" {summary['useful']:.1%} running, on average."
-        return f"What became of the node time: {words}.{recorded}"
+        return f"Breakdown of the node time: {words}.{recorded}"
 
 
 def _draw_levels(axes: Axes, held: Shares, running: Shares) -> None:
     edges = np.linspace(0, 1, LEVELS + 1)
     axes.stairs(held, edges, fill=True, color=style.FAINT, label="nodes in boxes of jobs")
     axes.stairs(
-        running, edges, color=style.LINES[0], linewidth=1.5, label="nodes that run what was asked"
+        running, edges, color=style.LINES[0], linewidth=1.5, label="nodes that jobs requested"
     )
     axes.set_ylabel("share of the\nrecorded time")
     axes.set_xlabel("share of the nodes")

@@ -1,4 +1,4 @@
-"""Jobs in boxes on a torus: before and after the largest migration, or when most was held."""
+"""Jobs in boxes on a torus: before and after the largest migration, or at the fullest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from optsched.report.torus_maps import (
     Move,
     Panel,
     Part,
-    colours,
+    colors,
     figure_of,
     holes_of,
     relocation_figure,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Stays:
-    """Which box each job held from when to when, one row for each box.
+    """Boxes that jobs held, one row for each box, with begin and end.
 
     All arrays have shape (stays,), `box` has (stays, 6). ``job`` is the row of the trace; times are
     in the trace's own seconds.
@@ -60,7 +60,7 @@ class Stays:
         return dict(zip(self.job[rows].tolist(), boxes))
 
     def fullest(self) -> float:
-        """Return the first instant from which on most routers are held, in seconds."""
+        """Return the first time at which the most routers are held, in seconds."""
         routers = self.box[:, 3:].prod(axis=1)
         instants, change = np.unique(np.append(self.begin, self.end), return_inverse=True)
         held = np.cumsum(np.bincount(change, np.append(routers, -routers)))
@@ -68,7 +68,7 @@ class Stays:
 
 
 def stays_of(run: Run, torus: Torus) -> Stays:
-    """Return where the jobs of a run were that started, in the order of the trace."""
+    """Return the stays of the jobs of a run that started, in the order of the trace."""
     job, begin, end, resources = [], [], [], []
     until = load.held_until(run)
     moves = _by_job(run.schedule.migrations)
@@ -105,7 +105,7 @@ class Layers(RunPicture):
     rank = 50
 
     def figure(self, run: Run) -> Figure | None:
-        """Return the torus around the migration of most jobs; if there is none, at its fullest.
+        """Return the torus before and after the migration of most jobs, or else at its fullest.
 
         None on machines without boxes, and if no job ran.
         """
@@ -120,14 +120,14 @@ class Layers(RunPicture):
         return _migration(run, run.machine, stays, float(times[counts.argmax()]))
 
     def caption(self, facts: RunFacts) -> str:
-        """State what the picture shows."""
+        """Return the caption."""
         return (
-            "The torus, a map for each of its layers: before and after the moment at which most"
-            " jobs were migrated; if none was, when most nodes were held."
+            "The torus, with a map for each layer: before and after the migration of the most jobs"
+            " or, without migrations, when the most nodes were held."
         )
 
     def words(self, facts: RunFacts) -> str:
-        """State the numbers of the picture."""
+        """Return the numbers of the picture in words."""
         machine = facts.config["machine"]
         return f"Maps of the layers of {machine}, with the boxes that jobs held."
 
@@ -152,7 +152,7 @@ def _migration(run: Run, torus: Torus, stays: Stays, now: float) -> Figure:
     return relocation_figure(
         load.subject(run),
         (
-            f"{_told(run, now)}, before {counted(len(moves), 'job')} moved",
+            f"{_time(run, now)}, before {counted(len(moves), 'job')} moved",
             f"after; {_share(torus, after)}",
         ),
         torus.grid,
@@ -165,23 +165,23 @@ def _migration(run: Run, torus: Torus, stays: Stays, now: float) -> Figure:
 
 
 def _fullest(run: Run, torus: Torus, stays: Stays) -> Figure:
-    """Return the torus at the first moment at which jobs hold most of it."""
+    """Return the torus at the first time at which the most routers are held."""
     now = stays.fullest()
     boxes = stays.after(now)
-    fills = colours(torus.grid, boxes)
+    fills = colors(torus.grid, boxes)
     parts = holes_of(torus.holes)
     parts += [Part(box, fills[job], str(run.trace.job_id[job])) for job, box in boxes.items()]
-    heading = f"{_told(run, now)}: {counted(len(boxes), 'job')}; {_share(torus, boxes)}"
+    heading = f"{_time(run, now)}: {counted(len(boxes), 'job')}; {_share(torus, boxes)}"
     legend = [HOLES] if torus.holes else []
     return figure_of(load.subject(run), torus.grid, [Panel(heading, parts)], legend)
 
 
-def _told(run: Run, now: float) -> str:
-    """Say when something was."""
+def _time(run: Run, now: float) -> str:
+    """Return a time in words, from the first submission."""
     return f"{spoken(now - load.span(run)[0])} after the first submission"
 
 
 def _share(torus: Torus, boxes: Mapping[int, Box]) -> str:
-    """Say how much of the machine jobs hold."""
+    """Return the share of the machine that jobs hold, in words."""
     nodes = sum(box.volume for box in boxes.values()) * torus.nodes_per_router
     return f"{nodes / torus.size:.1%} of the nodes are held"

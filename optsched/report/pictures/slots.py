@@ -1,4 +1,4 @@
-"""How the free nodes of a line were broken up into slots, over time."""
+"""Free nodes of a line by size of slot, over time."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from optsched.simulator.run import Run
 
 GROUPS = 5
-"""Groups of slot sizes that are told apart; each spans as many powers of two."""
+"""Number of groups of slot sizes; each spans as many powers of two."""
 
 
 @pictures.register("slots")
 class Slots(RunPicture):
-    """Free nodes by the size of their slot over time, on a line of nodes."""
+    """Free nodes of a line by the size of their slot, over time."""
 
     rank = 40
 
     def figure(self, run: Run) -> Figure | None:
-        """Draw the free nodes by the size of their slot; None where there are no slots."""
+        """Return the free nodes by the size of their slot; None for machines without slots."""
         found = run.fragmentation
         if found is None or len(found.time) < 2:
             return None
@@ -46,13 +46,13 @@ class Slots(RunPicture):
             drawing = style.new_figure(3.6, load.subject(run))
             axes = drawing.subplots()
             low = np.zeros(len(nodes))
-            for height, label, colour in zip(heights, labels, style.FILLS):
+            for height, label, color in zip(heights, labels, style.FILLS):
                 axes.stairs(
                     low + height,
                     (edges - begin) / unit,
                     baseline=low,
                     fill=True,
-                    color=colour,
+                    color=color,
                     label=label,
                 )
                 low = low + height
@@ -70,18 +70,18 @@ class Slots(RunPicture):
         return drawing
 
     def caption(self, facts: RunFacts) -> str:
-        """State what the picture shows."""
+        """Return the caption."""
         return "Free nodes over time, by the size of the slot (maximal free run) that they are in."
 
     def words(self, facts: RunFacts) -> str:
-        """State the numbers of the picture."""
+        """Return the numbers of the picture in words."""
         summary = facts.summary
-        told = {
+        texts = {
             "mean_slots": "{:.1f} slots on average",
             "loss_of_capacity": "loss of capacity {:.1%}",
             "external_fragmentation": "external fragmentation {:.1%}",
         }
-        words = [text.format(summary[name]) for name, text in told.items() if name in summary]
+        words = [text.format(summary[name]) for name, text in texts.items() if name in summary]
         return f"Free slots over time: {', '.join(words)}." if words else "Free slots over time."
 
 

@@ -1,4 +1,4 @@
-"""How busy the machine was, and what waited: processors in use, queue length, queued work."""
+"""Processors in use, waiting jobs and waiting work over time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from optsched.simulator.run import Run
 
 MOST_BINS = 200
-"""Few enough for a line that can be followed: weeks of a log of two years."""
+"""Most bins of a line that stays readable: weeks of a trace of two years."""
 
 
 @pictures.register("utilization")
@@ -52,12 +52,12 @@ class Utilization(RunPicture):
         with style.applied():
             drawing = style.new_figure(6.0, load.subject(run))
             panels = drawing.subplots(3, 1, sharex=True, height_ratios=(2, 1, 1))
-            for axes, bins, (steps, label, scale, colour) in zip(panels, binned, series):
+            for axes, bins, (steps, label, scale, color) in zip(panels, binned, series):
                 highest = float(steps.values.max()) / scale
                 axes.set_title(
                     f"highest: {highest:,.0f}" if highest >= 100 else f"highest: {highest:.3g}"
                 )
-                _draw(axes, bins, begin, unit, scale, colour)
+                _draw(axes, bins, begin, unit, scale, color)
                 axes.set_ylabel(label)
                 axes.set_ylim(
                     0, 1.05 * max(1.0, float(max(bins.high.max(), bins.mean.max())) / scale)
@@ -74,12 +74,12 @@ class Utilization(RunPicture):
         return drawing
 
     def caption(self, facts: RunFacts) -> str:
-        """State what the picture shows."""
+        """Return the caption."""
         held = "Processors of jobs that share them" if facts.time_shared else "Processors in use"
         return f"{held}, waiting jobs and waiting work over time."
 
     def words(self, facts: RunFacts) -> str:
-        """State the numbers of the picture."""
+        """Return the numbers of the picture in words."""
         summary, jobs, shared = facts.summary, facts.jobs, facts.time_shared
         queued = jobs[jobs["final_state"] != State.REJECTED]
         started = queued[queued["starting_time"].notna()]
@@ -109,20 +109,20 @@ class Utilization(RunPicture):
         )
 
 
-def _draw(axes: Axes, bins: Binned, begin: float, unit: float, scale: float, colour: str) -> None:
+def _draw(axes: Axes, bins: Binned, begin: float, unit: float, scale: float, color: str) -> None:
     edges = (bins.edges - begin) / unit
     if bins.width:
         axes.stairs(
-            bins.high / scale, edges, baseline=bins.low / scale, fill=True, color=colour, alpha=0.18
+            bins.high / scale, edges, baseline=bins.low / scale, fill=True, color=color, alpha=0.18
         )
-        axes.stairs(bins.mean / scale, edges, baseline=None, color=colour, linewidth=1.0)
+        axes.stairs(bins.mean / scale, edges, baseline=None, color=color, linewidth=1.0)
     else:
-        axes.stairs(bins.mean / scale, edges, fill=True, color=colour, alpha=0.25)
-        axes.stairs(bins.mean / scale, edges, baseline=None, color=colour, linewidth=1.0)
+        axes.stairs(bins.mean / scale, edges, fill=True, color=color, alpha=0.25)
+        axes.stairs(bins.mean / scale, edges, baseline=None, color=color, linewidth=1.0)
 
 
 def _caption(run: Run, width: float) -> str:
-    """Say what the lines are, and what became of jobs that the picture cannot show."""
+    """Return a caption of the lines, and the number of jobs that the picture cannot show."""
     used = run.summary["utilization"]
     words = [] if used is None else [f"utilization {used:.1%} of {run.machine.size:,} processors"]
     if width:

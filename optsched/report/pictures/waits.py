@@ -1,4 +1,4 @@
-"""How long jobs waited: the distribution of waiting times, by size of the jobs."""
+"""Distribution of the waits, by size of the jobs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 MOST_POINTS = 400
 SHARES = (64, 8)
-"""Small jobs take at most a 64th of the machine, large ones more than an eighth."""
+"""Parts of the machine: small jobs have at most a 64th, large ones more than an eighth."""
 
 
 class SizeClass(NamedTuple):
-    """Jobs of `low` to `high` processors: which ones they are."""
+    """Jobs of `low` to `high` processors, with a mask of the jobs."""
 
     low: int
     high: int
@@ -48,17 +48,17 @@ def size_classes(processors: NDArray[np.int64], machine_size: int) -> list[SizeC
 
 
 def ecdf(waits: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the empirical distribution of waiting times.
+    """Return the empirical distribution of the waits.
 
     Parameters
     ----------
     waits : float64 array, shape (jobs,)
-        Seconds; infinite for a job that never started, which counts all the same.
+        Waits in seconds; infinite for a job that never started, which counts too.
 
     Returns
     -------
     waits, shares : float64 arrays
-        Each finite waiting time once, in order, and the share of all jobs that waited no longer.
+        Each different finite wait, in order, and the share of all jobs that waited no longer.
     """
     values, counts = np.unique(waits, return_counts=True)
     finite = np.isfinite(values)
@@ -68,12 +68,12 @@ def ecdf(waits: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.fl
 
 @pictures.register("waits")
 class Waits(RunPicture):
-    """Distribution of the waiting times, by size of the jobs."""
+    """Distribution of the waits, by size of the jobs."""
 
     rank = 30
 
     def figure(self, run: Run) -> Figure:
-        """Return the distribution of waiting times, on an axis with 0 and logarithmic from 1 s."""
+        """Return the distribution of the waits, on an axis with 0 and logarithmic from 1 s."""
         queued = load.accepted(run)
         submit = np.asarray(run.trace.submit, dtype=np.float64)
         waits = np.where(np.isfinite(run.start), run.start - submit, np.inf)[queued]
@@ -90,17 +90,17 @@ class Waits(RunPicture):
             axes = drawing.subplots()
             for number, (label, sample) in enumerate(curves):
                 first = number == 0
-                colour = style.INK if first else style.LINES[number - 1]
+                color = style.INK if first else style.LINES[number - 1]
                 x, y = _curve(sample, right)
                 axes.step(
-                    x, y, where="post", color=colour, linewidth=2.0 if first else 1.3, label=label
+                    x, y, where="post", color=color, linewidth=2.0 if first else 1.3, label=label
                 )
             axes.set_xscale("symlog", linthresh=1.0, linscale=0.5)
             axes.set_xlim(0, right)
             log_ticks(axes.xaxis, 1.0, right, zero=True)
             axes.set_ylim(0, 1.02)
             axes.yaxis.set_major_formatter("{x:.0%}")
-            axes.set_xlabel("waiting time (linear up to 1 s, logarithmic beyond)")
+            axes.set_xlabel("wait (linear up to 1 s, logarithmic beyond)")
             axes.set_ylabel("share of jobs that waited no longer")
             axes.set_title(in_words(waits))
             if curves:
@@ -108,21 +108,21 @@ class Waits(RunPicture):
         return drawing
 
     def caption(self, facts: RunFacts) -> str:
-        """State what the picture shows."""
-        return "How long jobs waited, by their size: the share that waited no longer than a time."
+        """Return the caption."""
+        return "Waits of jobs by size: the share of the jobs that waited no longer than a time."
 
     def words(self, facts: RunFacts) -> str:
-        """State the numbers of the picture."""
+        """Return the numbers of the picture in words."""
         jobs = facts.jobs
         queued = jobs[~jobs["final_state"].isin([State.REJECTED, State.UNSUBMITTED])]
         waited = queued["waiting_time"].fillna(np.inf).to_numpy(np.float64)
-        return f"Distribution of waiting times: {in_words(waited)}."
+        return f"Distribution of the waits: {in_words(waited)}."
 
 
 def _curve(
     waits: NDArray[np.float64], right: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the distribution from 0 to the right edge, thinned where it has very many steps."""
+    """Return the distribution from 0 to the right edge, thinned if it has very many steps."""
     values, shares = ecdf(waits)
     below, beyond = values < 1.0, values >= 1.0
     kept = np.concatenate(
@@ -143,7 +143,7 @@ def _sizes(jobs: SizeClass) -> str:
 
 
 def in_words(waits: NDArray[np.float64]) -> str:
-    """Return how long jobs waited; `waits` in seconds, infinite for a job that never started."""
+    """Return quantiles of the waits in words; infinite waits are of jobs that never started."""
     if not len(waits):
         return "no job joined the queue"
     never = int(np.count_nonzero(np.isinf(waits)))

@@ -1,7 +1,7 @@
 """Pictures of solutions.
 
-The picture of a model's solutions is one module here, named after the model with underscores for
-its hyphens, with a function ``figure(problem, solution)``; nothing else is edited.
+The picture of a model is a module here, named after the model with underscores for hyphens, with a
+function ``figure(problem, solution)``. No list of the modules needs an edit.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def find_picture(model: str) -> Callable[[Problem[Any], Any], Figure]:
     Raises
     ------
     InputError
-        If there is none.
+        If the model has no picture.
     """
     if model not in pictured():
-        there = f"there is one of {', '.join(pictured())}"
-        raise InputError(f"no picture of solutions of {model}; {there}")
+        expected = f"expected {', '.join(pictured())}"
+        raise InputError(f"no picture of solutions of {model}; {expected}")
     module = import_module(f"{__name__}.{model.replace('-', '_')}")
     draw: Callable[[Problem[Any], Any], Figure] = module.figure
     return draw

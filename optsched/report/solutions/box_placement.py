@@ -1,11 +1,11 @@
-"""Box placement: which jobs lie where on the torus, beside those that run."""
+"""Picture of a box placement: placed and running jobs on the torus."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from optsched.numbers import counted
-from optsched.report.torus_maps import BUSY, HOLES, Entry, Panel, Part, colours, figure_of, holes_of
+from optsched.report.torus_maps import BUSY, HOLES, Entry, Panel, Part, colors, figure_of, holes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def figure(problem: BoxPlacement, solution: Placement) -> Figure:
-    """Return the torus with running jobs in grey, and placed ones in colour."""
+    """Return the torus with running jobs in gray, and placed ones in color."""
     names = problem.waiting_jobs or range(1, len(solution) + 1)
     boxes = {job: box for job, box in enumerate(solution) if box is not None}
-    fills = colours(problem.grid, boxes)
+    fills = colors(problem.grid, boxes)
     parts = holes_of(problem.holes)
     parts += [Part(box, BUSY) for box in problem.running]
     parts += [Part(box, fills[job], str(names[job])) for job, box in boxes.items()]

@@ -1,4 +1,4 @@
-"""Gang packing: the rows and columns of the matrix, and the jobs in them."""
+"""Picture of a gang packing: the jobs in the rows and columns of the matrix."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def figure(problem: GangPacking, solution: Packing) -> Figure:
-    """Return the matrix with running jobs in grey, and placed ones in colour."""
+    """Return the matrix with running jobs in gray, and placed ones in color."""
     running = problem.running_jobs or [f"r{job + 1}" for job in range(len(problem.running))]
     waiting = problem.waiting_jobs or [f"w{job + 1}" for job in range(len(problem.waiting))]
     stretches = [
@@ -37,7 +37,7 @@ def figure(problem: GangPacking, solution: Packing) -> Figure:
     jobs = counted(len(problem.waiting), "waiting job")
     return figure_of(
         f"{problem.name} {problem.size}",
-        f"{len(placed):,} of {jobs} placed, in colour; running jobs in grey",
+        f"{len(placed):,} of {jobs} placed, in color; running jobs in gray",
         ("columns", "row"),
         [str(row + 1) for row in range(problem.rows)],
         [problem.columns] * problem.rows,

@@ -1,4 +1,4 @@
-"""Joint allocation: the processors of the nodes, and the jobs that start on them."""
+"""Picture of a joint allocation: the jobs that start on the processors of the nodes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 FEW = 16
-"""A cluster of no more nodes is drawn whole; else only the nodes on which jobs start."""
+"""Most nodes that are all drawn; of more, only the nodes on which jobs start."""
 
 
 def figure(problem: JointAllocation, solution: JointPlacement) -> Figure:
-    """Return a row for each node, with what runs in grey and the jobs that start in colour."""
+    """Return a row for each node, with running jobs in gray and starting ones in color."""
     names = problem.jobs or range(1, len(problem.asked) + 1)
     used = np.flatnonzero(solution.processes.any(axis=0))
     nodes = (np.arange(problem.nodes) if problem.nodes <= FEW else used).tolist()
@@ -41,7 +41,7 @@ def figure(problem: JointAllocation, solution: JointPlacement) -> Figure:
     return figure_of(
         f"{problem.name} {problem.size}",
         f"{started:,} of {counted(len(problem.asked), 'job')} start on "
-        f"{counted(len(used), 'node')}, in colour; running jobs in grey",
+        f"{counted(len(used), 'node')}, in color; running jobs in gray",
         ("processors", "node"),
         [str(node) for node in nodes],
         [problem.processors] * len(nodes),

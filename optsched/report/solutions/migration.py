@@ -1,4 +1,4 @@
-"""Migration: the torus before and after a plan, its moves numbered by their steps."""
+"""Picture of a migration plan: the torus before and after, with moves numbered by step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMING = -1
 
 
 def figure(problem: Migration, solution: Plan) -> Figure:
-    """Return the torus as it is, and as it is after the last step with the large job in it."""
+    """Return the torus before the plan, and after the last step with the large job."""
     names = problem.running_jobs or range(1, len(problem.running) + 1)
     steps: dict[int, list[str]] = {}
     for number, (job, _) in enumerate(solution.steps, start=1):

@@ -1,4 +1,4 @@
-"""Partition knapsack: the bins on the torus, and the jobs in them."""
+"""Picture of a partition knapsack: the jobs in the bins of the torus."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optsched.report.torus_maps import (
     Entry,
     Panel,
     Part,
-    colours,
+    colors,
     figure_of,
     holes_of,
 )
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def figure(problem: PartitionMKP, solution: Placement) -> Figure:
-    """Return the torus with bins outlined, jobs in colour, and all that is in no bin in grey."""
+    """Return the torus with bins outlined, jobs in color, and routers outside bins in gray."""
     names = problem.waiting_jobs or range(1, len(solution) + 1)
     boxes = {job: box for job, box in enumerate(problem.boxes(solution)) if box is not None}
-    fills = colours(problem.grid, boxes)
+    fills = colors(problem.grid, boxes)
     everything = Box(0, 0, 0, *problem.torus)
     parts = [Part(everything, BUSY, outline=0.0)]
     parts += [Part(box, "white", outline=0.0) for box in (*problem.bins, *problem.holes)]

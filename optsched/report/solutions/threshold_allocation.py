@@ -1,4 +1,4 @@
-"""Threshold allocation: the demand on the nodes of the job, over time."""
+"""Picture of a threshold allocation: the demand on the nodes of the job, over time."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 FEW = 8
-"""A cluster of no more nodes is drawn whole."""
+"""Most nodes that are all drawn; of more, only those of the job."""
 
 BEHIND = 1.2
-"""The time that is drawn, from now on, in times until the job ends."""
+"""Time drawn, from now on, relative to the time until the job ends."""
 
 
 def figure(problem: ThresholdAllocation, solution: Placement) -> Figure:
-    """Return the demand on the nodes that the job uses, on all of them if there are only a few.
+    """Return the demand on the nodes of the job, or on all nodes if there are at most `FEW`.
 
-    Of several resources the one of which most is demanded at the time is shown.
+    At each time, the resource with the highest demand relative to its capacity is shown.
     """
     used = np.flatnonzero(solution.processes).tolist()
     nodes = range(problem.nodes) if problem.nodes <= FEW else used

@@ -1,4 +1,4 @@
-"""Window knapsack: the slots and the jobs in them."""
+"""Picture of a window knapsack: the jobs in the slots."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def figure(problem: WindowMKP, solution: Assignment) -> Figure:
     placed = [job for job, slot in enumerate(solution) if slot != NOT_PLACED]
     filled = [0] * len(problem.capacities)
     stretches: list[Stretch] = []
-    for job in sorted(placed, key=solution.__getitem__):  # so that neighbours differ in colour
+    for job in sorted(placed, key=solution.__getitem__):  # so that neighbors differ in color
         slot, fill = solution[job], FILLS[len(stretches) % len(FILLS)]
         begin, filled[slot] = filled[slot], filled[slot] + weights[job]
         stretches.append(Stretch(slot, begin, filled[slot], fill, str(names[job])))
