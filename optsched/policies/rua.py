@@ -110,9 +110,9 @@ class RUA(Sharing):
         """
         largest = [(job, self._thresholds(job)[-1]) for job in system.queue[1:]]
         fit = self._table.placeable_now(largest)
-        asked = [(job, threshold) for job, _ in fit for threshold in self._thresholds(job)]
-        there_is_room = self._table.placeable_now(asked)
-        for job, within in groupby(there_is_room, key=itemgetter(0)):
+        pairs = [(job, threshold) for job, _ in fit for threshold in self._thresholds(job)]
+        placeable = self._table.placeable_now(pairs)
+        for job, within in groupby(placeable, key=itemgetter(0)):
             at_once = (self._offer(job, system, one, latest=0) for _, one in within)
             now = next(filter(None, at_once), None)
             if now is None:

@@ -70,8 +70,8 @@ class SJBF(Sharing):
         """Start the candidates that have a place now, the shortest first."""
         candidates = sorted(system.queue[1:], key=system.requested_time.__getitem__)
         while candidates and system.machine.free:
-            asked = [(job, self._threshold(job)) for job in candidates]
-            candidates = [job for job, _ in self._table.placeable_now(asked)]
+            pairs = [(job, self._threshold(job)) for job in candidates]
+            candidates = [job for job, _ in self._table.placeable_now(pairs)]
             for place, job in enumerate(candidates):
                 found = self._place_now(job, system)
                 if found is not None and not self.breaks_reservation(job, *found):
@@ -111,5 +111,5 @@ class SJBF(Sharing):
     def _threshold(self, job: int) -> int | None:
         if not self.threshold:
             return None
-        asked = math.floor(1000 * self.threshold + 0.5)
-        return max(asked, self._table.least_threshold[job])
+        threshold = math.floor(1000 * self.threshold + 0.5)
+        return max(threshold, self._table.least_threshold[job])

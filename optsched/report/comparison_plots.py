@@ -104,9 +104,9 @@ def _draw_quality(
     times = np.maximum(times, curves.SHORTEST)
     left, right = 10.0 ** np.floor(np.log10(times.min())), 1.2 * float(times.max())
     ends = {}
-    for solver, asked in results.groupby("solver", sort=False):
+    for solver, own in results.groupby("solver", sort=False):
         name = str(solver)
-        known = asked[asked["best_objective"].notna()]
+        known = own[own["best_objective"].notna()]
         best = dict(zip(known["snapshot"], known["best_objective"].astype(float)))
         x, y = curves.mean_primal_gap(incumbents[incumbents["solver"] == name], best)
         _step(axes, x, y, (left, 1.0), right, strokes[name])
