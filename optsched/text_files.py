@@ -9,8 +9,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from optsched.binary_files import read_bytes
 from optsched.errors import InputError
-from optsched.stored import read_bytes
 
 MOST_TOML = 2**24
 """Most bytes of a TOML file: 16 MiB."""

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from optsched.binary_files import MOST, in_memory, read_bytes, read_head, write_bytes
 from optsched.errors import InputError
 from optsched.files import FolderKind
 from optsched.json_text import json_text
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.window_mkp.text import MOST_TEXT, parse_window_mkp_text
-from optsched.stored import MOST, in_memory, read_bytes, read_head, write_bytes
 from optsched.text_files import parse_json
 
 SEPARATORS = re.compile(r"[,:\s]*")

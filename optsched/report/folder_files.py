@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optsched.binary_files import read_bytes
 from optsched.errors import InputError
-from optsched.stored import read_bytes
 from optsched.text_files import parse_json
 
 if TYPE_CHECKING:

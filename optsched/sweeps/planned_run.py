@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from optsched import registry
+from optsched.binary_files import sha256_of
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.numbers import parse_span
@@ -22,7 +23,6 @@ from optsched.solvers.profiles import Profile
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
 from optsched.solvers.solving import find_solver
-from optsched.stored import sha256_of
 from optsched.traces.demands import demands_file
 from optsched.traces.reading import find_trace
 

@@ -16,11 +16,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.binary_files import read_bytes, write_bytes
 from optsched.errors import InputError
 from optsched.json_text import json_text
 from optsched.numbers import LARGEST, MOST_PROCESSORS
 from optsched.registry import readers
-from optsched.stored import read_bytes, write_bytes
 from optsched.text_files import parse_json
 from optsched.traces.formats import TraceFormat, say_left_out, stem
 from optsched.traces.header import Header

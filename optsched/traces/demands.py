@@ -16,10 +16,10 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.binary_files import read_bytes
 from optsched.errors import InputError
 from optsched.numbers import MOST_CAPACITY
 from optsched.registry import readers
-from optsched.stored import read_bytes
 from optsched.traces.trace import COLUMNS, Trace
 
 SUFFIX = ".demands.csv"

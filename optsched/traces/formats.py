@@ -25,7 +25,7 @@ class TraceFormat(ABC):
     """A file format of traces; a subclass is registered with ``@readers.register(name)``.
 
     The class itself is used, without instances. A format ignores gzip: `read` uses
-    `optsched.stored` for its files, and so does the caller of `encode`.
+    `optsched.binary_files` for its files, and so does the caller of `encode`.
 
     Attributes
     ----------

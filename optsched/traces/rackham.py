@@ -19,10 +19,10 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.binary_files import read_bytes, write_bytes
 from optsched.errors import InputError
 from optsched.numbers import LONGEST, MOST_PROCESSORS
 from optsched.registry import readers
-from optsched.stored import read_bytes, write_bytes
 from optsched.traces.formats import TraceFormat, say_left_out, stem
 from optsched.traces.trace import UNKNOWN, Trace
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from optsched.binary_files import in_memory, read_head, write_bytes, written_bytes
 from optsched.errors import InputError, UnknownNameError
 from optsched.files import check_output
 from optsched.registry import readers
-from optsched.stored import in_memory, read_head, write_bytes, written_bytes
 from optsched.traces import catalogue, cleaning
 from optsched.traces.demands import demands_file, encode_demands, split_demands, with_demands
 from optsched.traces.formats import TraceFormat, without_gz

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.binary_files import opened, write_bytes
 from optsched.errors import InputError
 from optsched.numbers import LARGEST
 from optsched.registry import readers
-from optsched.stored import opened, write_bytes
 from optsched.traces.formats import TraceFormat, stem
 from optsched.traces.header import Header
 from optsched.traces.text_pieces import BYTE_ORDER_MARK, Piece, pieces

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from optsched.binary_files import Content
 from optsched.errors import InputError
-from optsched.stored import Content
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from optsched.binary_files import read_bytes
 from optsched.errors import InputError
 from optsched.models.fields import LARGEST
 from optsched.models.snapshot import Snapshot
 from optsched.models.window_mkp.problem import WindowMKP
-from optsched.stored import read_bytes
 
 SHOWN = 5
 """How many mistakes are shown."""

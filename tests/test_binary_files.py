@@ -5,8 +5,8 @@ import stat
 
 import pytest
 
+from optsched.binary_files import in_memory, read_bytes, read_head, sha256_of, write_bytes
 from optsched.errors import InputError
-from optsched.stored import in_memory, read_bytes, read_head, sha256_of, write_bytes
 
 
 def test_gzip_is_told_by_content_not_by_name(tmp_path):
