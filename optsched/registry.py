@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
+from optsched.class_file import ClassInFile, find_class, names_file
 from optsched.errors import InputError, UnknownNameError
 
 T = TypeVar("T", bound=type[Any])
@@ -35,11 +36,15 @@ class Registry(Generic[T]):
         The word for one of them in messages, "solver" for instance.
     group : str
         The package that holds the modules, and the name of the entry-point group.
+    contract : str
+        Module and name of the base class, ``optsched.solvers.solver:Solver``, of a kind whose
+        classes may also be named as ``FILE.py:CLASS``; empty for the others.
     """
 
-    def __init__(self, noun: str, group: str) -> None:
+    def __init__(self, noun: str, group: str, contract: str = "") -> None:
         self.noun = noun
         self.group = group
+        self._contract = contract
         self._classes: dict[str, T] = {}
         self._broken: dict[str, str] = {}
         self._discovered = False
@@ -63,7 +68,13 @@ class Registry(Generic[T]):
 
         return file_under
 
-    def __getitem__(self, name: str) -> T:
+    def __getitem__(self, name: str | ClassInFile) -> T:
+        if self._contract and (isinstance(name, ClassInFile) or names_file(name)):
+            found = find_class(name) if isinstance(name, str) else name
+            module, _, base = self._contract.partition(":")
+            contract = getattr(importlib.import_module(module), base)
+            return found.load(self.noun, contract)  # type: ignore[return-value]
+        assert isinstance(name, str)
         if name not in self._classes:
             self._discover()
         try:
@@ -136,10 +147,14 @@ def _import_modules(package: str) -> None:
 
 
 models: Registry[Any] = Registry("model", "optsched.models")
-solvers: Registry[Any] = Registry("solver", "optsched.solvers")
-policies: Registry[Any] = Registry("policy", "optsched.policies")
+solvers: Registry[Any] = Registry("solver", "optsched.solvers", "optsched.solvers.solver:Solver")
+policies: Registry[Any] = Registry(
+    "policy", "optsched.policies", "optsched.simulator.policy:Policy"
+)
 machines: Registry[Any] = Registry("machine", "optsched.machines")
-executions: Registry[Any] = Registry("execution model", "optsched.executions")
+executions: Registry[Any] = Registry(
+    "execution model", "optsched.executions", "optsched.simulator.execution:ExecutionModel"
+)
 readers: Registry[Any] = Registry("trace format", "optsched.traces")
 studies: Registry[Any] = Registry("study", "optsched.studies")
 workloads: Registry[Any] = Registry("workload model", "optsched.workloads")

@@ -15,7 +15,7 @@ from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.sweeps import dask as engine
 from optsched.sweeps.executing import Task
-from optsched.sweeps.study_file import read_study
+from optsched.sweeps.sweep_file import read_sweep
 
 pytest.importorskip("distributed", reason="distributed is not installed")
 
@@ -64,11 +64,11 @@ def sweep(tmp_path):
 
     A run takes a fraction of a second with the policy's own solver, a few seconds with ``cp-sat``.
     """
-    study = tmp_path / "study.toml"
+    sweep_file = tmp_path / "sweep.toml"
     sample = bundled("traces") / "samples" / "sample-256.swf"
 
     def run(output, *options, solver="branch-and-bound"):
-        study.write_text(
+        sweep_file.write_text(
             f"""
             trace = {json.dumps(str(sample))}
             policy = "window"
@@ -78,7 +78,7 @@ def sweep(tmp_path):
             window = {list(range(1, 13))}
             """
         )
-        command = [sys.executable, "-m", "optsched", "sweep", study, "-o", tmp_path / output]
+        command = [sys.executable, "-m", "optsched", "sweep", sweep_file, "-o", tmp_path / output]
         return subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
 
     return run
@@ -135,7 +135,7 @@ def test_where_no_scheduler_answers_that_is_told(monkeypatch):
 
 def test_a_folder_that_is_not_shared_is_told(tiny, monkeypatch):
     monkeypatch.setattr(engine, "VISIBLE_SECONDS", 0.1)
-    [run] = read_study({"trace": tiny / "tiny.swf", "machine": "nodes:10"}).runs
+    [run] = read_sweep({"trace": tiny / "tiny.swf", "machine": "nodes:10"}).runs
     with pytest.raises(InputError, match="expected an output folder that this machine and all"):
         engine._await_folder(Task(run, str(tiny / "elsewhere"), "jobs"))
 
