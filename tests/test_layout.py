@@ -42,15 +42,6 @@ def test_every_profile_names_a_registered_solver(name):
     assert load_profile(name).solver in registry.solvers
 
 
-def test_modules_are_small():
-    long = {
-        str(module.relative_to(ROOT)): lines
-        for module in (ROOT / "optsched").rglob("*.py")
-        if (lines := len(module.read_text().splitlines())) > 400
-    }
-    assert long == {}
-
-
 def test_adding_a_policy_is_one_file():
     """No module but its own, tests and docs apart, may name a policy to make it known."""
     mentions = [

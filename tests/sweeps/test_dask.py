@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+import optsched
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.sweeps import dask as engine
@@ -160,3 +161,17 @@ def test_ctrl_c_gives_back_what_dask_has_not_begun(start, scheduler, sweep, tmp_
     done = len(list(runs.glob("*/run.json")))
     time.sleep(8)
     assert len(list(runs.glob("*/run.json"))) <= done + 1 < 24  # one had begun
+
+
+def test_a_dask_worker_is_given_a_class_in_a_file(start, scheduler, tiny, contents):
+    _, address = scheduler
+    start("worker", address, "--nthreads", "1", "--no-nanny", "--local-directory", tiny)
+    (tiny / "mine.py").write_text(
+        "from optsched.policies.fcfs import FCFS\nclass Mine(FCFS):\n    pass\n"
+    )
+    sweep_file = {"trace": tiny / "tiny.swf", "machine": "nodes:10"}
+    sweep_file["policy"] = f"{tiny / 'mine.py'}:Mine"
+    for output, engine_options in (("one", {"engine": "dask", "address": address}), ("two", {})):
+        results = optsched.sweep(sweep_file, tiny / output, **engine_options)
+        assert results.error.isna().all()
+    assert contents(tiny / "one") == contents(tiny / "two")
