@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, MISSING, Field, asdict, dataclass, field, fields
+from dataclasses import KW_ONLY, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,34 +69,32 @@ class Option(NamedTuple):
         return [self.flag] if value is True else [self.flag, str(value)]
 
 
-def _stated(kind: Any, expected: str = "", help: str = "", *, recorded: bool = False) -> Any:  # noqa: A002
-    """Return the metadata of a field that one option states.
-
-    Parameters
-    ----------
-    kind, expected, help : type, str, str
-        As of `Option`.
-    recorded : bool
-        Whether ``run.json`` holds the value of the field as it is.
-    """
-    return {"options": (Option("", kind, None, expected, help),), "recorded": recorded}
+def _option(
+    default: Any,
+    kind: Any,
+    expected: str = "",
+    help: str = "",  # noqa: A002 (as of an option)
+    *,
+    recorded: bool = False,
+) -> Any:
+    """Return a field that one option states; ``run.json`` holds the value of a recorded one."""
+    option = Option("", kind, default, expected, help)
+    return field(default=default, metadata={"options": (option,), "recorded": recorded})
 
 
 BUDGET = (
     Option(
-        "time_limit",
-        float,
-        expected="seconds above 0",
+        *("time_limit", float, None, "seconds above 0"),
         help="Wall-clock seconds for one problem. The run then depends on the machine.",
     ),
     Option(
-        "work_limit",
-        float,
-        expected="a number above 0",
+        *("work_limit", float, None, "a number above 0"),
         help="Work for one problem in the solver's own deterministic unit.",
     ),
 )
 """The options that make up a budget, in the order of its fields."""
+
+TRACE = Option("trace", str, None, "a trace file or a name from the catalogue")
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,52 +156,37 @@ class Scenario:
         If a value is not of its type.
     """
 
-    trace: Trace | Path | str = field(
-        metadata=_stated(str, "a trace file or a name from the catalogue")
+    trace: Trace | Path | str = field(metadata={"options": (TRACE,)})
+    machine: Machine | Path | str | None = _option(
+        None, str, "a machine, nodes:1152 for instance, or a TOML file"
     )
-    machine: Machine | Path | str | None = field(
-        default=None, metadata=_stated(str, "a machine, nodes:1152 for instance, or a TOML file")
-    )
-    policy: Policy | ClassInFile | str = field(
-        default="easy", metadata=_stated(str, "the name of a policy")
-    )
+    policy: Policy | ClassInFile | str = _option("easy", str, "the name of a policy")
     _: KW_ONLY
-    solver: Asked = field(default=None, metadata=_stated(str, "a solver, a profile or a TOML file"))
-    settings: Mapping[str, Any] | None = field(
-        default=None,
-        metadata=_stated(
-            dict,
-            help="KEY=VALUE, a setting of the policy or of the execution model; may be given "
-            "several times.",
-        ),
+    solver: Asked = _option(None, str, "a solver, a profile or a TOML file")
+    settings: Mapping[str, Any] | None = _option(
+        *(None, dict, ""),
+        "KEY=VALUE, a setting of the policy or of the execution model; may be given several times.",
     )
-    execution: ExecutionModel | ClassInFile | str | None = field(
-        default=None, metadata=_stated(str, "the name of an execution model")
+    execution: ExecutionModel | ClassInFile | str | None = _option(
+        None, str, "the name of an execution model"
     )
-    jobs: tuple[int, int] | str | None = field(
-        default=None, metadata=_stated(str, "FROM:TO, 1:5000 for instance", recorded=True)
+    jobs: tuple[int, int] | str | None = _option(
+        None, str, "FROM:TO, 1:5000 for instance", recorded=True
     )
-    event_order: EventOrder | str = field(
-        default=EventOrder.BATCHED,
-        metadata=_stated(tuple(map(str, EventOrder)), " or ".join(EventOrder), recorded=True),
+    event_order: EventOrder | str = _option(
+        EventOrder.BATCHED, tuple(map(str, EventOrder)), " or ".join(EventOrder), recorded=True
     )
-    capture: Path | str | None = field(
-        default=None,
-        metadata=_stated(Path, help="Folder that the posed problems are written to, as snapshots."),
+    capture: Path | str | None = _option(
+        None, Path, "", "Folder that the posed problems are written to, as snapshots."
     )
-    capture_every: int = field(default=1, metadata=_stated(int, recorded=True))
-    large_from: int | None = field(
-        default=None, metadata=_stated(int, "a number of processors", recorded=True)
-    )
+    capture_every: int = _option(1, int, recorded=True)
+    large_from: int | None = _option(None, int, "a number of processors", recorded=True)
     budget: Budget | None = field(default=None, metadata={"options": BUDGET, "recorded": True})
-    seed: int | None = field(default=None, metadata=_stated(int, "an integer", recorded=True))
-    charge_decisions: bool = field(default=False, metadata=_stated(bool, "true or false"))
-    check: bool = field(default=False, metadata=_stated(bool))
-    journal: bool = field(
-        default=False,
-        metadata=_stated(
-            bool, help="Write every event and action to journal.parquet.", recorded=True
-        ),
+    seed: int | None = _option(None, int, "an integer", recorded=True)
+    charge_decisions: bool = _option(False, bool, "true or false")
+    check: bool = _option(False, bool)
+    journal: bool = _option(
+        False, bool, "", "Write every event and action to journal.parquet.", recorded=True
     )
     compiled_from: int = REPLAY_FROM
     progress: Callable[[int, float], None] | None = None
@@ -215,14 +198,14 @@ class Scenario:
         if not isinstance(self.settings, Mapping | None):
             expected = "expected a mapping of names to values"
             raise InputError(f"{self.settings!r}; {expected}", field="settings")
-        if not is_count(self.capture_every):
-            expected = "expected a whole number from 1"
-            raise InputError(f"{self.capture_every!r}; {expected}", field="capture every")
+        counts = {"capture every": self.capture_every}
+        if self.large_from is not None:
+            counts["large from"] = self.large_from
+        for name, count in counts.items():
+            if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+                raise InputError(f"{count!r}; expected a whole number from 1", field=name)
         if self.capture is None and self.capture_every != 1:
             raise InputError("no folder to capture to", field="capture every")
-        if self.large_from is not None and not is_count(self.large_from):
-            expected = "expected a whole number from 1"
-            raise InputError(f"{self.large_from!r}; {expected}", field="large from")
         check_budget(self.budget)
         object.__setattr__(self, "event_order", _event_order(self.event_order))
         object.__setattr__(self, "jobs", _span(self.jobs))
@@ -238,17 +221,6 @@ class Scenario:
         """What happens at one instant."""
         return EventOrder(self.event_order)
 
-    def configured(self) -> tuple[Policy, ExecutionModel | None]:
-        """Return the policy and the execution model with their settings.
-
-        Raises
-        ------
-        InputError
-            If there is none of that name, or a setting belongs to neither, or has a value that is
-            not of its type.
-        """
-        return configure(self.policy, self.execution, self.settings or {})
-
     def recorded(self) -> dict[str, Any]:
         """Return the options that ``run.json`` holds as they are, by name, JSON-able."""
         recorded = {
@@ -259,17 +231,10 @@ class Scenario:
         return recorded | ({} if self.capture is not None else {"capture_every": None})
 
 
-def options_of(field: Field[Any]) -> tuple[Option, ...]:
-    """Return the options that state a field of `Scenario`; empty where words cannot state it."""
-    stated: tuple[Option, ...] = field.metadata.get("options", ())
-    if len(stated) != 1:
-        return stated
-    default = None if field.default is MISSING else field.default
-    return (stated[0]._replace(name=field.name, default=default),)
-
-
 OPTIONS: Mapping[str, Option] = {
-    option.name: option for field in fields(Scenario) for option in options_of(field)
+    option.name or field.name: option._replace(name=option.name or field.name)
+    for field in fields(Scenario)
+    for option in field.metadata.get("options", ())
 }
 """All options that words state, by name, in the order of the fields."""
 
@@ -333,11 +298,6 @@ def configure(
     model = built.pop() if isinstance(execution, ClassInFile | str) else execution
     chosen.check_interval()
     return chosen, model
-
-
-def is_count(number: object) -> bool:
-    """Return whether an object is a whole number from 1."""
-    return isinstance(number, int) and not isinstance(number, bool) and number >= 1
 
 
 def _event_order(name: EventOrder | str) -> EventOrder:

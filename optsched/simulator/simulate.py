@@ -24,7 +24,7 @@ from optsched.simulator.posing import NothingPosed, Posing
 from optsched.simulator.provenance import describe
 from optsched.simulator.replay import find_replay
 from optsched.simulator.run import Run
-from optsched.simulator.scenario import Scenario
+from optsched.simulator.scenario import Scenario, configure
 from optsched.simulator.schedule import Schedule
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
@@ -43,7 +43,7 @@ def run_scenario(scenario: Scenario) -> Run:
     InputError
         If a name, a file, a setting or a combination of them cannot be used.
     """
-    policy, execution = scenario.configured()
+    policy, execution = configure(scenario.policy, scenario.execution, scenario.settings or {})
     began = time.perf_counter()
     source = prepare_trace(scenario.trace)
     trace = source if scenario.span is None else source.jobs(*scenario.span)
