@@ -8,13 +8,20 @@ from pathlib import Path
 import pytest
 
 from optsched import extend, registry
+from optsched.machines.machine import Machine
+from optsched.models.problem import Problem
+from optsched.simulator.execution import ExecutionModel
+from optsched.simulator.policy import Policy
+from optsched.solvers.solver import Solver
+from optsched.workloads.workload_model import WorkloadModel
 
 HOW_TO = Path(__file__).resolve().parents[1] / "docs" / "how-to"
 PAGES = ("add-a-policy", "add-a-solver", "add-a-workload-model", "add-an-execution-model")
 
 
-def test_every_name_is_there():
-    assert [name for name in extend.__all__ if not hasattr(extend, name)] == []
+def test_every_registry_and_every_contract_is_there():
+    contracts = (Policy, Solver, Problem, Machine, ExecutionModel, WorkloadModel)
+    assert all(getattr(extend, contract.__name__) is contract for contract in contracts)
     kinds = {kind for kind in vars(extend).values() if isinstance(kind, registry.Registry)}
     assert kinds == set(registry.all_kinds())
 
