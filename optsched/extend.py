@@ -10,6 +10,7 @@ from optsched.errors import InputError as InputError
 from optsched.errors import MissingDependencyError as MissingDependencyError
 from optsched.machines.machine import Allocation as Allocation
 from optsched.machines.machine import Machine as Machine
+from optsched.metrics.metric import Metric as Metric
 from optsched.models.problem import Problem as Problem
 from optsched.models.problem import Violation as Violation
 from optsched.models.program import UNBOUNDED as UNBOUNDED
@@ -17,6 +18,7 @@ from optsched.models.program import Program as Program
 from optsched.models.snapshot import Snapshot as Snapshot
 from optsched.registry import executions as executions
 from optsched.registry import machines as machines
+from optsched.registry import metrics as metrics
 from optsched.registry import models as models
 from optsched.registry import pictures as pictures
 from optsched.registry import policies as policies
@@ -26,6 +28,8 @@ from optsched.registry import studies as studies
 from optsched.registry import workloads as workloads
 from optsched.report.run_picture import RunFacts as RunFacts
 from optsched.report.run_picture import RunPicture as RunPicture
+from optsched.schedule import Schedule as Schedule
+from optsched.schedule import State as State
 from optsched.simulator.actions import Action as Action
 from optsched.simulator.actions import Migrate as Migrate
 from optsched.simulator.actions import Move as Move
@@ -36,8 +40,6 @@ from optsched.simulator.execution import ExecutionModel as ExecutionModel
 from optsched.simulator.execution import ExecutionReport as ExecutionReport
 from optsched.simulator.policy import Answers as Answers
 from optsched.simulator.policy import Policy as Policy
-from optsched.simulator.schedule import Schedule as Schedule
-from optsched.simulator.schedule import State as State
 from optsched.simulator.system import System as System
 from optsched.solvers.generic import GenericSolver as GenericSolver
 from optsched.solvers.generic import Outcome as Outcome

@@ -166,6 +166,7 @@ executions: Registry[Any] = Registry(
 )
 readers: Registry[Any] = Registry("trace format", "optsched.traces")
 studies: Registry[Any] = Registry("study", "optsched.studies")
+metrics: Registry[Any] = Registry("metric", "optsched.metrics")
 pictures: Registry[Any] = Registry(
     "picture", "optsched.pictures", package="optsched.report.pictures"
 )

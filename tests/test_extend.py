@@ -16,7 +16,10 @@ from optsched.solvers.solver import Solver
 from optsched.workloads.workload_model import WorkloadModel
 
 HOW_TO = Path(__file__).resolve().parents[1] / "docs" / "how-to"
-PAGES = ("add-a-policy", "add-a-solver", "add-a-workload-model", "add-an-execution-model")
+PAGES = (
+    *("add-a-policy", "add-a-solver", "add-a-workload-model", "add-an-execution-model"),
+    "add-a-metric",
+)
 
 
 def test_every_registry_and_every_contract_is_there():

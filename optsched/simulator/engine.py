@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.machines.machine import Machine
+from optsched.schedule import Migration, Schedule, State
 from optsched.simulator.actions import Action, Migrate, Move, Share, Start, Wake
 from optsched.simulator.event_order import EventOrder
 from optsched.simulator.execution import ExecutionModel
-from optsched.simulator.schedule import Migration, Schedule, State
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:

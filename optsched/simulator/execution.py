@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 from numpy.typing import NDArray
 
 from optsched.machines.machine import Allocation
-from optsched.simulator.schedule import Schedule
+from optsched.schedule import Schedule
 from optsched.simulator.system import System
 from optsched.traces.trace import Trace
 

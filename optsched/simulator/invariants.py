@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from optsched.simulator.schedule import State
+from optsched.schedule import State
 
 if TYPE_CHECKING:
     from optsched.simulator.engine import Engine

@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched import registry
 from optsched.machines.machine import Machine
-from optsched.machines.nodes import Nodes
-from optsched.machines.torus import Torus
-from optsched.simulator.execution import ExecutionReport
-from optsched.simulator.fragmentation import Fragmentation, fragmentation
-from optsched.simulator.journal import Journal
-from optsched.simulator.metrics import (
+from optsched.metrics.jobs import (
     bounded_slowdown,
     summarise,
     summarise_placement,
     summarise_problems,
 )
-from optsched.simulator.node_time import NodeTime, node_time
+from optsched.metrics.metric import Metric
+from optsched.schedule import Schedule, State
+from optsched.simulator.execution import ExecutionReport
+from optsched.simulator.journal import Journal
 from optsched.simulator.posing import mishaps
-from optsched.simulator.schedule import Schedule, State
 from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -102,19 +100,18 @@ class Run:
     def summary(self) -> dict[str, Any]:
         """The metrics of the run: of the schedule, the places, the problems, the execution."""
         large_from = self.config["large_from"]
-        metrics = summarise(self.trace, self.machine.size, self.schedule, large_from)
+        jobs = summarise(self.trace, self.machine.size, self.schedule, large_from)
         problems = {
             "problems": len(self.decisions),
             **summarise_problems(self.decisions, self.compared),
             "fallbacks": self.fallbacks,
             "wrong_answers": int(self.decisions["wrong"].sum()),
         }
-        line = {} if self.fragmentation is None else self.fragmentation.summary()
-        boxes = {} if self.node_time is None else self.node_time.summary()
         model = {} if self.execution_report is None else dict(self.execution_report.figures)
         shared = {"mean_pause": self._mean_pause} if self.machine.time_shared else {}
         placement = summarise_placement(self._measures)
-        return metrics | shared | placement | line | boxes | problems | model
+        of_machine = {k: v for metric in self.metrics.values() for k, v in metric.summary().items()}
+        return jobs | shared | placement | of_machine | problems | model
 
     @property
     def mishaps(self) -> list[str]:
@@ -122,19 +119,11 @@ class Run:
         return mishaps(self.decisions)
 
     @cached_property
-    def fragmentation(self) -> Fragmentation | None:
-        """The free slots over time, if the machine is a line of nodes."""
-        if not isinstance(self.machine, Nodes) or self._in_boxes:
-            return None
-        return fragmentation(self.trace, self.machine.size, self.schedule)
-
-    @cached_property
-    def node_time(self) -> NodeTime | None:
-        """What became of the node time, if the machine is a torus whose jobs hold boxes."""
-        machine = self.machine
-        if not isinstance(machine, Torus) or not machine.holds_boxes:
-            return None
-        return node_time(self.trace, machine, self.schedule, self.config["large_from"])
+    def metrics(self) -> Mapping[str, Metric]:
+        """The metrics that the machine adds, by name: ``fragmentation`` on a line of nodes."""
+        facts = (self.trace, self.machine, self.schedule, self.config["large_from"])
+        measured = {name: registry.metrics[name].measure(*facts) for name in registry.metrics}
+        return {name: found for name, found in measured.items() if found is not None}
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
@@ -174,7 +163,7 @@ class Run:
             "user": trace.user,
         }
         paused = self.schedule.paused
-        if paused is not None and (self.machine.time_shared or self._in_boxes):
+        if paused is not None and (self.machine.time_shared or self.machine.holds_boxes):
             columns["paused_time"] = paused
         columns |= {name: _spread(of, self._held) for name, of in self._measures.items()}
         if self.execution_report is not None:
@@ -203,11 +192,6 @@ class Run:
                 "delay": np.array([one.delay for one in moved], dtype=np.float64),
             }
         )
-
-    @property
-    def _in_boxes(self) -> bool:
-        """Whether jobs held boxes of a torus."""
-        return isinstance(self.machine, Torus) and self.machine.holds_boxes
 
     @cached_property
     def _held(self) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ from optsched.docstrings import section
 from optsched.errors import InputError
 from optsched.machines.machine import Machine, read_machine
 from optsched.numbers import LARGEST
+from optsched.schedule import Schedule
 from optsched.simulator.chosen_solvers import choose_solvers
 from optsched.simulator.engine import Engine
 from optsched.simulator.execution import ExecutionModel
@@ -25,7 +26,6 @@ from optsched.simulator.provenance import describe
 from optsched.simulator.replay import find_replay
 from optsched.simulator.run import Run
 from optsched.simulator.scenario import Scenario, configure
-from optsched.simulator.schedule import Schedule
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
 

@@ -6,10 +6,10 @@ import pytest
 
 from optsched.machines.nodes import Nodes
 from optsched.policies.fcfs import FCFS
+from optsched.schedule import State
 from optsched.simulator.engine import Engine
 from optsched.simulator.invariants import InvariantChecker, InvariantError
 from optsched.simulator.posing import NothingPosed
-from optsched.simulator.schedule import State
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 from optsched import registry, simulate
 from optsched.content import bundled
 from optsched.errors import InputError
+from optsched.metrics.jobs import summarise_problems
 from optsched.models.snapshot_file import read_snapshot, snapshot_files
-from optsched.simulator.metrics import summarise_problems
 from optsched.simulator.policy import Answers
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.result import Budget, Result, Status

@@ -10,8 +10,8 @@ import pytest
 
 from optsched.cli import run as optsched
 from optsched.errors import InputError
+from optsched.metrics.sessions import consecutive_sessions, session_stretches
 from optsched.report.page import Verdict
-from optsched.simulator.sessions import consecutive_sessions, session_stretches
 from optsched.studies.gonthier_2024.claims import DAY_THROTTLED, claims
 from optsched.studies.gonthier_2024.evaluation import (
     ALL,

@@ -11,7 +11,7 @@ from optsched.cli import run as optsched
 from optsched.errors import InputError
 from optsched.machines.smp import Smp
 from optsched.report.page import Verdict
-from optsched.simulator.schedule import State
+from optsched.schedule import State
 from optsched.studies.guim_2009.claims import claims
 from optsched.studies.guim_2009.evaluation import (
     FIGURES,

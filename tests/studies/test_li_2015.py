@@ -9,8 +9,8 @@ import pytest
 
 from optsched.cli import run as optsched
 from optsched.errors import InputError
+from optsched.metrics.node_time import PARTS
 from optsched.report.page import Verdict
-from optsched.simulator.node_time import PARTS
 from optsched.studies.li_2015.changes import change_table, exact_table, migration_table
 from optsched.studies.li_2015.claims import claims
 from optsched.studies.li_2015.evaluation import METRICS, all_runs, of, prepare, variants, workloads

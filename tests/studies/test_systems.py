@@ -13,8 +13,8 @@ from optsched.cli import run as optsched
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.report.page import MISSING
+from optsched.schedule import State
 from optsched.simulator.policy import Policy
-from optsched.simulator.schedule import State
 from optsched.studies.study_folder import write_inputs
 from optsched.studies.systems.evaluation import (
     GAIN,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.simulator.sessions import consecutive_sessions, session_stretches, window_sessions
+from optsched.metrics.sessions import consecutive_sessions, session_stretches, window_sessions
 from optsched.studies.gonthier_2024.improvement import Improvement, describe
 from optsched.studies.gonthier_2024.plan import (
     SCHEDULERS,

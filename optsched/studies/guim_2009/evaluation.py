@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.simulator.schedule import State
+from optsched.schedule import State
 from optsched.studies.guim_2009.plan import SCHEDULERS, Workload, workloads
 from optsched.studies.guim_2009.published import KILLED
 from optsched.studies.results import check_results

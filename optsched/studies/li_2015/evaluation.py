@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.simulator.node_time import PARTS
+from optsched.metrics.node_time import PARTS
 from optsched.studies.li_2015.plan import CEILING, MAIN, SINGLE, VARIANTS, WORKLOADS, workload_of
 from optsched.studies.offered import offered_by
 from optsched.studies.results import check_results

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.metrics.node_time import PARTS
 from optsched.report import style
 from optsched.report.pictures.histogram import FILLS
-from optsched.simulator.node_time import PARTS
 from optsched.studies.li_2015.evaluation import LEVELS, NODE_TIME, of, variants, workloads
 from optsched.studies.li_2015.plan import CEILING, OWN
 from optsched.studies.li_2015.published import UTILISATION, WINDOWS

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.metrics.node_time import PARTS
 from optsched.report.page import (
     Figure,
     Page,
@@ -18,7 +19,6 @@ from optsched.report.page import (
     duration,
     share,
 )
-from optsched.simulator.node_time import PARTS
 from optsched.studies.li_2015.changes import change_table, exact_table, migration_table, ratio
 from optsched.studies.li_2015.claims import ALIKE, ALL, AROUND, AVOIDED, MORE, claims, percent
 from optsched.studies.li_2015.evaluation import NODE_TIME, both, of, variants, workloads

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.simulator.schedule import State
+from optsched.schedule import State
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.simulator.schedule import Schedule
-from optsched.simulator.sessions import session_stretches, window_sessions
+from optsched.metrics.sessions import session_stretches, window_sessions
+from optsched.schedule import Schedule
 from optsched.traces.rackham import EVALUATED
 from optsched.traces.trace import UNKNOWN, Trace
 

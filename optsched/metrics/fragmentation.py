@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.machines._interval_text import interval_runs
-from optsched.simulator.schedule import Schedule, State
+from optsched.machines.machine import Machine
+from optsched.machines.nodes import Nodes
+from optsched.metrics.metric import Metric
+from optsched.registry import metrics
+from optsched.schedule import Schedule, State
 from optsched.traces.trace import Trace
 
 END, SUBMISSION, START = 0, 1, 2
@@ -19,7 +24,9 @@ STRETCHES = 200
 """Parts of the whole time, for the sizes of slots."""
 
 
-class Fragmentation(NamedTuple):
+@metrics.register("fragmentation")
+@dataclass(frozen=True, eq=False)
+class Fragmentation(Metric):
     """The free slots of a line of nodes over time; what holds from each instant to the next.
 
     Parameters
@@ -48,6 +55,15 @@ class Fragmentation(NamedTuple):
     useless: NDArray[np.int64]
     classes: NDArray[np.float64]
     nodes: int
+
+    @classmethod
+    def measure(
+        cls, trace: Trace, machine: Machine, schedule: Schedule, large_from: int | None
+    ) -> Fragmentation | None:
+        """Follow the slots of a line of nodes; None on other machines."""
+        if not isinstance(machine, Nodes) or machine.holds_boxes:
+            return None
+        return fragmentation(trace, machine.size, schedule)
 
     def summary(self) -> dict[str, Any]:
         """Return the figures over the whole time, JSON-able.
@@ -98,7 +114,7 @@ def fragmentation(trace: Trace, nodes: int, schedule: Schedule) -> Fragmentation
     schedule : Schedule
         When and where its jobs ran; their resources are runs of positions on the line.
     """
-    from optsched.simulator._free_line import free_line
+    from optsched.metrics._free_line import free_line
 
     jobs = len(trace)
     number = np.arange(jobs)

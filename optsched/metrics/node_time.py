@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.machines.machine import Machine
 from optsched.machines.torus import Torus
-from optsched.simulator.metrics import least_large
-from optsched.simulator.schedule import Schedule, State
+from optsched.metrics.jobs import least_large
+from optsched.metrics.metric import Metric
+from optsched.registry import metrics
+from optsched.schedule import Schedule, State
 from optsched.traces.trace import Trace
 
 OCCUPIED = 80
@@ -20,7 +24,9 @@ PARTS = ("running", "migrating", "internal", "fragmented", "drained", "undecided
 """What a node can be doing, first those that are held; see `NodeTime`."""
 
 
-class NodeTime(NamedTuple):
+@metrics.register("node-time")
+@dataclass(frozen=True, eq=False)
+class NodeTime(Metric):
     """The nodes of a torus over time, and the parts of its node time.
 
     A node that a job holds is
@@ -77,6 +83,15 @@ class NodeTime(NamedTuple):
     recorded: tuple[float, float] | None
     recorded_shares: Mapping[str, float]
     drain: NDArray[np.float64]
+
+    @classmethod
+    def measure(
+        cls, trace: Trace, machine: Machine, schedule: Schedule, large_from: int | None
+    ) -> NodeTime | None:
+        """Follow the boxes of a torus; None on other machines, and where jobs hold no boxes."""
+        if not isinstance(machine, Torus) or not machine.holds_boxes:
+            return None
+        return node_time(trace, machine, schedule, large_from)
 
     def histogram(self, levels: int = 20) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the shares of the recorded time in which so many nodes are held, or running.
@@ -296,7 +311,7 @@ def _fits(
 ) -> NDArray[np.bool_]:
     """Return from each instant on whether a free box has so many routers; not where it is 0."""
     from optsched.boxes.free_boxes import words_of
-    from optsched.simulator._node_time import free_box_holds
+    from optsched.metrics._node_time import free_box_holds
 
     jobs = len(stays.job)
     when = np.append(stays.until, stays.since)

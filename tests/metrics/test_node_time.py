@@ -17,12 +17,12 @@ from optsched.boxes.box import Box, Grid
 from optsched.boxes.free_boxes import anchors, first_fit, holds, words_of
 from optsched.boxes.shapes import shapes
 from optsched.machines.torus import Torus
+from optsched.metrics._node_time import free_box_holds
+from optsched.metrics.node_time import PARTS, node_time
 from optsched.report.saving import save
-from optsched.simulator._node_time import free_box_holds
+from optsched.schedule import Migration, Schedule, State
 from optsched.simulator.actions import Migrate, Start
-from optsched.simulator.node_time import PARTS, node_time
 from optsched.simulator.policy import Policy
-from optsched.simulator.schedule import Migration, Schedule, State
 
 LINE = Torus((1, 1, 10), wrap=(True, True, False))
 RING = Torus((1, 1, 10))
@@ -348,10 +348,13 @@ def test_the_kernel_says_what_holds_says(wrap):
 def test_a_run_has_the_figures_and_its_page_shows_them(make_trace, tmp_path):
     run = simulate(make_trace(*JOBS), "torus:1x2x5", Restless(), large_from=4)
     summary = run.summary
-    assert run.fragmentation is None
-    assert run.node_time.summary().items() <= summary.items()
+    assert "fragmentation" not in run.metrics
+    measured = run.metrics["node-time"]
+    assert measured.summary().items() <= summary.items()
     assert sum(summary["node_time"].values()) == pytest.approx(1)
-    for name, shares in zip(("recorded_held", "recorded_running"), run.node_time.histogram()):
+    for name, shares in zip(
+        ("recorded_held", "recorded_running"), run.metrics["node-time"].histogram()
+    ):
         levels = {str(5 * level): share for level, share in enumerate(shares) if share}
         assert summary[name] == pytest.approx(levels)
     page = save(run, tmp_path / "run") / "report.html"
@@ -362,5 +365,5 @@ def test_a_run_has_the_figures_and_its_page_shows_them(make_trace, tmp_path):
 
 def test_jobs_on_the_line_of_a_torus_have_no_such_figures(make_trace):
     run = simulate(make_trace(*JOBS), "torus:1x2x5", "fcfs")
-    assert run.node_time is None
+    assert "node-time" not in run.metrics
     assert "node_time" not in run.summary

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.simulator.schedule import Schedule, State
+from optsched.schedule import Schedule, State
 from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:

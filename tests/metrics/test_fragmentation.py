@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from optsched import simulate
-from optsched.simulator.fragmentation import fragmentation
+from optsched.metrics.fragmentation import fragmentation
 
 NODES = 9
 
