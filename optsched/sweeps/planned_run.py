@@ -41,8 +41,8 @@ NAME_DIGITS = 16
 DEFAULTS: Mapping[str, Any] = {
     name: OPTIONS[name].default for name in ("policy", "event_order", "charge_decisions")
 }
-"""Options that are part of the name of a run even where the file does not state them. A new option
-is not: a run that does not state it keeps its name, and is found again in an old folder."""
+"""Options whose defaults are part of the name of a run. That of a new option is not: a run that
+leaves it at its default keeps its name, and is found again in an old folder."""
 
 
 class TraceFile(NamedTuple):
@@ -168,7 +168,7 @@ class Planner:
                 arguments[key] = self.look_up[key](values[key])
         if asked is not None:
             arguments |= _solving(asked, arguments)
-        identity = dict(DEFAULTS) | arguments
+        identity = dict(DEFAULTS) | {k: v for k, v in arguments.items() if not _is_default(k, v)}
         identity |= {"trace": trace.sha256, "settings": settings}
         if trace.demands_sha256 is not None:
             identity["demands"] = trace.demands_sha256
@@ -264,6 +264,10 @@ def _span(text: str) -> tuple[int, int]:
     if not 1 <= span[0] <= span[1]:
         raise InputError(f"{text!r}; expected FROM:TO, 1:5000 for instance")
     return span
+
+
+def _is_default(name: str, value: Any) -> bool:
+    return name in OPTIONS and value == OPTIONS[name].default
 
 
 def _hash(identity: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.sweeps.sweep_file import read_sweep
 
@@ -27,6 +28,17 @@ def read(tiny):
 def stated(sweep_file, *names):
     return [tuple(run.columns.get(name) for name in names) for run in sweep_file.runs]
 
+
+NAMES = [
+    "0713bb78db9d1460",
+    "de57272eaab8eba6",
+    "e643015eb89280e1",
+    "7f7bd5cfd12ce6d2",
+    "02039c7539d31bec",
+    "c6428b154625da70",
+    "6a95387ed7e08714",
+]
+"""Of the runs of a sweep, as versions before named them."""
 
 HEAD = 'trace = "tiny.swf"\nmachine = "nodes:10"\n'
 
@@ -222,3 +234,16 @@ def test_a_trace_is_no_pipe(read, tiny):
     os.mkfifo(tiny / "pipe.swf")
     with pytest.raises(InputError, match=r"trace: .*pipe.swf: is a pipe or a device"):
         read("trace = 'pipe.swf'\n")
+
+
+def test_runs_keep_their_names():
+    """Names of runs are folders of old sweeps: they may not change with a version."""
+    sample = bundled("traces") / "samples" / "sample-256.swf"
+    table = {"trace": sample, "machine": "nodes:256", "jobs": "1:20"}
+    table["runs"] = [
+        {"policy": ["fcfs", "easy"], "event_order": ["batched", "one-by-one"], "large_from": 5},
+        {"policy": "window", "solver": "greedy", "settings": {"window": 4}, "work_limit": 3},
+        {"policy": "window", "seed": 2, "charge_decisions": True, "time_limit": 3},
+        {"execution": "contiguity", "settings": {"alpha": 0.3}},
+    ]
+    assert [run.name for run in read_sweep(table).runs] == NAMES
