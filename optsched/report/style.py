@@ -107,7 +107,6 @@ SOLVERS = {
     "less-consume": Stroke(LINES[1], DASHES[2]),
     "less-consume-threshold": Stroke(LINES[6], DASHES[3]),
     "migration-based": Stroke(LINES[6], DASHES[2]),
-    "one-by-one": Stroke(LINES[4], DASHES[1]),
     "position-search": Stroke(LINES[4], DASHES[2]),
     "row-search": Stroke(LINES[0], DASHES[1]),
     "scip": Stroke(LINES[3], DASHES[0]),
