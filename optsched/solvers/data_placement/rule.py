@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.data_placement import DataPlacement
-from optsched.models.data_placement.plan import Plan
+from optsched.models.data_placement.solution import Plan
 from optsched.solvers.heuristic import Heuristic
 
 
