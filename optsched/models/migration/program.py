@@ -110,7 +110,8 @@ class MigrationFormulation(Formulation[Migration, Plan]):
         wanted = np.array([*boxes.values(), solution.place or (-1,) * 6])
         job, box, _ = self.variables
         of_job = np.where(job == LARGE, len(boxes), job)
-        return (box == wanted[of_job]).all(axis=1).astype(np.int64)
+        x: Ints = (box == wanted[of_job]).all(axis=1).astype(np.int64)
+        return x
 
     @cached_property
     def variables(self) -> Variables:
