@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from optsched.column_sets import interval_text
-from optsched.models.column_choice import columns_for
 from optsched.models.fields import FieldChecks
+from optsched.models.gang_packing.column_choice import columns_for
 from optsched.models.gang_packing.fields import (
     WIDEST,
     Fields,
