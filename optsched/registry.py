@@ -34,12 +34,15 @@ class Registry(Generic[T]):
     noun : str
         The word for one of them in messages, "solver" for instance.
     group : str
-        The package that holds the modules, and the name of the entry-point group.
+        The name of the entry-point group.
+    package : str, optional
+        The package that holds the modules; of the same name as the group if left out.
     """
 
-    def __init__(self, noun: str, group: str) -> None:
+    def __init__(self, noun: str, group: str, package: str | None = None) -> None:
         self.noun = noun
         self.group = group
+        self.package = package or group
         self._classes: dict[str, T] = {}
         self._broken: dict[str, str] = {}
         self._discovered = False
@@ -107,7 +110,7 @@ class Registry(Generic[T]):
         if self._discovered:
             return
         self._discovered = True
-        _import_modules(self.group)
+        _import_modules(self.package)
         for entry_point in entry_points(group=self.group):
             try:
                 self._load(entry_point)
@@ -142,6 +145,7 @@ machines: Registry[Any] = Registry("machine", "optsched.machines")
 executions: Registry[Any] = Registry("execution model", "optsched.executions")
 readers: Registry[Any] = Registry("trace format", "optsched.traces")
 studies: Registry[Any] = Registry("study", "optsched.studies")
+pictures: Registry[Any] = Registry("picture", "optsched.pictures", "optsched.report.pictures")
 workloads: Registry[Any] = Registry("workload model", "optsched.workloads")
 
 

@@ -36,7 +36,7 @@ def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for folder in ("models", "solvers", "traces", "workloads"):
         (tmp_path / folder).symlink_to(ROOT / folder)
-    kinds = ("policies", "solvers", "models", "executions", "workloads")
+    kinds = ("policies", "solvers", "models", "executions", "workloads", "pictures")
     before = {kind: set(getattr(registry, kind)) for kind in kinds}
     module = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)

@@ -6,17 +6,16 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import Box, Grid, Triple, box_of_text
-from optsched.boxes.shapes import EQUAL_LINKS, Links
+from optsched.boxes.shapes import EQUAL_LINKS, Links, bisection
 from optsched.errors import InputError, UnknownNameError
-from optsched.machines.box_allocations import BoxAllocations, measure_boxes, nodes_text
+from optsched.machines.box_allocations import BoxAllocations
 from optsched.machines.free_runs import FreeRuns
-from optsched.machines.locality import locality
 from optsched.machines.nodes import Nodes
 from optsched.machines.orderings import ORDERINGS, Coordinates, ordering
 from optsched.registry import machines
@@ -32,6 +31,52 @@ SPECIFICATION = re.compile(r"([0-9]{1,18}(?:x[0-9]{1,18}){2,3})((?::[^:]*)*)")
 OPTIONS = ("ordering", "wrap", "links", "holes")
 
 ALL = (True, True, True)
+
+
+class BoxMeasures(NamedTuple):
+    """What a torus measures of boxes, arrays of shape (allocations,).
+
+    Parameters
+    ----------
+    box : array of str
+        The box, ``2x24x4@3,0,22`` for instance.
+    held_nodes : int64 array
+        Nodes of its routers.
+    half_perimeter : int64 array
+        Sum of its sides, in routers.
+    bisection : float64 array
+        Speed of all links between its halves, see `optsched.boxes.shapes.bisection`.
+    """
+
+    box: NDArray[np.object_]
+    held_nodes: NDArray[np.int64]
+    half_perimeter: NDArray[np.int64]
+    bisection: NDArray[np.float64]
+
+
+class Locality(NamedTuple):
+    """Locality of allocations, arrays of shape (allocations,).
+
+    A pair of nodes is as many hops apart as their routers on the shortest way; nodes of one router
+    are 0 hops apart.
+
+    Parameters
+    ----------
+    runs : int64 array
+        Runs of neighbouring positions; an allocation of one run is contiguous.
+    mean_hops : float64 array
+        Mean over the pairs of different nodes; 0 for a single node.
+    max_hops : int64 array
+        The largest number of hops between two nodes.
+    dispersal : float64 array
+        `mean_hops` over that of all nodes of the machine: 0 on one router, 1 spread like the
+        machine. 0 for a single node, and on a machine of one router.
+    """
+
+    runs: NDArray[np.int64]
+    mean_hops: NDArray[np.float64]
+    max_hops: NDArray[np.int64]
+    dispersal: NDArray[np.float64]
 
 
 @machines.register("torus")
@@ -209,7 +254,7 @@ class Torus(Nodes):
     def resources(self, allocation: Any) -> str:
         """Return the nodes of an allocation as an interval set of positions on the line."""
         if isinstance(allocation, Box):
-            return nodes_text(self, allocation)
+            return self.nodes_text(allocation)
         return super().resources(allocation)
 
     def place_text(self, allocation: Any) -> str:
@@ -219,8 +264,106 @@ class Torus(Nodes):
     def job_measures(self, resources: Sequence[str]) -> dict[str, NDArray[Any]]:
         """Return the fields of `BoxMeasures` or of `Locality` for each allocation."""
         if self.holds_boxes:
-            return measure_boxes(self, resources)._asdict()
-        return locality(self, resources)._asdict()
+            return self.measure_boxes(resources)._asdict()
+        return self.locality(resources)._asdict()
+
+    def measure_boxes(self, allocations: Sequence[str]) -> BoxMeasures:
+        """Measure allocations that are boxes."""
+        boxes = self.boxes_of(allocations)
+        extents = boxes[:, 3:]
+        return BoxMeasures(
+            box=np.array([str(Box(*box)) for box in boxes.tolist()], dtype=object),
+            held_nodes=extents.prod(axis=1) * self.nodes_per_router,
+            half_perimeter=extents.sum(axis=1),
+            bisection=np.array(
+                [bisection((a, b, c), self.grid, self.links) for a, b, c in extents.tolist()],
+                dtype=np.float64,
+            ),
+        )
+
+    def locality(self, allocations: Sequence[str]) -> Locality:
+        """Measure allocations on a self.
+
+        Parameters
+        ----------
+        allocations : sequence of str
+            Positions as interval sets, ``1-3 5 7`` for instance; none of them empty.
+
+        Examples
+        --------
+        >>> measured = Torus((4, 4, 4), ordering="row-major").locality(["0-3", "0 63"])
+        >>> measured.runs.tolist(), measured.max_hops.tolist()
+        ([1, 2], [2, 3])
+        """
+        import pandas as pd
+
+        from optsched.machines._hops import hops_of_allocations
+        from optsched.machines._interval_text import interval_runs
+
+        # the jobs of a trace hold the same nodes again and again
+        which, texts = pd.factorize(np.array(allocations, dtype=object))
+        lines = np.frombuffer("".join(f"{text}\n" for text in texts).encode(), dtype=np.uint8)
+        first, last, runs = interval_runs(lines, len(texts))
+        # one more: the whole machine, to compare with
+        whole = [[0, self.size]]
+        mean, largest = hops_of_allocations(
+            self.coordinates,
+            np.array(self.shape),
+            self.nodes_per_router,
+            np.append(first, len(runs)),
+            np.append(last, len(runs) + 1),
+            np.append(runs, whole, axis=0),
+        )
+        of_machine = mean[-1] or 1.0
+        return Locality(
+            runs=(last - first)[which],
+            mean_hops=mean[which],
+            max_hops=largest[which],
+            dispersal=mean[which] / of_machine,
+        )
+
+    def boxes_of(self, allocations: Sequence[str]) -> NDArray[np.int64]:
+        """Return the smallest boxes around allocations, shape (allocations, 6): x y z nx ny nz.
+
+        Parameters
+        ----------
+        allocations : sequence of str
+            Positions as interval sets, ``0-3 16-19`` for instance, none empty; each all nodes
+            of a box.
+        """
+        from optsched.machines._interval_text import interval_runs
+
+        jobs = len(allocations)
+        boxes = np.zeros((jobs, 6), np.int64)
+        if not jobs:
+            return boxes
+        text = np.frombuffer(("\n".join(allocations) + "\n").encode("ascii"), np.uint8)
+        first, last, runs = interval_runs(text, jobs)
+        starts, stops = (runs // self.nodes_per_router).T  # whole routers, so both divide
+        lengths = stops - starts
+        job_of_run = np.repeat(np.arange(jobs), last - first)
+        job = np.repeat(job_of_run, lengths)
+        before = np.repeat(np.cumsum(lengths) - lengths, lengths)
+        position = np.repeat(starts, lengths) + np.arange(len(job)) - before
+        coordinates = self.coordinates[position]
+        for axis, side in enumerate(self.shape):
+            there = np.zeros((jobs, side), np.bool_)
+            there[job, coordinates[:, axis]] = True
+            begins = there & ~np.roll(there, 1, axis=1)
+            boxes[:, axis] = np.where(begins.any(axis=1), begins.argmax(axis=1), 0)
+            boxes[:, 3 + axis] = there.sum(axis=1)
+        return boxes
+
+    def nodes_text(self, box: Box) -> str:
+        """Return the nodes of a box as an interval set of positions on the line."""
+        positions = np.sort(self.position_of[self.grid.routers_of(box)].ravel())
+        breaks = np.flatnonzero(np.diff(positions) != 1) + 1
+        firsts = positions[np.concatenate(([0], breaks))] * self.nodes_per_router
+        lasts = (positions[np.concatenate((breaks - 1, [-1]))] + 1) * self.nodes_per_router - 1
+        return " ".join(
+            f"{first}-{last}" if last > first else f"{first}"
+            for first, last in zip(firsts.tolist(), lasts.tolist())
+        )
 
     def violations(self, held: Mapping[int, Any]) -> list[str]:
         """Compare the free routers, or nodes of the line, with what the running jobs hold."""

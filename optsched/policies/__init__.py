@@ -1,1 +1,1 @@
-"""Policies: one file each."""
+"""Policies: one file each; what they share is in ``parts``."""

@@ -38,7 +38,7 @@ class Conservative(Policy):
 
     def begin(self, system: System) -> None:
         """Start with an empty profile and no reservations."""
-        from optsched.policies import _profile
+        from optsched.policies.parts import _profile
 
         self._kernels = _profile
         self._times, self._free, self._count = _profile.new_profile(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from optsched.policies.reservation import Reservation, backfill, reserve
+from optsched.policies.parts.reservation import Reservation, backfill, reserve
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.policy import Policy

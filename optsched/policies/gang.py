@@ -12,7 +12,7 @@ from optsched.errors import InputError
 from optsched.machines.matrix import Matrix, Slice
 from optsched.models.gang_packing import NOT_PLACED, GangPacking
 from optsched.numbers import LONGEST
-from optsched.policies.time_sharing import SHARINGS
+from optsched.policies.parts.time_sharing import SHARINGS
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Move, Share, Start
 from optsched.simulator.policy import Answers, Policy
@@ -40,7 +40,7 @@ class Gang(Policy):
         Who runs when. ``rows``: the rows take turns, a job runs in its own. ``fill``: also in other
         rows in which its columns are idle, the jobs in order of submission. ``nodes``: a
         processor's time is shared by the jobs on it alone, and a job goes as its slowest processor;
-        a relaxation, see `optsched.policies.time_sharing.by_nodes`.
+        a relaxation, see `optsched.policies.parts.time_sharing.by_nodes`.
     compact : bool
         Whether running jobs may change rows.
     window : int

@@ -15,8 +15,8 @@ from optsched.machines.cluster import Cluster, Cores
 from optsched.models.data_placement import DataPlacement
 from optsched.models.data_placement.fields import HEAVIEST
 from optsched.numbers import LONGEST
-from optsched.policies.planned_cores import PlannedCores
-from optsched.policies.planned_starts import PlannedStarts
+from optsched.policies.parts.planned_cores import PlannedCores
+from optsched.policies.parts.planned_starts import PlannedStarts
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.policy import Answers, Policy

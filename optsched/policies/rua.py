@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 from optsched.errors import InputError
 from optsched.models.threshold_allocation import Goal, Placement, ThresholdAllocation
 from optsched.numbers import parse_number
-from optsched.policies.sharing import (
+from optsched.policies.parts.sharing import (
     LARGEST_FACTOR,
     WEIGHED,
     Found,

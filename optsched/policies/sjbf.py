@@ -9,7 +9,7 @@ from typing import Literal
 
 from optsched.errors import InputError
 from optsched.models.threshold_allocation import Goal, ThresholdAllocation
-from optsched.policies.sharing import LARGEST_FACTOR, WEIGHED, Found, Sharing
+from optsched.policies.parts.sharing import LARGEST_FACTOR, WEIGHED, Found, Sharing
 from optsched.registry import policies
 from optsched.simulator.actions import Action
 from optsched.simulator.policy import Answers

@@ -16,7 +16,7 @@ from optsched.simulator.system import System
 
 if TYPE_CHECKING:
     from optsched.boxes.box import Box
-    from optsched.policies.torus_reservation import BoxReservation
+    from optsched.policies.parts.torus_reservation import BoxReservation
 
 PLACING = {
     "bins": {"partition-mkp": Answers("migration-based", "direct-placement")},
@@ -105,7 +105,7 @@ class TorusBoxes(Policy):
         """See how large a job can be."""
         from optsched.machines.torus import Torus
         from optsched.models.torus_fields import LONGEST
-        from optsched.policies.torus_fitting import Fitting, InBins, InBoxes
+        from optsched.policies.parts.torus_fitting import Fitting, InBins, InBoxes
 
         torus = system.machine
         assert isinstance(torus, Torus)
@@ -185,7 +185,7 @@ class TorusBoxes(Policy):
 
     def _reserve(self, system: System) -> BoxReservation | None:
         """Return the reservation of the head of the queue, which does not fit now."""
-        from optsched.policies.torus_reservation import reserve_box
+        from optsched.policies.parts.torus_reservation import reserve_box
 
         head = system.queue[0]
         if self._fits(system, head):
@@ -198,7 +198,7 @@ class TorusBoxes(Policy):
     ) -> Generator[Action, None, bool]:
         """Migrate running jobs for the first large job of the window, if that lets it in."""
         from optsched.models.migration import Migration
-        from optsched.policies.torus_fitting import fields_of
+        from optsched.policies.parts.torus_fitting import fields_of
 
         torus, place = self._torus, self._first_large(system, window)
         job = window[place]

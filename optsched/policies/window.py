@@ -10,7 +10,7 @@ from optsched.errors import InputError
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
 from optsched.models.window_mkp import NOT_PLACED, WindowMKP
-from optsched.policies.slot_reservation import backfill_slots, reserve_anywhere, reserve_slot
+from optsched.policies.parts.slot_reservation import backfill_slots, reserve_anywhere, reserve_slot
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.policy import Answers, Policy

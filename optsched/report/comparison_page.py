@@ -58,6 +58,8 @@ def page(folder: Path) -> Page:
     """
     file = folder / "comparison.json"
     config = read_object(file, CONFIG)
+    if "wrong_answers" in config:  # older folders have none
+        checked(config, {"wrong_answers": list}, file)
     for snapshot in config["snapshots"]:
         checked(snapshot, SNAPSHOT, file, "snapshots")
     for solver in config["solvers"]:

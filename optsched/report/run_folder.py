@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from optsched.files import FolderKind, write_json
 from optsched.report import run_page
 from optsched.report.page import REPORT, write_page
-from optsched.report.run_plots import draw
+from optsched.report.run_picture import draw
 
 if TYPE_CHECKING:
     from optsched.simulator.run import Run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -10,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 from optsched import registry
 from optsched.docstrings import first_line
 from optsched.errors import InputError
-from optsched.numbers import counted
+from optsched.numbers import LARGEST, counted
 from optsched.report import load
 from optsched.report.durations import spoken
 from optsched.report.folder_files import Expected, checked, read_frame, read_object, read_pictures
 from optsched.report.page import Cell, Facts, Page, Section, Table, Value, duration, share
-from optsched.report.run_pictures import run_pictures
-from optsched.report.run_plots import PICTURES
+from optsched.report.run_picture import RunFacts, captioned, run_pictures
 from optsched.simulator.posing import mishaps
 from optsched.simulator.schedule import State
 from optsched.traces.cleaning_report import CleaningReport
@@ -66,6 +66,11 @@ SUMMARY: Expected = (
     | dict.fromkeys(("dropped", "utilization", "makespan", *_MEANS), NUMBER)
     | {"cleaning": (dict, type(None))}
 )
+FIGURES: Expected = dict.fromkeys(
+    ("mean_slots", "loss_of_capacity", "external_fragmentation", "occupied", "useful"), NUMBER
+) | {"wrong_answers": int}
+"""Figures that not every run has."""
+FIGURE_NAME = re.compile(r"[^\x00-\x1f\x7f\",]+")
 JOBS = {
     "job_id": "int64",
     "workload_name": "str",
@@ -110,12 +115,12 @@ def page(folder: Path) -> Page:
     summary = read_summary(folder)
     jobs = read_frame(folder / "jobs.parquet", JOBS)
     decisions = read_frame(folder / "decisions.parquet", DECISIONS)
-    pictures = read_pictures(folder, list(PICTURES))
+    pictures = read_pictures(folder, [picture.name for picture in run_pictures()])
     trace = jobs["workload_name"].iloc[0] if len(jobs) else config["trace"]
     sections = [
         Section("Result", [_counts(summary), _measures(summary), *_others(summary)]),
         Section("What was run", _facts(config, summary)),
-        Section("Pictures", run_pictures(pictures, config, summary, jobs)),
+        Section("Pictures", captioned(pictures, RunFacts(config, summary, jobs))),
         Section("Decisions", _decisions(config, summary, decisions)),
         Section("The jobs that fared worst", _worst(jobs)),
         Section("Cleaning", _cleaning(config, summary)),
@@ -162,6 +167,16 @@ def read_summary(folder: Path) -> dict[str, Any]:
     summary = read_object(file, SUMMARY)
     if summary["cleaning"] is not None:
         checked(summary["cleaning"], CLEANING, file, "cleaning")
+    checked(summary, {name: kind for name, kind in FIGURES.items() if name in summary}, file)
+    for name, value in summary.items():
+        if not FIGURE_NAME.fullmatch(name):
+            raise InputError(f"{name!r:.40} is not the name of a figure", file=file)
+        if type(value) is int and abs(value) > LARGEST:
+            wrong = f"{value!r:.40}; expected a number of at most 2^53"
+            raise InputError(wrong, file=file, field=name)
+    if isinstance(summary.get("node_time"), dict):
+        parts = dict.fromkeys(summary["node_time"], NUMBER)
+        checked(summary["node_time"], parts, file, "node_time")
     return summary
 
 

@@ -6,11 +6,13 @@ import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.errors import InputError, one_line
 from optsched.files import written
+from optsched.registry import solvers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,56 +86,34 @@ class Stroke(NamedTuple):
     dashes: tuple[float, tuple[float, ...]]
 
 
-SOLVERS = {
-    "bottleneck-search": Stroke(LINES[2], DASHES[2]),
-    "branch-and-bound": Stroke(LINES[0], DASHES[0]),
-    "best-first": Stroke(LINES[6], DASHES[0]),
-    "best-fit": Stroke(LINES[6], DASHES[1]),
-    "box-search": Stroke(LINES[0], DASHES[2]),
-    "cbc": Stroke(LINES[4], DASHES[0]),
-    "cp-sat": Stroke(LINES[1], DASHES[0]),
-    "direct-placement": Stroke(LINES[3], DASHES[2]),
-    "eft": Stroke(LINES[2], DASHES[3]),
-    "fcfs": Stroke(LINES[5], DASHES[3]),
-    "first-fit": Stroke(LINES[5], DASHES[2]),
-    "greedy": Stroke(LINES[5], DASHES[0]),
-    "greedy-colouring": Stroke(LINES[3], DASHES[1]),
-    "greedy-exchange": Stroke(LINES[5], DASHES[1]),
-    "highs": Stroke(LINES[2], DASHES[0]),
-    "interval-search": Stroke(LINES[0], DASHES[3]),
-    "lea": Stroke(LINES[1], DASHES[3]),
-    "lem": Stroke(LINES[4], DASHES[3]),
-    "leo": Stroke(LINES[3], DASHES[3]),
-    "less-consume": Stroke(LINES[1], DASHES[2]),
-    "less-consume-threshold": Stroke(LINES[6], DASHES[3]),
-    "migration-based": Stroke(LINES[6], DASHES[2]),
-    "position-search": Stroke(LINES[4], DASHES[2]),
-    "row-search": Stroke(LINES[0], DASHES[1]),
-    "scip": Stroke(LINES[3], DASHES[0]),
-}
-"""The strokes of solvers that are in many pictures: the same in all of them."""
+STROKES = [Stroke(colour, dashes) for dashes in DASHES for colour in LINES]
 
-OTHERS = [
-    stroke
-    for stroke in (Stroke(colour, dashes) for dashes in DASHES for colour in LINES)
-    if stroke not in SOLVERS.values()
-]
+
+@cache
+def _of_own_solvers() -> dict[str, Stroke]:
+    """Return the strokes of the solvers of this package: generic ones first, so they are solid."""
+    own = [name for name in solvers if solvers[name].__module__.startswith("optsched.")]
+    ranked = sorted(own, key=lambda name: (solvers[name].models is not None, name))
+    return dict(zip(ranked, STROKES))
 
 
 def strokes(names: Sequence[str]) -> dict[str, Stroke]:
     """Return a stroke for each name, whatever the other names are.
 
-    Names that are not in `SOLVERS` get one of `OTHERS` by their checksum. Only where two of them
-    meet does the one that is later in the alphabet move on to the next that is free.
+    Solvers of this package have strokes of their own, the same in all pictures. Other names get
+    one of those left by their checksum; only where two of them meet does the one that is later in
+    the alphabet move on to the next that is free.
     """
-    chosen = {name: SOLVERS[name] for name in names if name in SOLVERS}
-    free = list(range(len(OTHERS)))
-    for name in sorted(set(names) - SOLVERS.keys()):
-        free = free or list(range(len(OTHERS)))
-        wanted = zlib.crc32(name.encode()) % len(OTHERS)
+    own = _of_own_solvers()
+    others = [stroke for stroke in STROKES if stroke not in own.values()]
+    chosen = {name: own[name] for name in names if name in own}
+    free = list(range(len(others)))
+    for name in sorted(set(names) - own.keys()):
+        free = free or list(range(len(others)))
+        wanted = zlib.crc32(name.encode()) % len(others)
         place = next((place for place in free if place >= wanted), free[0])
         free.remove(place)
-        chosen[name] = OTHERS[place]
+        chosen[name] = others[place]
     return chosen
 
 

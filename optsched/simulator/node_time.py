@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.machines.box_allocations import boxes_of
 from optsched.machines.torus import Torus
 from optsched.simulator.metrics import least_large
 from optsched.simulator.schedule import Schedule, State
@@ -264,7 +263,7 @@ def _stays(torus: Torus, schedule: Schedule) -> _Stays:
         since[stays],
         np.clip(goes_on, since, until)[stays],
         until[stays],
-        boxes_of(torus, text[stays].tolist()),
+        torus.boxes_of(text[stays].tolist()),
     )
 
 

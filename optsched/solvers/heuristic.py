@@ -28,6 +28,11 @@ class Heuristic(Solver):
     def effort(self, problem: Any) -> int:
         """Return the work that `place` is counted as."""
 
+    def prepare(self, problem: Problem[Any] | None = None) -> None:
+        """Compile the kernels that `problem` needs, by answering a copy of it."""
+        if problem is not None:
+            self.place(problem.copy())
+
     def solve(
         self,
         problem: Problem[Any],

@@ -223,6 +223,12 @@ def _blocks(table: Mapping[str, Any], mistakes: list[str]) -> list[_Block]:
     if not (isinstance(runs, list) and runs and all(isinstance(run, dict) for run in runs)):
         mistakes.append("runs: expected tables, each under the heading [[runs]]")
         return []
+    for name, value in _flat("", top, []).items():  # that all blocks replace it makes it no better
+        types, expected = KEYS.get(name, SETTING)
+        each = value if isinstance(value, list) else [value]
+        mistakes += [
+            f"{name}: {one!r}; expected {expected}" for one in each if type(one) not in types
+        ]
     return [_block(number, top, own, mistakes) for number, own in enumerate(runs, 1)]
 
 

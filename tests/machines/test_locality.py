@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.machines.locality import locality
 from optsched.machines.nodes import Nodes
 from optsched.machines.orderings import ORDERINGS
 from optsched.machines.torus import Torus
@@ -37,7 +36,7 @@ def test_measures_are_those_of_all_pairs(data, shape, per_router):
     torus = Torus(shape, per_router, data.draw(st.sampled_from(list(ORDERINGS))))
     nodes = st.sets(st.integers(0, torus.size - 1), min_size=1)
     allocations = data.draw(st.lists(nodes, min_size=1, max_size=4))
-    measured = locality(torus, [interval_set(sorted(positions)) for positions in allocations])
+    measured = torus.locality([interval_set(sorted(positions)) for positions in allocations])
     of_machine = np.mean(hops_of_pairs(torus, range(torus.size)) or [0])
     for place, positions in enumerate(allocations):
         hops = hops_of_pairs(torus, sorted(positions))
@@ -57,11 +56,11 @@ def test_hops_are_the_lengths_of_shortest_paths(shape):
     lengths = dict(nx.all_pairs_shortest_path_length(graph))
     routers = [tuple(router) for router in torus.coordinates.tolist()]
     pairs = list(combinations(range(torus.size), 2))
-    measured = locality(torus, [f"{one} {other}" for one, other in pairs])
+    measured = torus.locality([f"{one} {other}" for one, other in pairs])
     expected = [lengths[routers[one]][routers[other]] for one, other in pairs]
     assert measured.max_hops.tolist() == expected
     assert measured.mean_hops.tolist() == expected
-    whole = locality(torus, [f"0-{torus.size - 1}"])
+    whole = torus.locality([f"0-{torus.size - 1}"])
     assert whole.max_hops.tolist() == [nx.diameter(graph)] == [sum(side // 2 for side in shape)]
     assert whole.mean_hops[0] == pytest.approx(nx.average_shortest_path_length(graph))
     assert whole.dispersal.tolist() == [1.0]
@@ -81,14 +80,14 @@ def test_the_farthest_pair_of_many_routers_is_found(ordering, shape):
             int(p) + i for p in chance.integers(torus.size - 9, size=size // 9) for i in range(9)
         }
         allocations.append(sorted(pieces))
-    measured = locality(torus, [interval_set(list(positions)) for positions in allocations])
+    measured = torus.locality([interval_set(list(positions)) for positions in allocations])
     for place, positions in enumerate(allocations):
         assert measured.max_hops[place] == max(hops_of_pairs(torus, positions))
 
 
 def test_nodes_of_one_router_are_no_hops_apart():
     torus = Torus((2, 2, 2), 4)
-    measured = locality(torus, ["0-3", "3-4", "7", "0 2"])
+    measured = torus.locality(["0-3", "3-4", "7", "0 2"])
     assert measured.max_hops.tolist() == [0, 1, 0, 0]
     assert measured.mean_hops.tolist() == [0, 1, 0, 0]
     assert measured.runs.tolist() == [1, 1, 1, 2]
@@ -98,14 +97,14 @@ def test_dispersal_tells_compact_from_scattered():
     """A run of 64 on the curve is a cube of side 4; every 64th node is one of each such cube."""
     torus = Torus((8, 8, 8))
     every_64th = " ".join(str(position) for position in range(0, 512, 64))
-    compact, scattered = locality(torus, ["64-127", every_64th]).dispersal
+    compact, scattered = torus.locality(["64-127", every_64th]).dispersal
     cube = 3 * (2 * (3 * 1 + 2 * 2 + 1 * 3) / 16) * 64 / 63
     assert compact == pytest.approx(cube / (3 * 2 * 512 / 511))
     assert 0.9 < scattered < 1.5
 
 
 def test_no_allocations_have_no_measures():
-    assert [len(measure) for measure in locality(Torus((2, 2, 2)), [])] == [0] * 4
+    assert [len(measure) for measure in Torus((2, 2, 2)).locality([])] == [0] * 4
 
 
 def test_a_line_of_nodes_measures_runs():

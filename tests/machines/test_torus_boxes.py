@@ -11,7 +11,6 @@ from optsched import simulate
 from optsched.boxes.box import Box, Grid
 from optsched.boxes.free_boxes import anchors
 from optsched.errors import InputError
-from optsched.machines.box_allocations import boxes_of, nodes_text
 from optsched.machines.machine import read_machine
 from optsched.machines.torus import Torus
 
@@ -150,12 +149,12 @@ def test_a_box_is_known_by_its_nodes(data):
         extent = data.draw(st.tuples(*(st.integers(1, side) for side in shape)))
         at = anchors(free, grid, extent)
         boxes.append(Box(*at[data.draw(st.integers(0, len(at) - 1))].tolist(), *extent))
-    texts = [nodes_text(machine, box) for box in boxes]
+    texts = [machine.nodes_text(box) for box in boxes]
     for box, text in zip(boxes, texts):
         position = machine.position_of[grid.routers_of(box)].ravel().tolist()
         per_router = machine.nodes_per_router
         assert cells(text) == {p * per_router + k for p in position for k in range(per_router)}
-    assert [Box(*row) for row in boxes_of(machine, texts).tolist()] == boxes
+    assert [Box(*row) for row in machine.boxes_of(texts).tolist()] == boxes
 
 
 def test_boxes_are_measured():

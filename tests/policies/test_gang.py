@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from optsched import simulate
 from optsched.errors import InputError
 from optsched.machines.matrix import Slice
-from optsched.policies.time_sharing import SHARINGS
+from optsched.policies.parts.time_sharing import SHARINGS
 from optsched.simulator.run import Run
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace

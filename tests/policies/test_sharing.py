@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from optsched import simulate
 from optsched.errors import InputError
 from optsched.models.threshold_allocation import Placement
-from optsched.policies.reservation_table import is_place
+from optsched.policies.parts.reservation_table import is_place
 from optsched.policies.rua import RUA
 from optsched.policies.sjbf import SJBF
 from optsched.testing import threshold_allocations

@@ -153,6 +153,7 @@ def test_a_crowded_folder_stands_for_its_snapshots(folder):
     [
         ({"solvers": 3}, "solvers: 3; expected a list"),
         ({"solvers": [3]}, "solvers: not an object"),
+        ({"wrong_answers": 3}, "wrong_answers: 3; expected a list"),
         ({"snapshots": [{"name": "a"}]}, "snapshots path: missing"),
     ],
 )

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from optsched.registry import solvers
 from optsched.report import comparison_plots, style
 from optsched.solvers.comparison.tables import INCUMBENT_COLUMNS, RESULT_COLUMNS
 
@@ -71,7 +72,11 @@ def test_the_same_comparison_gives_the_same_bytes(tmp_path):
 
 
 def test_a_solver_keeps_its_stroke_in_all_panels():
-    solid = [name for name, stroke in style.SOLVERS.items() if stroke.dashes == style.DASHES[0]]
+    solid = [
+        name
+        for name, stroke in style.strokes(list(solvers)).items()
+        if stroke.dashes == style.DASHES[0]
+    ]
     comparison = compared(solid[:5], kinds=("window-mkp", "box-placement"))
     drawn = [
         [(line.get_color(), line.get_linestyle()) for line in axes.lines]
@@ -79,7 +84,7 @@ def test_a_solver_keeps_its_stroke_in_all_panels():
         for axes in figure.axes
     ]
     assert len(drawn) == 2 + 4
-    assert all(strokes == drawn[0] for strokes in drawn)
+    assert all(lines == drawn[0] for lines in drawn)
     assert len(set(drawn[0])) == 5
 
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from optsched import simulate
-from optsched.report import gantt, style
+from optsched.report import style
 from optsched.report.durations import ROUND
-from optsched.report.gantt import Rectangles, Window
+from optsched.report.pictures import gantt
+from optsched.report.pictures.gantt import Gantt, Rectangles, Window
 
 
 def boxes(*rows):
@@ -87,8 +88,8 @@ def test_where_an_instant_is_too_much_only_the_first_processors_are_shown(make_t
     trace = make_trace(*((0, runtime, runtime, 1) for _ in range(64)), name="ones")
     run = simulate(trace, "nodes:64", "fcfs")
     assert gantt.window(run, most=20).processors == 16
-    assert "16 of 64 jobs on the first 16 of 64 processors" in caption(gantt.figure(run, most=20))
-    assert caption(gantt.figure(run, most=64)).startswith("all 64 jobs")
+    assert "16 of 64 jobs on the first 16 of 64 processors" in caption(Gantt().figure(run, most=20))
+    assert caption(Gantt().figure(run, most=64)).startswith("all 64 jobs")
 
 
 def test_neighbours_differ_in_colour():
@@ -108,12 +109,14 @@ def test_a_job_has_one_colour():
 
 
 def test_the_caption_says_what_is_left_out(random_run, interrupted_run):
-    assert caption(gantt.figure(interrupted_run)) == ("all 2 jobs that started; 2 never started")
-    words = caption(gantt.figure(random_run(2000), most=200))
+    assert caption(Gantt().figure(interrupted_run)) == ("all 2 jobs that started; 2 never started")
+    words = caption(Gantt().figure(random_run(2000), most=200))
     assert words.startswith("a busy time of ")
     assert " of 2,000 jobs" in words
 
 
 def test_jobs_of_a_small_picture_carry_their_numbers(small_run):
-    texts = {text.get_text(): text.get_position() for text in gantt.figure(small_run).axes[0].texts}
+    texts = {
+        text.get_text(): text.get_position() for text in Gantt().figure(small_run).axes[0].texts
+    }
     assert texts == {"1": (30, 2), "3": (24, 5.5), "2": (70, 4)}

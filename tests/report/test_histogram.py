@@ -8,7 +8,7 @@ import pytest
 
 from optsched import simulate
 from optsched.boxes.box import Box
-from optsched.report import histogram
+from optsched.report.pictures.histogram import Histogram
 from optsched.simulator.actions import Start
 from optsched.simulator.policy import Policy
 
@@ -35,7 +35,7 @@ def run(make_trace):
 
 
 def test_levels_and_parts_are_those_of_the_node_time(run):
-    figure = histogram.figure(run)
+    figure = Histogram().figure(run)
     levels, parts = figure.axes
     held, running = (patch.get_data() for patch in levels.patches)
     assert held.values.tolist() == pytest.approx(run.node_time.histogram(20)[0].tolist())
@@ -50,10 +50,10 @@ def test_levels_and_parts_are_those_of_the_node_time(run):
 
 
 def test_what_never_was_full_has_the_parts_alone(boxes_run):
-    (parts,) = histogram.figure(boxes_run()).axes
+    (parts,) = Histogram().figure(boxes_run()).axes
     assert parts.get_title(loc="left") == "never 80% of the nodes held while jobs came"
     assert len(parts.patches) == 7
 
 
 def test_no_boxes_no_histogram(small_run):
-    assert histogram.figure(small_run) is None
+    assert Histogram().figure(small_run) is None

@@ -11,9 +11,7 @@ from optsched.boxes.box import Box, Grid
 from optsched.boxes.free_boxes import anchors
 from optsched.boxes.shapes import shapes
 from optsched.report import style
-from optsched.report.box_colours import colours
-from optsched.report.layer_maps import Entry, Panel, Part, figure_of
-from optsched.report.layer_sheet import Sheet
+from optsched.report.torus_maps import Entry, Panel, Part, Sheet, colours, figure_of
 
 RING = (True, True, True)
 SMALL = Grid((4, 3, 5), RING)

@@ -7,7 +7,11 @@ import pytest
 
 from optsched import save, simulate
 from optsched.boxes.box import Box
-from optsched.report import gantt, layers, run_page, run_plots
+from optsched.report import run_page
+from optsched.report.pictures import layers
+from optsched.report.pictures.gantt import Gantt
+from optsched.report.pictures.layers import Layers
+from optsched.report.run_picture import run_pictures
 from optsched.report.style import FAINT
 
 
@@ -39,7 +43,7 @@ def test_stays_follow_the_migrations(boxes_run):
 
 def test_the_torus_before_and_after_the_migration(boxes_run):
     run = boxes_run()
-    figure = layers.figure(run)
+    figure = Layers().figure(run)
     assert len(figure.axes) == 2
     before, after = headings(figure)
     assert before == "40 seconds after the first submission, before 1 job moved"
@@ -58,7 +62,7 @@ def test_the_torus_before_and_after_the_migration(boxes_run):
 
 
 def test_jobs_that_end_at_that_moment_are_not_among_those_before(boxes_run):
-    figure = layers.figure(boxes_run())
+    figure = Layers().figure(boxes_run())
     grey = [
         len(patch.get_path().vertices) // 5
         for axes in figure.axes
@@ -71,18 +75,18 @@ def test_jobs_that_end_at_that_moment_are_not_among_those_before(boxes_run):
 
 def test_without_migrations_the_fullest_moment_is_shown(boxes_run):
     run = boxes_run(migrate=False)
-    figure = layers.figure(run)
+    figure = Layers().figure(run)
     (heading,) = headings(figure)
     assert heading.startswith("0 seconds after the first submission: 3 jobs; 23.8% of the nodes")
     assert told(figure) == ["no router for jobs"]
 
 
 def test_other_runs_have_no_layers_and_runs_of_boxes_no_gantt(small_run, boxes_run, make_trace):
-    assert layers.figure(small_run) is None
+    assert Layers().figure(small_run) is None
     line = simulate(make_trace((0, 5, 5, 3)), "torus:2x2x2", "fcfs")
-    assert layers.figure(line) is None
-    assert gantt.figure(line) is not None
-    assert gantt.figure(boxes_run()) is None
+    assert Layers().figure(line) is None
+    assert Gantt().figure(line) is not None
+    assert Gantt().figure(boxes_run()) is None
 
 
 def test_a_run_in_which_no_job_ran_has_no_layers(boxes_run):
@@ -91,7 +95,7 @@ def test_a_run_in_which_no_job_ran_has_no_layers(boxes_run):
     waiting = run.schedule._replace(
         start=never, end=never, state=np.array(["WAITING"] * 4), resources=[""] * 4
     )
-    assert layers.figure(replace(run, schedule=waiting)) is None
+    assert Layers().figure(replace(run, schedule=waiting)) is None
 
 
 def test_the_pictures_of_a_run_of_boxes(boxes_run, tmp_path):
@@ -106,4 +110,9 @@ def test_the_pictures_of_a_run_of_boxes(boxes_run, tmp_path):
     [pictures] = [section.parts for section in page.sections if section.title == "Pictures"]
     assert "before and after the moment" in pictures[2].caption
     assert "running" in pictures[3].alt
-    assert list(run_plots.PICTURES) == ["gantt", *names[:2], "slots", *names[2:]]
+    assert [picture.name for picture in run_pictures()] == [
+        "gantt",
+        *names[:2],
+        "slots",
+        *names[2:],
+    ]

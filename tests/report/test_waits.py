@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.report import waits
+from optsched.report.pictures import waits
+from optsched.report.pictures.waits import Waits
 
 
 def test_the_distribution_by_hand():
@@ -32,7 +33,7 @@ def test_size_classes_cover_the_machine_without_overlap():
 
 
 def test_waits_of_zero_are_on_the_axis_and_said(small_run):
-    axes = waits.figure(small_run).axes[0]
+    axes = Waits().figure(small_run).axes[0]
     assert axes.get_xlim()[0] == 0
     assert axes.get_xticklabels()[0].get_text() == "0"
     assert axes.get_title(loc="left").startswith("66.7% of the jobs started at once")
@@ -41,10 +42,10 @@ def test_waits_of_zero_are_on_the_axis_and_said(small_run):
 
 
 def test_the_longest_wait_is_written(small_run):
-    assert waits.figure(small_run).axes[0].get_title(loc="left").endswith("all within 55 seconds")
+    assert Waits().figure(small_run).axes[0].get_title(loc="left").endswith("all within 55 seconds")
 
 
 def test_jobs_that_never_start_keep_the_curve_below_one(interrupted_run):
-    axes = waits.figure(interrupted_run).axes[0]
+    axes = Waits().figure(interrupted_run).axes[0]
     assert max(axes.lines[0].get_ydata()) == 2 / 3
     assert axes.get_title(loc="left").endswith("1 never")

@@ -16,7 +16,6 @@ from optsched import simulate
 from optsched.boxes.box import Box, Grid
 from optsched.boxes.free_boxes import anchors, first_fit, holds, words_of
 from optsched.boxes.shapes import shapes
-from optsched.machines.box_allocations import boxes_of, nodes_text
 from optsched.machines.torus import Torus
 from optsched.report.saving import save
 from optsched.simulator._node_time import free_box_holds
@@ -37,10 +36,10 @@ def schedule_of(torus, *jobs, migrations=()):
         start=np.array([start for start, _, _ in ran], float),
         end=np.array([end for _, end, _ in ran], float),
         state=np.array([str(state) for state in states]),
-        resources=["" if box is None else nodes_text(torus, box) for _, _, box in ran],
+        resources=["" if box is None else torus.nodes_text(box) for _, _, box in ran],
         decisions=0,
         migrations=[
-            Migration(time, job, nodes_text(torus, left), nodes_text(torus, taken), False, delay)
+            Migration(time, job, torus.nodes_text(left), torus.nodes_text(taken), False, delay)
             for time, job, left, taken, delay in migrations
         ],
     )
@@ -223,7 +222,7 @@ def replayed(run, now):
         moves = [one for one in schedule.migrations if one.job == job]
         done = [one for one in moves if one.time <= now]
         place = done[-1].taken if done else moves[0].left if moves else schedule.resources[job]
-        box = Box(*boxes_of(torus, [place])[0].tolist())
+        box = Box(*torus.boxes_of([place])[0].tolist())
         assert free[torus.grid.routers_of(box)].all()
         free[torus.grid.routers_of(box)] = False
         stopped = done and now < done[-1].time + done[-1].delay

@@ -105,7 +105,7 @@ def incumbents(*rows):
         (incumbents((1e9, 9, 9)), "after the"),
         (incumbents((0, 9, 9), (0, 8, 9)), "after Incumbent"),
         (incumbents((0, 8, 9), (0, 9, 10)), "after Incumbent"),
-        (incumbents((0, 8, 7), (0, 9, 9)), "beats its bound"),
+        (incumbents((0, 8, 7), (0, 9, 9)), "claims the bound 7 with an incumbent, beaten by 9"),
         (incumbents((0, 8, 9)), "last incumbent 8, objective 9"),
     ],
 )

@@ -132,6 +132,10 @@ def test_the_threads_of_a_run_are_those_of_its_solver(read):
         ('trace = "logs/tiny.swf"', ["logs/tiny.swf: no such file"]),
         (HEAD + 'policy = ["easy", "esay"]', ["policy: unknown policy 'esay'; did you mean easy"]),
         (HEAD + "policy = [1]", ["policy: 1; expected the name of a policy"]),
+        (
+            HEAD + "policy = 2026-01-01\n[[runs]]\npolicy = 'easy'",
+            ["policy: datetime.date(2026, 1"],
+        ),
         (HEAD + "policy = []", ["policy: an empty list; expected at least one value"]),
         (HEAD + "policy = [['easy']]", ["policy: ['easy']; expected the name"]),
         (HEAD + 'solver = "branch"', ["solver: unknown solver 'branch'", "branch-and-bound"]),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.numbers import counted
-from optsched.report.box_colours import colours
-from optsched.report.layer_maps import BUSY, HOLES, Entry, Panel, Part, figure_of, holes_of
+from optsched.report.torus_maps import BUSY, HOLES, Entry, Panel, Part, colours, figure_of, holes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.numbers import counted
-from optsched.report import relocation
-from optsched.report.relocation import Move
+from optsched.report.torus_maps import Move, relocation_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +37,7 @@ def figure(problem: Migration, solution: Plan) -> Figure:
         after[COMING] = solution.place
         coming[COMING] = "" if problem.incoming_job is None else str(problem.incoming_job)
     moved = counted(len(moves), "job")
-    return relocation.figure(
+    return relocation_figure(
         f"{problem.name} {problem.size}",
         (
             f"before: {moved} to move; numbers are steps",

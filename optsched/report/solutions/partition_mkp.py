@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from optsched.boxes.box import Box
 from optsched.numbers import counted
-from optsched.report.box_colours import colours
-from optsched.report.layer_maps import (
+from optsched.report.torus_maps import (
     BUSY,
     HOLES,
     THICK,
     Entry,
     Panel,
     Part,
+    colours,
     figure_of,
     holes_of,
 )

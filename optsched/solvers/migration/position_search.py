@@ -63,7 +63,9 @@ class PositionSearch(Solver):
         """Compile the kernels, and import what puts moves in order."""
         import networkx  # noqa: F401
 
-        example = Migration((4, 1, 1), ["1x1x1@1,0,0"], [1], [1], 3, wrap=(False,) * 3)
+        line, running = (6, 1, 1), ["1x1x1@1,0,0", "2x1x1@2,0,0"]
+        # the large job fits only where both move, so that no kernel is left out
+        example = Migration(line, running, [1, 2], [1, 1], 3, wrap=(False,) * 3)
         self.solve(example, budget=Budget())
 
     def solve(

@@ -187,6 +187,9 @@ def _prepare_plain_search() -> None:
 @cache
 def _prepare_bands() -> None:
     from optsched.solvers.window_mkp._bands.band_search import BandSearch
+    from optsched.solvers.window_mkp._reduction import reduce
 
     small = np.array([7, 6, 5, 4, 3])
+    problem = WindowMKP(small, [3, 8, 9])
+    reduce(problem.weights, problem.profits, problem.capacities)  # arrays that cannot be written
     BandSearch(small, small + 1, np.array([3, 8, 9]), np.full(5, -1), 0).compile()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.report import style
-from optsched.report.histogram import FILLS
+from optsched.report.pictures.histogram import FILLS
 from optsched.simulator.node_time import PARTS
 from optsched.studies.li_2015.evaluation import LEVELS, NODE_TIME, of, variants, workloads
 from optsched.studies.li_2015.plan import CEILING, OWN

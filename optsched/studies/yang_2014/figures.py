@@ -88,7 +88,7 @@ def _windows(frame: pd.DataFrame) -> Figure:
                     [max(0.0, 100 * (found.mean - found.low)) for _, found in points],
                     [max(0.0, 100 * (found.high - found.mean)) for _, found in points],
                 ],
-                color=style.SOLVERS[solver].colour,
+                color=style.strokes([solver])[solver].colour,
                 linestyle="--" if charged else "-",
                 marker="s" if charged else "o",
                 markersize=3,

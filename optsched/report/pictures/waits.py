@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.registry import pictures
 from optsched.report import load, style
 from optsched.report.durations import log_ticks, spoken
+from optsched.report.run_picture import RunFacts, RunPicture
 from optsched.report.steps import thinned
+from optsched.simulator.schedule import State
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,38 +66,57 @@ def ecdf(waits: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.fl
     return values[finite], shares[finite]
 
 
-def figure(run: Run) -> Figure:
-    """Return the distribution of waiting times, on an axis with 0 and logarithmic from 1 s."""
-    queued = load.accepted(run)
-    submit = np.asarray(run.trace.submit, dtype=np.float64)
-    waits = np.where(np.isfinite(run.start), run.start - submit, np.inf)[queued]
-    classes = size_classes(run.trace.processors[queued], run.machine.size)
-    finite = waits[np.isfinite(waits)]
-    right = 1.5 * max(60.0, float(np.max(finite, initial=0.0)))
-    curves = [(f"{_sizes(c)} ({np.count_nonzero(c.jobs):,} jobs)", waits[c.jobs]) for c in classes]
-    if len(classes) > 1:
-        curves.insert(0, (f"all {len(waits):,} jobs", waits))
-    with style.applied():
-        drawing = style.new_figure(4.5, load.subject(run))
-        axes = drawing.subplots()
-        for number, (label, sample) in enumerate(curves):
-            first = number == 0
-            colour = style.INK if first else style.LINES[number - 1]
-            x, y = _curve(sample, right)
-            axes.step(
-                x, y, where="post", color=colour, linewidth=2.0 if first else 1.3, label=label
-            )
-        axes.set_xscale("symlog", linthresh=1.0, linscale=0.5)
-        axes.set_xlim(0, right)
-        log_ticks(axes.xaxis, 1.0, right, zero=True)
-        axes.set_ylim(0, 1.02)
-        axes.yaxis.set_major_formatter("{x:.0%}")
-        axes.set_xlabel("waiting time (linear up to 1 s, logarithmic beyond)")
-        axes.set_ylabel("share of jobs that waited no longer")
-        axes.set_title(in_words(waits))
-        if curves:
-            axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return drawing
+@pictures.register("waits")
+class Waits(RunPicture):
+    """Distribution of the waiting times, by size of the jobs."""
+
+    rank = 30
+
+    def figure(self, run: Run) -> Figure:
+        """Return the distribution of waiting times, on an axis with 0 and logarithmic from 1 s."""
+        queued = load.accepted(run)
+        submit = np.asarray(run.trace.submit, dtype=np.float64)
+        waits = np.where(np.isfinite(run.start), run.start - submit, np.inf)[queued]
+        classes = size_classes(run.trace.processors[queued], run.machine.size)
+        finite = waits[np.isfinite(waits)]
+        right = 1.5 * max(60.0, float(np.max(finite, initial=0.0)))
+        curves = [
+            (f"{_sizes(c)} ({np.count_nonzero(c.jobs):,} jobs)", waits[c.jobs]) for c in classes
+        ]
+        if len(classes) > 1:
+            curves.insert(0, (f"all {len(waits):,} jobs", waits))
+        with style.applied():
+            drawing = style.new_figure(4.5, load.subject(run))
+            axes = drawing.subplots()
+            for number, (label, sample) in enumerate(curves):
+                first = number == 0
+                colour = style.INK if first else style.LINES[number - 1]
+                x, y = _curve(sample, right)
+                axes.step(
+                    x, y, where="post", color=colour, linewidth=2.0 if first else 1.3, label=label
+                )
+            axes.set_xscale("symlog", linthresh=1.0, linscale=0.5)
+            axes.set_xlim(0, right)
+            log_ticks(axes.xaxis, 1.0, right, zero=True)
+            axes.set_ylim(0, 1.02)
+            axes.yaxis.set_major_formatter("{x:.0%}")
+            axes.set_xlabel("waiting time (linear up to 1 s, logarithmic beyond)")
+            axes.set_ylabel("share of jobs that waited no longer")
+            axes.set_title(in_words(waits))
+            if curves:
+                axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        return drawing
+
+    def caption(self, facts: RunFacts) -> str:
+        """State what the picture shows."""
+        return "How long jobs waited, by their size: the share that waited no longer than a time."
+
+    def words(self, facts: RunFacts) -> str:
+        """State the numbers of the picture."""
+        jobs = facts.jobs
+        queued = jobs[~jobs["final_state"].isin([State.REJECTED, State.UNSUBMITTED])]
+        waited = queued["waiting_time"].fillna(np.inf).to_numpy(np.float64)
+        return f"Distribution of waiting times: {in_words(waited)}."
 
 
 def _curve(

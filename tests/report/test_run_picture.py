@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from optsched.report import load, run_plots, utilization
+from optsched.report import load
+from optsched.report.pictures.utilization import Utilization
+from optsched.report.run_picture import draw
 
 NAMES = ("gantt", "utilization", "waits", "slots")
 
 
 def test_each_picture_is_written_as_svg_and_png(small_run, tmp_path):
-    paths = run_plots.draw(small_run, tmp_path)
+    paths = draw(small_run, tmp_path)
     assert [path.name for path in paths] == [f"{n}.{s}" for n in NAMES for s in ("svg", "png")]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(path.name for path in paths)
     for path in paths:
@@ -30,7 +32,7 @@ def test_the_same_run_gives_the_same_bytes(random_run, tmp_path):
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         folder.mkdir()
-        run_plots.draw(random_run(500), folder)
+        draw(random_run(500), folder)
     for path in folders[0].iterdir():
         data = path.read_bytes()
         assert data == (folders[1] / path.name).read_bytes(), path.name
@@ -38,13 +40,13 @@ def test_the_same_run_gives_the_same_bytes(random_run, tmp_path):
 
 
 def test_long_runs_give_small_pictures(random_run, tmp_path):
-    for path in run_plots.draw(random_run(20_000), tmp_path):
+    for path in draw(random_run(20_000), tmp_path):
         assert path.stat().st_size < 500_000
 
 
 def test_a_long_run_is_averaged_and_its_peak_is_written(random_run):
     run = random_run(2000)
-    panels = utilization.figure(run).axes
+    panels = Utilization().figure(run).axes
     assert panels[0].get_title(loc="left").endswith("band: 10th to 90th percentile")
     highest = load.waiting_jobs(run).values.max()
     assert panels[1].get_title(loc="left") == f"highest: {highest:,.0f}"
@@ -58,7 +60,7 @@ def test_a_run_in_which_nothing_starts_is_drawn(small_run, tmp_path, state):
     )
     # where no job ever waits there are no two instants, and no slots to follow
     pictures = 3 if state == "REJECTED" else 4
-    assert len(run_plots.draw(replace(small_run, schedule=schedule), tmp_path)) == 2 * pictures
+    assert len(draw(replace(small_run, schedule=schedule), tmp_path)) == 2 * pictures
 
 
 def test_interrupted_runs_and_single_jobs_are_drawn(interrupted_run, make_trace, tmp_path):
@@ -66,10 +68,10 @@ def test_interrupted_runs_and_single_jobs_are_drawn(interrupted_run, make_trace,
 
     single = simulate(make_trace((0, 1, 1, 1)), "nodes:1", "fcfs")
     for run in (interrupted_run, single):
-        assert len(run_plots.draw(run, tmp_path)) == 8
+        assert len(draw(run, tmp_path)) == 8
 
 
 def test_drawing_leaves_the_global_state_of_pyplot_alone():
-    code = "import sys; import optsched.report.run_plots; print('matplotlib' in sys.modules)"
+    code = "import sys; import optsched.report.run_picture; print('matplotlib' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"

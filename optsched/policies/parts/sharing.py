@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, NamedTuple
 from optsched.errors import InputError
 from optsched.machines.smp import Smp
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
-from optsched.policies.reservation_table import ReservationTable, is_place
+from optsched.policies.parts.reservation_table import ReservationTable, is_place
 from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.system import System

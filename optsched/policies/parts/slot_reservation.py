@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from optsched.machines.free_runs import FreeRuns, Run
 from optsched.machines.nodes import Nodes
-from optsched.policies.reservation import reserve
+from optsched.policies.parts.reservation import reserve
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.system import System
 

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.machines.torus import Torus
+from optsched.registry import pictures
 from optsched.report import load, style
 from optsched.report.durations import ROUND, spoken, time_ticks, unit_for
+from optsched.report.run_picture import RunFacts, RunPicture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -189,34 +191,55 @@ def colours(boxes: Rectangles, length: float, processors: float) -> NDArray[np.i
     return colour
 
 
-def figure(run: Run, most: int = MOST_RECTANGLES) -> Figure | None:
-    """Return the Gantt chart: jobs as rectangles, time x processors; at most `most` of them.
+@pictures.register("gantt")
+class Gantt(RunPicture):
+    """Jobs on the processors over time; of a long run its busiest part."""
 
-    None for jobs in boxes of a torus: on a line of processors a box is in pieces all over.
-    """
-    if isinstance(run.machine, Torus) and run.machine.holds_boxes:
-        return None
-    with style.applied():
-        part = window(run, most)
-        boxes = rectangles(run, part)
-        drawing = style.new_figure(5.0, load.subject(run))
-        axes = drawing.subplots()
-        axes.grid(visible=False)
-        axes.set_title(_shown(run, part, boxes))
-        axes.set_ylabel("processor")
-        axes.set_ylim(0, part.processors)
-        style.count_ticks(axes.yaxis)
-        zero, run_end = load.span(run)
-        unit, unit_name = unit_for(run_end - zero)
-        axes.set_xlabel(f"{unit_name} since the first submission")
-        axes.set_xlim((part.begin - zero) / unit, (part.end - zero) / unit)
-        time_ticks(axes.xaxis, part.end - part.begin, unit)
-        if len(boxes):
-            opacity = SHARED if run.machine.time_shared else 1.0
-            _draw(axes, boxes, part, zero, unit, opacity)
-            if len(np.unique(boxes.job)) <= MOST_LABELS:
-                _label(axes, run, boxes, part, zero, unit)
-    return drawing
+    rank = 10
+
+    def figure(self, run: Run, most: int = MOST_RECTANGLES) -> Figure | None:
+        """Return the Gantt chart: jobs as rectangles, time x processors; at most `most` of them.
+
+        None for jobs in boxes of a torus: on a line of processors a box is in pieces all over.
+        """
+        if isinstance(run.machine, Torus) and run.machine.holds_boxes:
+            return None
+        with style.applied():
+            part = window(run, most)
+            boxes = rectangles(run, part)
+            drawing = style.new_figure(5.0, load.subject(run))
+            axes = drawing.subplots()
+            axes.grid(visible=False)
+            axes.set_title(_shown(run, part, boxes))
+            axes.set_ylabel("processor")
+            axes.set_ylim(0, part.processors)
+            style.count_ticks(axes.yaxis)
+            zero, run_end = load.span(run)
+            unit, unit_name = unit_for(run_end - zero)
+            axes.set_xlabel(f"{unit_name} since the first submission")
+            axes.set_xlim((part.begin - zero) / unit, (part.end - zero) / unit)
+            time_ticks(axes.xaxis, part.end - part.begin, unit)
+            if len(boxes):
+                opacity = SHARED if run.machine.time_shared else 1.0
+                _draw(axes, boxes, part, zero, unit, opacity)
+                if len(np.unique(boxes.job)) <= MOST_LABELS:
+                    _label(axes, run, boxes, part, zero, unit)
+        return drawing
+
+    def caption(self, facts: RunFacts) -> str:
+        """State what the picture shows."""
+        shared = " Where they lie over each other they share processors in time."
+        return "The jobs on the processors; of a long run a busy part." + (
+            shared if facts.time_shared else ""
+        )
+
+    def words(self, facts: RunFacts) -> str:
+        """State the numbers of the picture."""
+        jobs = facts.jobs
+        return (
+            f"Gantt chart, processors against time: {jobs['starting_time'].notna().sum():,} of"
+            f" {len(jobs):,} jobs started on {facts.config['machine']}."
+        )
 
 
 def _shown(run: Run, part: Window, boxes: Rectangles) -> str:

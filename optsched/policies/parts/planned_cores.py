@@ -75,7 +75,7 @@ class PlannedCores:
         now : float
             The time that the plan counts from.
         """
-        from optsched.policies._planned_cores import book
+        from optsched.policies.parts._planned_cores import book
 
         book(
             self.available,

@@ -10,14 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import Box
-from optsched.machines.box_allocations import boxes_of
 from optsched.machines.torus import Torus
 from optsched.numbers import counted
-from optsched.report import load, relocation
-from optsched.report.box_colours import colours
+from optsched.registry import pictures
+from optsched.report import load
 from optsched.report.durations import spoken
-from optsched.report.layer_maps import HOLES, Panel, Part, figure_of, holes_of
-from optsched.report.relocation import Move
+from optsched.report.run_picture import RunFacts, RunPicture
+from optsched.report.torus_maps import (
+    HOLES,
+    Move,
+    Panel,
+    Part,
+    colours,
+    figure_of,
+    holes_of,
+    relocation_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,7 +87,7 @@ def stays_of(run: Run, torus: Torus) -> Stays:
             end.append(float(until[row]))
             resources.append(run.resources[row])
     return Stays(
-        np.array(job, dtype=np.int64), np.array(begin), np.array(end), boxes_of(torus, resources)
+        np.array(job, dtype=np.int64), np.array(begin), np.array(end), torus.boxes_of(resources)
     )
 
 
@@ -90,20 +98,38 @@ def _by_job(migrations: Sequence[Migration]) -> Mapping[int, list[Migration]]:
     return moves
 
 
-def figure(run: Run) -> Figure | None:
-    """Return the torus around the migration of most jobs; if there is none, at its fullest.
+@pictures.register("layers")
+class Layers(RunPicture):
+    """The torus before and after its largest migration, on boxes."""
 
-    None on machines without boxes, and if no job ran.
-    """
-    if not isinstance(run.machine, Torus) or not run.machine.holds_boxes:
-        return None
-    stays = stays_of(run, run.machine)
-    if not len(stays.job):
-        return None
-    if not run.schedule.migrations:
-        return _fullest(run, run.machine, stays)
-    times, counts = np.unique([one.time for one in run.schedule.migrations], return_counts=True)
-    return _migration(run, run.machine, stays, float(times[counts.argmax()]))
+    rank = 50
+
+    def figure(self, run: Run) -> Figure | None:
+        """Return the torus around the migration of most jobs; if there is none, at its fullest.
+
+        None on machines without boxes, and if no job ran.
+        """
+        if not isinstance(run.machine, Torus) or not run.machine.holds_boxes:
+            return None
+        stays = stays_of(run, run.machine)
+        if not len(stays.job):
+            return None
+        if not run.schedule.migrations:
+            return _fullest(run, run.machine, stays)
+        times, counts = np.unique([one.time for one in run.schedule.migrations], return_counts=True)
+        return _migration(run, run.machine, stays, float(times[counts.argmax()]))
+
+    def caption(self, facts: RunFacts) -> str:
+        """State what the picture shows."""
+        return (
+            "The torus, a map for each of its layers: before and after the moment at which most"
+            " jobs were migrated; if none was, when most nodes were held."
+        )
+
+    def words(self, facts: RunFacts) -> str:
+        """State the numbers of the picture."""
+        machine = facts.config["machine"]
+        return f"Maps of the layers of {machine}, with the boxes that jobs held."
 
 
 def _migration(run: Run, torus: Torus, stays: Stays, now: float) -> Figure:
@@ -123,7 +149,7 @@ def _migration(run: Run, torus: Torus, stays: Stays, now: float) -> Figure:
         if job in before and job in after
     }
     coming = {job: str(names[job]) for job in after if job not in before}
-    return relocation.figure(
+    return relocation_figure(
         load.subject(run),
         (
             f"{_told(run, now)}, before {counted(len(moves), 'job')} moved",

@@ -11,7 +11,7 @@ import numpy as np
 
 from optsched.boxes.box import Box
 from optsched.machines.torus import Torus
-from optsched.policies.torus_fitting import Fitting
+from optsched.policies.parts.torus_fitting import Fitting
 from optsched.simulator.system import System
 
 

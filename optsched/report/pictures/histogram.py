@@ -1,0 +1,131 @@
+"""How full a torus was for how long, and what became of its node time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.registry import pictures
+from optsched.report import load, style
+from optsched.report.durations import spoken
+from optsched.report.run_picture import RunFacts, RunPicture
+from optsched.simulator.node_time import OCCUPIED, PARTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from optsched.simulator.run import Run
+
+Shares = NDArray[np.float64]
+
+LEVELS = 20
+"""Bars of the histogram."""
+
+FILLS = (*style.FILLS[:6], style.FAINT)
+"""Fill of each of `PARTS`; what nobody wanted is grey."""
+
+LEAST = 0.03
+"""Share of a bar from which on it is written into it."""
+
+
+@pictures.register("histogram")
+class Histogram(RunPicture):
+    """Shares of the time by how much of a torus was in use, and the parts of the node time."""
+
+    rank = 60
+
+    def figure(self, run: Run) -> Figure | None:
+        """Return the shares of the recorded time by utilization, above the parts of the node time.
+
+        None on machines whose jobs hold no boxes, and if no job ended.
+        """
+        found = run.node_time
+        if found is None or not found.shares:
+            return None
+        bars = {"the whole run": found.shares}
+        if found.recorded is not None:
+            bars |= {"recorded": found.recorded_shares}
+        rows = (2.4, 0.5 * len(bars)) if found.recorded is not None else (0.5,)
+        with style.applied():
+            drawing = style.new_figure(sum(rows) + 1.3, load.subject(run))
+            panels = drawing.subplots(len(rows), 1, height_ratios=rows, squeeze=False)[:, 0]
+            _draw_parts(panels[-1], bars)
+            if found.recorded is None:
+                panels[-1].set_title(f"never {OCCUPIED}% of the nodes held while jobs came")
+            else:
+                held, running = found.histogram(LEVELS)
+                _draw_levels(panels[0], held, running)
+                begin, end = (time - load.span(run)[0] for time in found.recorded)
+                panels[0].set_title(
+                    f"recorded: from the first {OCCUPIED}% of nodes held, after {spoken(begin)}, "
+                    f"to the last submission, after {spoken(end)}"
+                )
+            drawing.legend(
+                *panels[-1].get_legend_handles_labels(),
+                loc="outside lower left",
+                ncols=len(PARTS),
+                handlelength=1.2,
+                columnspacing=1.2,
+            )
+        return drawing
+
+    def caption(self, facts: RunFacts) -> str:
+        """State what the picture shows."""
+        return (
+            "How many nodes were in use for which share of the time, and what became of the node"
+            " time. Held by jobs: running, migrating, internal fragmentation. Free: fragmented (no"
+            " box holds the head of the queue), drained (too few routers for it), undecided (a box"
+            " holds it), unwanted (no job waits)."
+        )
+
+    def words(self, facts: RunFacts) -> str:
+        """State the numbers of the picture."""
+        summary = facts.summary
+        parts = summary.get("node_time")
+        if not isinstance(parts, dict):
+            return "What became of the node time."
+        words = ", ".join(f"{name} {part:.1%}" for name, part in parts.items())
+        recorded = ""
+        if summary.get("occupied") is not None and summary.get("useful") is not None:
+            recorded = f" While recorded, {summary['occupied']:.1%} of the nodes were held and"
+            recorded += f" {summary['useful']:.1%} running, on average."
+        return f"What became of the node time: {words}.{recorded}"
+
+
+def _draw_levels(axes: Axes, held: Shares, running: Shares) -> None:
+    edges = np.linspace(0, 1, LEVELS + 1)
+    axes.stairs(held, edges, fill=True, color=style.FAINT, label="nodes in boxes of jobs")
+    axes.stairs(
+        running, edges, color=style.LINES[0], linewidth=1.5, label="nodes that run what was asked"
+    )
+    axes.set_ylabel("share of the\nrecorded time")
+    axes.set_xlabel("share of the nodes")
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, None)
+    axes.xaxis.set_major_formatter("{x:.0%}")
+    axes.yaxis.set_major_formatter("{x:.0%}")
+    axes.set_xticks(np.linspace(0, 1, 11))
+    axes.legend(loc="upper left")
+
+
+def _draw_parts(axes: Axes, bars: Mapping[str, Mapping[str, float]]) -> None:
+    left = np.zeros(len(bars))
+    for name, fill in zip(PARTS, FILLS):
+        shares = np.array([shares[name] for shares in bars.values()])
+        axes.barh(
+            list(bars), shares, left=left, color=fill, edgecolor="white", height=0.7, label=name
+        )
+        for row, (begin, part) in enumerate(zip(left, shares)):
+            if part >= LEAST:
+                axes.text(begin + part / 2, row, f"{part:.0%}", ha="center", va="center")
+        left += shares
+    axes.grid(visible=False)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1)
+    axes.set_xlabel("share of the node time")
+    axes.xaxis.set_major_formatter("{x:.0%}")

@@ -1,0 +1,91 @@
+"""How the free nodes of a line were broken up into slots, over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optsched.numbers import counted
+from optsched.registry import pictures
+from optsched.report import load, style
+from optsched.report.durations import time_ticks, unit_for
+from optsched.report.run_picture import RunFacts, RunPicture
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from optsched.simulator.run import Run
+
+GROUPS = 5
+"""Groups of slot sizes that are told apart; each spans as many powers of two."""
+
+
+@pictures.register("slots")
+class Slots(RunPicture):
+    """Free nodes by the size of their slot over time, on a line of nodes."""
+
+    rank = 40
+
+    def figure(self, run: Run) -> Figure | None:
+        """Draw the free nodes by the size of their slot; None where there are no slots."""
+        found = run.fragmentation
+        if found is None or len(found.time) < 2:
+            return None
+        begin, end = float(found.time[0]), float(found.time[-1])
+        unit, unit_name = unit_for(end - begin)
+        edges = np.linspace(begin, end, len(found.classes) + 1)
+        nodes = found.classes / np.diff(edges)[:, None]
+        parts = np.array_split(np.arange(nodes.shape[1]), min(GROUPS, nodes.shape[1]))
+        heights = [nodes[:, part].sum(axis=1) for part in parts]
+        labels = [
+            _sizes(1 << int(part[0]), min((2 << int(part[-1])) - 1, found.nodes)) for part in parts
+        ]
+        figures = found.summary()
+        with style.applied():
+            drawing = style.new_figure(3.6, load.subject(run))
+            axes = drawing.subplots()
+            low = np.zeros(len(nodes))
+            for height, label, colour in zip(heights, labels, style.FILLS):
+                axes.stairs(
+                    low + height,
+                    (edges - begin) / unit,
+                    baseline=low,
+                    fill=True,
+                    color=colour,
+                    label=label,
+                )
+                low = low + height
+            axes.set_title(
+                f"loss of capacity {figures['loss_of_capacity']:.1%}; of it in slots too small for "
+                f"every waiting job {figures['external_fragmentation']:.1%}; "
+                f"{figures['mean_slots']:.1f} slots on average"
+            )
+            axes.set_ylabel("free nodes, by the size\nof their slot")
+            axes.set_xlabel(f"{unit_name} since the first submission")
+            axes.set_xlim(0, (end - begin) / unit)
+            axes.set_ylim(0, 1.05 * max(1.0, float(low.max())))
+            time_ticks(axes.xaxis, end - begin, unit)
+            drawing.legend(loc="outside right center", title="slots of")
+        return drawing
+
+    def caption(self, facts: RunFacts) -> str:
+        """State what the picture shows."""
+        return "Free nodes over time, by the size of the slot (maximal free run) that they are in."
+
+    def words(self, facts: RunFacts) -> str:
+        """State the numbers of the picture."""
+        summary = facts.summary
+        told = {
+            "mean_slots": "{:.1f} slots on average",
+            "loss_of_capacity": "loss of capacity {:.1%}",
+            "external_fragmentation": "external fragmentation {:.1%}",
+        }
+        words = [text.format(summary[name]) for name, text in told.items() if name in summary]
+        return f"Free slots over time: {', '.join(words)}." if words else "Free slots over time."
+
+
+def _sizes(least: int, most: int) -> str:
+    if least == most:
+        return counted(least, "node")
+    return f"{least:,} to {most:,} nodes"

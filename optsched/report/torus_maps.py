@@ -1,0 +1,532 @@
+"""Maps of a torus: one small map for each layer Y, with X to the right and Z upwards.
+
+From the paper up: how the maps lie on a sheet, the fills of jobs so that neighbours differ, the
+maps themselves with their legend, and a torus before and after jobs on it are migrated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from optsched.boxes.box import Box, Grid
+from optsched.report import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch, PathPatch
+
+Corners = list[tuple[float, float]]
+
+ACROSS = 6
+"""Maps beside each other; a torus of more than so many rows of maps has more."""
+
+LARGEST_CELL, HIGHEST = 0.24, 6.5
+"""Side of a router on paper, and height of all maps together, in inches, at most."""
+
+GAPS = (0.1, 0.2)
+"""Inches between maps beside each other, and above each other."""
+
+MARGIN = 0.3
+"""Inches to the left of the maps and below them, for the coordinates of their corners."""
+
+LABEL = 7.0
+"""Size of the labels in boxes, in points."""
+
+WIDE, TALL = 0.64 * LABEL / 72, 0.95 * LABEL / 72
+"""Width of a character of a label and height of a label, in inches."""
+
+
+class Sheet(NamedTuple):
+    """How the maps of a grid lie on paper.
+
+    Parameters
+    ----------
+    grid : Grid
+        The routers.
+    columns, rows : int
+        Maps beside each other and above each other; Y grows to the right, then downwards.
+    cell : float
+        Side of a router in inches.
+    """
+
+    grid: Grid
+    columns: int
+    rows: int
+    cell: float
+
+    @classmethod
+    def of(cls, grid: Grid) -> Sheet:
+        """Return the sheet on which the maps are as large as there is room for."""
+        wide, layers, tall = grid.shape
+        rows = math.ceil(layers / max(ACROSS, math.isqrt(layers)))
+        columns = math.ceil(layers / rows)
+        width = style.WIDTH - 2 * MARGIN - (columns - 1) * GAPS[0]
+        height = HIGHEST - (rows - 1) * GAPS[1]
+        cell = min(LARGEST_CELL, width / (columns * wide), height / (rows * tall))
+        return cls(grid, columns, rows, cell)
+
+    @property
+    def extent(self) -> tuple[float, float]:
+        """Width and height of all maps together, in inches."""
+        wide, _, tall = self.grid.shape
+        gap, line = GAPS
+        return (
+            self.columns * (wide * self.cell + gap) - gap,
+            self.rows * (tall * self.cell + line) - line,
+        )
+
+    def origin(self, layer: int) -> tuple[float, float]:
+        """Return where the map of a layer has its lower left corner, in inches."""
+        wide, _, tall = self.grid.shape
+        row, column = divmod(layer, self.columns)
+        return (
+            column * (wide * self.cell + GAPS[0]),
+            (self.rows - 1 - row) * (tall * self.cell + GAPS[1]),
+        )
+
+    def rectangles(self, box: Box) -> Iterator[Rectangle]:
+        """Yield the pieces of a box in its layers, cut where it wraps around."""
+        x, y, z, nx, ny, nz = box
+        wide, layers, tall = self.grid.shape
+        for layer in range(y, y + ny):
+            left, below = self.origin(layer % layers)
+            for x0, x1, *cut_x in _spans(x, nx, wide):
+                for z0, z1, *cut_z in _spans(z, nz, tall):
+                    yield Rectangle(
+                        left + x0 * self.cell,
+                        left + x1 * self.cell,
+                        below + z0 * self.cell,
+                        below + z1 * self.cell,
+                        (cut_x[0], cut_x[1], cut_z[0], cut_z[1]),
+                    )
+
+
+class Rectangle(NamedTuple):
+    """A piece of a box on paper, in inches, and at which of these edges the box goes on."""
+
+    left: float
+    right: float
+    low: float
+    high: float
+    cut: tuple[bool, bool, bool, bool] = (False, False, False, False)
+
+    @property
+    def corners(self) -> Corners:
+        """The corners, the first one again as the last."""
+        a, b, c, d, _ = self
+        return [(a, c), (b, c), (b, d), (a, d), (a, c)]
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        """Its centre."""
+        return (self.left + self.right) / 2, (self.low + self.high) / 2
+
+    def is_crossed(self, line: Corners) -> bool:
+        """Return whether a line, upright or level, runs through it."""
+        (a, c), (b, d) = line
+        across = min(a, b) < self.right and max(a, b) > self.left
+        return across and min(c, d) < self.high and max(c, d) > self.low
+
+    def turn(self, label: str) -> int | None:
+        """Return by how many degrees a label is turned that fits into it; none if none does."""
+        for turn in (0, 90):
+            wide, tall = label_size(label, turn)
+            if self.right - self.left >= wide and self.high - self.low >= tall:
+                return turn
+        return None
+
+    @property
+    def edges(self) -> Iterator[Corners]:
+        """The edges at which the box ends."""
+        a, b, c, d, cut = self
+        lines = ([(a, c), (a, d)], [(b, c), (b, d)], [(a, c), (b, c)], [(a, d), (b, d)])
+        return (line for line, goes_on in zip(lines, cut) if not goes_on)
+
+
+def label_size(label: str, turn: int) -> tuple[float, float]:
+    """Return width and height of a label that is turned by 0 or 90 degrees, in inches."""
+    long = WIDE * len(label)
+    return (TALL, long) if turn else (long, TALL)
+
+
+def _spans(at: int, length: int, side: int) -> list[tuple[int, int, bool, bool]]:
+    """Return begin, end, and whether it goes on there, for each piece of a stretch of a ring."""
+    if at + length <= side:
+        return [(at, at + length, False, False)]
+    return [(at, side, False, True), (0, at + length - side, True, False)]
+
+
+Label = TypeVar("Label", bound=Hashable)
+
+
+def colours(grid: Grid, *arrangements: Mapping[Label, Box]) -> dict[Label, str]:
+    """Return a fill for each job, the same in all arrangements.
+
+    Jobs are coloured in the order in which they are met. Each gets the fill of `style.FILLS` that
+    has the fewest links to it so far, and of those the one that was given longest ago.
+
+    Parameters
+    ----------
+    grid : Grid
+        The routers and their links.
+    *arrangements : mapping of labels to Box
+        The jobs at several moments; those of one moment do not overlap.
+    """
+    jobs = list(dict.fromkeys(job for boxes in arrangements for job in boxes))
+    number = {job: place for place, job in enumerate(jobs)}
+    links: list[dict[int, int]] = [{} for _ in jobs]
+    for boxes in arrangements:
+        holder = np.full(grid.shape, -1)
+        for job, box in boxes.items():
+            holder[grid.routers_of(box)] = number[job]
+        for axis, wraps in enumerate(grid.wrap):
+            pairs = np.stack((holder, np.roll(holder, -1, axis)), axis=-1)
+            if not wraps:
+                pairs = np.delete(pairs, -1, axis)
+            pairs = pairs.reshape(-1, 2)
+            apart = (pairs.min(axis=1) >= 0) & (pairs[:, 0] != pairs[:, 1])
+            met, counts = np.unique(pairs[apart], axis=0, return_counts=True)
+            for (a, b), count in zip(met.tolist(), counts.tolist()):
+                links[a][b] = links[a].get(b, 0) + count
+                links[b][a] = links[b].get(a, 0) + count
+    chosen: list[int] = []
+    given = list(range(len(style.FILLS)))
+    for near in links:
+        border = [0] * len(style.FILLS)
+        for other, count in near.items():
+            if other < len(chosen):
+                border[chosen[other]] += count
+        fill = min(given, key=border.__getitem__)
+        given.remove(fill)
+        given.append(fill)
+        chosen.append(fill)
+    return {job: style.FILLS[fill] for job, fill in zip(jobs, chosen)}
+
+
+BUSY = style.FAINT
+"""Fill of jobs that a picture is not about."""
+
+CLOSE, WIDELY, UPRIGHT = "//////", "\\\\\\", "||||"
+"""Hatches: of holes, of jobs that come in, of jobs that are parked."""
+
+THIN, THICK = 0.4, 1.4
+"""Width of the outline of a job, and of what stands out, in points."""
+
+SMALL = 6.5
+"""Size of the labels of the maps, in points."""
+
+HEADING, LINE = 0.26, 0.19
+"""Height of a heading and of a line of the legend, in inches."""
+
+
+class Part(NamedTuple):
+    """A box as it is drawn.
+
+    Parameters
+    ----------
+    box : Box
+        Which routers.
+    fill : str or None
+        Its colour, if it has one.
+    label : str
+        Written into every piece of it that has room.
+    hatch : str
+        Drawn over the fill, in matplotlib's terms.
+    outline : float
+        Width of its outline in points; 0 for none.
+    """
+
+    box: Box
+    fill: str | None
+    label: str = ""
+    hatch: str = ""
+    outline: float = THIN
+
+
+class Entry(NamedTuple):
+    """An entry of the legend: how something is drawn, and what it is."""
+
+    text: str
+    fill: str | None
+    hatch: str = ""
+    outline: float = THIN
+
+
+class Panel(NamedTuple):
+    """All layers of a torus at one moment, under a heading."""
+
+    heading: str
+    parts: Sequence[Part]
+
+
+def holes_of(holes: Sequence[Box]) -> list[Part]:
+    """Return routers that no job can have as they are drawn."""
+    return [Part(box, None, hatch=CLOSE, outline=0.0) for box in holes]
+
+
+HOLES = Entry("no router for jobs", None, CLOSE, 0.0)
+"""Their entry in the legend."""
+
+
+def figure_of(
+    title: str, grid: Grid, panels: Sequence[Panel], legend: Sequence[Entry] = ()
+) -> Figure:
+    """Return a picture of a torus at one or more moments, one above the other.
+
+    Parameters
+    ----------
+    title : str
+        Of the whole picture.
+    grid : Grid
+        The routers.
+    panels : sequence of Panel
+        What is on them at each moment.
+    legend : sequence of Entry
+        What the fills and hatches mean.
+    """
+    sheet = Sheet.of(grid)
+    width, tall = sheet.extent
+    wide = width + MARGIN
+    beside = max(1, min(len(panels), int(style.WIDTH / wide)))
+    panel_height = HEADING + LINE + tall + MARGIN
+    longest = max((len(entry.text) for entry in legend), default=1)
+    columns = max(1, min(len(legend), int((style.WIDTH - MARGIN) / (0.062 * longest + 0.55))))
+    foot = math.ceil(len(legend) / columns) * LINE + 0.1 if legend else 0.0
+    height = HEADING + math.ceil(len(panels) / beside) * panel_height + foot
+    with style.applied():
+        drawing = style.new_figure(height, title)
+        drawing.set_layout_engine("none")
+        drawing.suptitle(title, x=0.01, y=1 - 0.08 / height, ha="left", va="top")
+        for place, panel in enumerate(panels):
+            row, column = divmod(place, beside)
+            left = column * wide + MARGIN
+            bottom = height - HEADING - (row + 1) * panel_height + MARGIN
+            axes = drawing.add_axes(
+                (left / style.WIDTH, bottom / height, width / style.WIDTH, tall / height)
+            )
+            without = draw_layers(axes, sheet, panel.parts)
+            told = f"; {without} too narrow for a label" if without else ""
+            drawing.text(
+                (left - MARGIN + 0.09) / style.WIDTH,
+                (bottom + tall + LINE + 0.03) / height,
+                panel.heading + told,
+                color=style.GREY,
+            )
+        if legend:
+            drawing.legend(
+                handles=[_swatch(entry) for entry in legend],
+                loc="lower left",
+                bbox_to_anchor=(0.0, 0.03 / height),
+                ncols=columns,
+                fontsize=8,
+                labelspacing=0.35,
+                columnspacing=1.2,
+                handlelength=1.8,
+            )
+    return drawing
+
+
+def draw_layers(axes: Axes, sheet: Sheet, parts: Sequence[Part]) -> int:
+    """Draw the maps of all layers, and return how many boxes have no room for their labels.
+
+    The axes are in inches. What looks alike is drawn as one path: small in SVG, and sharp.
+
+    Parameters
+    ----------
+    axes : Axes
+        Of the size that `Sheet.extent` says.
+    sheet : Sheet
+        Where the maps lie.
+    parts : sequence of Part
+        What is on them; of those that overlap, a look that comes later lies over the others.
+    """
+    axes.set_axis_off()
+    axes.set_xlim(0, sheet.extent[0])
+    axes.set_ylim(0, sheet.extent[1])
+    pieces = [(part, list(sheet.rectangles(part.box))) for part in parts]
+    fills: dict[tuple[str | None, str], list[Corners]] = {}
+    outlines: dict[float, list[Corners]] = {}
+    for part, rectangles in pieces:
+        if part.fill or part.hatch:
+            look = fills.setdefault((part.fill, part.hatch), [])
+            look += [rectangle.corners for rectangle in rectangles]
+        if part.outline:
+            lines = outlines.setdefault(part.outline, [])
+            lines += [line for rectangle in rectangles for line in rectangle.edges]
+    for (fill, hatch), corners in fills.items():
+        axes.add_patch(_patch(corners, facecolor=fill or "none", linewidth=0, zorder=1))
+        if hatch:
+            axes.add_patch(_patch(corners, facecolor="none", hatch=hatch, linewidth=0, zorder=2))
+    for frame in _frames(axes, sheet):
+        axes.add_patch(frame)
+    for outline in sorted(outlines):
+        lines = outlines[outline]
+        axes.add_patch(
+            _patch(lines, facecolor="none", linewidth=outline, edgecolor=style.INK, zorder=4)
+        )
+    bold = [line for outline, lines in outlines.items() if outline > THIN for line in lines]
+    without = 0
+    for part, rectangles in pieces:
+        turns = [(piece, piece.turn(part.label)) for piece in rectangles if part.label]
+        without += bool(turns) and all(turn is None for _, turn in turns)
+        for piece, turn in turns:
+            if turn is not None:
+                _write(axes, part, piece, turn, bold)
+    return without
+
+
+def _write(axes: Axes, part: Part, piece: Rectangle, turn: int, bold: Sequence[Corners]) -> None:
+    """Write a label; on its fill where a hatch or a bold outline would run through it."""
+    (x, z), (wide, tall) = piece.middle, label_size(part.label, turn)
+    behind = Rectangle(x - wide / 2, x + wide / 2, z - tall / 2, z + tall / 2)
+    if part.hatch or any(behind.is_crossed(line) for line in bold):
+        axes.add_patch(_patch([behind.corners], facecolor=part.fill, linewidth=0, zorder=4.5))
+    axes.text(
+        x,
+        z,
+        part.label,
+        fontsize=LABEL,
+        ha="center",
+        va="center" if turn else "center_baseline",
+        rotation=turn,
+        zorder=5,
+    )
+
+
+def _frames(axes: Axes, sheet: Sheet) -> Iterator[PathPatch]:
+    """Yield the frame of all maps, and write their coordinates beside them."""
+    wide, layers, tall = sheet.grid.shape
+    small: dict[str, Any] = {"fontsize": SMALL, "color": style.GREY, "clip_on": False}
+    corners = []
+    for layer in range(layers):
+        left, low = sheet.origin(layer)
+        right, high = left + wide * sheet.cell, low + tall * sheet.cell
+        corners.append(Rectangle(left, right, low, high).corners)
+        axes.text(left, high + 0.03, f"Y {layer}", va="bottom", **small)
+    left, low = sheet.origin((sheet.rows - 1) * sheet.columns)
+    for side, name, upwards in ((wide, "X", False), (tall, "Z", True)):
+        ends = [("0", 0.5), (str(side - 1), side - 0.5)] if side > 3 else []
+        for text, at in [(name, side / 2), *ends]:
+            axes.text(
+                left - 0.05 if upwards else left + at * sheet.cell,
+                low + at * sheet.cell if upwards else low - 0.04,
+                text,
+                ha="right" if upwards else "center",
+                va="center_baseline" if upwards else "top",
+                **small,
+            )
+    yield _patch(corners, facecolor="none", edgecolor=style.GREY, linewidth=0.6, zorder=3)
+
+
+def _patch(lines: Sequence[Corners], *, linewidth: float, **look: Any) -> PathPatch:
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    codes = [code for line in lines for code in (Path.MOVETO, *[Path.LINETO] * (len(line) - 1))]
+    path = Path(np.concatenate([np.array(line) for line in lines]), codes)
+    look = {"edgecolor": style.GREY, "clip_on": False, "joinstyle": "miter"} | look
+    return PathPatch(path, linewidth=linewidth, capstyle="projecting", **look)
+
+
+def _swatch(entry: Entry) -> Patch:
+    from matplotlib.patches import Patch
+
+    return Patch(
+        facecolor=entry.fill or "white",
+        edgecolor=style.GREY if entry.hatch and not entry.outline else style.INK,
+        hatch=entry.hatch,
+        linewidth=entry.outline,
+        label=entry.text,
+    )
+
+
+MOST_TOLD = 30
+"""Moves that the legend tells; a longer one would be taller than the maps."""
+
+COMING = "#FFFFFF"
+"""Fill of jobs that come in."""
+
+
+class Move(NamedTuple):
+    """How the move of a job is shown.
+
+    Parameters
+    ----------
+    before, after : str
+        Labels of its box before and after.
+    text : str
+        What the legend says of it.
+    parked : bool
+        Whether it has to leave its box before it can have the other.
+    """
+
+    before: str
+    after: str
+    text: str
+    parked: bool
+
+
+def relocation_figure(
+    title: str,
+    headings: tuple[str, str],
+    grid: Grid,
+    holes: Sequence[Box],
+    before: Mapping[Label, Box],
+    after: Mapping[Label, Box],
+    moves: Mapping[Label, Move],
+    coming: Mapping[Label, str],
+) -> Figure:
+    """Return the torus before and after.
+
+    Jobs that move have the same colour in both, with upright lines if they are parked on the way.
+    The boxes of jobs that come in are outlined before, and hatched after. All others are grey.
+
+    Parameters
+    ----------
+    title : str
+        Of the picture.
+    headings : (str, str)
+        Of the torus before and after.
+    grid, holes
+        The routers, and those that no job can have.
+    before, after : mapping of jobs to Box
+        Where the jobs are.
+    moves : mapping of jobs to Move
+        Those that move, in the order in which the legend tells them.
+    coming : mapping of jobs to str
+        Labels of the jobs of `after` that come in.
+    """
+    fills = colours(grid, {job: before[job] for job in moves}, {job: after[job] for job in moves})
+    places = [Part(after[job], None, outline=THICK) for job in coming]
+    panels = []
+    for heading, boxes, is_before in zip(headings, (before, after), (True, False)):
+        parts = holes_of(holes)
+        for job, box in boxes.items():
+            if job in moves:
+                move = moves[job]
+                label = move.before if is_before else move.after
+                parts.append(Part(box, fills[job], label, UPRIGHT if move.parked else ""))
+            elif job in coming:
+                parts.append(Part(box, COMING, coming[job], WIDELY, THICK))
+            else:
+                parts.append(Part(box, BUSY))
+        panels.append(Panel(heading, parts + (places if is_before else [])))
+    told = list(moves)[:MOST_TOLD]
+    legend = [
+        Entry(moves[job].text, fills[job], UPRIGHT if moves[job].parked else "") for job in told
+    ]
+    if len(moves) > len(told):
+        legend.append(Entry(f"and {len(moves) - len(told)} more", None, outline=0.0))
+    if coming:
+        noun = "job that comes in" if len(coming) == 1 else "jobs that come in"
+        legend.append(Entry(noun, COMING, WIDELY, THICK))
+    if set(before) - set(moves):
+        legend.append(Entry("stays", BUSY, outline=THIN))
+    if any(move.parked for move in moves.values()):
+        legend.append(Entry("lines: parked on the way", None, UPRIGHT))
+    return figure_of(title, grid, panels, [*legend, *([HOLES] if holes else [])])
