@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
+from optsched.class_file import ClassInFile, find_class, names_file
 from optsched.errors import InputError, UnknownNameError
 
 T = TypeVar("T", bound=type[Any])
@@ -37,12 +38,18 @@ class Registry(Generic[T]):
         The name of the entry-point group.
     package : str, optional
         The package that holds the modules; of the same name as the group if left out.
+    contract : str
+        Module and name of the base class, ``optsched.solvers.solver:Solver``, of a kind whose
+        classes may also be named as ``FILE.py:CLASS``; empty for the others.
     """
 
-    def __init__(self, noun: str, group: str, package: str | None = None) -> None:
+    def __init__(
+        self, noun: str, group: str, *, package: str | None = None, contract: str = ""
+    ) -> None:
         self.noun = noun
         self.group = group
         self.package = package or group
+        self._contract = contract
         self._classes: dict[str, T] = {}
         self._broken: dict[str, str] = {}
         self._discovered = False
@@ -66,7 +73,13 @@ class Registry(Generic[T]):
 
         return file_under
 
-    def __getitem__(self, name: str) -> T:
+    def __getitem__(self, name: str | ClassInFile) -> T:
+        if self._contract and (isinstance(name, ClassInFile) or names_file(name)):
+            found = find_class(name) if isinstance(name, str) else name
+            module, _, base = self._contract.partition(":")
+            contract = getattr(importlib.import_module(module), base)
+            return found.load(self.noun, contract)  # type: ignore[return-value]
+        assert isinstance(name, str)
         if name not in self._classes:
             self._discover()
         try:
@@ -139,13 +152,23 @@ def _import_modules(package: str) -> None:
 
 
 models: Registry[Any] = Registry("model", "optsched.models")
-solvers: Registry[Any] = Registry("solver", "optsched.solvers")
-policies: Registry[Any] = Registry("policy", "optsched.policies")
+solvers: Registry[Any] = Registry(
+    "solver", "optsched.solvers", contract="optsched.solvers.solver:Solver"
+)
+policies: Registry[Any] = Registry(
+    "policy", "optsched.policies", contract="optsched.simulator.policy:Policy"
+)
 machines: Registry[Any] = Registry("machine", "optsched.machines")
-executions: Registry[Any] = Registry("execution model", "optsched.executions")
+executions: Registry[Any] = Registry(
+    "execution model",
+    "optsched.executions",
+    contract="optsched.simulator.execution:ExecutionModel",
+)
 readers: Registry[Any] = Registry("trace format", "optsched.traces")
 studies: Registry[Any] = Registry("study", "optsched.studies")
-pictures: Registry[Any] = Registry("picture", "optsched.pictures", "optsched.report.pictures")
+pictures: Registry[Any] = Registry(
+    "picture", "optsched.pictures", package="optsched.report.pictures"
+)
 workloads: Registry[Any] = Registry("workload model", "optsched.workloads")
 
 

@@ -20,7 +20,7 @@ IGNORED = (ROOT / ".gitignore").read_text().splitlines()
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
 
-NAMED = re.compile(r"# ([\w-]+\.toml)$", re.MULTILINE)
+NAMED = re.compile(r"# ([\w-]+\.(?:toml|py))$", re.MULTILINE)
 """The first line of a file that the reader is to save."""
 
 
@@ -42,10 +42,10 @@ def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "page", module)
     try:
         for language, text in blocks(page):
-            if language == "python":
+            if language == "python" and not NAMED.match(text):
                 exec(compile(text, str(page), "exec"), module.__dict__)
                 continue
-            if language == "toml":
+            if language != "sh":
                 Path(NAMED.match(text)[1]).write_text(text)
                 continue
             for line in text.replace("\\\n", " ").splitlines():

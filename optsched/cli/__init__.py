@@ -19,7 +19,7 @@ COMMANDS = {
     "solve": "Answer one snapshot of a decision.",
     "compare": "Compare solvers on the same snapshots: quality against time.",
     "simulate": "Run a trace under a policy, with a solver behind it.",
-    "sweep": "Run a study: many simulations from one file, none of them twice.",
+    "sweep": "Run a sweep: many simulations from one file, none of them twice.",
     "study": "Run the evaluation of a paper again, and judge its claims.",
     "report": "Write the HTML pages of run and comparison folders anew.",
     "trace": "Look at traces, clean, convert, scale, annotate, find, fit and generate them.",

@@ -38,7 +38,8 @@ def command(
     output
         The folder to write to. A comparison that is there already is replaced.
     solvers
-        Solvers and profiles, separated by commas; all that are installed if left out.
+        Solvers, profiles and FILE.py:CLASS, separated by commas; all solvers that are installed if
+        left out.
     time_limit
         Wall-clock seconds per solve; 10 if no limit is given.
     work_limit

@@ -55,8 +55,8 @@ def command(
     snapshot
         A snapshot (.json, .json.gz) or a knapsack instance in the literature's text format (.txt).
     solver
-        A solver, a profile or a profile's TOML file; `optsched list solvers`. The model's own
-        exact solver if left out.
+        A solver, a profile, a profile's TOML file or FILE.py:CLASS; `optsched list solvers`. The
+        model's own exact solver if left out.
     time_limit
         Wall-clock seconds; 60 if no limit is given.
     work_limit

@@ -14,7 +14,7 @@ from optsched.numbers import counted
 from optsched.studies.study import Study
 from optsched.studies.study_folder import FOLDER, INPUTS, SWEEP, begin, evaluate, write_inputs
 from optsched.sweeps.engines import check_engine
-from optsched.sweeps.study_file import read_study
+from optsched.sweeps.sweep_file import read_sweep
 from optsched.sweeps.sweeping import Sweep
 from optsched.traces.catalogue import folders
 
@@ -51,7 +51,7 @@ def command(
     table = study.plan(logs, Path(INPUTS), quick=quick)
     begin(name, output, quick=quick)
     write_inputs(inputs, output)
-    planned = read_study(table, base=output)
+    planned = read_sweep(table, base=output)
     sweep = Sweep(planned, output / SWEEP)
     say(f"{counted(len(planned.runs), 'run')}, {len(sweep.pending):,} to do")
     if work_off(sweep, "local", workers, None) is None:

@@ -14,12 +14,12 @@ from optsched.errors import InputError
 from optsched.files import check_replaceable
 from optsched.numbers import counted, parse_integer
 from optsched.sweeps.engines import check_engine
-from optsched.sweeps.study_file import read_study
+from optsched.sweeps.sweep_file import read_sweep
 from optsched.sweeps.sweeping import FOLDER, Sweep
 
 
 def command(
-    study: Path,
+    file: Path,
     /,
     *,
     output: Output,
@@ -29,11 +29,11 @@ def command(
     shard: str | None = None,
     json: bool = False,
 ) -> int:
-    """Run a study: many simulations from one file, none of them twice.
+    """Run a sweep: many simulations from one file, none of them twice.
 
     Parameters
     ----------
-    study
+    file
         A TOML file; any of its values may be a list.
     output
         The folder of the sweep. What is finished there is not done again: to resume a sweep,
@@ -51,7 +51,7 @@ def command(
     """
     check_engine(engine, workers, address)
     check_replaceable(output, FOLDER)
-    sweep = Sweep(read_study(study), output, _part(shard))
+    sweep = Sweep(read_sweep(file), output, _part(shard))
     done_before = len(sweep.own) - len(sweep.pending)
     say(_plan(sweep, done_before, shard))
     ended = work_off(sweep, engine, workers, address)
@@ -69,8 +69,8 @@ def command(
     wrong = say_wrong_answers(sweep)
     results = str(output / "results.parquet") if merged else None
     facts = {
-        "runs": len(sweep.study.runs),
-        "duplicates": sweep.study.duplicates,
+        "runs": len(sweep.plan.runs),
+        "duplicates": sweep.plan.duplicates,
         "own": len(sweep.own),
         "done_before": done_before,
         "done": done,
@@ -90,9 +90,9 @@ FAILURES_TOLD = 5
 
 
 def _plan(sweep: Sweep, done_before: int, shard: str | None) -> str:
-    plan = counted(len(sweep.study.runs), "run")
-    if sweep.study.duplicates:
-        plan += f", {counted(sweep.study.duplicates, 'duplicate')} left out"
+    plan = counted(len(sweep.plan.runs), "run")
+    if sweep.plan.duplicates:
+        plan += f", {counted(sweep.plan.duplicates, 'duplicate')} left out"
     if shard is not None:
         plan += f"; {len(sweep.own):,} in shard {shard}"
     return f"{plan}; {done_before:,} done before, {len(sweep.pending):,} to do"

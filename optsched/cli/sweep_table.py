@@ -59,7 +59,7 @@ class SweepTable:
 
     def __init__(self, sweep: Sweep, engine: Engine) -> None:
         self._columns = {run.name: run.columns for run in sweep.pending}
-        self._varying = sweep.study.varying
+        self._varying = sweep.plan.varying
         self._engine = engine
         self._total = len(sweep.pending)
         self._done = self._failed = 0

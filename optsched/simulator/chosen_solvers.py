@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optsched.class_file import ClassInFile, names_file
 from optsched.errors import InputError, UnknownNameError
 from optsched.solvers.asking import version_of
 from optsched.solvers.profiles import Profile
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 LONGEST = 1e9
 """Seconds, some thirty years: no decision takes longer."""
 
-Asked = str | Solver | Mapping[str, str | Solver] | None
+Named = str | ClassInFile | Solver
+"""A solver: itself, its class, or a name."""
+
+Asked = Named | Mapping[str, Named] | None
 """A solver for all models it answers, or one for each of some models, ``MODEL=NAME,...`` as text
 (unless a file has that name); the policy's own for the rest."""
 
@@ -98,7 +102,7 @@ def choose_solvers(
         If there is no such solver or model, the solver answers none of the models, or it does not
         state what its work costs.
     """
-    names: dict[str, str | Solver] = {model: own.solver for model, own in models.items()}
+    names: dict[str, Named] = {model: own.solver for model, own in models.items()}
     names |= _asked_for(models, asked)
     chosen = {}
     for model, given in names.items():
@@ -149,11 +153,11 @@ def _check_prices(solver: Solver) -> None:
             raise InputError(f"solver {solver.name!r} states {value!r} as its {name}; {expected}")
 
 
-def _asked_for(models: Mapping[str, Answers], asked: Asked) -> Mapping[str, str | Solver]:
+def _asked_for(models: Mapping[str, Answers], asked: Asked) -> Mapping[str, Named]:
     if asked is None:
         return {}
-    if isinstance(asked, str) and "=" in asked and not os.path.isfile(asked):
-        asked = _read(asked)
+    if isinstance(asked, str) and names_models(asked):
+        asked = read_models(asked)
     if isinstance(asked, Mapping):
         for model in asked:
             if model not in models:
@@ -167,7 +171,28 @@ def _asked_for(models: Mapping[str, Answers], asked: Asked) -> Mapping[str, str 
     return own
 
 
-def _read(text: str) -> dict[str, str]:
+def names_models(text: str, base: Path | None = None) -> bool:
+    """Return whether a text is ``MODEL=NAME,...``, not a file with such a name.
+
+    Parameters
+    ----------
+    text : str
+        What the user asks for.
+    base : path, optional
+        The folder that a relative path starts from; the current one if left out.
+    """
+    file = text.rpartition(":")[0] if names_file(text) else text
+    return "=" in text and not Path(base or "", file).is_file()
+
+
+def read_models(text: str) -> dict[str, str]:
+    """Return the solvers of ``MODEL=NAME,...``, by model.
+
+    Raises
+    ------
+    InputError
+        If the text is not of that form.
+    """
     read: dict[str, str] = {}
     for part in text.split(","):
         model, equals, name = part.partition("=")

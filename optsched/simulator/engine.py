@@ -27,6 +27,9 @@ NEVER = math.inf
 
 ONCE = (None,)
 
+OWNERS = ("user", "group", "queue", "partition")
+"""Columns of a trace that say whose a job is."""
+
 PROGRESS_EVERY = 1000
 """Decisions between two calls of the progress callback."""
 
@@ -109,6 +112,7 @@ class Engine:
             requested_time=trace.requested_time.tolist(),
             pose=posing.pose,
             annotations=trace.annotations,
+            owners={name: getattr(trace, name) for name in OWNERS},
         )
         jobs = len(trace)
         self.runtime: list[float] = trace.runtime.tolist()

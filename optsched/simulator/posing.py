@@ -60,7 +60,7 @@ class Posing:
     capture : path, optional
         Folder that the problems are written to.
     capture_every : int
-        Write every so-manieth problem of each model.
+        Write every N-th problem of each model.
     origin : mapping
         What captured snapshots say of where they came from.
 
@@ -267,6 +267,7 @@ class NothingPosed:
 
     def __init__(self) -> None:
         self.config: dict[str, Any] = {}
+        self.solvers: Mapping[str, ChosenSolver] = {}
 
     def begin_decision(self, now: float) -> None:
         """Note nothing."""

@@ -12,11 +12,14 @@ from importlib.metadata import version
 from typing import Any
 
 from optsched import registry
+from optsched.class_file import origin_of
 from optsched.errors import InputError
 from optsched.machines.machine import Machine
 from optsched.settings import settings_of
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
+from optsched.simulator.posing import NothingPosed, Posing
+from optsched.simulator.scenario import BUDGET, OPTIONS, Scenario
 from optsched.solvers.solving import find_solver
 from optsched.traces.trace import Trace
 from optsched.version import __version__
@@ -49,18 +52,20 @@ def workload_sha256(trace: Trace) -> str:
 
 
 def describe(
+    scenario: Scenario,
     source: Trace,
     trace: Trace,
     machine: Machine,
     policy: Policy,
     execution: ExecutionModel | None,
-    posing: Mapping[str, Any],
-    options: Mapping[str, Any],
+    posing: Posing | NothingPosed,
 ) -> dict[str, Any]:
     """Return the config of a run.
 
     Parameters
     ----------
+    scenario : Scenario
+        The scenario; what it leaves to the policy is filled in.
     source : Trace
         The trace as it was read.
     trace : Trace
@@ -70,12 +75,9 @@ def describe(
     policy : Policy
         The policy.
     execution : ExecutionModel or None
-        What gives the jobs their speeds.
-    posing : mapping
-        The solvers, and whether they are charged for, for a policy that poses problems.
-    options : mapping
-        ``jobs``, ``event_order``, ``capture_every``, ``large_from``, ``budget``, ``seed`` and
-        ``journal``.
+        The execution model.
+    posing : Posing or NothingPosed
+        The solvers, and whether they are charged for.
     """
     config = {
         "trace": source.published or (source.name if source.path is None else str(source.path)),
@@ -87,14 +89,15 @@ def describe(
         "settings": _settings(policy),
         "execution": None if execution is None else execution.name,
         "execution_settings": {} if execution is None else _settings(execution),
-        **options,
-        **posing,
+        **scenario.recorded(),
+        **posing.config,
+        **_files(policy, execution, *(chosen.solver for chosen in posing.solvers.values())),
         "versions": versions(),
     }
-    known = _is_registered(policy, registry.policies) and (
-        execution is None or _is_registered(execution, registry.executions)
+    known = _is_named(policy, registry.policies) and (
+        execution is None or _is_named(execution, registry.executions)
     )
-    repeatable = source.path is not None and known and _is_named(posing)
+    repeatable = source.path is not None and known and _names_solvers(posing)
     config["repeat"] = _command(config) if repeatable else None
     return config
 
@@ -105,44 +108,45 @@ def _settings(configured: Any) -> dict[str, Any]:
     return {field.name: getattr(configured, field.name) for field in settings_of(type(configured))}
 
 
-def _is_registered(thing: Any, kind: registry.Registry[Any]) -> bool:
-    return thing.name in kind and kind[thing.name] is type(thing)
+def _files(*parts: Any) -> dict[str, Any]:
+    """Return the files of the user's that parts of a run come from, under one key if any."""
+    origins = [origin_of(type(part)) for part in parts]
+    files = {origin.file: origin.sha256 for origin in origins if origin is not None}
+    return {"files": files} if files else {}
 
 
-def _is_named(posing: Mapping[str, Any]) -> bool:
+def _is_named(part: Any, kind: registry.Registry[Any]) -> bool:
+    """Return whether a command can name a policy or an execution model."""
+    in_file = origin_of(type(part)) is not None
+    return in_file or (part.name in kind and kind[part.name] is type(part))
+
+
+def _names_solvers(posing: Posing | NothingPosed) -> bool:
     """Return whether a command can name the solvers: not one that was built with options."""
-    for chosen in posing.get("solvers", {}).values():
+    for chosen in posing.solvers.values():
+        if origin_of(type(chosen.solver)) is not None and not chosen.profile.options:
+            continue
         try:
-            _, profile = find_solver(chosen["solver"])
+            _, profile = find_solver(chosen.name)
         except InputError:
             return False
-        if profile.options != chosen["options"]:
+        if profile.options != chosen.profile.options:
             return False
     return True
 
 
 def _command(config: Mapping[str, Any]) -> str:
     """Return the command that repeats a run."""
-    words = ["optsched", "simulate", config["trace"], "--machine", config["machine"]]
-    words += ["--policy", config["policy"], "--event-order", config["event_order"]]
-    if config["execution"] is not None:
-        words += ["--execution", config["execution"]]
-    for name, value in (config["settings"] | config["execution_settings"]).items():
-        words += ["--set", f"{name}={value}"]
-    if config["jobs"] is not None:
-        words += ["--jobs", ":".join(map(str, config["jobs"]))]
-    if "solver" in config:
-        words += ["--solver", config["solver"]]
-        words += [] if config["seed"] is None else ["--seed", str(config["seed"])]
-        for option, name in (("--time-limit", "seconds"), ("--work-limit", "work")):
-            limit = (config["budget"] or {}).get(name)
-            words += [] if limit is None else [option, str(limit)]
-        words += ["--charge-decisions"] if config["charge_decisions"] else []
+    stated = dict(config)
+    stated["settings"] = config["settings"] | config["execution_settings"]
+    for limit, value in zip(BUDGET, (config["budget"] or {}).values()):
+        stated[limit.name] = value
     if config["capture_every"] is not None:
-        words += ["--capture", "SNAPSHOTS", "--capture-every", str(config["capture_every"])]
-    if config["large_from"] is not None:
-        words += ["--large-from", str(config["large_from"])]
-    words += ["--journal"] if config["journal"] else []
+        stated["capture"] = "SNAPSHOTS"
+    words = ["optsched", "simulate", config["trace"]]
+    for name, option in OPTIONS.items():
+        if name != "trace":
+            words += option.words(stated.get(name))
     if config["demands_sha256"] is not None:
         words += ["--demands-sha256", config["demands_sha256"]]
     return shlex.join([*words, "-o", "DIR"])

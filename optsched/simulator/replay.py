@@ -5,7 +5,7 @@ A replay gives the very schedule that the engine gives, ten times as fast.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeGuard
 
 import numpy as np
@@ -21,6 +21,18 @@ from optsched.traces.trace import Trace
 
 REPLAY_FROM = 100_000
 """From this many jobs on a replay is worth loading, or at first compiling, the kernel."""
+
+
+def find_replay(machine: Machine, policy: Policy) -> Callable[[Trace, EventOrder], Schedule] | None:
+    """Return what replays a trace by the compiled statement of `policy`; None if there is none.
+
+    Its kernels are compiled, or loaded where they have been compiled before.
+    """
+    if not can_replay(machine, policy):
+        return None
+    one = np.ones(1, dtype=np.int64)
+    replay(Trace(one, one, one, one, one), Nodes(1), policy, EventOrder.BATCHED)
+    return lambda trace, order: replay(trace, machine, policy, order)
 
 
 def can_replay(machine: Machine, policy: Policy) -> TypeGuard[Nodes]:
@@ -67,12 +79,6 @@ def replay(trace: Trace, machine: Nodes, policy: Policy, order: EventOrder) -> S
         resources=_strings(text, offset),
         decisions=int(state.tally[_replay.DECISIONS]),
     )
-
-
-def prepare(policy: Policy) -> None:
-    """Compile the kernels of `policy`, or load them where they have been compiled before."""
-    one = np.ones(1, dtype=np.int64)
-    replay(Trace(one, one, one, one, one), Nodes(1), policy, EventOrder.BATCHED)
 
 
 def _strings(text: NDArray[np.uint8], offset: NDArray[np.int64]) -> Sequence[str]:

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from optsched.machines.machine import Allocation, Machine
 from optsched.models.problem import Problem
 from optsched.simulator.queue import Queue
+from optsched.traces.trace import UNKNOWN
 
 
 class RunningJobs:
@@ -87,13 +89,14 @@ class System:
     requested_time : list of float
         Requested time of each job, in seconds.
     annotations : mapping of str to array, shape (jobs,)
-        What else the trace says of the jobs.
+        Further columns of the trace, such as the bandwidth or the file of a job.
     pose : callable
         ``pose(problem) -> solution``: have the run's solver answer a problem. The solution is
         verified; when the solver fails the policy's fallback has answered.
     """
 
     __slots__ = (
+        "_owners",
         "annotations",
         "ended",
         "held",
@@ -119,6 +122,7 @@ class System:
         requested_time: list[float],
         pose: Callable[[Problem[Any]], Any],
         annotations: Mapping[str, NDArray[Any]] = MappingProxyType({}),
+        owners: Mapping[str, NDArray[np.int64]] = MappingProxyType({}),
     ) -> None:
         self.now = 0.0
         self.machine = machine
@@ -134,3 +138,26 @@ class System:
         self.requested_time = requested_time
         self.pose = pose
         self.annotations = annotations
+        self._owners = owners
+
+    def user_of(self, job: int) -> int | None:
+        """Return the trace's number of the user of `job`, None if the trace does not state it."""
+        return self._owner("user", job)
+
+    def group_of(self, job: int) -> int | None:
+        """Return the trace's number of the group of `job`, None if the trace does not state it."""
+        return self._owner("group", job)
+
+    def queue_of(self, job: int) -> int | None:
+        """Return the number of the queue `job` was submitted to, None if it is not stated."""
+        return self._owner("queue", job)
+
+    def partition_of(self, job: int) -> int | None:
+        """Return the number of the partition `job` was submitted to, None if it is not stated."""
+        return self._owner("partition", job)
+
+    def _owner(self, column: str, job: int) -> int | None:
+        if column not in self._owners:
+            return None
+        number = int(self._owners[column][job])
+        return None if number == UNKNOWN else number

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from optsched import registry
+from optsched.class_file import ClassInFile, names_file
 from optsched.errors import InputError, MissingDependencyError
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
@@ -28,8 +29,8 @@ LEAST_SHARE = 0.01
 """Of the time limit: what a solver has in any case, to take over the hint."""
 
 
-def find_solver(name: str | Solver) -> tuple[Solver, Profile]:
-    """Return the solver behind a registered name, a profile or a profile's TOML file.
+def find_solver(name: str | ClassInFile | Solver) -> tuple[Solver, Profile]:
+    """Return the solver behind a registered name, a profile, its TOML file, or ``FILE.py:CLASS``.
 
     A solver is returned as it is, with a profile that says its options.
 
@@ -44,15 +45,19 @@ def find_solver(name: str | Solver) -> tuple[Solver, Profile]:
     if isinstance(name, Solver):
         check_models(name)
         return name, Profile(name=name.name, solver=name.name, options=options_of(name))
-    if not isinstance(name, str):
+    if not isinstance(name, str | ClassInFile):
         raise InputError(f"{name!r}; expected a solver or the name of one", field="solver")
-    if name in registry.solvers:
-        profile = Profile(name=name, solver=name)
+    cls: type[Solver]
+    if isinstance(name, ClassInFile) or names_file(name):
+        cls = registry.solvers[name]
+        profile = Profile(name=cls.name, solver=cls.name)
+    elif name in registry.solvers:
+        cls, profile = registry.solvers[name], Profile(name=name, solver=name)
     elif name in profile_names() or name.endswith(".toml"):
         profile = load_profile(name)
+        cls = registry.solvers[profile.solver]
     else:
         raise registry.solvers.unknown(name, profile_names())
-    cls: type[Solver] = registry.solvers[profile.solver]
     check_models(cls)
     if version_of(cls) is None:
         raise MissingDependencyError(

@@ -93,7 +93,7 @@ def _simulate(task: Task, folder: Path) -> None:
 
     file = task.run.trace
     trace = _read(file)
-    # recorded as the study names it: the same bytes wherever the study lies
+    # recorded as the sweep file names it: the same bytes wherever that lies
     trace = replace(trace, path=Path(task.run.values["trace"]), published=file.published)
     run = simulate(trace, **task.run.arguments)
     with written_folder(folder, FOLDER) as temporary:

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 from optsched.errors import InputError
 from optsched.files import written
 from optsched.sweeps.finished import read_object
-from optsched.sweeps.study_file import SweepPlan
+from optsched.sweeps.sweep_file import SweepPlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def merge(study: SweepPlan, runs: Path, failures: Mapping[str, str]) -> pa.Table:
-    """Return the table of a study whose runs are all finished or have failed.
+def merge(plan: SweepPlan, runs: Path, failures: Mapping[str, str]) -> pa.Table:
+    """Return the table of a sweep whose runs are all finished or have failed.
 
     Parameters
     ----------
-    study : SweepPlan
-        The study; its order is that of the rows.
+    plan : SweepPlan
+        The runs, in the order of the rows.
     runs : path
         The folder that holds the folders of the runs.
     failures : mapping of str to str
@@ -31,24 +31,24 @@ def merge(study: SweepPlan, runs: Path, failures: Mapping[str, str]) -> pa.Table
     Returns
     -------
     pyarrow.Table
-        ``run``, the values that the study states, the metrics, ``error``. A value with the name of
-        a metric has ``config.`` before its own, a metric that is a table of its own is left out.
+        ``run``, the values in the sweep file, the metrics, ``error``. A value with the name of a
+        metric has ``config.`` before its own, a metric that is a table of its own is left out.
     """
     import pyarrow as pa
 
     summaries = [
         {} if run.name in failures else _figures(runs / run.name / "summary.json")
-        for run in study.runs
+        for run in plan.runs
     ]
     metrics = list(dict.fromkeys(name for summary in summaries for name in summary))
-    columns: dict[str, pa.Array] = {"run": pa.array([run.name for run in study.runs])}
-    rows = [run.columns for run in study.runs]
-    for name in study.columns:
+    columns: dict[str, pa.Array] = {"run": pa.array([run.name for run in plan.runs])}
+    rows = [run.columns for run in plan.runs]
+    for name in plan.columns:
         label = f"config.{name}" if name in metrics else name
         columns[label] = _column([row.get(name) for row in rows])
     for name in metrics:
         columns[name] = _column([summary.get(name) for summary in summaries])
-    errors = [failures.get(run.name) for run in study.runs]
+    errors = [failures.get(run.name) for run in plan.runs]
     columns["error"] = pa.array(errors, type=pa.string())
     return pa.table(columns)
 

@@ -1,4 +1,4 @@
-"""One run of a study: what the file says of it, and what `optsched.simulate` is asked for."""
+"""One run of a sweep: its values in the file, and the arguments of `optsched.simulate`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,26 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from optsched import registry
+from optsched.class_file import ClassInFile, find_class, names_file, origin_of
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.numbers import parse_span
-from optsched.settings import configure_parts, settings_of
-from optsched.simulator.chosen_solvers import ChosenSolver, choose_solvers
+from optsched.settings import settings_of
+from optsched.simulator.chosen_solvers import (
+    Asked,
+    ChosenSolver,
+    choose_solvers,
+    names_models,
+    read_models,
+)
+from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
+from optsched.simulator.scenario import OPTIONS, configure, from_words
 from optsched.solvers.profiles import Profile
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
@@ -30,14 +39,10 @@ NAME_DIGITS = 16
 """Of the SHA-256 of a run's config, in hexadecimal."""
 
 DEFAULTS: Mapping[str, Any] = {
-    "policy": "easy",
-    "event_order": "batched",
-    "charge_decisions": False,
+    name: OPTIONS[name].default for name in ("policy", "event_order", "charge_decisions")
 }
-"""What a run has where the study says nothing."""
-
-ELSEWHERE = ("trace", "solver", "seed", "time_limit", "work_limit")
-"""Keys of a study that `optsched.simulate` does not take under their own name and as they are."""
+"""Options that are part of the name of a run even where the file does not state them. A new option
+is not: a run that does not state it keeps its name, and is found again in an old folder."""
 
 
 class TraceFile(NamedTuple):
@@ -62,26 +67,26 @@ class TraceFile(NamedTuple):
 
 
 class NamedSolver(NamedTuple):
-    """A solver as a study names it: what `optsched.simulate` is given, and its profile."""
+    """A solver as a sweep file names it: the argument of `optsched.simulate`, and its profile."""
 
-    given: str | Solver
+    given: Asked
     profile: Profile | None = None
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run of a study.
+    """One run of a sweep.
 
     Parameters
     ----------
     name : str
         The name of its folder: the beginning of the SHA-256 of its config.
     values : mapping
-        The keys of the study and their values for this run, ``settings`` a mapping.
+        The keys of the file and their values for this run, ``settings`` a mapping.
     trace : TraceFile
         The trace.
     arguments : mapping
-        What `optsched.simulate` is given besides the trace.
+        The arguments of `optsched.simulate` besides the trace.
     threads : int
         How many threads its solver keeps busy.
     """
@@ -101,7 +106,7 @@ class PlannedRun:
 
 
 class Planner:
-    """Looks up what the values of a study stand for, each file and name once.
+    """Looks up what the values of a sweep file stand for, each file and name once.
 
     Parameters
     ----------
@@ -119,8 +124,8 @@ class Planner:
         self.look_up: Mapping[str, Callable[[str], Any]] = {
             "trace": cache(self._trace),
             "machine": cache(self._machine),
-            "policy": registry.policies.__getitem__,
-            "execution": registry.executions.__getitem__,
+            "policy": cache(partial(self._class, registry.policies)),
+            "execution": cache(partial(self._class, registry.executions)),
             "solver": cache(self._solver),
             "jobs": _span,
         }
@@ -131,7 +136,7 @@ class Planner:
         Parameters
         ----------
         values : mapping
-            A value for ``trace``, and for other keys of a study.
+            A value for ``trace``, and for other keys of a sweep file.
 
         Raises
         ------
@@ -145,23 +150,24 @@ class Planner:
         given, and not from versions: all hosts and shards agree on it, and a folder is found
         again after an upgrade. ``run.json`` says the versions.
         """
-        policy: type[Policy] = self.look_up["policy"](values.get("policy", DEFAULTS["policy"]))
-        parts = _configured(policy.name, values.get("execution"), values.get("settings", {}))
+        policy, execution = self.configured(values, values.get("settings", {}))
         settings = {
             field.name: getattr(part, field.name)
-            for part in parts
+            for part in (policy, execution)
+            if part is not None
             for field in settings_of(type(part))
         }
         trace: TraceFile = self.look_up["trace"](values["trace"])
         asked = self.look_up["solver"](values["solver"]) if "solver" in values else None
         chosen: Mapping[str, ChosenSolver] = {}
-        if posed := parts[0].posed():
+        if posed := policy.posed():
             chosen = choose_solvers(posed, asked and asked.given)
-        arguments = {key: value for key, value in values.items() if key not in ELSEWHERE}
-        for key in ("machine", "jobs"):
+        arguments = from_words({name: value for name, value in values.items() if name != "trace"})
+        for key in ("machine", "jobs", "policy", "execution"):
             if key in values:
                 arguments[key] = self.look_up[key](values[key])
-        arguments |= _solving(asked, values)
+        if asked is not None:
+            arguments |= _solving(asked, arguments)
         identity = dict(DEFAULTS) | arguments
         identity |= {"trace": trace.sha256, "settings": settings}
         if trace.demands_sha256 is not None:
@@ -175,6 +181,29 @@ class Planner:
             threads=max((one.solver.threads for one in chosen.values()), default=1),
         )
 
+    def configured(
+        self, values: Mapping[str, Any], settings: Mapping[str, Any]
+    ) -> tuple[Policy, ExecutionModel | None]:
+        """Return the policy and the execution model of a run, with settings.
+
+        Raises
+        ------
+        InputError
+            If there is none of that name, or they do not take the settings.
+        """
+        execution = values.get("execution")
+        return configure(
+            self.look_up["policy"](values.get("policy", DEFAULTS["policy"])),
+            execution and self.look_up["execution"](execution),
+            settings,
+        )
+
+    def _class(self, kind: registry.Registry[Any], text: str) -> str | ClassInFile:
+        """Return a name that is registered, or the class in a file."""
+        found = find_class(text, self._base) if names_file(text) else text
+        kind[found]
+        return found
+
     def _trace(self, text: str) -> TraceFile:
         path, published = find_trace(text, base=self._base)
         demands = demands_file(path)
@@ -185,52 +214,39 @@ class Planner:
         return read_machine(self._base / text if text.endswith(".toml") else text).spec
 
     def _solver(self, text: str) -> NamedSolver:
-        if "=" in text and not (self._base / text).is_file():
-            return NamedSolver(text)
+        if names_models(text, self._base):
+            named = read_models(text)
+            if not any(map(names_file, named.values())):
+                return NamedSolver(text)
+            given = {
+                model: self._class(registry.solvers, one) if names_file(one) else one
+                for model, one in named.items()
+            }
+            return NamedSolver(given)
+        if names_file(text):
+            return NamedSolver(self._class(registry.solvers, text))
         if not text.endswith(".toml"):
             return NamedSolver(text, find_solver(text)[1])
         solver, profile = find_solver(str(self._base / text))
         return NamedSolver(solver, profile)
 
 
-def check_settings(policy: str, execution: str | None, settings: Mapping[str, Any]) -> None:
-    """Check that a policy and an execution model take these settings.
-
-    Raises
-    ------
-    InputError
-        If it knows none of that name, or one has a value that is not of its type.
-    """
-    _configured(policy, execution, settings)
-
-
-def _configured(policy: str, execution: str | None, settings: Mapping[str, Any]) -> list[Any]:
-    """Return a policy, and an execution model if there is one, with their settings."""
-    parts = {f"policy {policy!r}": registry.policies[policy]}
-    execution = execution or registry.policies[policy].execution
-    if execution is not None:
-        parts[f"execution model {execution!r}"] = registry.executions[execution]
-    configured = configure_parts(parts, settings)
-    configured[0].check_interval()
-    return configured
-
-
-def _solving(asked: NamedSolver | None, values: Mapping[str, Any]) -> dict[str, Any]:
+def _solving(asked: NamedSolver, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return solver, budget and seed as `optsched.simulate` takes them, where there are any."""
-    budget, seed = None, values.get("seed")
-    if "time_limit" in values or "work_limit" in values:
-        budget = Budget(values.get("time_limit"), values.get("work_limit"))
-    if asked is not None and asked.profile is not None and isinstance(asked.given, Solver):
+    budget, seed = arguments.get("budget"), arguments.get("seed")
+    if asked.profile is not None and isinstance(asked.given, Solver):
         # given as a solver, so that no path gets into the record; so its profile speaks here
         budget = budget or (None if asked.profile.budget == Budget() else asked.profile.budget)
         seed = asked.profile.seed if seed is None else seed
-    solving = {"solver": asked and asked.given, "budget": budget, "seed": seed}
+    solving = {"solver": asked.given, "budget": budget, "seed": seed}
     return {key: value for key, value in solving.items() if value is not None}
 
 
 def _described(chosen: ChosenSolver) -> dict[str, Any]:
-    """Return name and profile of a solver; a profile of the user's goes by what it says."""
-    profile = chosen.profile
+    """Return name and profile of a solver; a file of the user's counts by its content."""
+    profile, origin = chosen.profile, origin_of(type(chosen.solver))
+    if origin is not None:
+        return {"name": origin.name, "sha256": origin.sha256}
     return {
         "name": chosen.name,
         "solver": profile.solver,
@@ -251,5 +267,12 @@ def _span(text: str) -> tuple[int, int]:
 
 
 def _hash(identity: Mapping[str, Any]) -> str:
-    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), default=asdict)
+    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), default=_identity)
     return hashlib.sha256(text.encode()).hexdigest()[:NAME_DIGITS]
+
+
+def _identity(value: Budget | ClassInFile) -> dict[str, Any]:
+    """Return what tells one value of an argument from another."""
+    if isinstance(value, ClassInFile):
+        return {"name": value.name, "sha256": value.sha256}
+    return asdict(value)

@@ -1,4 +1,4 @@
-"""A sweep: the runs of a study that are not finished yet, executed, then all of them merged.
+"""A sweep: those of its runs that are not finished yet, executed, then all of them merged.
 
 Folder format: ``docs/formats/sweep-folder.md``.
 """
@@ -28,7 +28,7 @@ from optsched.sweeps.executing import Outcome, Task
 from optsched.sweeps.finished import fault, is_finished, read_object
 from optsched.sweeps.merging import merge, versions_used, write_results
 from optsched.sweeps.planned_run import PlannedRun
-from optsched.sweeps.study_file import SweepPlan, read_study
+from optsched.sweeps.sweep_file import SweepPlan, read_sweep
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,14 +40,14 @@ log = logging.getLogger("optsched")
 
 
 class Sweep:
-    """A study and the folder of its runs.
+    """The runs of a sweep and their folder.
 
     Parameters
     ----------
-    study : SweepPlan
-        What is run.
+    plan : SweepPlan
+        The runs.
     folder : path
-        Where to. Runs of the study that are finished there are not done again.
+        The folder. Runs of the sweep that are finished there are not done again.
     shard : (int, int)
         Which part of the runs is executed here, and of how many: (1, 1) for all of them.
 
@@ -66,13 +66,13 @@ class Sweep:
         If the folder holds something else or cannot be written.
     """
 
-    def __init__(self, study: SweepPlan, folder: Path, shard: tuple[int, int] = (1, 1)) -> None:
-        self.study = study
+    def __init__(self, plan: SweepPlan, folder: Path, shard: tuple[int, int] = (1, 1)) -> None:
+        self.plan = plan
         self.folder = folder
         self.runs = folder / "runs"
         self.failed = folder / "failed"
         check_replaceable(folder, FOLDER)
-        described = _describe(study)
+        described = _describe(plan)
         try:
             make_folder(folder)
             remove_leftovers(folder)
@@ -86,10 +86,10 @@ class Sweep:
         except OSError as error:
             raise unwritable(folder, error) from None
         number, of = shard
-        self.own = study.runs[number - 1 :: of]
+        self.own = plan.runs[number - 1 :: of]
         self._whole: set[str] = set()
         self.pending = self._unfinished(self.own)
-        self._by_name = {run.name: run for run in study.runs}
+        self._by_name = {run.name: run for run in plan.runs}
         if damaged := self._faults(self.pending):
             told = f"{damaged[0]}{', for instance' if damaged[1:] else ''}"
             runs, are = counted(len(damaged), "run"), "is" if len(damaged) == 1 else "are"
@@ -111,7 +111,7 @@ class Sweep:
             remove(self._note_of(run.name))
             self._remove_remains(self.runs / run.name)
         folder = self.runs.absolute()
-        tasks = [Task(run, str(folder / run.name), self.study.keep) for run in self.pending]
+        tasks = [Task(run, str(folder / run.name), self.plan.keep) for run in self.pending]
         try:
             with closing(engine.work_off(tasks)) as outcomes:
                 for outcome in outcomes:
@@ -122,8 +122,8 @@ class Sweep:
             remove_leftovers(self.runs)
 
     def failures(self) -> dict[str, str]:
-        """Return why runs of the study have failed, by name."""
-        noted = [run for run in self.study.runs if self._note_of(run.name).exists()]
+        """Return why runs of the sweep have failed, by name."""
+        noted = [run for run in self.plan.runs if self._note_of(run.name).exists()]
         notes = {run.name: read_object(self._note_of(run.name)) for run in self._unfinished(noted)}
         return {name: note["error"] for name, note in notes.items() if note and "error" in note}
 
@@ -137,13 +137,13 @@ class Sweep:
     def finish(self) -> bool:
         """Merge the results, unless other shards are not ready; return whether it was done."""
         failures = self.failures()
-        left = [run for run in self._unfinished(self.study.runs) if run.name not in failures]
+        left = [run for run in self._unfinished(self.plan.runs) if run.name not in failures]
         if left:
             if damaged := self._faults(left):
                 runs, are = counted(len(damaged), "run"), "is" if len(damaged) == 1 else "are"
                 log.warning("%s of other shards %s not whole: %s", runs, are, damaged[0])
             return False
-        names = {run.name for run in self.study.runs}
+        names = {run.name for run in self.plan.runs}
         for entry in self.runs.iterdir():
             # whoever writes there now does again what is finished: a worker that was given up
             found = TEMPORARY.fullmatch(entry.name)
@@ -153,10 +153,10 @@ class Sweep:
             remove(self._note_of(name))  # a copy of another shard's folder may have brought it
         with suppress(OSError):
             self.failed.rmdir()  # if it is empty
-        write_results(merge(self.study, self.runs, failures), self.folder)
+        write_results(merge(self.plan, self.runs, failures), self.folder)
         others = [entry.name for entry in self.runs.iterdir() if entry.name not in names]
         if others:
-            log.info("%d runs in %s are not of this study; left alone", len(others), self.runs)
+            log.info("%d runs in %s are not of this sweep; left alone", len(others), self.runs)
         finished = sorted(names - set(failures))
         for package, versions in versions_used(finished, self.runs).items():
             if len(versions) > 1:
@@ -171,14 +171,14 @@ class Sweep:
     def _unfinished(self, runs: Sequence[PlannedRun]) -> tuple[PlannedRun, ...]:
         """Return those of the runs that are not finished; one that was found whole stays so."""
         left = [run for run in runs if run.name not in self._whole]
-        found = [run for run in left if is_finished(self.runs / run.name, self.study.keep)]
+        found = [run for run in left if is_finished(self.runs / run.name, self.plan.keep)]
         self._whole.update(run.name for run in found)
         return tuple(run for run in left if run.name not in self._whole)
 
     def _faults(self, runs: Sequence[PlannedRun]) -> list[str]:
         """Return what is wrong with the folders that are there of runs that are not finished."""
         folders = [self.runs / run.name for run in runs]
-        faults = (fault(folder, self.study.keep) for folder in folders if folder.is_dir())
+        faults = (fault(folder, self.plan.keep) for folder in folders if folder.is_dir())
         return [one for one in faults if one is not None]
 
     def _remove_remains(self, folder: Path) -> None:
@@ -200,18 +200,18 @@ class Sweep:
 
 
 def sweep(
-    study: str | Path | Mapping[str, Any],
+    file: str | Path | Mapping[str, Any],
     output: str | Path,
     *,
     engine: EngineName = "local",
     workers: int | None = None,
     address: str | None = None,
 ) -> pd.DataFrame:
-    """Run a study, or what is left of it, and return its results.
+    """Run a sweep, or what is left of it, and return its results.
 
     Parameters
     ----------
-    study : path or mapping
+    file : path or mapping
         A TOML file, or a mapping of the same form.
     output : path
         The folder of the sweep. Runs that are finished there are not done again.
@@ -225,18 +225,18 @@ def sweep(
     Returns
     -------
     pandas.DataFrame
-        One row per run: its name, what the study says of it, its metrics, and why it failed if it
+        One row per run: its name, what the file says of it, its metrics, and why it failed if it
         did.
 
     Raises
     ------
     InputError
-        If the study has mistakes, or the folder or the engine cannot be used.
+        If the file has mistakes, or the folder or the engine cannot be used.
     """
     import pandas as pd
 
     check_engine(engine, workers, address)
-    planned = Sweep(read_study(study), Path(output))
+    planned = Sweep(read_sweep(file), Path(output))
     if planned.pending:
         for outcome in planned.work(start_engine(planned.pending, engine, workers, address)):
             if outcome.error is not None:
@@ -245,7 +245,7 @@ def sweep(
     return pd.read_parquet(planned.folder / "results.parquet")
 
 
-def _describe(study: SweepPlan) -> dict[str, Any]:
+def _describe(plan: SweepPlan) -> dict[str, Any]:
     runs = [
         {
             "run": run.name,
@@ -253,9 +253,9 @@ def _describe(study: SweepPlan) -> dict[str, Any]:
             "demands_sha256": run.trace.demands_sha256,
             "config": dict(run.values),
         }
-        for run in study.runs
+        for run in plan.runs
     ]
-    return {"study": dict(study.table), "duplicates": study.duplicates, "runs": runs}
+    return {"sweep": dict(plan.table), "duplicates": plan.duplicates, "runs": runs}
 
 
 def _says(path: Path, value: Any) -> bool:

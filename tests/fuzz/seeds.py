@@ -23,7 +23,7 @@ from optsched.solvers.comparison import compare
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
 from optsched.solvers.solving import solve
-from optsched.sweeps.study_file import read_study
+from optsched.sweeps.sweep_file import read_sweep
 from optsched.sweeps.sweeping import Sweep
 
 JOBS = 12
@@ -115,7 +115,7 @@ class Seeds:
                     solve(problem, solver, budget=Budget(work=100))
             assert _done("snapshot", "show", f"{model}.json")
         Path("study.toml").write_bytes(to_toml(SWEEP))
-        sweep = Sweep(read_study("study.toml"), Path("sweep"))
+        sweep = Sweep(read_sweep("study.toml"), Path("sweep"))
         for outcome in sweep.work(Here(len(sweep.pending))):
             assert outcome.error is None, outcome.error
         assert sweep.finish()

@@ -29,7 +29,7 @@ from optsched.studies.franke_1999.plan import (
 from optsched.studies.franke_1999.published import MPLS, NODES
 from optsched.studies.offered import offered_by
 from optsched.studies.study_folder import write_inputs
-from optsched.sweeps.study_file import read_study
+from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import write_trace
 from optsched.traces.trace import Trace
 
@@ -168,7 +168,7 @@ def test_a_failed_run_ends_the_evaluation(tmp_path):
 
 def test_all_runs_are_there(shared, tmp_path):
     write_inputs(inputs([shared("traces")], quick=True), tmp_path)
-    study = read_study(plan(tmp_path / "inputs", quick=True))
+    study = read_sweep(plan(tmp_path / "inputs", quick=True))
     rows = pd.DataFrame([run.columns for run in study.runs])
     model = rows[rows["trace"].str.contains("model_")]
     usual = model[(model["policy"] == "gang") & model["solver"].isna()]

@@ -56,7 +56,7 @@ from optsched.studies.gonthier_2024.published import (
 )
 from optsched.studies.gonthier_2024.tables import compare_with_authors, reduction_tables
 from optsched.studies.study_folder import write_inputs
-from optsched.sweeps.study_file import read_study
+from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
 
@@ -262,7 +262,7 @@ def test_a_failed_run_ends_the_evaluation(tmp_path):
 def test_no_two_schedulers_are_the_same_and_the_policy_takes_them(shared, tmp_path):
     files = {one.file for one in WORKLOADS}
     write_inputs({file: inputs([], quick=True)[SAMPLE.file] for file in files}, tmp_path)
-    study = read_study(plan([shared("traces")], tmp_path / "inputs", quick=False))
+    study = read_sweep(plan([shared("traces")], tmp_path / "inputs", quick=False))
     # the same trace for all: what is left of it are the clusters
     clusters = {(one.machine, bool(one.load)) for one in WORKLOADS if one != SAMPLE}
     assert len(study.runs) == sum(len(OF_LOGS if of_log else OF_DAY) for _, of_log in clusters)

@@ -48,7 +48,7 @@ from optsched.studies.guim_2009.tables import (
     published_tables,
 )
 from optsched.studies.study_folder import write_inputs
-from optsched.sweeps.study_file import read_study
+from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import read_trace
 
 EVERY = workloads(quick=False)
@@ -273,7 +273,7 @@ def test_waiting_times_are_told_by_percentile():
 def test_the_policies_take_all_that_is_planned_and_no_two_are_the_same(tmp_path):
     [trace] = inputs([], quick=True).values()
     write_inputs({one.file: trace for one in EVERY}, tmp_path)
-    study = read_study(plan([], Path("inputs"), quick=False), base=tmp_path)
+    study = read_sweep(plan([], Path("inputs"), quick=False), base=tmp_path)
     # the same trace for all: what is left are the machines
     assert len(study.runs) == len(CENTRES) * len(SCHEDULERS)
     assert study.keep == "jobs"

@@ -43,7 +43,7 @@ from optsched.studies.li_2015.plan import (
 from optsched.studies.offered import offered_by
 from optsched.studies.results import with_parts
 from optsched.studies.study_folder import write_inputs
-from optsched.sweeps.study_file import read_study
+from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import write_trace
 from optsched.traces.trace import Trace
 
@@ -215,7 +215,7 @@ def test_all_runs_are_there(shared, tmp_path):
     assert set(counts[list(SINGLE)]) == {len(SEEDS) + 1 + len(LOGS)}
     # no two variants are the same, and each is one that the policy takes
     sample = [run | {"trace": run["trace"][:1]} for run in table["runs"]]
-    study = read_study(table | {"runs": sample})
+    study = read_sweep(table | {"runs": sample})
     assert (len(study.runs), study.duplicates) == (len(VARIANTS) + 1, 0)
 
 

@@ -49,7 +49,7 @@ from optsched.studies.systems.worlds import (
     unplanned,
     worlds,
 )
-from optsched.sweeps.study_file import read_study
+from optsched.sweeps.sweep_file import read_sweep
 
 FIGURES = (*TIMES, *OF_RUN, SECONDS)
 
@@ -265,7 +265,7 @@ def test_names_are_as_they_are_typed():
 
 
 def test_what_is_planned_can_be_run_and_no_two_runs_are_the_same(traces):
-    read = read_study(plan(SAMPLE, Path("inputs")), base=traces)
+    read = read_sweep(plan(SAMPLE, Path("inputs")), base=traces)
     assert len(read.runs) == sum(len(world.systems) for world in worlds(SAMPLE))
     assert read.duplicates == 0
     assert read.keep == "jobs"

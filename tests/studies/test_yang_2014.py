@@ -14,7 +14,7 @@ from optsched.studies.yang_2014.claims import claims
 from optsched.studies.yang_2014.evaluation import cells, compared, grid, prepare
 from optsched.studies.yang_2014.plan import BLUE, INTREPID, LOGS, VARIANTS, plan
 from optsched.studies.yang_2014.published import SHARES, TABLES
-from optsched.sweeps.study_file import read_study
+from optsched.sweeps.sweep_file import read_sweep
 
 
 def test_the_published_tables_are_those_that_the_paper_speaks_of():
@@ -28,7 +28,7 @@ def test_the_published_tables_are_those_that_the_paper_speaks_of():
 
 
 def test_every_run_has_its_default(shared):
-    study = read_study(plan([shared("traces")], quick=False))
+    study = read_sweep(plan([shared("traces")], quick=False))
     rows = pd.DataFrame([run.columns for run in study.runs])
     key = ["trace", "jobs", "settings.alpha", "settings.beta", "settings.draw"]
     default = rows[rows["policy"] == "easy"]

@@ -1,4 +1,4 @@
-"""What a study file stands for, and what it is told when it is wrong."""
+"""What a sweep file stands for, and what it is told when it is wrong."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.errors import InputError
-from optsched.sweeps.study_file import read_study
+from optsched.sweeps.sweep_file import read_sweep
 
 
 @pytest.fixture
 def read(tiny):
-    """Return the function that reads a study from text; its file lies beside ``tiny.swf``."""
+    """Return the function that reads a sweep file from text; its file lies beside ``tiny.swf``."""
 
     def from_text(text):
-        (tiny / "study.toml").write_text(text)
-        return read_study(tiny / "study.toml")
+        (tiny / "sweep.toml").write_text(text)
+        return read_sweep(tiny / "sweep.toml")
 
     return from_text
 
 
-def stated(study, *names):
-    return [tuple(run.columns.get(name) for name in names) for run in study.runs]
+def stated(sweep_file, *names):
+    return [tuple(run.columns.get(name) for name in names) for run in sweep_file.runs]
 
 
 HEAD = 'trace = "tiny.swf"\nmachine = "nodes:10"\n'
@@ -43,7 +43,7 @@ def test_lists_are_combined_in_the_order_of_the_file(read):
 
 
 def test_blocks_inherit_what_they_do_not_say(read):
-    study = read(
+    sweep_file = read(
         HEAD
         + """
         jobs = ["1:5", "1:9"]
@@ -58,7 +58,7 @@ def test_blocks_inherit_what_they_do_not_say(read):
         settings.interval = 60
         """
     )
-    assert stated(study, "jobs", "settings.window", "settings.interval") == [
+    assert stated(sweep_file, "jobs", "settings.window", "settings.interval") == [
         ("1:5", 3, 10),
         ("1:5", 4, 10),
         ("1:9", 3, 10),
@@ -71,7 +71,7 @@ def test_blocks_inherit_what_they_do_not_say(read):
 def test_a_product_is_complete_and_each_of_its_runs_is_there_once(tmp_path_factory, windows, seeds):
     trace = tmp_path_factory.getbasetemp() / "any.swf"
     trace.write_text("; MaxProcs: 4\n1 0 0 5 1 5 -1 1 5 -1 1 1 1 1 1 1 -1 -1\n")
-    study = read_study(
+    sweep_file = read_sweep(
         {
             "trace": trace,
             "policy": "window",
@@ -80,10 +80,10 @@ def test_a_product_is_complete_and_each_of_its_runs_is_there_once(tmp_path_facto
         }
     )
     expected = {(seed, window) for seed in range(seeds) for window in windows}
-    assert len(study.runs) == len(expected)
-    assert set(stated(study, "seed", "settings.window")) == expected
-    assert study.duplicates == seeds * len(windows) - len(expected)
-    assert len({run.name for run in study.runs}) == len(expected)
+    assert len(sweep_file.runs) == len(expected)
+    assert set(stated(sweep_file, "seed", "settings.window")) == expected
+    assert sweep_file.duplicates == seeds * len(windows) - len(expected)
+    assert len({run.name for run in sweep_file.runs}) == len(expected)
 
 
 def test_what_is_the_same_run_has_the_same_name(read, tiny):
@@ -174,9 +174,9 @@ def test_the_threads_of_a_run_are_those_of_its_solver(read):
 def test_a_mistake_is_told_with_its_file_and_field(text, words, read):
     with pytest.raises(InputError) as caught:
         read(text)
-    for word in ["study.toml", *words]:
+    for word in ["sweep.toml", *words]:
         assert word in str(caught.value)
-    assert caught.value.file.endswith("study.toml")
+    assert caught.value.file.endswith("sweep.toml")
 
 
 def test_all_mistakes_are_told_at_once(read):
@@ -186,9 +186,9 @@ def test_all_mistakes_are_told_at_once(read):
     assert sorted(fields) == ["machine", "polcy", "runs[1].seed", "runs[2].jobs", "trace"]
 
 
-def test_a_study_may_be_neither_a_file_nor_a_mapping():
-    with pytest.raises(InputError, match="study: 5; expected a TOML file or a mapping"):
-        read_study(5)
+def test_a_sweep_file_may_be_neither_a_file_nor_a_mapping():
+    with pytest.raises(InputError, match="sweep file: 5; expected a TOML file or a mapping"):
+        read_sweep(5)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_study_may_be_neither_a_file_nor_a_mapping():
     ],
 )
 def test_numbers_that_mean_nothing_are_refused_before_anything_runs(read, line, message):
-    with pytest.raises(InputError, match=f"study.toml: {message}|study.toml: .*{message}"):
+    with pytest.raises(InputError, match=f"sweep.toml: {message}|sweep.toml: .*{message}"):
         read(f"trace = 'tiny.swf'\npolicy = 'window'\n{line}\n")
 
 

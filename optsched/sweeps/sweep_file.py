@@ -9,32 +9,23 @@ from itertools import product
 from pathlib import Path
 from typing import Any, get_args
 
-from optsched import registry
 from optsched.errors import InputError, UnknownNameError
 from optsched.numbers import LARGEST
 from optsched.report.run_folder import Keep
-from optsched.simulator.event_order import EventOrder
-from optsched.solvers.result import Budget
-from optsched.sweeps.planned_run import DEFAULTS, PlannedRun, Planner, check_settings
+from optsched.simulator.scenario import OPTIONS, Option, from_words
+from optsched.sweeps.planned_run import DEFAULTS, PlannedRun, Planner
 from optsched.text_files import read_toml
 
-KEYS: Mapping[str, tuple[tuple[type[Any], ...], str]] = {
-    "trace": ((str,), "a trace file or a name from the catalogue"),
-    "machine": ((str,), "a machine, nodes:1152 for instance, or a TOML file"),
-    "policy": ((str,), "the name of a policy"),
-    "execution": ((str,), "the name of an execution model"),
-    "solver": ((str,), "a solver, a profile or a TOML file"),
-    "jobs": ((str,), "FROM:TO, 1:5000 for instance"),
-    "event_order": ((str,), " or ".join(EventOrder)),
-    "work_limit": ((int, float), "a number above 0"),
-    "time_limit": ((int, float), "seconds above 0"),
-    "seed": ((int,), "an integer"),
-    "charge_decisions": ((bool,), "true or false"),
-    "large_from": ((int,), "a number of processors"),
-}
-"""What a run may say, and what it is called in messages; each may be a list of such values."""
+KEYS: Mapping[str, Option] = {name: one for name, one in OPTIONS.items() if one.expected}
+"""Options that a run may state; each may be a list of values."""
 
-SETTING = ((str, int, float, bool), "a number, a text, true or false")
+TYPES: dict[Any, tuple[type[Any], ...]] = {float: (int, float), int: (int,), bool: (bool,)}
+"""Types of the values of a key that is not text, by the kind of its option."""
+
+SETTING: tuple[tuple[type[Any], ...], str] = (
+    (str, int, float, bool),
+    "a number, a text, true or false",
+)
 COMBINE = ("product", "zip")
 KEEP: tuple[str, ...] = get_args(Keep)
 MOST_RUNS = 1_000_000
@@ -78,8 +69,8 @@ class SweepPlan:
         ]
 
 
-def read_study(source: str | Path | Mapping[str, Any], base: Path | None = None) -> SweepPlan:
-    """Read a study from a TOML file, or from a mapping of the same form.
+def read_sweep(source: str | Path | Mapping[str, Any], base: Path | None = None) -> SweepPlan:
+    """Read a sweep from a TOML file, or from a mapping of the same form.
 
     Parameters
     ----------
@@ -100,7 +91,7 @@ def read_study(source: str | Path | Mapping[str, Any], base: Path | None = None)
         file = Path(source)
         table = read_toml(file)
     else:
-        raise InputError(f"{source!r}; expected a TOML file or a mapping", field="study")
+        raise InputError(f"{source!r}; expected a TOML file or a mapping", field="sweep file")
     planner = Planner(base or (Path() if file is None else file.parent))
     mistakes: list[str] = []
     blocks = _blocks(table, mistakes)
@@ -135,7 +126,7 @@ class _Block:
     Parameters
     ----------
     number : int
-        Of the ``[[runs]]`` block, from 1; 0 for a study without any.
+        Of the ``[[runs]]`` block, from 1; 0 for a file without any.
     own : frozenset of str
         The keys that stand in the block itself; it inherits the others.
     combine : str
@@ -174,7 +165,9 @@ class _Block:
 
     def mistakes(self, planner: Planner) -> list[str]:
         """Return what is wrong with the values."""
-        found = [] if "trace" in self.axes else [f"trace: missing; expected {KEYS['trace'][1]}"]
+        found = (
+            [] if "trace" in self.axes else [f"trace: missing; expected {KEYS['trace'].expected}"]
+        )
         for name, values in self.axes.items():
             place = self.place(name)
             if not values:
@@ -188,31 +181,31 @@ class _Block:
         if self.combine == "zip" and len(set(lengths.values())) > 1:
             told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
             found.append(f"zip takes lists of one length; {told}")
-        return found + self._wrong_settings()
+        return found + self._wrong_settings(planner)
 
     def place(self, name: str) -> str:
         """Return where in the file a value stands."""
         return f"runs[{self.number}].{name}" if name in self.own else name
 
-    def _wrong_settings(self) -> list[str]:
+    def _wrong_settings(self, planner: Planner) -> list[str]:
         found = []
         policies = self.axes.get("policy", [DEFAULTS["policy"]])
-        known = [name for name in policies if _is_name(name, registry.policies)]
+        known = [one for one in policies if _is_fine("policy", one, planner)]
         models = self.axes.get("execution", [None])
-        at_hand = [name for name in models if name is None or _is_name(name, registry.executions)]
+        at_hand = [one for one in models if one is None or _is_fine("execution", one, planner)]
         for policy, model in product(known, at_hand):
             for name, values in self.axes.items():
                 key, _, setting = name.partition(".")
                 for value in (v for v in values if key == "settings" and _fits(v, SETTING[0])):
                     try:
-                        check_settings(policy, model, {setting: value})
+                        planner.configured({"policy": policy, "execution": model}, {setting: value})
                     except InputError as error:
                         found += [f"{self.place(name)}: {line}" for line in error.lines()]
         return found
 
 
 def _blocks(table: Mapping[str, Any], mistakes: list[str]) -> list[_Block]:
-    """Return the blocks of a study, and add what is wrong with its structure to `mistakes`."""
+    """Return the blocks of a sweep file, and add what is wrong with its structure to `mistakes`."""
     top = {key: value for key, value in table.items() if key not in ("keep", "runs")}
     keep = table.get("keep", "jobs")
     if keep not in KEEP:
@@ -224,7 +217,7 @@ def _blocks(table: Mapping[str, Any], mistakes: list[str]) -> list[_Block]:
         mistakes.append("runs: expected tables, each under the heading [[runs]]")
         return []
     for name, value in _flat("", top, []).items():  # that all blocks replace it makes it no better
-        types, expected = KEYS.get(name, SETTING)
+        types, expected = _expected(name)
         each = value if isinstance(value, list) else [value]
         mistakes += [
             f"{name}: {one!r}; expected {expected}" for one in each if type(one) not in types
@@ -260,24 +253,33 @@ def _flat(place: str, table: Mapping[str, Any], mistakes: list[str]) -> dict[str
     return flat
 
 
+def _expected(name: str) -> tuple[tuple[type[Any], ...], str]:
+    """Return the types of a value of a key, and the words for it in messages."""
+    if name not in KEYS:
+        return SETTING
+    return TYPES.get(KEYS[name].kind, (str,)), KEYS[name].expected
+
+
 def _check_value(name: str, value: Any, planner: Planner) -> None:
-    types, expected = KEYS.get(name, SETTING)
+    types, expected = _expected(name)
     if not _fits(value, types):
         raise InputError(f"{value!r}; expected {expected}")
     if name in KEYS and isinstance(value, int | float) and abs(value) > LARGEST:
         raise InputError(f"{value!r}; expected a number of at most 2^53")
     if name in planner.look_up:
         planner.look_up[name](value)
-    elif name == "event_order" and value not in tuple(EventOrder):
+    elif name in KEYS and isinstance(KEYS[name].kind, tuple) and value not in KEYS[name].kind:
         raise InputError(f"{value!r}; expected {expected}")
-    elif name == "time_limit":
-        Budget(seconds=value)
-    elif name == "work_limit":
-        Budget(work=value)
+    elif name in KEYS:
+        from_words({name: value})
 
 
-def _is_name(value: Any, kind: registry.Registry[Any]) -> bool:
-    return isinstance(value, str) and value in kind
+def _is_fine(name: str, value: Any, planner: Planner) -> bool:
+    try:
+        _check_value(name, value, planner)
+    except InputError:
+        return False
+    return True
 
 
 def _fits(value: Any, types: tuple[type[Any], ...]) -> bool:
