@@ -33,7 +33,7 @@ def show(snapshot: Path, /, *, json: bool = False) -> None:
     if json:
         print_json(read.to_json())
         return
-    program = read.problem.formulate()
+    program = read.problem.formulate().program
     lines = [
         ("kind", read.problem.name),
         ("size", read.problem.size),

@@ -1,4 +1,4 @@
-"""The contract of a decision: frozen data, a formulation, and an independent verification."""
+"""The contract of a decision: frozen data, an objective, and a verification of solutions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, S
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from optsched.models.formulation import formulations
 
-    from optsched.models.program import Program
+if TYPE_CHECKING:
+    from optsched.models.formulation import Formulation
 
 Solution = TypeVar("Solution")
 
@@ -32,7 +32,8 @@ class Problem(ABC, Generic[Solution]):
 
     A subclass is a frozen dataclass that holds the data of the decision and is registered with
     ``@models.register(kind)``. `violations` and `objective` are written from the maths and share
-    no code with `formulate` or with any solver: every answer of every solver passes through them.
+    no code with its formulation or with any solver: every answer of every solver passes through
+    them. How it is stated as a program is its `optsched.models.formulation.Formulation`.
 
     Attributes
     ----------
@@ -61,17 +62,15 @@ class Problem(ABC, Generic[Solution]):
     def size(self) -> str:
         """The size of the problem in the model's own terms, ``5x10`` for instance."""
 
-    @abstractmethod
-    def formulate(self) -> Program:
-        """State the problem as an integer linear program."""
+    def formulate(self) -> Formulation[Any, Solution]:
+        """Return the formulation that is registered for the model, of this problem.
 
-    @abstractmethod
-    def decode(self, x: NDArray[np.int64]) -> Solution:
-        """Return the solution that the program's vector `x` stands for."""
-
-    @abstractmethod
-    def encode(self, solution: Solution) -> NDArray[np.int64]:
-        """Return the program's vector for `solution`; the inverse of `decode`."""
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        return formulations[self.name](self)
 
     @abstractmethod
     def objective(self, solution: Solution) -> int:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.models.formulation import Formulation
 from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
 from optsched.solvers.result import INFINITE, Budget, Incumbent, Limit, Result, Status
@@ -78,8 +79,10 @@ class Search:
 
     Attributes
     ----------
+    formulation : Formulation
+        The statement of the problem.
     program : Program
-        What to solve.
+        Its program.
     sense : {"max", "min"}
         Direction of the objective.
     start : int64 array, shape (variables,), or None
@@ -94,6 +97,7 @@ class Search:
         What ``on_incumbent`` raised.
     """
 
+    formulation: Formulation[Any, Any]
     program: Program
     sense: Literal["max", "min"]
 
@@ -109,9 +113,10 @@ class Search:
 
     def begin(self, problem: Problem[Any], hint: Any) -> None:
         """Formulate `problem`, and take `hint` as the first incumbent."""
-        self.program, self.sense = problem.formulate(), problem.sense
+        self.formulation, self.sense = problem.formulate(), problem.sense
+        self.program = self.formulation.program
         if hint is not None:
-            self.start = problem.encode(hint)
+            self.start = self.formulation.encode(hint)
             self.found(self.program.value(self.start), None)
 
     def seconds(self) -> float:
@@ -270,7 +275,7 @@ class GenericSolver(Solver):
             outcome = _at_a_glance(search.program, self.floating_point) or self.run(search)
             outcome = search.checked(outcome)
             status, x, bound = search.conclude(outcome)
-            solution = None if x is None else problem.decode(x)
+            solution = None if x is None else search.formulation.decode(x)
         except Exception as error:
             if error is search.callback_error:
                 raise

@@ -54,7 +54,7 @@ def check_solver(
         If the contract is broken.
     """
     expect(solver.supports(problem), f"does not answer {problem.name}")
-    if optimum is None and is_small(problem.formulate()):
+    if optimum is None and is_small(problem.formulate().program):
         optimum = brute_force(problem)
     before = problem.copy()
     full = budget or Budget()
@@ -195,7 +195,8 @@ def _check_incumbents(problem: Problem[Any], result: Result) -> None:
 def _hints(problem: Problem[Any], answer: Result) -> Iterator[Any]:
     if answer.solution is not None:
         yield answer.solution
-    nothing = problem.decode(problem.formulate().lower)
+    formulation = problem.formulate()
+    nothing = formulation.decode(formulation.program.lower)
     if not problem.violations(nothing):
         yield nothing
 

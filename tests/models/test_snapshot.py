@@ -102,8 +102,6 @@ def test_a_mistake_deep_inside_a_field_has_its_own_line(tmp_path):
     [
         ("threshold-allocation", {"held": [[]]}, "held[0]: expected an object with node"),
         ("threshold-allocation", {"held": [HOLDING | {"demand": []}]}, "held[0].demand: 0 values"),
-        ("joint-allocation", {"capacity": [], "demands": [[]]}, "demands: 1 values; expected"),
-        ("joint-allocation", {"demands": [[]]}, "demands[0]: 0 values; expected 1"),
         ("window-mkp", {"weights": [[]]}, "weights: expected a list of integers"),
     ],
 )

@@ -242,7 +242,7 @@ def test_a_program_too_large_for_any_solver_is_refused():
     held = [[node, 1, 0, 100 + node, 500] for node in range(400)]
     problem = ThresholdAllocation(400, 4, [6000], held, 64, 100, [2000])
     with pytest.raises(InputError, match="bottleneck-search needs none"):
-        problem.formulate()
+        assert problem.formulate().program
 
 
 def test_placements_are_read_from_files():

@@ -44,7 +44,7 @@ def _examples() -> dict[str, tuple]:
         known = snapshot.known
         proven = "objective" in known and known["objective"] == known.get("bound")
         proven |= known.get("infeasible", False)
-        if proven and snapshot.problem.formulate().num_variables <= SOON_SOLVED:
+        if proven and snapshot.problem.formulate().program.num_variables <= SOON_SOLVED:
             examples[f"{file.parent.name}-{file.stem}"] = (snapshot.problem, known.get("objective"))
     return examples
 

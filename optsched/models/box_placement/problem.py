@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from optsched.boxes.box import Box, Grid, Triple, box_of_text
 from optsched.boxes.shapes import shapes as ranked_shapes
 from optsched.errors import InputError
+from optsched.models.box_placement.candidates import Candidates, candidates_of
 from optsched.models.fields import FieldChecks
 from optsched.models.problem import Problem, Violation
 from optsched.models.torus_fields import (
@@ -29,14 +30,13 @@ from optsched.models.torus_fields import (
 )
 from optsched.registry import models
 
-if TYPE_CHECKING:
-    from optsched.models.box_placement.candidates import Candidates
-    from optsched.models.program import Program
-
 Placement = tuple[Box | None, ...]
 """The box of each waiting job in order; none for a job that is not placed."""
 
 ANCHORS = ("all", "corners")
+
+TAKEN = -1
+"""Stands for the holder of routers that are not free."""
 
 
 @models.register("box-placement")
@@ -184,30 +184,16 @@ class BoxPlacement(Problem[Placement]):
 
     @cached_property
     def candidates(self) -> Candidates:
-        """The boxes that jobs choose from; an `InputError` if they are too many."""
-        from optsched.models.box_placement.candidates import candidates
-
-        return candidates(self)
-
-    def formulate(self) -> Program:
-        """State equations (1) to (4) of the model's page.
+        """The boxes that jobs choose from.
 
         Raises
         ------
         InputError
-            If it would have more than `optsched.models.box_placement.candidates.MOST` entries.
+            If they are too many.
         """
-        from optsched.models.box_placement.program import formulate
-
-        return formulate(self, self.candidates)
-
-    def decode(self, x: NDArray[np.int64]) -> Placement:
-        """Return the box of each job; the first of equal jobs are placed, in the order of boxes."""
-        return self.candidates.placement(np.asarray(x))
-
-    def encode(self, solution: Placement) -> NDArray[np.int64]:
-        """Return the 0-1 vector of a placement; which of equal jobs has which box is lost."""
-        return self.candidates.vector(solution)
+        queue = zip(self.waiting.tolist(), self.profits.tolist())
+        corners = self.anchors == "corners"
+        return candidates_of(self.grid, self.free, queue, self.admitted, corners=corners)
 
     def objective(self, solution: Placement) -> int:
         """Return the profit of the placed jobs, equation (1)."""
@@ -216,15 +202,13 @@ class BoxPlacement(Problem[Placement]):
 
     def violations(self, solution: Placement) -> list[Violation]:
         """Check that boxes are on the torus, admitted, free, and apart from each other."""
-        from optsched.models.box_placement.rules import TAKEN, AnchorRule
-
         if len(solution) != len(self.waiting):
             jobs = len(self.waiting)
             return [Violation("once", f"{len(solution)} entries for {jobs} jobs")]
         found = []
         holder = np.where(self.free, 0, TAKEN)
         sizes = self.waiting.tolist()
-        rule = AnchorRule(self)
+        rule = _AnchorRule(self)
         for job, box in self._placed(solution):
             mistake = self.grid.mistake(box)
             if mistake:
@@ -320,3 +304,85 @@ class BoxPlacement(Problem[Placement]):
     @staticmethod
     def _placed(solution: Placement) -> Iterator[tuple[int, Box]]:
         return ((job, box) for job, box in enumerate(solution) if box is not None)
+
+
+class _AnchorRule:
+    """The rule for anchors, from the maths: neither program nor solvers share code with it."""
+
+    def __init__(self, problem: BoxPlacement) -> None:
+        self._problem = problem
+        self._cornered: dict[Triple, bool] = {}
+
+    def admits(self, size: int, box: Box) -> bool:
+        """Return whether a job of so many nodes may lie in a box.
+
+        Under ``corners`` it may lie where it cannot slide; anywhere if no free box of an admitted
+        shape is such a one.
+        """
+        if self._problem.anchors == "all" or not _can_slide(self._problem, box):
+            return True
+        for shape in self._problem.admitted(size):
+            if shape not in self._cornered:
+                self._cornered[shape] = _has_corner(self._problem, shape)
+            if self._cornered[shape]:
+                return False
+        return True
+
+
+def _can_slide(problem: BoxPlacement, box: Box) -> bool:
+    """Return whether, in some dimension, nothing is next to the two faces of a box.
+
+    That is no router that is not free, and no border. A box as long as the torus has no faces in
+    that dimension.
+    """
+    grid = problem.grid
+    for axis, (side, wraps) in enumerate(zip(grid.shape, grid.wrap)):
+        length = box.extent[axis]
+        if length == side:
+            continue
+        beside = [box.anchor[axis] - 1, box.anchor[axis] + length]
+        if not wraps and not (beside[0] >= 0 and beside[1] < side):
+            continue
+        inside = list(grid.routers_of(box))
+        along = [-1 if other == axis else 1 for other in range(3)]
+        inside[axis] = np.array(beside).reshape(along) % side
+        if problem.free[tuple(inside)].all():
+            return True
+    return False
+
+
+def _has_corner(problem: BoxPlacement, shape: Triple) -> bool:
+    """Return whether some free box of a shape cannot slide, by counting routers in use.
+
+    All anchors are looked at together: ``counts(extent)[x, y, z]`` is how many routers in use the
+    box of that extent at (x, y, z) holds.
+    """
+    grid = problem.grid
+    admitted = np.ones(grid.shape, dtype=np.bool_)
+    for axis, (length, side, wraps) in enumerate(zip(shape, grid.shape, grid.wrap)):
+        at = np.arange(side).reshape([-1 if other == axis else 1 for other in range(3)])
+        if length == side:
+            admitted &= at == 0
+            continue
+        if wraps and problem.free.all():
+            return False
+        face = (*shape[:axis], 1, *shape[axis + 1 :])
+        held = _counts(problem, face) > 0
+        touched = np.roll(held, 1, axis) | np.roll(held, -length, axis)
+        if not wraps:
+            admitted &= at + length <= side
+            touched |= (at == 0) | (at + length == side)
+        admitted &= touched
+    return bool((admitted & (_counts(problem, shape) == 0)).any())
+
+
+def _counts(problem: BoxPlacement, extent: tuple[int, ...]) -> NDArray[np.int64]:
+    counts = (~problem.free).astype(np.int64)
+    for axis, length in enumerate(extent):
+        side = counts.shape[axis]
+        beyond = np.take(counts, np.arange(side + length - 1) % side, axis)
+        sums = np.insert(beyond.cumsum(axis), 0, 0, axis)
+        counts = np.take(sums, np.arange(side) + length, axis) - np.take(
+            sums, np.arange(side), axis
+        )
+    return counts

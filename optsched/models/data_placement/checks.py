@@ -21,7 +21,7 @@ from optsched.models.data_placement.fields import (
     is_hole,
     no_residents,
 )
-from optsched.models.data_placement.plan import WIDEST
+from optsched.models.data_placement.solution import WIDEST
 from optsched.models.fields import LARGEST, FieldChecks
 
 Ints = NDArray[np.int64]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.data_placement.plan import WIDEST
+from optsched.models.data_placement.solution import WIDEST
 from optsched.models.fields import LARGEST
 
 BACKFILLS = ("none", "holes", "conservative")

@@ -5,9 +5,9 @@ Model page: ``models/data-placement/README.md``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,14 +22,12 @@ from optsched.models.data_placement.fields import (
     is_fine,
     with_defaults,
 )
-from optsched.models.data_placement.plan import LEFT_OUT, Plan, plan_from_json
-from optsched.models.fields import FieldChecks, read_fields
+from optsched.models.data_placement.solution import LEFT_OUT, Plan, plan_from_json
+from optsched.models.fields import LARGEST, FieldChecks, read_fields
 from optsched.models.problem import Problem, Violation
 from optsched.registry import models
 
-if TYPE_CHECKING:
-    from optsched.models.program import Program
-
+Ints = NDArray[np.int64]
 Backfill = Literal["none", "holes", "conservative"]
 Kept = Literal["users", "next"]
 
@@ -191,30 +189,6 @@ class DataPlacement(Problem[Plan]):
         """The second at which a job that is left out counts as starting."""
         return max(int(self.available.max()), 0) + int(self.walltimes.max(initial=0))
 
-    def formulate(self) -> Program:
-        """State the program of the model's page.
-
-        Raises
-        ------
-        InputError
-            If it would have more than `optsched.models.data_placement.layout.MOST_ENTRIES`.
-        """
-        from optsched.models.data_placement.program import formulate
-
-        return formulate(self)
-
-    def decode(self, x: NDArray[np.int64]) -> Plan:
-        """Return the node, the start and the cores of each job in a vector."""
-        from optsched.models.data_placement.program import plan_of
-
-        return plan_of(self, x)
-
-    def encode(self, solution: Plan) -> NDArray[np.int64]:
-        """Return the vector of a plan."""
-        from optsched.models.data_placement.program import vector
-
-        return vector(self, solution)
-
     def load_times(self, solution: Plan) -> NDArray[np.int64]:
         """Return the seconds that each job loads its file or waits for its load, shape (jobs,).
 
@@ -222,9 +196,7 @@ class DataPlacement(Problem[Plan]):
         """
         known: tuple[Plan, NDArray[np.int64]] | None = self.__dict__.get("_known_times")
         if known is None or known[0] is not solution:
-            from optsched.models.data_placement.rules import load_times
-
-            times = load_times(self, solution)
+            times = _load_times(self, solution)
             times.flags.writeable = False
             # the objective of a plan, which cannot change, is asked for more than once
             known = self.__dict__["_known_times"] = (solution, times)
@@ -237,10 +209,61 @@ class DataPlacement(Problem[Plan]):
         return int(self.priorities @ cost)
 
     def violations(self, solution: Plan) -> list[Violation]:
-        """Check that jobs hold free cores of their own, as many as they ask."""
-        from optsched.models.data_placement.rules import broken
+        """Check equations (2) to (5): free cores of their own, as many as they ask."""
+        jobs = len(self.processors)
+        shapes = {array.shape for array in (solution.node, solution.start, solution.cores)}
+        if shapes != {(jobs,)}:
+            return [
+                Violation("once", f"expected a node, a start and cores for each of {jobs} jobs")
+            ]
+        nodes, cores = self.available.shape
+        found: list[Violation] = []
 
-        return broken(self, solution)
+        def note(name: str, wrong: NDArray[np.bool_], detail: Callable[[int], str]) -> None:
+            if wrong.any():
+                found.extend(
+                    Violation(name, f"job {job + 1} {detail(job)}")
+                    for job in np.flatnonzero(wrong).tolist()
+                )
+
+        out = solution.node == LEFT_OUT
+        if not self.partial:
+            note("once", out, lambda _: "is not placed")
+        rest = out & ((solution.start != 0) | (solution.cores != 0))
+        note("once", rest, lambda _: "is left out, but has a start or cores")
+        nowhere = ~out & ((solution.node < 0) | (solution.node >= nodes))
+        note("node", nowhere, lambda job: f"is on node {solution.node[job]}; there are {nodes}")
+        never = ~out & ((solution.start < 0) | (solution.start > LARGEST))
+        note("start", never, lambda job: f"starts after {solution.start[job]} s")
+        placed = np.flatnonzero(~(out | nowhere | never))
+        mask = solution.cores[placed]
+        held = (mask[:, None] >> np.arange(cores)) & 1 == 1
+        wrong = np.zeros(jobs, dtype=bool)
+        wrong[placed] = (mask < 0) | (mask >> cores != 0)
+        note("cores", wrong, lambda _: f"has cores that are not among the {cores} of a node")
+        wrong[placed] = ~wrong[placed] & (held.sum(axis=1) != self.processors[placed])
+        note(
+            "cores",
+            wrong,
+            lambda job: (
+                f"asks {self.processors[job]} cores and has {int(solution.cores[job]).bit_count()}"
+            ),
+        )
+        node, start = solution.node[placed], solution.start[placed]
+        end = start + self.walltimes[placed]
+        busy = held & (start[:, None] < self.available[node])
+        if self.reserved is not None:
+            busy &= end[:, None] > self.reserved[node]
+        wrong[:] = False
+        wrong[placed] = busy.any(axis=1)
+        taken = dict(zip(placed.tolist(), busy))
+        note(
+            "free",
+            wrong,
+            lambda job: f"holds {_cores(taken[job], solution, job)} before they are free",
+        )
+        found += _overlaps(placed, node, start, end, held)
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields; null for the file of a job without one, entries as objects."""
@@ -332,3 +355,84 @@ class DataPlacement(Problem[Plan]):
     def _totals(solution: Plan, times: NDArray[np.int64]) -> tuple[int, int]:
         placed = solution.node != LEFT_OUT
         return int(solution.start[placed].sum()), int(times[placed].sum())
+
+
+def _load_times(problem: DataPlacement, plan: Plan) -> Ints:
+    """Return the seconds that each job loads or waits for a load, shape (jobs,).
+
+    Equations (6) to (8) of the model's page: on each node the users of a file by their start, then
+    by their number, behind the entry of the file if it is resident. A user finds the file if one of
+    those before it keeps the file until then, or with ``next`` until a job starts on the node that
+    is not before the last of them ends; otherwise it loads, and those behind wait for that.
+    """
+    times = problem.loads.copy()
+    users = np.flatnonzero((plan.node >= 0) & (problem.files != NO_FILE))
+    if not len(users):
+        return times
+    resident = problem.resident
+    node = np.concatenate((resident[:, 0], plan.node[users]))
+    file = np.concatenate((resident[:, 1], problem.files[users]))
+    start = np.concatenate((np.full(len(resident), -1), plan.start[users]))
+    until = np.concatenate((resident[:, 4], plan.start[users] + problem.walltimes[users]))
+    loaded = np.concatenate((resident[:, 3], plan.start[users] + problem.loads[users]))
+    order = np.lexsort((start, file, node))
+    node, file, start, until, loaded = (a[order] for a in (node, file, start, until, loaded))
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (node[1:] != node[:-1]) | (file[1:] != file[:-1])
+    # the latest end so far, group by group: each group is lifted above the one before it
+    lift = first.cumsum() * (until.max() + 2)
+    left = np.maximum.accumulate(until + lift) - lift
+    finds = np.zeros(len(order), dtype=bool)
+    finds[1:] = ~first[1:] & (start[1:] <= left[:-1])
+    if problem.kept == "next":
+        late = np.flatnonzero(~first & ~finds)
+        finds[late] = _quiet(problem, plan, node[late], left[late - 1], start[late])
+    loader = np.maximum.accumulate(np.where(finds, 0, np.arange(len(order))))
+    wait = np.where(finds, np.maximum(loaded[loader] - start, 0), loaded - start)
+    job = order - len(resident)
+    times[users[job[job >= 0]]] = wait[job >= 0]
+    return times
+
+
+def _quiet(
+    problem: DataPlacement, plan: Plan, node: Ints, since: Ints, until: Ints
+) -> NDArray[np.bool_]:
+    """Return whether no job starts on a node from `since` to before `until`, shape (spans,)."""
+    placed = plan.node >= 0
+    began = np.flatnonzero(problem.started)
+    where = np.concatenate((plan.node[placed], began))
+    start = np.concatenate((plan.start[placed], np.zeros_like(began)))
+    span = max(start.max(initial=0), until.max(initial=0)) + 1
+    starts = np.sort(where * span + start)
+    before = np.searchsorted(starts, node * span + until)
+    quiet: NDArray[np.bool_] = before == np.searchsorted(starts, node * span + since)
+    return quiet
+
+
+def _overlaps(
+    jobs: Ints, node: Ints, start: Ints, end: Ints, held: NDArray[np.bool_]
+) -> Iterator[Violation]:
+    """Yield the first clash on each core between neighbours in the order of their starts."""
+    by_start = np.argsort(start, kind="stable")
+    row, core = np.nonzero(held[by_start])
+    of_core = node[by_start][row] * held.shape[1] + core
+    # numbers of 16 bits are sorted by their digits, which is several times as fast
+    narrow = of_core.astype(np.uint16) if of_core.max(initial=0) < 2**16 else of_core
+    order = np.argsort(narrow, kind="stable")
+    user, of_core = by_start[row[order]], of_core[order]
+    clash = (of_core[1:] == of_core[:-1]) & (end[user[:-1]] > start[user[1:]])
+    pairs: dict[tuple[int, int], int] = {}
+    for place in np.flatnonzero(clash).tolist():
+        pair = int(user[place]), int(user[place + 1])
+        pairs[pair] = pairs.get(pair, 0) | 1 << int(of_core[place]) % held.shape[1]
+    for (one, other), shared in pairs.items():
+        yield Violation(
+            "overlap",
+            f"jobs {jobs[one] + 1} and {jobs[other] + 1} hold cores {interval_text(shared)} of "
+            f"node {node[one]} at {start[other]} s",
+        )
+
+
+def _cores(held: NDArray[np.bool_], plan: Plan, job: int) -> str:
+    mask = sum(1 << core for core in np.flatnonzero(held).tolist())
+    return f"cores {interval_text(mask)} of node {plan.node[job]}"

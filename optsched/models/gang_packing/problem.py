@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from optsched.column_sets import interval_text
-from optsched.models.column_choice import columns_for
 from optsched.models.fields import FieldChecks
+from optsched.models.gang_packing.column_choice import columns_for
 from optsched.models.gang_packing.fields import (
     WIDEST,
     Fields,
@@ -21,12 +21,6 @@ from optsched.models.gang_packing.fields import (
 )
 from optsched.models.problem import Problem, Violation
 from optsched.registry import models
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from optsched.models.program import Program
 
 NOT_PLACED = -1
 
@@ -161,27 +155,6 @@ class GangPacking(Problem[Packing]):
             held = self.occupied(rows_of_running)
             chosen = columns_for(self.columns, held, rows_of_waiting, self.waiting)
         return Packing(tuple(rows_of_running), tuple(rows_of_waiting), chosen)
-
-    def formulate(self) -> Program:
-        """State the program of the model's page: x of each job and row, then y of each row."""
-        from optsched.models.gang_packing.program import formulate
-
-        return formulate(self)
-
-    def decode(self, x: NDArray[np.int64]) -> Packing:
-        """Return the rows, the used ones of those that are alike first, and the columns they give.
-
-        The columns are those of `columns_for`.
-        """
-        from optsched.models.gang_packing.program import rows_of, used_first
-
-        return self.packing(*used_first(self, *rows_of(self, x)))
-
-    def encode(self, solution: Packing) -> NDArray[np.int64]:
-        """Return the 0-1 vector; the used ones of rows that are alike come first."""
-        from optsched.models.gang_packing.program import used_first, vector
-
-        return vector(self, *used_first(self, *solution[:2]))
 
     def objective(self, solution: Packing) -> int:
         """Return (rows + 1) times the nodes served in a cycle, minus the rows in use."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optsched.boxes.box import Box, Grid, Triple
+from optsched.boxes.free_boxes import anchors
 from optsched.boxes.shapes import shapes as ranked_shapes
 from optsched.models.fields import FieldChecks
 from optsched.models.migration.fields import (
@@ -22,6 +23,7 @@ from optsched.models.migration.fields import (
     from_file,
     plan_from_file,
 )
+from optsched.models.migration.solution import Plan, Step, ordered
 from optsched.models.problem import Problem, Violation
 from optsched.models.torus_fields import TorusFields, routers_for
 from optsched.registry import models
@@ -29,47 +31,8 @@ from optsched.registry import models
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optsched.models.migration.program import Columns
-    from optsched.models.program import Program
-
 FREE, HOLE, LARGE = -1, -2, -3
 """Who holds a router, if no running job does."""
-
-
-class Step(NamedTuple):
-    """One step of a plan.
-
-    Parameters
-    ----------
-    job : int
-        The running job, from 0.
-    box : Box or None
-        Where it is restarted. None if it is parked: stopped, its routers given back, to be
-        restarted by a later step.
-    """
-
-    job: int
-    box: Box | None
-
-
-class Plan(NamedTuple):
-    """Steps in order, and where the large job starts after them.
-
-    Parameters
-    ----------
-    steps : tuple of Step
-        Moves and parkings, one after the other.
-    place : Box or None
-        The box of the large job; none in what is no solution.
-    """
-
-    steps: tuple[Step, ...]
-    place: Box | None
-
-    @property
-    def destinations(self) -> dict[int, Box]:
-        """The box of each job that is moved."""
-        return {step.job: step.box for step in self.steps if step.box is not None}
 
 
 @models.register("migration")
@@ -214,41 +177,33 @@ class Migration(Problem[Plan]):
         return self.grid.free_of([*self.holes, *(self.running[job] for job in sorted(kept))])
 
     def plan(self, destinations: Mapping[int, Box], place: Box | None) -> Plan:
-        """Return the plan with the steps that `ordered` finds for these moves."""
-        from optsched.models.migration.order import ordered
+        """Return the plan with the steps that `ordered` finds for these moves.
 
-        return ordered(self, destinations, place)
-
-    @cached_property
-    def columns(self) -> Columns:
-        """The columns of the program."""
-        from optsched.models.migration.program import columns_of
-
-        return columns_of(self)
-
-    def formulate(self) -> Program:
-        """State the program of the model's page.
-
-        Raises
-        ------
-        InputError
-            If it has too many entries.
+        Parameters
+        ----------
+        destinations : mapping
+            The boxes of the jobs to move, by their numbers.
+        place : Box or None
+            The box of the large job.
         """
-        from optsched.models.migration.program import formulate
+        return Plan(ordered(self.grid, self.running, self.costs, destinations), place)
 
-        return formulate(self)
+    def program_size(self) -> tuple[int, int]:
+        """Return the number of variables of the program and a bound on that of its entries.
 
-    def decode(self, x: NDArray[np.int64]) -> Plan:
-        """Return the moves of a vector, in the order of `ordered`."""
-        from optsched.models.migration.program import moves_of
-
-        return self.plan(*moves_of(self, x))
-
-    def encode(self, solution: Plan) -> NDArray[np.int64]:
-        """Return the 0-1 vector; the order of the moves is not part of it."""
-        from optsched.models.migration.program import vector
-
-        return vector(self, solution.destinations, solution.place)
+        A variable is a box that a job may take, with an entry for each of its routers and one for
+        the job.
+        """
+        room = self.room()
+        found: dict[Triple, int] = {}
+        variables = entries = 0
+        for extents in (self.place_extents, *map(self.extents, self.movers)):
+            for extent in extents:
+                if extent not in found:
+                    found[extent] = len(anchors(room, self.grid, extent))
+                variables += found[extent]
+                entries += found[extent] * (extent[0] * extent[1] * extent[2] + 1)
+        return variables, entries
 
     def objective(self, solution: Plan) -> int:
         """Return the cost of the jobs that are moved; parking on the way costs nothing more."""
@@ -363,6 +318,34 @@ class Migration(Problem[Plan]):
 
     def describe(self, solution: Plan | None = None) -> list[tuple[str, str]]:
         """Return what there is to decide and the program's size, or the plan step by step."""
-        from optsched.models.migration.description import described, told
+        return self._described() if solution is None else self._steps_of(solution)
 
-        return described(self) if solution is None else told(self, solution)
+    def _described(self) -> list[tuple[str, str]]:
+        held = sum(box.volume for box in self.running)
+        usable = int(self.grid.free_of(self.holes).sum())
+        share = held / usable if usable else 0.0
+        variables, entries = self.program_size()
+        sides = "x".join(map(str, self.torus))
+        return [
+            ("torus", f"{sides}, nodes per router: {self.nodes_per_router}"),
+            ("running", f"{len(self.running)} jobs on {share:.1%} of {usable} routers"),
+            ("movable", f"{len(self.movers)} jobs"),
+            ("large job", f"{self.incoming} nodes, shapes: {len(self.place_extents)}"),
+            ("program", f"{variables} variables, up to {entries} entries"),
+        ]
+
+    def _steps_of(self, plan: Plan) -> list[tuple[str, str]]:
+        lines = []
+        parked = set()
+        for number, (job, box) in enumerate(plan.steps, start=1):
+            name = f"{self.named(job)} ({self.sizes[job]})"
+            if box is None:
+                text = f"park {name}, give back {self.running[job]}"
+                parked.add(job)
+            elif job in parked:
+                text = f"restart {name} in {box}"
+            else:
+                text = f"move {name} from {self.running[job]} to {box}"
+            lines.append((f"step {number}", text))
+        place = "-" if plan.place is None else str(plan.place)
+        return [*lines, ("start", f"{self.named(LARGE)} ({self.incoming}) in {place}")]

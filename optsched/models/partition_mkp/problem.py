@@ -8,13 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.boxes.layer_shapes import layer_shape
 from optsched.errors import InputError
 from optsched.models.fields import FieldChecks
-from optsched.models.partition_mkp.boxes import check_bins, ill_led, misplaced, stacked
+from optsched.models.partition_mkp.solution import (
+    Place,
+    Placement,
+    check_bins,
+    ill_led,
+    misplaced,
+    stacked,
+)
 from optsched.models.problem import Problem, Violation
 from optsched.models.torus_fields import (
     LONGEST,
@@ -25,36 +32,6 @@ from optsched.models.torus_fields import (
     routers_for,
 )
 from optsched.registry import models
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from optsched.models.partition_mkp.program import Columns
-    from optsched.models.program import Program
-
-
-class Place(NamedTuple):
-    """Where a job is: in a layer of a bin, on a shelf of that layer.
-
-    Parameters
-    ----------
-    bin : int
-        The bin, from 0.
-    layer : int
-        The job, from 0, that leads the layer: it leads the first of the highest of its shelves. A
-        job with layers of its own leads them.
-    shelf : int
-        The job, from 0, that leads the shelf: the first of the highest on it.
-    """
-
-    bin: int
-    layer: int
-    shelf: int
-
-
-Placement = tuple[Place | None, ...]
-"""The place of each job in order; none for a job that is not placed."""
 
 
 @models.register("partition-mkp")
@@ -176,26 +153,6 @@ class PartitionMKP(Problem[Placement]):
     def boxes(self, solution: Placement) -> tuple[Box | None, ...]:
         """Return the box of each job, none for one that is not placed; see `stacked`."""
         return stacked(self.grid, self.bins, self.routers, solution)
-
-    @cached_property
-    def _columns(self) -> Columns:
-        from optsched.models.partition_mkp.program import columns_of
-
-        return columns_of(self)
-
-    def formulate(self) -> Program:
-        """State the program of the model's page, equations (1) to (7)."""
-        from optsched.models.partition_mkp.program import formulate
-
-        return formulate(self, self._columns)
-
-    def decode(self, x: NDArray[np.int64]) -> Placement:
-        """Return the places in a vector."""
-        return self._columns.places(x, len(self.waiting))
-
-    def encode(self, solution: Placement) -> NDArray[np.int64]:
-        """Return the 0-1 vector of a placement."""
-        return self._columns.vector(solution)
 
     def objective(self, solution: Placement) -> int:
         """Return the profit of the placed jobs, equation (1)."""

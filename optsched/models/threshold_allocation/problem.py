@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,8 +26,7 @@ from optsched.models.threshold_allocation.fields import (
 )
 from optsched.registry import models
 
-if TYPE_CHECKING:
-    from optsched.models.program import Program
+Ints = NDArray[np.int64]
 
 Goal = Literal["start", "penalty", "response", "everybody"]
 
@@ -179,35 +178,9 @@ class ThresholdAllocation(Problem[Placement]):
         times = _now_and_ends(self.held)
         return times if self.latest is None else times[: times.searchsorted(self.latest, "right")]
 
-    def formulate(self) -> Program:
-        """State the program of the model's page.
-
-        Raises
-        ------
-        InputError
-            If it would have more than `optsched.models.threshold_allocation.program.MOST_ENTRIES`.
-        """
-        from optsched.models.threshold_allocation.program import formulate
-
-        return formulate(self)
-
-    def decode(self, x: NDArray[np.int64]) -> Placement:
-        """Return the start and the processes on each node in a vector."""
-        from optsched.models.threshold_allocation.program import placement_of
-
-        return placement_of(self, x)
-
-    def encode(self, solution: Placement) -> NDArray[np.int64]:
-        """Return the vector of a placement."""
-        from optsched.models.threshold_allocation.program import vector
-
-        return vector(self, solution)
-
     def penalised_time(self, solution: Placement) -> int:
         """Return P, the penalised time of the job in units: `unit` of them are a second."""
-        from optsched.models.threshold_allocation.rules import shared_windows
-
-        return shared_windows(self, solution).penalised
+        return _shared_windows(self, solution).penalised
 
     def factor(self, solution: Placement) -> float:
         """Return the penalty factor of the job: 1 if it loses nothing."""
@@ -219,17 +192,38 @@ class ThresholdAllocation(Problem[Placement]):
         if self.goal == "start":
             return int(solution.start)
         if self.goal == "everybody":
-            from optsched.models.threshold_allocation.rules import added_penalty
-
-            return added_penalty(self, solution)
+            return _added_penalty(self, solution)
         penalised = self.penalised_time(solution)
         return penalised if self.goal == "penalty" else int(solution.start) * self.unit + penalised
 
     def violations(self, solution: Placement) -> list[Violation]:
-        """Check that all processes are there, on free processors, and lose little enough."""
-        from optsched.models.threshold_allocation.rules import broken
-
-        return broken(self, solution)
+        """Check equations (1), (2), (3) and (5): the start, free processors, and the threshold."""
+        start, processes = solution
+        if processes.shape != (self.nodes,) or (processes.size and processes.min() < 0):
+            expected = f"expected a number of processes, 0 or more, for each of {self.nodes} nodes"
+            return [Violation("processes", expected)]
+        found: list[Violation] = []
+        if start != 0 and not (start > 0 and (self.held[:, 3] == start).any()):
+            found.append(Violation("start", f"{start} s is neither now nor the end of a holding"))
+        if self.latest is not None and start > self.latest:
+            found.append(Violation("start", f"{start} s is after the latest, {self.latest} s"))
+        total = int(processes.sum())
+        if total != self.asked:
+            found.append(Violation("asked", f"{total} processes are placed, {self.asked} asked"))
+        windows = _shared_windows(self, solution)
+        over = windows.processes > self.processors
+        if over.any():
+            found += [
+                Violation("free", f"more than {self.processors} processes on node {node} at a time")
+                for node in np.unique(windows.node[over]).tolist()
+            ]
+        if self.threshold is not None:
+            requested = self.walltime * self.unit
+            if 1000 * (requested + windows.penalised) > self.threshold * requested:
+                factor, most = self.factor(solution), self.threshold / 1000
+                detail = f"the factor is {factor:.4f}, above {most:.3f}"
+                found.append(Violation("threshold", detail))
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields; holdings as objects."""
@@ -310,6 +304,91 @@ class ThresholdAllocation(Problem[Placement]):
     @property
     def _label(self) -> str:
         return "" if self.job is None else f"{self.job}, "
+
+
+class _SharedWindows(NamedTuple):
+    """The shared windows within a job's walltime on the nodes that it uses, in their order.
+
+    Parameters
+    ----------
+    node, length : int64 array, shape (windows,)
+        The node of each, and its seconds.
+    processes : int64 array, shape (windows,)
+        Processes in it, the job's included.
+    demand : int64 array, shape (windows, resources)
+        Demand in it, the job's included.
+    penalised : int
+        P, the units that the job loses on the worst of its nodes, equation (4) of the model's page.
+    """
+
+    node: Ints
+    length: Ints
+    processes: Ints
+    demand: Ints
+    penalised: int
+
+
+def _shared_windows(problem: ThresholdAllocation, placement: Placement) -> _SharedWindows:
+    """Return the shared windows of a placement; of one that cannot change, found once."""
+    known = problem.__dict__.get("_known_windows")
+    if known is not None and known[0] is placement:
+        windows: _SharedWindows = known[1]
+        return windows
+    windows = _windows_of(problem, placement)
+    if not placement.processes.flags.writeable:
+        problem.__dict__["_known_windows"] = (placement, windows)
+    return windows
+
+
+def _windows_of(problem: ThresholdAllocation, placement: Placement) -> _SharedWindows:
+    """Return the shared windows.
+
+    Between two neighbouring events of a node, the starts and ends of what it holds, the job itself
+    included, nothing changes.
+    """
+    held, start, walltime = problem.held, placement.start, problem.walltime
+    is_used = placement.processes != 0
+    used = np.flatnonzero(is_used)
+    there = (held[:, 2] < start + walltime) & (held[:, 3] > start) & is_used[held[:, 0]]
+    own = np.empty((len(used), held.shape[1]), dtype=np.int64)
+    own[:, 0], own[:, 1] = used, placement.processes[used]
+    own[:, 2], own[:, 3], own[:, 4:] = start, start + walltime, problem.demand
+    rows = np.concatenate((own, held[there]))
+    # the walltime on one node after the other, as one line; what begins on a node also ends there
+    line = (is_used.cumsum() - 1)[rows[:, 0]] * walltime - start
+    begins = line + np.maximum(rows[:, 2], start)
+    ends = line + np.minimum(rows[:, 3], start + walltime)
+    events = np.concatenate((begins, ends))
+    order = events.argsort()
+    events = events[order]
+    # processes in the first column, demands in the others
+    change = rows[:, 3:] * rows[:, 1:2]
+    change[:, 0] = rows[:, 1]
+    active = np.concatenate((change, -change))[order].cumsum(axis=0)
+    length = events[1:] - events[:-1]
+    inside = length.nonzero()[0]
+    length, place = length[inside], events[inside] // walltime
+    demand = active[inside, 1:]
+    lost = length * _penalties(problem, demand)
+    # every node has windows, one after the other
+    on_nodes = np.add.reduceat(lost, place.searchsorted(np.arange(len(used))))
+    penalised = int(on_nodes.max(initial=0))
+    return _SharedWindows(used[place], length, active[inside, 0], demand, penalised)
+
+
+def _penalties(problem: ThresholdAllocation, demand: Ints) -> Ints:
+    """Return the penalties of windows with a demand (windows, resources), in units of 1/L."""
+    return np.asarray(np.maximum(demand - problem.capacity, 0) @ problem.scale, dtype=np.int64)
+
+
+def _added_penalty(problem: ThresholdAllocation, placement: Placement) -> int:
+    """Return the penalised processor-time that the job adds for everybody, equation (6)."""
+    windows = _shared_windows(problem, placement)
+    own = placement.processes[windows.node]
+    with_job = _penalties(problem, windows.demand)
+    without = _penalties(problem, windows.demand - own[:, None] * problem.demand)
+    added = windows.processes * with_job - (windows.processes - own) * without
+    return int(windows.length @ added)
 
 
 @once

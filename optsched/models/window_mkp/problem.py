@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from optsched.errors import InputError
 from optsched.models.fields import FieldChecks
 from optsched.models.problem import Problem, Violation
-from optsched.models.program import UNBOUNDED, Program
 from optsched.registry import models
 
 Assignment = tuple[int, ...]
@@ -109,45 +108,6 @@ class WindowMKP(Problem[Assignment]):
     def size(self) -> str:
         """Jobs x slots."""
         return f"{len(self.weights)}x{len(self.capacities)}"
-
-    def formulate(self) -> Program:
-        """State equations (1) to (4): ``x[j * slots + i]`` is 1 when job j is put into slot i.
-
-        Pairs with a job larger than the slot are left out by an upper bound of 0.
-        """
-        n, m = len(self.weights), len(self.capacities)
-        pairs = np.arange(n * m)
-        by_slot = pairs.reshape(n, m).T.ravel()
-        fits = self.weights[:, None] <= self.capacities[None, :]
-        return Program(
-            sense="max",
-            objective=np.repeat(self.profits, m),
-            lower=np.zeros(n * m, dtype=np.int64),
-            upper=fits.ravel().astype(np.int64),
-            row_start=np.concatenate((np.arange(m + 1) * n, m * n + np.arange(1, n + 1) * m)),
-            columns=np.concatenate((by_slot, pairs)),
-            values=np.concatenate((np.tile(self.weights, m), np.ones(n * m, dtype=np.int64))),
-            row_lower=np.full(m + n, -UNBOUNDED),
-            row_upper=np.concatenate((self.capacities, np.ones(n, dtype=np.int64))),
-            variable_name=lambda v: f"x_job{v // m + 1}_slot{v % m + 1}",
-            row_name=lambda r: f"capacity_slot{r + 1}" if r < m else f"once_job{r - m + 1}",
-        )
-
-    def decode(self, x: NDArray[np.int64]) -> Assignment:
-        """Return the slot of each job."""
-        placed = np.asarray(x).reshape(len(self.weights), len(self.capacities))
-        if placed.shape[1] == 0:
-            return (NOT_PLACED,) * len(self.weights)
-        slot = np.where(placed.any(axis=1), placed.argmax(axis=1), NOT_PLACED)
-        return tuple(slot.tolist())
-
-    def encode(self, solution: Assignment) -> NDArray[np.int64]:
-        """Return the 0-1 vector of an assignment."""
-        x = np.zeros((len(self.weights), len(self.capacities)), dtype=np.int64)
-        for job, slot in enumerate(solution):
-            if slot != NOT_PLACED:
-                x[job, slot] = 1
-        return x.ravel()
 
     def objective(self, solution: Assignment) -> int:
         """Return the profit of the placed jobs, equation (1)."""

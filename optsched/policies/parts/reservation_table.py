@@ -14,7 +14,8 @@ from optsched.executions.resource_sharing import demands
 from optsched.machines.smp import Smp
 from optsched.models.threshold_allocation import Goal, Placement, ThresholdAllocation
 from optsched.simulator.system import System
-from optsched.solvers.threshold_allocation.posing import penalty_within, timeline_of
+from optsched.solvers.threshold_allocation.penalty_limit import penalty_within
+from optsched.solvers.threshold_allocation.posing import timeline_of
 
 
 class ReservationTable:

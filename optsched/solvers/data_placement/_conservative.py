@@ -25,7 +25,7 @@ from optsched.solvers.data_placement._profiles import (
     profiles_of,
     put,
 )
-from optsched.solvers.data_placement.rule import Score
+from optsched.solvers.data_placement.score import Score
 
 Integers = NDArray[np.int64]
 

@@ -25,7 +25,7 @@ from optsched.solvers.data_placement._node_files import (
     reloading_time,
     visit,
 )
-from optsched.solvers.data_placement.rule import Score
+from optsched.solvers.data_placement.score import Score
 
 Integers = NDArray[np.int64]
 NOWHERE = -1

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from optsched.models.data_placement import DataPlacement
-from optsched.models.data_placement.layout import sharing_pairs
-from optsched.models.data_placement.plan import Plan
+from optsched.models.data_placement.presolve import sharing_pairs
+from optsched.models.data_placement.solution import Plan
 from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.cp_sat import CpSat

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from optsched.column_sets import lowest
 from optsched.models.data_placement import DataPlacement
-from optsched.models.data_placement.layout import finding_pairs, latest_start, sharing_pairs
-from optsched.models.data_placement.plan import LEFT_OUT, Plan
+from optsched.models.data_placement.presolve import finding_pairs, latest_start, sharing_pairs
+from optsched.models.data_placement.solution import LEFT_OUT, Plan
 from optsched.models.program import Program
 from optsched.solvers.data_placement.left_files import LeftFiles
 from optsched.solvers.data_placement.room import earliest

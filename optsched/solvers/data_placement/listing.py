@@ -9,7 +9,7 @@ import numpy as np
 from optsched.column_sets import lowest
 from optsched.models.data_placement import DataPlacement
 from optsched.models.data_placement.fields import NO_FILE
-from optsched.models.data_placement.plan import LEFT_OUT, Plan
+from optsched.models.data_placement.solution import LEFT_OUT, Plan
 
 
 def first_plan(problem: DataPlacement) -> Plan:

@@ -1,39 +1,16 @@
-"""What the published rules for data placement share: a score."""
+"""The published rules for data placement: list scheduling by a score."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.data_placement import DataPlacement
-from optsched.models.data_placement.plan import Plan
+from optsched.models.data_placement.solution import Plan
+from optsched.solvers.data_placement.score import Score
 from optsched.solvers.heuristic import Heuristic
-
-
-class Score(NamedTuple):
-    """What is added to the time at which a job can start on a node; the least sum wins.
-
-    A ``@kernel`` that takes it is compiled for these fields.
-
-    Parameters
-    ----------
-    loading : int
-        Weight of a second of loading.
-    reloading : int
-        Weight of a second of loading again what is evicted.
-    opportune : bool
-        Whether, from the first node of a scan on that is free now, only loading counts, once (LEO).
-    threshold : int
-        Per cent of the nodes; while fewer run a job only loading counts, once (LEM).
-    """
-
-    loading: int
-    reloading: int = 0
-    opportune: bool = False
-    threshold: int = 0
 
 
 class Rule(Heuristic):

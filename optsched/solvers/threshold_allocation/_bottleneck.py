@@ -14,7 +14,7 @@ from optsched.solvers.threshold_allocation._penalties import (
     penalised_times,
     take_cheapest,
 )
-from optsched.solvers.threshold_allocation.posing import NEVER
+from optsched.solvers.threshold_allocation.penalty_limit import NEVER
 
 Integers = NDArray[np.int64]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
-from optsched.solvers.threshold_allocation.posing import NEVER
+from optsched.solvers.threshold_allocation.penalty_limit import NEVER
 
 Integers = NDArray[np.int64]
 

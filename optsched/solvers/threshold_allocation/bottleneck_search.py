@@ -17,12 +17,8 @@ from optsched.registry import solvers
 from optsched.solvers.progress import Progress
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
-from optsched.solvers.threshold_allocation.posing import (
-    NEVER,
-    most_penalised,
-    posed,
-    starts_in_turn,
-)
+from optsched.solvers.threshold_allocation.penalty_limit import NEVER, most_penalised
+from optsched.solvers.threshold_allocation.posing import posed, starts_in_turn
 
 TURN = 64
 """Times to start between two looks at the clock."""

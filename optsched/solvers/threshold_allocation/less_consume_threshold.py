@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
 from optsched.registry import solvers
 from optsched.solvers.threshold_allocation.moving import MovingRule, placed_by_moving
-from optsched.solvers.threshold_allocation.posing import most_penalised
+from optsched.solvers.threshold_allocation.penalty_limit import most_penalised
 
 
 @solvers.register("less-consume-threshold")

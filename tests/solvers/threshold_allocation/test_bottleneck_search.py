@@ -16,7 +16,8 @@ from optsched.models.threshold_allocation.fields import GOALS
 from optsched.solvers.result import Status
 from optsched.solvers.threshold_allocation import _penalties as kernels
 from optsched.solvers.threshold_allocation.bottleneck_search import BottleneckSearch
-from optsched.solvers.threshold_allocation.posing import NEVER, most_penalised, posed
+from optsched.solvers.threshold_allocation.penalty_limit import NEVER, most_penalised
+from optsched.solvers.threshold_allocation.posing import posed
 from optsched.solvers.threshold_allocation.room_now import have_room
 from optsched.testing import check_solver, threshold_allocations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,28 @@ from optsched.boxes.layer_shapes import layer_shape
 from optsched.models.fields import SHOWN, FieldChecks
 from optsched.models.problem import Violation
 
-if TYPE_CHECKING:
-    from optsched.models.partition_mkp.problem import Place, Placement
+
+class Place(NamedTuple):
+    """Where a job is: in a layer of a bin, on a shelf of that layer.
+
+    Parameters
+    ----------
+    bin : int
+        The bin, from 0.
+    layer : int
+        The job, from 0, that leads the layer: it leads the first of the highest of its shelves. A
+        job with layers of its own leads them.
+    shelf : int
+        The job, from 0, that leads the shelf: the first of the highest on it.
+    """
+
+    bin: int
+    layer: int
+    shelf: int
+
+
+Placement = tuple[Place | None, ...]
+"""The place of each job in order; none for a job that is not placed."""
 
 
 def stacked(
