@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from optsched.json_text import json_text
 from optsched.models.fields import LARGEST, FieldChecks, plain
 from optsched.models.read_only import kept
 
@@ -27,8 +28,6 @@ C = TypeVar("C", bound=type[Any])
 
 DOUBTFUL: Any = object()
 """In place of a value that is not accepted quickly."""
-
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 HEAD = 16
 """Up to so many elements Python is faster than numpy."""
@@ -137,7 +136,8 @@ class Integer(Kind):
         self.most = math.inf if most is None else most
         self.blank = least if most is None else most
         self.bounds = {"minimum": least} | ({} if most is None else {"maximum": most})
-        self.on_file = f"integer from {least}" if most is None else f"integer, {least} to {most}"
+        is_open = most is None or most == LARGEST
+        self.on_file = f"integer from {least}" if is_open else f"integer, {least} to {most:,}"
         self.expected = expected or f"expected an integer from {least} to {most}"
 
     def quick(self, value: Any, got: Got) -> Any:
@@ -320,6 +320,16 @@ class Declared(NamedTuple):
         """Whether it may be None, which is as if it was left out."""
         return self.default is None
 
+    @property
+    def on_file(self) -> str:
+        """What it is on file, and whether it may be left out; Markdown."""
+        if self.is_required:
+            return self.kind.on_file
+        if self.may_be_null:
+            return f"{self.kind.on_file}; optional"
+        default = json_text(self.kind.write(self.default)).strip('"')
+        return f"{self.kind.on_file}; `{default}` if left out"
+
 
 def field(
     kind: Kind,
@@ -418,28 +428,18 @@ class Schema:
         }
 
     def json_schema(self) -> dict[str, Any]:
-        """Return the JSON Schema of snapshots, draft 2020-12."""
-        about = {
-            "kind": {"const": self.model.name, "description": "the model"},
-            "format": {"const": 1, "description": "version of the format; 1 if left out"},
-            "origin": {"type": "object", "description": "where the snapshot came from"},
-            "known": {"type": "object", "description": "what is known: objective, bound, solution"},
-        }
+        """Return the JSON Schema of the fields on file."""
         return {
-            "$schema": DIALECT,
-            "title": f"snapshot of {self.model.name}",
             "type": "object",
-            "properties": about | {f.name: _property(f) for f in self.fields},
-            "required": ["kind", *(f.name for f in self.fields if f.is_required)],
-            "additionalProperties": False,
+            "properties": {f.name: _property(f) for f in self.fields},
+            "required": [f.name for f in self.fields if f.is_required],
         }
 
     def table(self) -> str:
         """Return the table of the fields on the model's page, Markdown."""
         lines = ["| symbol | field | on file | meaning |", "|---|---|---|---|"]
         for f in self.fields:
-            value = f.kind.on_file + ("" if f.is_required else "; optional")
-            lines.append(_row(f.symbol, f"`{f.name}`", value, f.meaning))
+            lines.append(_row(f.symbol, f"`{f.name}`", f.on_file, f.meaning))
             lines += [_row(symbol, "", "", meaning) for symbol, meaning in f.kind.parts()]
         return "\n".join(lines)
 

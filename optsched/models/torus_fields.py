@@ -26,7 +26,9 @@ class Three(Kind):
 
     def __init__(self, of: type[int] | type[bool], most: int = 1, expected: str = "") -> None:
         self.of, self.most, self.expected = of, most, expected
-        self.on_file = "three times true or false" if of is bool else f"three integers, 1 to {most}"
+        self.on_file = (
+            "three times true or false" if of is bool else f"three integers, 1 to {most:,}"
+        )
         self.in_python = f"({', '.join([of.__name__] * 3)})"
         self.blank = (of(1),) * 3
 
@@ -106,13 +108,13 @@ class TorusProblem(Problem[Solution]):
     )
     wrap: tuple[bool, bool, bool] = field(
         Three(bool, expected="three times true or false"),
-        "whether each dimension wraps around (a ring) or not (a line); all do if left out",
+        "whether each dimension wraps around (a ring) or not (a line)",
         default=(True, True, True),
         kw_only=True,
     )
     nodes_per_router: int = field(
         Integer(1, MOST_NODES, "expected an integer from 1"),
-        "nodes on each router, 1 if left out; a job takes whole routers",
+        "nodes on each router; a job takes whole routers",
         default=1,
         kw_only=True,
     )
@@ -125,7 +127,7 @@ class TorusProblem(Problem[Solution]):
     )
     links: Triple = field(
         Three(int, FASTEST, "three integers from 1"),
-        "speed of a link of each dimension, for the bisection of shapes; equal if left out",
+        "speed of a link of each dimension, for the bisection of shapes",
         default=(1, 1, 1),
         kw_only=True,
     )

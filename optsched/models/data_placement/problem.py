@@ -116,7 +116,7 @@ class DataPlacement(Problem[Plan]):
     )
     resident: NDArray[np.int64] = field(
         Residents(),
-        "files in memory or being loaded, objects with five numbers:",
+        "files in memory or being loaded, each with these numbers",
         default=None,
         filled=lambda fields: NO_RESIDENTS,
     )

@@ -108,7 +108,7 @@ class ThresholdAllocation(Problem[Placement]):
         symbol="c_r",
     )
     held: NDArray[np.int64] = field(
-        Holdings(), "running jobs and reservations on nodes, *holdings*: objects with"
+        Holdings(), "*holdings*: running jobs and reservations on nodes, each with these numbers"
     )
     asked: int = field(
         Integer(
