@@ -146,9 +146,8 @@ class Integer(Kind):
         return value if self.limit is None or value <= self.limit.most(got) else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
-        if isinstance(value, np.ndarray) and value.ndim == 0:
-            value = value[()]
-        value = plain(value)
+        if isinstance(value, np.ndarray | np.integer):
+            value = value.tolist()
         if type(value) is not int or not self.least <= value <= self.most:
             reading.wrong(name, f"{value!r}; {self.expected}")
             return self.blank
@@ -221,10 +220,10 @@ class Choice(Kind):
         self.in_python = f"{{{', '.join(map(repr, choices))}}}".replace("'", '"')
 
     def quick(self, value: Any, got: Got) -> Any:
-        return value if value in self.choices else DOUBTFUL
+        return value if isinstance(value, str) and value in self.choices else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
-        if value not in self.choices:
+        if not isinstance(value, str) or value not in self.choices:
             reading.wrong(name, f"{value!r}; expected {_listed(self.choices)}")
         return value
 

@@ -71,6 +71,7 @@ class Boxes(Kind):
         return tuple(value)
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
+        value = value.tolist() if isinstance(value, np.ndarray) else value
         if not isinstance(value, list | tuple):
             reading.wrong(name, "expected a list of boxes such as '2x4x4@3,0,22'")
             return self.blank
