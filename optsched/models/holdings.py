@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from optsched.models.fields import LARGEST, FieldChecks, first_few, is_whole
 from optsched.models.read_only import kept, once
-from optsched.models.schema import DOUBTFUL, Got, Kind, Reading
+from optsched.models.schema import DOUBTFUL, Fields, Kind, Reading
 
 HELD = ("node", "processes", "start", "end")
 """What is told of a holding before its demand, in the order of the columns."""
@@ -35,15 +35,15 @@ class Holdings(Kind):
     on_file = "list of objects"
     in_python = "array_like of int, shape (holdings, 4 + resources)"
 
-    def quick(self, value: Any, got: Got) -> Any:
-        sound = are_sound(value, got["nodes"], got["processors"], len(got["capacity"]))
+    def accept(self, value: Any, fields: Fields) -> Any:
+        sound = are_sound(value, fields["nodes"], fields["processors"], len(fields["capacity"]))
         return kept(value) if sound else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
-        got, unread = reading.got, reading.unread
-        nodes = None if "nodes" in unread else got["nodes"]
+        fields, unread = reading.fields, reading.unread
+        nodes = None if "nodes" in unread else fields["nodes"]
         return holdings(
-            reading, value, nodes, None if "capacity" in unread else len(got["capacity"])
+            reading, value, nodes, None if "capacity" in unread else len(fields["capacity"])
         )
 
     def write(self, value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, S
 
 import numpy as np
 
-from optsched.models.schema import Got, Schema
+from optsched.models.schema import Fields, Schema
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,7 +61,7 @@ class Problem(ABC, Generic[Solution]):
         def __init__(self, *values: Any, **fields: Any) -> None: ...
 
     @staticmethod
-    def joint_mistakes(fields: Got, *, on_file: bool) -> list[str]:
+    def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
         """Return the mistakes in fields that are sound one by one; none unless a model has any.
 
         Parameters

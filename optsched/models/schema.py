@@ -21,7 +21,7 @@ from optsched.json_text import json_text
 from optsched.models.fields import LARGEST, FieldChecks, plain
 from optsched.models.read_only import kept
 
-Got = dict[str, Any]
+Fields = dict[str, Any]
 """Fields that have been read, by name; a field may depend on those declared before it."""
 
 C = TypeVar("C", bound=type[Any])
@@ -47,7 +47,7 @@ class Reading(FieldChecks):
     def __init__(self, kind: str, *, on_file: bool) -> None:
         super().__init__(kind)
         self.on_file = on_file
-        self.got: Got = {}
+        self.fields: Fields = {}
 
     def wrong(self, name: str, mistake: str) -> None:
         """Note that a field cannot be read, so that nothing is compared with it."""
@@ -56,9 +56,9 @@ class Reading(FieldChecks):
 
     def compare_length(self, name: str, other: str | None) -> None:
         """Note when a list is not as long as another one, if both could be read."""
-        if other is None or self.got.get(name) is None or {name, other} & self.unread:
+        if other is None or self.fields.get(name) is None or {name, other} & self.unread:
             return
-        self.same_length(name, self.got[name], other, self.got[other])
+        self.same_length(name, self.fields[name], other, self.fields[other])
 
 
 class Kind:
@@ -79,7 +79,7 @@ class Kind:
     blank: Any = ()
     like: str | None = None
 
-    def quick(self, value: Any, got: Got) -> Any:
+    def accept(self, value: Any, fields: Fields) -> Any:
         """Return a sound value of Python as it is kept, or `DOUBTFUL`."""
         raise NotImplementedError
 
@@ -116,7 +116,7 @@ class Limit(NamedTuple):
     """
 
     needs: tuple[str, ...]
-    most: Callable[[Got], int]
+    most: Callable[[Fields], int]
     text: str
 
 
@@ -140,10 +140,10 @@ class Integer(Kind):
         self.on_file = f"integer from {least}" if is_open else f"integer, {least} to {most:,}"
         self.expected = expected or f"expected an integer from {least} to {most}"
 
-    def quick(self, value: Any, got: Got) -> Any:
+    def accept(self, value: Any, fields: Fields) -> Any:
         if type(value) is not int or not self.least <= value <= self.most:
             return DOUBTFUL
-        return value if self.limit is None or value <= self.limit.most(got) else DOUBTFUL
+        return value if self.limit is None or value <= self.limit.most(fields) else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
         if isinstance(value, np.ndarray | np.integer):
@@ -152,7 +152,7 @@ class Integer(Kind):
             reading.wrong(name, f"{value!r}; {self.expected}")
             return self.blank
         if self.limit is not None and not reading.unread & {*self.limit.needs}:
-            most = self.limit.most(reading.got)
+            most = self.limit.most(reading.fields)
             if value > most:
                 reading.wrong(name, f"{value}; expected at most {self.limit.text.format(most)}")
         return value
@@ -177,8 +177,8 @@ class Integers(Kind):
         self.in_python = "sequence of int" if as_tuple else "array_like of int"
         self.blank = () if as_tuple else np.empty(0, np.int64)
 
-    def quick(self, value: Any, got: Got) -> Any:
-        most = LARGEST if self.limit is None else self.limit.most(got)
+    def accept(self, value: Any, fields: Fields) -> Any:
+        most = LARGEST if self.limit is None else self.limit.most(fields)
         if type(value) in (list, tuple):
             if not {*map(type, value)} <= {int}:
                 return DOUBTFUL
@@ -186,7 +186,7 @@ class Integers(Kind):
                 return DOUBTFUL
         elif not is_table(value, 1, self.least, most):
             return DOUBTFUL
-        if self.like is not None and len(value) != len(got[self.like]):
+        if self.like is not None and len(value) != len(fields[self.like]):
             return DOUBTFUL
         if isinstance(value, np.ndarray):
             return tuple(value.tolist()) if self.as_tuple else kept(value)
@@ -195,7 +195,7 @@ class Integers(Kind):
     def read(self, name: str, value: Any, reading: Reading) -> Any:
         array = reading.integers(name, value, at_least=self.least)
         if self.limit is not None and not reading.unread & {*self.limit.needs}:
-            most = self.limit.most(reading.got)
+            most = self.limit.most(reading.fields)
             expected = f"expected at most {self.limit.text.format(most)}"
             above = np.flatnonzero(array > most).tolist()
             reading.note(name, [f"{name}[{i}]: {array[i]}; {expected}" for i in above])
@@ -219,7 +219,7 @@ class Choice(Kind):
         self.on_file = _listed([f"`{choice}`" for choice in choices])
         self.in_python = f"{{{', '.join(map(repr, choices))}}}".replace("'", '"')
 
-    def quick(self, value: Any, got: Got) -> Any:
+    def accept(self, value: Any, fields: Fields) -> Any:
         return value if isinstance(value, str) and value in self.choices else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
@@ -238,7 +238,7 @@ class Flag(Kind):
     in_python = "bool"
     blank = False
 
-    def quick(self, value: Any, got: Got) -> Any:
+    def accept(self, value: Any, fields: Fields) -> Any:
         return value if type(value) is bool else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
@@ -260,7 +260,7 @@ class Label(Kind):
     def __init__(self, expected: str = "expected a text or an integer") -> None:
         self.expected = expected
 
-    def quick(self, value: Any, got: Got) -> Any:
+    def accept(self, value: Any, fields: Fields) -> Any:
         return value if type(value) in (int, str) else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
@@ -285,10 +285,10 @@ class Labels(Kind):
         self.as_text = as_text
         self.kinds = {str} if as_text else {int, str}
 
-    def quick(self, value: Any, got: Got) -> Any:
+    def accept(self, value: Any, fields: Fields) -> Any:
         if type(value) not in (list, tuple) or not {*map(type, value)} <= self.kinds:
             return DOUBTFUL
-        return tuple(value) if len(value) == len(got[self.of]) else DOUBTFUL
+        return tuple(value) if len(value) == len(fields[self.of]) else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
         labels = reading.labels(name, value)
@@ -306,7 +306,7 @@ class Declared(NamedTuple):
     meaning: str
     symbol: str
     default: Any
-    filled: Callable[[Got], Any] | None
+    filled: Callable[[Fields], Any] | None
     always: bool
 
     @property
@@ -336,7 +336,7 @@ def field(
     *,
     symbol: str = "",
     default: Any = dataclasses.MISSING,
-    filled: Callable[[Got], Any] | None = None,
+    filled: Callable[[Fields], Any] | None = None,
     always: bool = False,
     kw_only: bool = False,
 ) -> Any:
@@ -380,7 +380,7 @@ class Schema:
         self._rule = model.joint_mistakes
         self._steps = [(f.name, _or_default(f)) for f in self.fields]
 
-    def settle(self, given: Mapping[str, Any]) -> Got:
+    def validated(self, given: Mapping[str, Any]) -> Fields:
         """Return the fields as they are kept, from Python.
 
         Raises
@@ -388,22 +388,22 @@ class Schema:
         InputError
             With all mistakes at once.
         """
-        got = self.quick(given)
-        if got is not None:
-            return got
+        fields = self.accept(given)
+        if fields is not None:
+            return fields
         return self._read(Reading(self.model.name, on_file=False), given)
 
-    def quick(self, given: Mapping[str, Any]) -> Got | None:
+    def accept(self, given: Mapping[str, Any]) -> Fields | None:
         """Return the fields as they are kept if all are plain and sound; otherwise None."""
-        got: Got = {}
-        for name, quick in self._steps:
-            value = quick(given[name], got)
+        fields: Fields = {}
+        for name, accept in self._steps:
+            value = accept(given[name], fields)
             if value is DOUBTFUL:
                 return None
-            got[name] = value
-        return None if self._rule(got, on_file=False) else got
+            fields[name] = value
+        return None if self._rule(fields, on_file=False) else fields
 
-    def from_file(self, fields: Mapping[str, Any]) -> Got:
+    def from_file(self, fields: Mapping[str, Any]) -> Fields:
         """Return the fields as they are kept, from a snapshot.
 
         Raises
@@ -450,25 +450,25 @@ class Schema:
             lines += [f"{f.name} : {f.kind.in_python}{optional}", f"    {f.meaning}"]
         return "\n".join(lines)
 
-    def _read(self, reading: Reading, given: Mapping[str, Any]) -> Got:
-        got = reading.got
+    def _read(self, reading: Reading, given: Mapping[str, Any]) -> Fields:
+        fields = reading.fields
         for f in self.fields:
             value = given.get(f.name, None if f.is_required else f.default)
             if f.name not in given and f.is_required:
-                got[f.name] = f.kind.blank
+                fields[f.name] = f.kind.blank
                 reading.unread.add(f.name)
             elif value is None and f.may_be_null:
-                got[f.name] = None
+                fields[f.name] = None
             else:
-                got[f.name] = f.kind.read(f.name, value, reading)
+                fields[f.name] = f.kind.read(f.name, value, reading)
                 reading.compare_length(f.name, f.kind.like)
         reading.done()
         for f in self.fields:
-            if got[f.name] is None and f.filled is not None:
-                got[f.name] = f.filled(got)
-        reading.mistakes += self._rule(got, on_file=reading.on_file)
+            if fields[f.name] is None and f.filled is not None:
+                fields[f.name] = f.filled(fields)
+        reading.mistakes += self._rule(fields, on_file=reading.on_file)
         reading.done()
-        return got
+        return fields
 
 
 def declared(cls: C) -> C:
@@ -477,7 +477,7 @@ def declared(cls: C) -> C:
     made.schema = schema = Schema(made)
     of_init = inspect.signature(made.__init__)
     signature = of_init.replace(parameters=[*of_init.parameters.values()][1:])
-    settle = schema.settle
+    validated = schema.validated
     in_order = tuple(n for n, p in signature.parameters.items() if p.kind is not p.KEYWORD_ONLY)
     defaults = {f.name: f.default for f in schema.fields if not f.is_required}
     count = len(schema.fields)
@@ -490,7 +490,7 @@ def declared(cls: C) -> C:
         if len(given) != count or len(values) > len(in_order) or not is_clear:
             signature.bind(*values, **named)  # raises TypeError
         # one by one they would each go through the lock of a frozen dataclass
-        self.__dict__.update(settle(given))
+        self.__dict__.update(validated(given))
 
     made.__init__ = __init__
     made.__signature__ = signature
@@ -504,14 +504,14 @@ def _declared(model: type[Any]) -> Iterator[Declared]:
         yield Declared(name=f.name, default=f.default, **f.metadata)
 
 
-def _or_default(declared: Declared) -> Callable[[Any, Got], Any]:
+def _or_default(declared: Declared) -> Callable[[Any, Fields], Any]:
     """Return the quick check of a field that may be None, or the one of its kind."""
-    quick, filled = declared.kind.quick, declared.filled
+    accept, filled = declared.kind.accept, declared.filled
     if not declared.may_be_null:
-        return quick
+        return accept
     if filled is None:
-        return lambda value, got: None if value is None else quick(value, got)
-    return lambda value, got: filled(got) if value is None else quick(value, got)
+        return lambda value, fields: None if value is None else accept(value, fields)
+    return lambda value, fields: filled(fields) if value is None else accept(value, fields)
 
 
 def _is_default(declared: Declared, values: Mapping[str, Any]) -> bool:

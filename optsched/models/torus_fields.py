@@ -10,7 +10,7 @@ import numpy as np
 from optsched.boxes.box import TEXT, Box, Grid, Triple, box_of_text
 from optsched.models.fields import first_few
 from optsched.models.problem import Problem, Solution
-from optsched.models.schema import DOUBTFUL, Got, Integer, Kind, Reading, declared, field
+from optsched.models.schema import DOUBTFUL, Fields, Integer, Kind, Reading, declared, field
 
 LONGEST = 64
 """Most routers along a dimension: a row of them is a machine word."""
@@ -32,7 +32,7 @@ class Three(Kind):
         self.in_python = f"({', '.join([of.__name__] * 3)})"
         self.blank = (of(1),) * 3
 
-    def quick(self, value: Any, got: Got) -> Any:
+    def accept(self, value: Any, fields: Fields) -> Any:
         if type(value) not in (list, tuple) or len(value) != 3:
             return DOUBTFUL
         sound = {*map(type, value)} == {self.of} and (
@@ -42,7 +42,7 @@ class Three(Kind):
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
         value = value.tolist() if isinstance(value, np.ndarray) else value
-        read = self.quick(value, reading.got)
+        read = self.accept(value, reading.fields)
         if read is DOUBTFUL:
             reading.wrong(name, f"{value!r}; expected {self.expected}")
             return self.blank
@@ -61,10 +61,10 @@ class Boxes(Kind):
     on_file = 'list of boxes such as `"2x4x4@3,0,22"`'
     in_python = "sequence of Box or str"
 
-    def quick(self, value: Any, got: Got) -> Any:
+    def accept(self, value: Any, fields: Fields) -> Any:
         if type(value) not in (list, tuple):
             return DOUBTFUL
-        grid = Grid(got["torus"], got["wrap"])
+        grid = Grid(fields["torus"], fields["wrap"])
         for box in value:
             if type(box) is not Box or {*map(type, box)} != {int} or grid.mistake(box):
                 return DOUBTFUL
@@ -77,7 +77,7 @@ class Boxes(Kind):
             return self.blank
         grid = None
         if not reading.unread & {"torus", "wrap"}:
-            grid = Grid(reading.got["torus"], reading.got["wrap"])
+            grid = Grid(reading.fields["torus"], reading.fields["wrap"])
         boxes, wrong = [], []
         for place, given in enumerate(value):
             box = _box(given)
@@ -139,7 +139,7 @@ class TorusProblem(Problem[Solution]):
         return Grid(self.torus, self.wrap)
 
 
-def overlaps(fields: Got, name: str) -> list[str]:
+def overlaps(fields: Fields, name: str) -> list[str]:
     """Return the running jobs whose boxes overlap each other or a hole, by their labels.
 
     Parameters

@@ -16,7 +16,7 @@ from optsched.boxes.box import Box, Triple, box_of_text
 from optsched.boxes.shapes import shapes as ranked_shapes
 from optsched.errors import InputError
 from optsched.models.problem import Violation
-from optsched.models.schema import Choice, Got, Integer, Integers, Labels, declared, field
+from optsched.models.schema import Choice, Fields, Integer, Integers, Labels, declared, field
 from optsched.models.torus_fields import Boxes, TorusProblem, overlaps, routers_for
 from optsched.registry import models
 
@@ -94,7 +94,7 @@ class BoxPlacement(TorusProblem[Placement]):
     default_solver = "box-search"
 
     @staticmethod
-    def joint_mistakes(fields: Got, *, on_file: bool) -> list[str]:
+    def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
         """Return the running jobs that overlap each other or a hole."""
         return overlaps(fields, "running")
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from optsched.models.data_placement.plan import WIDEST
 from optsched.models.fields import LARGEST, first_few
 from optsched.models.read_only import kept
-from optsched.models.schema import DOUBTFUL, Got, Integers, Kind, Reading, is_table
+from optsched.models.schema import DOUBTFUL, Fields, Integers, Kind, Reading, is_table
 
 RESIDENT = ("node", "file", "load", "loaded", "until")
 """The numbers of a file in the memory of a node, in the order of the columns."""
@@ -38,7 +38,7 @@ class Cores(Kind):
     blank = np.zeros((0, 1), dtype=np.int64)
     least = -LARGEST
 
-    def quick(self, value: Any, got: Got) -> Any:
+    def accept(self, value: Any, fields: Fields) -> Any:
         sound = is_table(value, 2, self.least) and len(value) and 0 < value.shape[1] <= WIDEST
         return kept(value) if sound else DOUBTFUL
 
@@ -80,8 +80,8 @@ class Holes(Cores):
 
     least = 0
 
-    def quick(self, value: Any, got: Got) -> Any:
-        available = got["available"]
+    def accept(self, value: Any, fields: Fields) -> Any:
+        available = fields["available"]
         if not is_table(value, 2, 0) or value.shape != available.shape:
             return DOUBTFUL
         if ((value > available) & (value > 0)).any():
@@ -90,7 +90,7 @@ class Holes(Cores):
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
         before = len(reading.mistakes)
-        reserved, available = self._table(name, value, reading), reading.got["available"]
+        reserved, available = self._table(name, value, reading), reading.fields["available"]
         if "available" in reading.unread or len(reading.mistakes) > before:
             return None
         if reserved.shape != available.shape:
@@ -135,17 +135,17 @@ class NodeFlags(Kind):
     on_file = "list of true and false"
     in_python = "array_like of bool, shape (nodes,)"
 
-    def quick(self, value: Any, got: Got) -> Any:
+    def accept(self, value: Any, fields: Fields) -> Any:
         if not isinstance(value, np.ndarray) or value.dtype != bool:
             return DOUBTFUL
-        return kept(value) if value.shape == got["available"].shape[:1] else DOUBTFUL
+        return kept(value) if value.shape == fields["available"].shape[:1] else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
         listed = value.tolist() if isinstance(value, np.ndarray) else value
         if not isinstance(listed, list | tuple) or not {*map(type, listed)} <= {bool}:
             reading.wrong(name, "expected a list of true and false, one for each node")
             return None
-        reading.same_length(name, listed, "available", reading.got["available"])
+        reading.same_length(name, listed, "available", reading.fields["available"])
         return kept(np.array(listed, dtype=bool))
 
     def json_schema(self) -> dict[str, Any]:
@@ -158,16 +158,16 @@ class WidestHole(Kind):
     on_file = "cores and node"
     in_python = "(int, int)"
 
-    def quick(self, value: Any, got: Got) -> Any:
+    def accept(self, value: Any, fields: Fields) -> Any:
         if not isinstance(value, list | tuple) or [*map(type, value)] != [int, int]:
             return DOUBTFUL
-        nodes, cores = got["available"].shape
+        nodes, cores = fields["available"].shape
         return tuple(value) if 0 <= value[0] <= cores and 0 <= value[1] < nodes else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
-        hole = self.quick(value, reading.got)
+        hole = self.accept(value, reading.fields)
         if hole is DOUBTFUL and "available" not in reading.unread:
-            nodes, cores = reading.got["available"].shape
+            nodes, cores = reading.fields["available"].shape
             expected = f"expected up to {cores} cores and a node from 0 to {nodes - 1}"
             reading.wrong(name, f"{value!r}; {expected}")
         return None if hole is DOUBTFUL else hole
@@ -184,12 +184,12 @@ class Residents(Kind):
     in_python = "array_like of int, shape (entries, 5)"
     blank = NO_RESIDENTS
 
-    def quick(self, value: Any, got: Got) -> Any:
+    def accept(self, value: Any, fields: Fields) -> Any:
         if not is_table(value, 2, 0) or value.shape[1] != len(RESIDENT):
             return DOUBTFUL
         node, file, load, loaded, _ = value.T
         if len(value) and (
-            node.max() >= len(got["available"]) or load.max() > HEAVIEST or (loaded > load).any()
+            node.max() >= len(fields["available"]) or load.max() > HEAVIEST or (loaded > load).any()
         ):
             return DOUBTFUL
         return kept(value) if _are_apart(node, file) else DOUBTFUL
@@ -200,7 +200,7 @@ class Residents(Kind):
         if not isinstance(entries, list | tuple):
             reading.wrong(name, f"expected a list of objects with {named}")
             return self.blank
-        nodes = None if "available" in reading.unread else len(reading.got["available"])
+        nodes = None if "available" in reading.unread else len(reading.fields["available"])
         rows: list[list[int]] = []
         wrong: list[str] = []
         seen: set[tuple[int, int]] = set()

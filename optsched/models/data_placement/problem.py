@@ -30,8 +30,8 @@ from optsched.models.problem import Problem, Violation
 from optsched.models.read_only import kept as read_only
 from optsched.models.schema import (
     Choice,
+    Fields,
     Flag,
-    Got,
     Integer,
     Integers,
     Labels,
@@ -208,7 +208,7 @@ class DataPlacement(Problem[Plan]):
     default_solver = "interval-search"
 
     @staticmethod
-    def joint_mistakes(fields: Got, *, on_file: bool) -> list[str]:
+    def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
         """Return the loads of files that have two, and of jobs without a file."""
         return wrong_sizes(fields["files"], fields["loads"], fields["resident"])
 

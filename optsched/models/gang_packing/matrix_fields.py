@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from optsched.column_sets import ColumnSet, column_set, interval_text
-from optsched.models.schema import DOUBTFUL, Got, Kind, Reading, plain_sequence
+from optsched.models.schema import DOUBTFUL, Fields, Kind, Reading, plain_sequence
 
 WIDEST = 10**6
 """Most columns of a matrix, and most rows: a mask is as long as the matrix is wide."""
@@ -23,15 +23,15 @@ class ColumnSets(Kind):
     on_file = 'list of column sets such as `"0-3 7"`'
     in_python = "sequence of int, bit masks: bit c stands for column c"
 
-    def quick(self, value: Any, got: Got) -> Any:
+    def accept(self, value: Any, fields: Fields) -> Any:
         if type(value) not in (list, tuple) or not {*map(type, value)} <= {int}:
             return DOUBTFUL
-        if value and not (min(value) > 0 and max(value).bit_length() <= got["columns"]):
+        if value and not (min(value) > 0 and max(value).bit_length() <= fields["columns"]):
             return DOUBTFUL
         return tuple(value)
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
-        columns, sets = reading.got["columns"], plain_sequence(value)
+        columns, sets = reading.fields["columns"], plain_sequence(value)
         if sets is None:
             example = " such as '0-3 7'" if reading.on_file else ""
             reading.wrong(name, f"expected a list of column sets{example}")
@@ -77,18 +77,20 @@ class Numbers(Kind):
         self.on_file = f"list of integers, 1 to `{within}`"
         self.in_python = f"sequence of int, from {least}"
 
-    def quick(self, value: Any, got: Got) -> Any:
+    def accept(self, value: Any, fields: Fields) -> Any:
         if type(value) not in (list, tuple) or not {*map(type, value)} <= {int}:
             return DOUBTFUL
-        if value and not (self.least <= min(value) and max(value) <= got[self.within] - self.shift):
+        if value and not (
+            self.least <= min(value) and max(value) <= fields[self.within] - self.shift
+        ):
             return DOUBTFUL
-        if self.like is not None and len(value) != len(got[self.like]):
+        if self.like is not None and len(value) != len(fields[self.like]):
             return DOUBTFUL
         return tuple(value)
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
         shift = self.shift * reading.on_file
-        least, most = self.least + shift, reading.got[self.within] - self.shift + shift
+        least, most = self.least + shift, reading.fields[self.within] - self.shift + shift
         numbers = plain_sequence(value)
         if numbers is None:
             reading.wrong(name, f"expected a list of integers from {least} to {most}")

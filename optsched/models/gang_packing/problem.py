@@ -18,7 +18,7 @@ from optsched.models.gang_packing.matrix_fields import (
     columns_on_file,
 )
 from optsched.models.problem import Problem, Violation
-from optsched.models.schema import Choice, Flag, Got, Integer, Labels, declared, field
+from optsched.models.schema import Choice, Fields, Flag, Integer, Labels, declared, field
 from optsched.registry import models
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class GangPacking(Problem[Packing]):
     default_solver = "row-search"
 
     @staticmethod
-    def joint_mistakes(fields: Got, *, on_file: bool) -> list[str]:
+    def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
         """Return the running jobs that share columns with another one in their row."""
         found: list[str] = []
         running, rows = fields["running"], fields["rows_of_running"]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from optsched.models.fields import LARGEST, first_few
-from optsched.models.schema import DOUBTFUL, Got, Kind, Reading
+from optsched.models.schema import DOUBTFUL, Fields, Kind, Reading
 
 
 class Movable(Kind):
@@ -16,10 +16,10 @@ class Movable(Kind):
     on_file = "list of numbers of running jobs, from 1"
     in_python = "sequence of int, from 0"
 
-    def quick(self, value: Any, got: Got) -> Any:
+    def accept(self, value: Any, fields: Fields) -> Any:
         if type(value) not in (list, tuple) or not {*map(type, value)} <= {int}:
             return DOUBTFUL
-        if value and not (min(value) >= 0 and max(value) < len(got["running"])):
+        if value and not (min(value) >= 0 and max(value) < len(fields["running"])):
             return DOUBTFUL
         return tuple(sorted(set(value)))
 
@@ -30,7 +30,7 @@ class Movable(Kind):
             return self.blank
         most, known = LARGEST, ""
         if "running" not in reading.unread:
-            most = len(reading.got["running"])
+            most = len(reading.fields["running"])
             known = f" to {most}"
         jobs = [job - reading.on_file for job in given]
         wrong = [
@@ -48,7 +48,7 @@ class Movable(Kind):
         return {"type": "array", "items": {"type": "integer", "minimum": 1}}
 
 
-def wrong_jobs(fields: Got) -> list[str]:
+def wrong_jobs(fields: Fields) -> list[str]:
     """Return the running jobs that do not fit into their boxes, and those that cost too much."""
     labels = fields["running_jobs"] or range(1, len(fields["running"]) + 1)
     nodes_per_router = fields["nodes_per_router"]

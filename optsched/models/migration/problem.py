@@ -16,7 +16,7 @@ from optsched.boxes.shapes import shapes as ranked_shapes
 from optsched.models.fields import LARGEST, FieldChecks
 from optsched.models.migration.job_fields import Movable, wrong_jobs
 from optsched.models.problem import Violation
-from optsched.models.schema import Got, Integer, Integers, Label, Labels, declared, field
+from optsched.models.schema import Fields, Integer, Integers, Label, Labels, declared, field
 from optsched.models.torus_fields import (
     LONGEST,
     MOST_NODES,
@@ -134,7 +134,7 @@ class Migration(TorusProblem[Plan]):
     default_solver = "position-search"
 
     @staticmethod
-    def joint_mistakes(fields: Got, *, on_file: bool) -> list[str]:
+    def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
         """Return the running jobs that overlap, do not fit into their boxes or cost too much."""
         return [*wrong_jobs(fields), *overlaps(fields, "running")]
 

@@ -14,7 +14,7 @@ from optsched.boxes.layer_shapes import layer_shape
 from optsched.errors import InputError
 from optsched.models.partition_mkp.boxes import ill_led, misplaced, overlapping_bins, stacked
 from optsched.models.problem import Violation
-from optsched.models.schema import Got, Integers, Labels, declared, field
+from optsched.models.schema import Fields, Integers, Labels, declared, field
 from optsched.models.torus_fields import Boxes, TorusProblem, routers_for
 from optsched.registry import models
 
@@ -107,7 +107,7 @@ class PartitionMKP(TorusProblem[Placement]):
     default_solver = "migration-based"
 
     @staticmethod
-    def joint_mistakes(fields: Got, *, on_file: bool) -> list[str]:
+    def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
         """Return the bins that overlap another one or a hole."""
         grid = Grid(fields["torus"], fields["wrap"])
         return overlapping_bins(fields["bins"], fields["holes"], grid)

@@ -27,7 +27,7 @@ from optsched.models.problem import Problem, Violation
 from optsched.models.read_only import once
 from optsched.models.schema import (
     Choice,
-    Got,
+    Fields,
     Integer,
     Integers,
     Label,
@@ -159,7 +159,7 @@ class ThresholdAllocation(Problem[Placement]):
     default_solver = "bottleneck-search"
 
     @staticmethod
-    def joint_mistakes(fields: Got, *, on_file: bool) -> list[str]:
+    def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
         """Return the penalties that cannot be counted, and the holdings of too many processes."""
         if not _are_countable(fields):
             return [
@@ -313,7 +313,7 @@ def _most(held: NDArray[np.int64]) -> list[int]:
     return [int(most) for most in held[:, 3:].max(axis=0, initial=0)]
 
 
-def _are_countable(fields: Got) -> bool:
+def _are_countable(fields: Fields) -> bool:
     """Return whether no sum of penalties can leave 64 bits."""
     capacities = fields["capacity"].tolist()
     unit = math.lcm(*capacities)
