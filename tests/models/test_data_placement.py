@@ -40,7 +40,7 @@ def loads_second_by_second(problem: DataPlacement, plan: Plan) -> list[int]:
         loaded, until = memory.get((node, file), (0, -1))
         left = problem.kept == "next" and (node, file) in memory
         if left and not any((node, second) in starts for second in range(until, start)):
-            until = start
+            until = max(until, start)
         if start > until:
             loaded, until = start + times[job], -1
         times[job] = max(0, loaded - start)
