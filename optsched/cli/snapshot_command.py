@@ -12,6 +12,7 @@ from optsched.cli.options import Output
 from optsched.cli.terminal import figure, print_json, print_line, print_lines, say, say_error
 from optsched.errors import InputError
 from optsched.files import check_output
+from optsched.models.snapshot import snapshot_schema
 from optsched.models.snapshot_file import read_snapshot, save_snapshot, snapshot_files
 from optsched.solvers.comparison.claims import read_known, settle
 
@@ -81,6 +82,18 @@ def check(*snapshots: Annotated[Path, Parameter(required=True)]) -> int:
         if not wrong:
             print_line(f"{path}: good")
     return code
+
+
+@command.command
+def schema(model: str, /) -> None:
+    """Print the JSON Schema of a model's snapshots, draft 2020-12.
+
+    Parameters
+    ----------
+    model
+        A model; see optsched list models.
+    """
+    print_json(snapshot_schema(model))
 
 
 @command.command

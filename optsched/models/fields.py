@@ -26,12 +26,19 @@ class FieldChecks:
     ----------
     kind : str
         The kind of problem, for messages.
+
+    Attributes
+    ----------
+    mistakes : list of str
+        Those noted so far.
+    unread : set of str
+        Fields that could not be read; lists are not compared with them.
     """
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.mistakes: list[str] = []
-        self._unread: set[str] = set()
+        self.unread: set[str] = set()
 
     def names(
         self, fields: Mapping[str, Any], *, required: Iterable[str], optional: Iterable[str]
@@ -53,7 +60,7 @@ class FieldChecks:
             array = np.empty((0, 0))
         if array.ndim != 1:
             self.mistakes.append(f"{name}: expected a list of integers of at least {at_least}")
-            self._unread.add(name)
+            self.unread.add(name)
             return np.empty(0, dtype=np.int64)
         if array.size == 0:
             array = array.astype(np.int64)
@@ -87,16 +94,14 @@ class FieldChecks:
 
     def same_length(self, name: str, values: Any, other: str, others: Any) -> None:
         """Note when two lists that belong together differ in length."""
-        if len(values) != len(others) and other not in self._unread:
+        if len(values) != len(others) and other not in self.unread:
             self.mistakes.append(
                 f"{name}: {len(values)} values; expected {len(others)}, one for each of {other}"
             )
 
     def note(self, name: str, wrong: Sequence[str]) -> None:
         """Note the first few mistakes in a list, and how many more there are."""
-        self.mistakes += wrong[:SHOWN]
-        if len(wrong) > SHOWN:
-            self.mistakes.append(f"{name}: {len(wrong) - SHOWN} more such values")
+        self.mistakes += first_few(name, wrong)
 
     def done(self) -> None:
         """Raise all mistakes noted so far.
@@ -108,6 +113,12 @@ class FieldChecks:
         """
         if self.mistakes:
             raise InputError(*self.mistakes, field=self.kind)
+
+
+def first_few(name: str, wrong: Sequence[str], noun: str = "values") -> list[str]:
+    """Return the first few mistakes in a list, and how many more there are."""
+    more = len(wrong) - SHOWN
+    return [*wrong[:SHOWN], *([f"{name}: {more} more such {noun}"] if more > 0 else [])]
 
 
 def read_fields(

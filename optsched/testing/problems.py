@@ -71,7 +71,7 @@ def _check_class(problem: Problem[Any]) -> None:
     expect(problem.sense in ("max", "min"), f"sense {problem.sense!r}")
     expect(bool(problem.size), "size is empty")
     expect(is_dataclass(problem), f"{type(problem).__name__} is not a dataclass")
-    for field in fields(problem):  # type: ignore[arg-type]
+    for field in fields(problem):
         value = getattr(problem, field.name)
         try:
             setattr(problem, field.name, value)

@@ -33,7 +33,7 @@ def threshold_allocations(
     from hypothesis import strategies as st
 
     from optsched.models.threshold_allocation import ThresholdAllocation
-    from optsched.models.threshold_allocation.fields import GOALS
+    from optsched.models.threshold_allocation.problem import GOALS
 
     @st.composite
     def problems(draw: Callable[[SearchStrategy[Any]], Any]) -> ThresholdAllocation:

@@ -79,7 +79,7 @@ def check_solver(
     for name in ("status", "solution", "objective", "bound", "limit", "work"):
         values = getattr(one, name), getattr(other, name)
         expect(_same(problem, name, *values), f"the same work, but the {name} differs: {values}")
-    for field in fields(problem):  # type: ignore[arg-type]
+    for field in fields(problem):
         one, other = (getattr(which, field.name) for which in (before, problem))
         expect(_equal(one, other), f"altered {field.name} of the problem")
     return whole

@@ -18,6 +18,7 @@ from optsched import registry
 from optsched.cli import run
 from optsched.content import bundled
 from optsched.models.snapshot import Snapshot
+from optsched.models.snapshot_file import snapshot_files
 from optsched.report import comparison_folder
 from optsched.solvers.comparison import compare
 from optsched.solvers.result import Budget
@@ -143,7 +144,7 @@ class Seeds:
         return {
             model: [
                 file.read_bytes()
-                for file in sorted((bundled("models") / model).glob("*.json"))
+                for file in snapshot_files(bundled("models") / model)
                 if file.stat().st_size < LARGEST
             ]
             for model in registry.models

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from optsched.column_sets import interval_text
 from optsched.errors import InputError
 from optsched.models.fields import LARGEST
-from optsched.models.gang_packing.fields import columns_on_file
+from optsched.models.gang_packing.matrix_fields import columns_on_file
 
 LEFT_OUT = -1
 """The node of a job that is not in the plan."""

@@ -6,26 +6,27 @@ Model page: ``models/migration/README.md``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.boxes.box import Box, Grid, Triple
+from optsched.boxes.box import Box, Triple, box_of_text
 from optsched.boxes.free_boxes import anchors
 from optsched.boxes.shapes import shapes as ranked_shapes
-from optsched.models.fields import FieldChecks
-from optsched.models.migration.fields import (
-    PARKED,
-    Fields,
-    check_fields,
-    from_file,
-    plan_from_file,
-)
+from optsched.models.fields import LARGEST, FieldChecks
+from optsched.models.migration.job_fields import Movable, wrong_jobs
 from optsched.models.migration.solution import Plan, Step, ordered
-from optsched.models.problem import Problem, Violation
-from optsched.models.torus_fields import TorusFields, routers_for
+from optsched.models.problem import Violation
+from optsched.models.schema import Fields, Integer, Integers, Label, Labels, declared, field
+from optsched.models.torus_fields import (
+    LONGEST,
+    MOST_NODES,
+    Boxes,
+    TorusProblem,
+    overlaps,
+    routers_for,
+)
 from optsched.registry import models
 
 if TYPE_CHECKING:
@@ -34,42 +35,17 @@ if TYPE_CHECKING:
 FREE, HOLE, LARGE = -1, -2, -3
 """Who holds a router, if no running job does."""
 
+PARKED = "parked"
+"""What a job is in a step of a plan on file that gives it no box."""
+
+MOST_IN_ALL = MOST_NODES * LONGEST**3
+"""Nodes of the largest torus."""
+
 
 @models.register("migration")
-@dataclass(frozen=True, eq=False, init=False)
-class Migration(Problem[Plan]):
+@declared
+class Migration(TorusProblem[Plan]):
     """A large job that needs a box, and running jobs that may make room for it.
-
-    Parameters
-    ----------
-    torus : (int, int, int)
-        Routers in each dimension.
-    running : sequence of Box
-        The boxes of the running jobs, which do not overlap; texts such as ``2x4x4@3,0,22`` will do.
-    sizes : sequence of int
-        Nodes that each of them needs; its box has as many or more.
-    elapsed : sequence of int
-        Seconds that each has run. Moving it costs its size times that, in node-seconds.
-    incoming : int
-        Nodes that the large job needs.
-    wrap : (bool, bool, bool)
-        Whether each dimension wraps around.
-    nodes_per_router : int
-        Nodes on each router; a job takes whole routers.
-    holes : sequence of Box
-        Routers that no job can have.
-    links : (int, int, int)
-        Speed of a link of each dimension, for the rank of shapes.
-    movable : sequence of int, optional
-        The running jobs that may be moved, from 0; all if left out.
-    shapes : int, optional
-        How many of the best shapes a job may take, all if left out. The large job and those that
-        are moved choose among the first so many of `optsched.boxes.shapes.shapes`; a running job
-        may keep its present shape in any case.
-    running_jobs : sequence, optional
-        A label for each running job, for people.
-    incoming_job : str or int, optional
-        A label for the large one.
 
     Raises
     ------
@@ -91,58 +67,45 @@ class Migration(Problem[Plan]):
     [Violation(constraint='overlap', detail='the large job in 2x1x1@0,0,0 meets job 1')]
     """
 
-    torus: Triple
-    running: tuple[Box, ...]
-    sizes: tuple[int, ...]
-    elapsed: tuple[int, ...]
-    incoming: int
-    wrap: tuple[bool, bool, bool]
-    nodes_per_router: int
-    holes: tuple[Box, ...]
-    links: Triple
-    movable: tuple[int, ...] | None
-    shapes: int | None
-    running_jobs: Sequence[str | int] | None
-    incoming_job: str | int | None
+    running: tuple[Box, ...] = field(
+        Boxes(), "box of each running job; they overlap neither each other nor a hole", symbol="B_j"
+    )
+    sizes: tuple[int, ...] = field(
+        Integers(1, like="running", as_tuple=True),
+        "nodes that each running job needs, at most those of its box",
+    )
+    elapsed: tuple[int, ...] = field(
+        Integers(0, like="running", as_tuple=True),
+        "seconds that each running job has run; moving it costs its size times that",
+    )
+    incoming: int = field(Integer(1, MOST_IN_ALL), "nodes of the large job; it takes whole routers")
+    movable: tuple[int, ...] | None = field(
+        Movable(), "running jobs that may be moved; all if left out", symbol="M", default=None
+    )
+    shapes: int | None = field(
+        Integer(1, LARGEST),
+        "how many of the best shapes the large job and moved ones may take, all if left out; a "
+        "running job may keep its present shape in any case",
+        default=None,
+    )
+    running_jobs: Sequence[str | int] | None = field(
+        Labels("running"), "a label for each running job", default=None
+    )
+    incoming_job: str | int | None = field(Label(), "a label for the large job", default=None)
 
     sense = "min"
     default_solver = "position-search"
 
-    def __init__(
-        self,
-        torus: Sequence[int],
-        running: Sequence[Box | str],
-        sizes: Sequence[int],
-        elapsed: Sequence[int],
-        incoming: int,
-        wrap: Sequence[bool] = (True, True, True),
-        nodes_per_router: int = 1,
-        holes: Sequence[Box | str] = (),
-        links: Sequence[int] = (1, 1, 1),
-        movable: Sequence[int] | None = None,
-        shapes: int | None = None,
-        running_jobs: Sequence[str | int] | None = None,
-        incoming_job: str | int | None = None,
-    ) -> None:
-        check = FieldChecks(self.name)
-        on_torus, fields = check_fields(
-            check,
-            TorusFields(torus, wrap, nodes_per_router, holes, links),
-            Fields(running, sizes, elapsed, incoming, movable, shapes, running_jobs, incoming_job),
-        )
-        check.done()
-        self.__dict__.update(on_torus._asdict() | fields._asdict())
+    @staticmethod
+    def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
+        """Return the running jobs that overlap, do not fit into their boxes or cost too much."""
+        return [*wrong_jobs(fields), *overlaps(fields, "running")]
 
     @property
     def size(self) -> str:
         """Running jobs, routers of the large job and torus: ``212+550@24x24x24``."""
         sides = "x".join(map(str, self.torus))
         return f"{len(self.running)}+{self.routers}@{sides}"
-
-    @property
-    def grid(self) -> Grid:
-        """The routers and their links."""
-        return Grid(self.torus, self.wrap)
 
     @property
     def routers(self) -> int:
@@ -273,33 +236,6 @@ class Migration(Problem[Plan]):
             return "the large job" if self.incoming_job is None else f"job {self.incoming_job}"
         return f"job {job + 1 if self.running_jobs is None else self.running_jobs[job]}"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields; boxes as texts, jobs from 1."""
-        torus = TorusFields(*(getattr(self, name) for name in TorusFields._fields))
-        fields = torus.to_json() | {
-            "running": [str(box) for box in self.running],
-            "sizes": list(self.sizes),
-            "elapsed": list(self.elapsed),
-            "incoming": self.incoming,
-        }
-        if self.movable is not None:
-            fields["movable"] = [job + 1 for job in self.movable]
-        if self.shapes is not None:
-            fields["shapes"] = self.shapes
-        if self.running_jobs is not None:
-            fields["running_jobs"] = list(self.running_jobs)
-        if self.incoming_job is not None:
-            fields["incoming_job"] = self.incoming_job
-        return fields
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> Migration:
-        """Build the problem from a snapshot's fields."""
-        check = FieldChecks(cls.name)
-        torus, rest = from_file(check, fields)
-        check.done()
-        return cls(**torus._asdict(), **rest._asdict())
-
     def solution_to_json(self, solution: Plan) -> dict[str, Any]:
         """Return the steps in order, jobs from 1, and the box of the large job."""
         return {
@@ -312,7 +248,7 @@ class Migration(Problem[Plan]):
     def solution_from_json(self, fields: Mapping[str, Any]) -> Plan:
         """Return the plan written by `solution_to_json`."""
         check = FieldChecks(self.name)
-        steps, place = plan_from_file(check, fields)
+        steps, place = _plan_from_file(check, fields)
         check.done()
         return Plan(tuple(Step(job, box) for job, box in steps), place)
 
@@ -349,3 +285,29 @@ class Migration(Problem[Plan]):
             lines.append((f"step {number}", text))
         place = "-" if plan.place is None else str(plan.place)
         return [*lines, ("start", f"{self.named(LARGE)} ({self.incoming}) in {place}")]
+
+
+def _plan_from_file(
+    check: FieldChecks, fields: Any
+) -> tuple[list[tuple[int, Box | None]], Box | None]:
+    """Return the steps of a plan on file, jobs from 0, and the box of the large job."""
+    given = fields if isinstance(fields, Mapping) else {}
+    steps = given.get("steps")
+    read = [_step(step) for step in steps] if isinstance(steps, list) else [None]
+    if None in read:
+        expected = f"expected a list of steps such as [3, '2x4x4@3,0,22'] or [3, {PARKED!r}]"
+        check.mistakes.append(f"steps: {expected}")
+    text = given.get("place")
+    place = box_of_text(text) if isinstance(text, str) else None
+    if place is None and text is not None:
+        check.mistakes.append(f"place: {text!r}; expected a box such as '2x4x4@3,0,22'")
+    return [step for step in read if step is not None], place
+
+
+def _step(written: Any) -> tuple[int, Box | None] | None:
+    if not isinstance(written, list) or len(written) != 2 or type(written[0]) is not int:
+        return None
+    if written[1] == PARKED:
+        return written[0] - 1, None
+    box = box_of_text(written[1]) if isinstance(written[1], str) else None
+    return None if box is None else (written[0] - 1, box)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.boxes.layer_shapes import layer_shape
-from optsched.models.fields import SHOWN, FieldChecks
+from optsched.models.fields import first_few
 from optsched.models.problem import Violation
 
 
@@ -157,8 +157,8 @@ def misplaced(
     return found
 
 
-def check_bins(check: FieldChecks, bins: Sequence[Box], holes: Sequence[Box], grid: Grid) -> None:
-    """Note bins that overlap another one or a hole."""
+def overlapping_bins(bins: Sequence[Box], holes: Sequence[Box], grid: Grid) -> list[str]:
+    """Return which bins overlap another one or a hole, as mistakes in a problem."""
     taken: dict[int, list[str]] = {}
     for one, other in sharing(grid, bins, [*bins, *holes]):
         if other < one:
@@ -169,9 +169,7 @@ def check_bins(check: FieldChecks, bins: Sequence[Box], holes: Sequence[Box], gr
         f"bins[{one}]: bin {one + 1} in {bins[one]} overlaps {' and '.join(others)}"
         for one, others in taken.items()
     ]
-    check.mistakes += wrong[:SHOWN]
-    if len(wrong) > SHOWN:
-        check.mistakes.append(f"bins: {len(wrong) - SHOWN} more such bins")
+    return first_few("bins", wrong, "bins")
 
 
 def sharing(grid: Grid, boxes: Sequence[Box], others: Sequence[Box]) -> list[tuple[int, int]]:

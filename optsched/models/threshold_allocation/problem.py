@@ -6,29 +6,43 @@ Model page: ``models/threshold-allocation/README.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from optsched.models.fields import LARGEST, FieldChecks, read_fields
-from optsched.models.holdings import as_objects, default_names
+from optsched.models.fields import LARGEST, FieldChecks
+from optsched.models.holdings import (
+    COUNTABLE,
+    MOST_NODES,
+    NO_PENALTY,
+    WIDEST,
+    Holdings,
+    crowds,
+    default_names,
+)
 from optsched.models.problem import Problem, Violation
 from optsched.models.read_only import once
-from optsched.models.threshold_allocation.fields import (
+from optsched.models.schema import (
+    Choice,
     Fields,
-    check_fields,
-    is_fine,
-    with_defaults,
+    Integer,
+    Integers,
+    Label,
+    Labels,
+    Limit,
+    declared,
+    field,
 )
 from optsched.registry import models
 
 Ints = NDArray[np.int64]
 
 Goal = Literal["start", "penalty", "response", "everybody"]
+
+GOALS: tuple[str, ...] = get_args(Goal)
 
 
 class Placement(NamedTuple):
@@ -47,39 +61,9 @@ class Placement(NamedTuple):
 
 
 @models.register("threshold-allocation")
-@dataclass(frozen=True, eq=False, init=False, repr=False)
+@declared
 class ThresholdAllocation(Problem[Placement]):
     """Processes of one job onto nodes whose processors share resources: where and when.
-
-    Parameters
-    ----------
-    nodes : int
-        Nodes, all alike, a million at most.
-    processors : int
-        Of each node, 64 at most.
-    capacity : array_like of int, shape (resources,)
-        What a node has of each shared resource, in MB/s for instance.
-    held : array_like of int, shape (holdings, 4 + resources)
-        Running jobs (from 0 to their estimated end) and reservations: the node, processes, start
-        and end in seconds from now, and the demand of one process of each resource.
-    asked : int
-        Processes of the job.
-    walltime : int
-        Seconds that it asks for.
-    demand : array_like of int, shape (resources,)
-        What one of its processes demands of each resource.
-    threshold : int, optional
-        Most penalty factor in thousandths, from 1000; any if left out.
-    goal : {"start", "penalty", "response", "everybody"}
-        What is minimised: the start in seconds; the job's penalised time in units (see `unit`);
-        the start and the penalised time together, in units; the penalised processor-time that the
-        job adds for all jobs on its nodes, its own included, in units.
-    latest : int, optional
-        The latest start allowed; any if left out.
-    resources : sequence of str, optional
-        Names of the resources, for people.
-    job : str or int, optional
-        A label, for people.
 
     Raises
     ------
@@ -114,45 +98,74 @@ class ThresholdAllocation(Problem[Placement]):
     []
     """
 
-    nodes: int
-    processors: int
-    capacity: NDArray[np.int64]
-    held: NDArray[np.int64]
-    asked: int
-    walltime: int
-    demand: NDArray[np.int64]
-    threshold: int | None
-    goal: Goal
-    latest: int | None
-    resources: tuple[str, ...]
-    job: str | int | None
+    nodes: int = field(Integer(1, MOST_NODES), "nodes, all alike", symbol="N")
+    processors: int = field(Integer(1, WIDEST), "processors of each node", symbol="Q")
+    capacity: NDArray[np.int64] = field(
+        Integers(1),
+        "capacity of a node for each shared resource r, in MB/s for instance; empty: nothing is "
+        "lost",
+        symbol="c_r",
+    )
+    held: NDArray[np.int64] = field(
+        Holdings(), "*holdings*: running jobs and reservations on nodes, each with these numbers"
+    )
+    asked: int = field(
+        Integer(
+            1,
+            LARGEST,
+            limit=Limit(
+                ("nodes", "processors"),
+                lambda fields: fields["nodes"] * fields["processors"],
+                "the {} processors of all nodes",
+            ),
+        ),
+        "processes of the job",
+        symbol="a",
+    )
+    walltime: int = field(Integer(1, LARGEST), "seconds that the job asks for", symbol="d")
+    demand: NDArray[np.int64] = field(
+        Integers(0, like="capacity"),
+        "demand of one of its processes of each resource",
+        symbol="b_r",
+    )
+    threshold: int | None = field(
+        Integer(NO_PENALTY, LARGEST),
+        "most penalty factor in thousandths, 1150 is 1.15; any if left out",
+        symbol="f",
+        default=None,
+        always=True,
+    )
+    goal: Goal = field(
+        Choice(*GOALS),
+        "what is minimised, see (6)",
+        default="start",
+        always=True,
+    )
+    latest: int | None = field(
+        Integer(0, LARGEST), "the latest start allowed; any if left out", default=None, always=True
+    )
+    resources: tuple[str, ...] = field(
+        Labels("capacity", as_text=True),
+        "names of the resources",
+        default=None,
+        filled=lambda fields: default_names(len(fields["capacity"])),
+    )
+    job: str | int | None = field(
+        Label("expected a label, a text or an integer"), "a label for the job", default=None
+    )
 
     sense = "min"
     default_solver = "bottleneck-search"
 
-    def __init__(
-        self,
-        nodes: int,
-        processors: int,
-        capacity: ArrayLike,
-        held: ArrayLike,
-        asked: int,
-        walltime: int,
-        demand: ArrayLike,
-        threshold: int | None = None,
-        goal: Goal = "start",
-        latest: int | None = None,
-        resources: Sequence[str] | None = None,
-        job: str | int | None = None,
-    ) -> None:
-        given = (nodes, processors, capacity, held, asked, walltime, demand)
-        fields = Fields(*given, threshold, goal, latest, resources, job)
-        if not is_fine(fields):
-            check = FieldChecks(self.name)
-            fields = check_fields(check, fields)
-            check.done()
-        # one by one they would each go through the lock of a frozen dataclass
-        self.__dict__.update(with_defaults(fields)._asdict())
+    @staticmethod
+    def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
+        """Return the penalties that cannot be counted, and the holdings of too many processes."""
+        if not _are_countable(fields):
+            return [
+                "capacity: nodes, times, demands and capacities are too large together; "
+                "coarser units make penalties that can be counted in 64 bits"
+            ]
+        return crowds(fields["held"], fields["processors"])
 
     def __repr__(self) -> str:
         return f"<ThresholdAllocation {self.size}>"
@@ -224,31 +237,6 @@ class ThresholdAllocation(Problem[Placement]):
                 detail = f"the factor is {factor:.4f}, above {most:.3f}"
                 found.append(Violation("threshold", detail))
         return found
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields; holdings as objects."""
-        fields: dict[str, Any] = {
-            "nodes": self.nodes,
-            "processors": self.processors,
-            "capacity": self.capacity.tolist(),
-            "held": as_objects(self.held),
-            "asked": self.asked,
-            "walltime": self.walltime,
-            "demand": self.demand.tolist(),
-            "threshold": self.threshold,
-            "goal": self.goal,
-            "latest": self.latest,
-        }
-        if self.resources != default_names(len(self.capacity)):
-            fields["resources"] = list(self.resources)
-        if self.job is not None:
-            fields["job"] = self.job
-        return fields
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> ThresholdAllocation:
-        """Build the problem from a snapshot's fields."""
-        return cls(*read_fields(cls.name, fields, Fields, check_fields))
 
     def solution_to_json(self, solution: Placement) -> dict[str, Any]:
         """Return the start, and the processes on each node."""
@@ -396,3 +384,22 @@ def _now_and_ends(held: NDArray[np.int64]) -> NDArray[np.int64]:
     times = np.concatenate((np.zeros(1, dtype=np.int64), np.unique(held[:, 3])))
     times.flags.writeable = False
     return times
+
+
+@once
+def _most(held: NDArray[np.int64]) -> list[int]:
+    """Return the last end of holdings, and the largest demand of each resource."""
+    return [int(most) for most in held[:, 3:].max(axis=0, initial=0)]
+
+
+def _are_countable(fields: Fields) -> bool:
+    """Return whether no sum of penalties can leave 64 bits."""
+    capacities = fields["capacity"].tolist()
+    unit = math.lcm(*capacities)
+    last, *demands = _most(fields["held"])
+    horizon = last + fields["walltime"]
+    each = 1
+    for capacity, own, held in zip(capacities, fields["demand"].tolist(), demands):
+        each += max(own, held) * (unit // capacity)
+    worst = fields["processors"] ** 2 * each * fields["walltime"] + horizon * (unit + 2)
+    return bool(fields["nodes"] * worst < COUNTABLE)

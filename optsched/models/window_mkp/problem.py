@@ -6,15 +6,14 @@ Model page: ``models/window-mkp/README.md``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.models.fields import FieldChecks
 from optsched.models.problem import Problem, Violation
+from optsched.models.schema import Integers, Labels, declared, field
 from optsched.registry import models
 
 Assignment = tuple[int, ...]
@@ -24,22 +23,9 @@ NOT_PLACED = -1
 
 
 @models.register("window-mkp")
-@dataclass(frozen=True, eq=False, init=False)
+@declared
 class WindowMKP(Problem[Assignment]):
     """0-1 multiple knapsack of a window of jobs into free slots (Yang et al. 2014, eq. 1-5).
-
-    Parameters
-    ----------
-    weights : array_like of int, shape (jobs,)
-        Size of each job, in nodes.
-    capacities : array_like of int, shape (slots,)
-        Size of each slot, in nodes.
-    profits : array_like of int, shape (jobs,), optional
-        Profit of placing each job; its size if left out, as in the paper.
-    jobs : sequence, optional
-        A label for each job, for people; its number in the window if left out.
-    slots : sequence, optional
-        A label for each slot, for people; its number if left out.
 
     Raises
     ------
@@ -65,44 +51,28 @@ class WindowMKP(Problem[Assignment]):
     [Violation(constraint='capacity', detail='slot 3 of size 6 holds jobs of size 7')]
     """
 
-    weights: NDArray[np.int64]
-    capacities: NDArray[np.int64]
-    profits: NDArray[np.int64]
-    jobs: Sequence[str | int] | None
-    slots: Sequence[str | int] | None
+    weights: NDArray[np.int64] = field(Integers(1), "size of each job, in nodes", symbol="n, w_j")
+    capacities: NDArray[np.int64] = field(
+        Integers(0), "size of each slot, in nodes", symbol="m, C_i"
+    )
+    profits: NDArray[np.int64] = field(
+        Integers(0, like="weights"),
+        "profit of starting each job; its size if left out, as in the paper",
+        symbol="p_j",
+        default=None,
+        filled=lambda fields: fields["weights"],
+    )
+    jobs: Sequence[str | int] | None = field(
+        Labels("weights"),
+        "a label for each job, its number in the trace for instance",
+        default=None,
+    )
+    slots: Sequence[str | int] | None = field(
+        Labels("capacities"), "a label for each slot, its first node for instance", default=None
+    )
 
     sense = "max"
     default_solver = "branch-and-bound"
-
-    def __init__(
-        self,
-        weights: ArrayLike,
-        capacities: ArrayLike,
-        profits: ArrayLike | None = None,
-        jobs: Sequence[str | int] | None = None,
-        slots: Sequence[str | int] | None = None,
-    ) -> None:
-        check = FieldChecks(self.name)
-        sizes = check.integers("weights", weights, at_least=1)
-        room = check.integers("capacities", capacities, at_least=0)
-        worth = sizes
-        if profits is not None:
-            worth = check.integers("profits", profits, at_least=0)
-            check.same_length("profits", worth, "weights", sizes)
-        job_labels, slot_labels = check.labels("jobs", jobs), check.labels("slots", slots)
-        if job_labels is not None:
-            check.same_length("jobs", job_labels, "weights", sizes)
-        if slot_labels is not None:
-            check.same_length("slots", slot_labels, "capacities", room)
-        check.done()
-        for field, value in (
-            ("weights", sizes),
-            ("capacities", room),
-            ("profits", worth),
-            ("jobs", job_labels),
-            ("slots", slot_labels),
-        ):
-            object.__setattr__(self, field, value)
 
     @property
     def size(self) -> str:
@@ -141,34 +111,6 @@ class WindowMKP(Problem[Assignment]):
                 detail = f"slot {slot + 1} of size {size} holds jobs of size {size - left}"
                 found.append(Violation("capacity", detail))
         return found
-
-    def to_json(self) -> dict[str, Any]:
-        """Return weights, capacities, profits where they differ from the weights, and labels."""
-        fields: dict[str, Any] = {
-            "weights": self.weights.tolist(),
-            "capacities": self.capacities.tolist(),
-        }
-        if not np.array_equal(self.profits, self.weights):
-            fields["profits"] = self.profits.tolist()
-        if self.jobs is not None:
-            fields["jobs"] = list(self.jobs)
-        if self.slots is not None:
-            fields["slots"] = list(self.slots)
-        return fields
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> WindowMKP:
-        """Build the problem from a snapshot's fields."""
-        required, optional = ("weights", "capacities"), ("profits", "jobs", "slots")
-        check = FieldChecks(cls.name)
-        check.names(fields, required=required, optional=optional)
-        known = {name: fields[name] for name in (*required, *optional) if name in fields}
-        try:
-            problem = cls(**{"weights": [], "capacities": [], **known})
-        except InputError as error:
-            check.mistakes += error.mistakes
-        check.done()
-        return problem
 
     def solution_to_json(self, solution: Assignment) -> dict[str, Any]:
         """Return the number of each job's slot, from 1; null for a job that is not placed."""

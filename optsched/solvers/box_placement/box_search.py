@@ -11,7 +11,6 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.models.box_placement import BoxPlacement, Placement
-from optsched.models.box_placement.problem import ANCHORS
 from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.box_placement.direct import place_directly
@@ -40,7 +39,7 @@ class BoxSearch(Solver):
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Import OR-Tools, and compile the kernels."""
         CpSat().prepare(problem)
-        for anchors in ANCHORS:
+        for anchors in ("all", "corners"):
             example = BoxPlacement((4, 4, 4), ["1x1x1@0,0,0"], [2, 8], anchors=anchors)
             placed = place_directly(example)
             CpSat().solve(example, budget=Budget(work=self.default_work), hint=placed)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 from optsched.models.migration import Migration
 
 
@@ -25,6 +23,6 @@ def narrowed(problem: Migration, places: int) -> Migration:
     in_the_way = 0
     for place in Questions(problem).places().cheapest(None, places):
         in_the_way |= place.jobs
-    given = {field.name: getattr(problem, field.name) for field in fields(problem)}
+    given = {field.name: getattr(problem, field.name) for field in problem.schema.fields}
     movable = [job for job in problem.movers if in_the_way >> job & 1]
     return Migration(**given | {"movable": movable})

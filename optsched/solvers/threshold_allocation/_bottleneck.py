@@ -19,7 +19,7 @@ from optsched.solvers.threshold_allocation.penalty_limit import NEVER
 Integers = NDArray[np.int64]
 
 START, PENALTY, RESPONSE, EVERYBODY = range(4)
-"""The goals, in the order of `optsched.models.threshold_allocation.fields.GOALS`."""
+"""The goals, in the order of `optsched.models.threshold_allocation.problem.GOALS`."""
 
 
 @kernel

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from optsched.models.problem import Problem
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
-from optsched.models.threshold_allocation.fields import GOALS
+from optsched.models.threshold_allocation.problem import GOALS
 from optsched.registry import solvers
 from optsched.solvers.progress import Progress
 from optsched.solvers.result import Budget, Result, Status

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from optsched import Budget, solve
 from optsched.models import ThresholdAllocation
 from optsched.models.threshold_allocation import Placement
-from optsched.models.threshold_allocation.fields import GOALS
+from optsched.models.threshold_allocation.problem import GOALS
 from optsched.solvers.result import Status
 from optsched.solvers.threshold_allocation import _penalties as kernels
 from optsched.solvers.threshold_allocation.bottleneck_search import BottleneckSearch
