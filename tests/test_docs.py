@@ -34,7 +34,7 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 )
 def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    for folder in ("models", "solvers", "traces", "workloads"):
+    for folder in ("models", "solvers", "studies", "traces", "workloads"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     kinds = ("policies", "solvers", "models", "executions", "workloads")
     before = {kind: set(getattr(registry, kind)) for kind in kinds}

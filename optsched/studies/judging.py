@@ -1,14 +1,22 @@
-"""What becomes of the claims of a paper."""
+"""The claims of a paper, and the verdicts on them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.report.page import Verdict
+from optsched.text_files import read_toml
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST, SOME = 0.9, 0.5
-"""Shares of the cases from which on a claim is held, and held in part."""
+"""Shares of the cases from which on a claim holds, and holds in part."""
+
+CLAIMS = "claims.toml"
 
 
 class Judgement(NamedTuple):
@@ -18,41 +26,85 @@ class Judgement(NamedTuple):
     why: str
 
 
-class Claim(NamedTuple):
+@dataclass(frozen=True)
+class Claim:
     """A claim of a paper.
 
     Parameters
     ----------
     text : str
-        What is claimed.
+        The claim.
     published : str
-        What the paper gives for it.
+        The numbers of the paper.
     judgements : mapping of str to Judgement
-        By variant of what the paper leaves open.
+        By variant of what the paper leaves open, or by workload.
+    where : str
+        The runs that it is judged on, if there are several sets of them.
+    judge : str
+        The function that judges it.
+    arguments : mapping of str to object
+        The arguments of that function.
     """
 
     text: str
     published: str
-    judgements: Mapping[str, Judgement]
+    judgements: Mapping[str, Judgement] = field(default_factory=dict)
+    where: str = ""
+    judge: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_claims(content: Path) -> list[Claim]:
+    """Read the claims of a paper from ``claims.toml``, without judgements.
+
+    Parameters
+    ----------
+    content : path
+        The folder of the study's content.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    """
+    claims = []
+    for table in read_toml(content / CLAIMS)["claims"]:
+        text, published, judge = (table.pop(key) for key in ("text", "published", "judge"))
+        claims.append(Claim(text, published, judge=judge, arguments=table))
+    return claims
 
 
 def verdict(share: float) -> Verdict:
-    """Return the verdict on a claim that is so in this share of the cases."""
+    """Return the verdict on a claim that is true in this share of the cases."""
     if share >= MOST:
         return Verdict.HELD
     return Verdict.IN_PART if share >= SOME else Verdict.NOT_HELD
 
 
-def judge(cases: Iterable[bool], told: str) -> Judgement:
-    """Judge a claim by the cases in which it is so.
+def judge(cases: Iterable[bool], numbers: str) -> Judgement:
+    """Judge a claim by the cases in which it is true.
 
     Parameters
     ----------
     cases : iterable of bool
-        Whether it is so, case by case; at least one.
-    told : str
-        What the cases are, with ``{so}`` and ``{of}`` for how many, and of how many.
+        Whether it is true, case by case; at least one.
+    numbers : str
+        The numbers behind the verdict, with ``{so}`` and ``{of}`` for in how many of how many
+        cases it is true.
     """
     outcomes = list(cases)
     so = sum(map(bool, outcomes))
-    return Judgement(verdict(so / len(outcomes)), told.format(so=so, of=len(outcomes)))
+    return Judgement(verdict(so / len(outcomes)), numbers.format(so=so, of=len(outcomes)))
+
+
+def frame_of_claims(claims: Iterable[Claim]) -> pd.DataFrame:
+    """Return the judgements as a table: claim, published, where, variant, verdict, why."""
+    import pandas as pd
+
+    rows = [
+        (claim.text, claim.published, claim.where, variant, str(one.verdict), one.why)
+        for claim in claims
+        for variant, one in claim.judgements.items()
+    ]
+    columns = ["claim", "published", "where", "variant", "verdict", "why"]
+    return pd.DataFrame(rows, columns=columns)
