@@ -188,7 +188,7 @@ class PaperStudy(Study):
     """
 
     table: ClassVar[str]
-    logs = "in full"
+    logs: ClassVar[Literal["never", "in full", "always"]] = "in full"
 
     def inputs(self, folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
         """Make the traces that the paper does not publish."""

@@ -16,7 +16,7 @@ from optsched.report.page import Figure, Page, Section, Table, Value, cell
 from optsched.studies.judging import Claim
 from optsched.studies.paired import percent
 
-Record = Mapping[Any, Any]
+Record = dict[Any, Any]
 """A row of a table: a value by the heading of each column, which is a text or a pair of texts."""
 
 PART = re.compile("\x02(\\d+)\x03")
