@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.report.page import Verdict
+from optsched.studies.content import CLAIMS
 from optsched.text_files import read_toml
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 MOST, SOME = 0.9, 0.5
 """Shares of the cases from which on a claim holds, and holds in part."""
-
-CLAIMS = "claims.toml"
 
 
 class Judgement(NamedTuple):

@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from optsched.content import bundled
 from optsched.errors import InputError
+from optsched.studies.content import CLAIMS, PAGE, PLAN, content_of
 from optsched.text_files import read_toml
 from optsched.traces.catalogue import VARIABLE
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from optsched.report.page import Page
     from optsched.studies.judging import Claim
     from optsched.traces.trace import Trace
-
-PLAN, PAGE = "plan.toml", "page.md.j2"
-"""The files of a study's content: its sweep, and the template of its page."""
 
 
 class Study(ABC):
@@ -211,7 +208,9 @@ class PaperStudy(Study):
         return {self.table: self._module("evaluation").all_runs(frame)}
 
     def claims(self, frame: pd.DataFrame) -> Sequence[Claim]:
-        """Judge the claims of the paper."""
+        """Judge the claims of the paper; without ``claims.toml`` there are none."""
+        if not (self.content / CLAIMS).is_file():
+            return ()
         return self._module("claims").claims(frame)  # type: ignore[no-any-return]
 
     def values(self, frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
@@ -220,11 +219,6 @@ class PaperStudy(Study):
 
     def _module(self, name: str) -> Any:
         return import_module(f"{type(self).__module__}.{name}")
-
-
-def content_of(name: str) -> Path:
-    """Return the folder of the content of a bundled study."""
-    return bundled("studies") / name
 
 
 def find_log(file: str, folders: Sequence[Path]) -> Path:

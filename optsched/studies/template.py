@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from optsched.errors import InputError
+from optsched.report.durations import short
 from optsched.report.page import Figure, Page, Section, Table, Value, cell
 from optsched.studies.judging import Claim
-from optsched.studies.paired import percent
+from optsched.studies.paired import percent, signed
 
 Record = dict[Any, Any]
 """A row of a table: a value by the heading of each column, which is a text or a pair of texts."""
@@ -74,7 +75,13 @@ def page_from(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"form": format_number, "percent": percent}
+    environment.filters |= {
+        "form": format_number,
+        "percent": percent,
+        "signed": signed,
+        "short": short,
+        "sentence": sentence,
+    }
     known = {"table": table, "figure": figure, "claims_table": claims_table}
     try:
         text = environment.get_template(template.name).render(known | dict(values))
@@ -111,6 +118,11 @@ def paragraphs(text: str) -> list[str]:
 def format_number(value: Any, form: str) -> str:
     """Format a number by a format specification of Python, ``.1%`` for instance."""
     return format(value, form)
+
+
+def sentence(text: str, begin: bool = True) -> str:
+    """Write the first letter in upper case, where a sentence begins."""
+    return text[:1].upper() + text[1:] if begin else text
 
 
 def table_of(caption: str, records: Sequence[Record]) -> Table:

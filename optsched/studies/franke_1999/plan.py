@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optsched.studies.study import PLAN, content_of, find_log
+from optsched.studies.content import PLAN, content_of
+from optsched.studies.study import find_log
 from optsched.text_files import read_toml
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace

@@ -11,7 +11,8 @@ import numpy as np
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.machines.cluster import BANDWIDTH
-from optsched.studies.study import PLAN, content_of, find_log
+from optsched.studies.content import PLAN, content_of
+from optsched.studies.study import find_log
 from optsched.text_files import read_toml
 from optsched.traces.evaluation_window import evaluate
 from optsched.traces.input_files import infer_files

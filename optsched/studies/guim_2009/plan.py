@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from optsched.content import bundled
-from optsched.studies.study import PLAN, content_of, find_log
+from optsched.studies.content import PLAN, content_of
+from optsched.studies.study import find_log
 from optsched.text_files import read_toml
 from optsched.traces.bandwidth import drawn
 from optsched.traces.reading import read_trace

@@ -25,13 +25,7 @@ LEVELS = tuple(range(0, 100, 5))
 PARTS_OF_METRICS = ("recorded_held", "recorded_running")
 """Histograms: metrics that are tables of their own, of which each number is a column."""
 
-METRICS = ("recorded_node_time", "recorded_held", "recorded_running")
-"""Metrics that are tables of their own, of which each number is a column."""
-
-SETTINGS = ("depth", "detect", "place", "migrate", "backfill", "pause", "restart")
-"""Settings that tell variants apart."""
-
-METRICS: tuple[str, ...] = (
+METRICS = (
     *("occupied", "useful", "utilization", "makespan"),
     *("mean_wait", "large_mean_wait", "mean_bounded_slowdown", "large_mean_drain"),
     *("migrations", "migration_processor_hours", "problems", "unproven", "fallbacks"),

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from optsched.errors import InputError
+from optsched.studies.content import PLAN, content_of
 from optsched.studies.offered import offered_by
-from optsched.studies.study import PLAN, content_of, find_log
+from optsched.studies.study import find_log
 from optsched.text_files import read_toml
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace

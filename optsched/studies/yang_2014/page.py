@@ -41,7 +41,7 @@ from optsched.studies.yang_2014.plan import (
 if TYPE_CHECKING:
     import pandas as pd
 
-PLACES = {
+PLACES: Mapping[str, tuple[str, Any]] = {
     "contiguous_share": ("contiguous jobs", share),
     "loss_of_capacity": ("loss of capacity", share),
     "external_fragmentation": ("external fragmentation", share),

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from optsched.studies.study import PLAN, content_of, find_log
+from optsched.studies.content import PLAN, content_of
+from optsched.studies.study import find_log
 from optsched.text_files import read_toml
 from optsched.traces.trace import Trace
 
