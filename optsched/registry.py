@@ -35,15 +35,15 @@ class Registry(Generic[T]):
         The word for one of them in messages, "solver" for instance.
     group : str
         The package that holds the modules, and the name of the entry-point group.
-    nested : bool
-        Whether modules in packages of that package are imported too; otherwise a package registers
-        its class in its ``__init__``.
+    packages : bool
+        Whether each class has a package of its own and is registered in its ``__init__``, so that
+        no other module need be imported to find it.
     """
 
-    def __init__(self, noun: str, group: str, *, nested: bool = True) -> None:
+    def __init__(self, noun: str, group: str, *, packages: bool = False) -> None:
         self.noun = noun
         self.group = group
-        self.nested = nested
+        self.packages = packages
         self._classes: dict[str, T] = {}
         self._broken: dict[str, str] = {}
         self._discovered = False
@@ -111,7 +111,7 @@ class Registry(Generic[T]):
         if self._discovered:
             return
         self._discovered = True
-        _import_modules(self.group, nested=self.nested)
+        _import_modules(self.group, packages=self.packages)
         for entry_point in entry_points(group=self.group):
             try:
                 self._load(entry_point)
@@ -129,14 +129,14 @@ class Registry(Generic[T]):
             self.register(entry_point.name)(loaded)  # type: ignore[arg-type]
 
 
-def _import_modules(package: str, *, nested: bool) -> None:
+def _import_modules(package: str, *, packages: bool) -> None:
     for found in pkgutil.iter_modules(importlib.import_module(package).__path__):
-        if found.name.startswith("_"):
+        if found.name.startswith("_") or (packages and not found.ispkg):
             continue
         module = f"{package}.{found.name}"
         importlib.import_module(module)
-        if nested and found.ispkg:
-            _import_modules(module, nested=True)
+        if found.ispkg and not packages:
+            _import_modules(module, packages=False)
 
 
 models: Registry[Any] = Registry("model", "optsched.models")
@@ -145,7 +145,7 @@ policies: Registry[Any] = Registry("policy", "optsched.policies")
 machines: Registry[Any] = Registry("machine", "optsched.machines")
 executions: Registry[Any] = Registry("execution model", "optsched.executions")
 readers: Registry[Any] = Registry("trace format", "optsched.traces")
-studies: Registry[Any] = Registry("study", "optsched.studies", nested=False)
+studies: Registry[Any] = Registry("study", "optsched.studies", packages=True)
 workloads: Registry[Any] = Registry("workload model", "optsched.workloads")
 
 

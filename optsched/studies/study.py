@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.studies.content import CLAIMS, PAGE, PLAN, content_of
 from optsched.text_files import read_toml
@@ -74,7 +75,8 @@ class Study(ABC):
         """State the sweep, in the form that `optsched.sweep` reads.
 
         By default it is ``plan.toml``, a sweep file; a quick look overrides its keys by those of
-        the table ``quick``.
+        the table ``quick``. A trace is one of `inputs` (``inputs/NAME``), a file beside
+        ``plan.toml``, a sample that comes with optsched (``samples/NAME``), or a public log.
 
         Parameters
         ----------
@@ -92,7 +94,21 @@ class Study(ABC):
         """
         table = read_toml(self.content / PLAN)
         changed = table.pop("quick", {})
-        return table | changed if quick else table
+        table = table | changed if quick else table
+        for block in (table, *table.get("runs", ())):
+            if "trace" in block:
+                stated = block["trace"]
+                files = stated if isinstance(stated, list) else [stated]
+                block["trace"] = [self._trace(file, folders, inputs) for file in files]
+        return table
+
+    def _trace(self, file: str, folders: Sequence[Path], inputs: Path) -> str:
+        if file.startswith(f"{inputs}/"):
+            return file
+        for folder in (self.content, bundled("traces")):
+            if (folder / file).is_file():
+                return str((folder / file).resolve())
+        return str(find_log(file, folders))
 
     def prepare(self, results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
         """Add to the results of the sweep the columns on which the evaluation rests.

@@ -175,17 +175,16 @@ def overall_table(frame: pd.DataFrame) -> list[Record]:
     records = []
     for run, own in zip(_runs(frame), is_baseline(frame)):
         elsewhere = f" on {run['base_world']}" if run["base_world"] != run["world"] else ""
-        records.append(
-            {
-                "system": run["system"],
-                "world": run["world"],
-                "compared with": "baseline" if own else f"{run['base']}{elsewhere}",
-                **{head: None if own else _gained(run[name]) for head, name in heads.items()},
-                ("cost", "killed"): int(run["killed"]),
-                ("cost", "problems"): int(run["problems"]),
-                ("cost", "solver time"): duration(run[SECONDS]),
-            }
-        )
+        record: Record = {
+            "system": run["system"],
+            "world": run["world"],
+            "compared with": "baseline" if own else f"{run['base']}{elsewhere}",
+            **{head: None if own else _gained(run[name]) for head, name in heads.items()},
+            ("cost", "killed"): int(run["killed"]),
+            ("cost", "problems"): int(run["problems"]),
+            ("cost", "solver time"): duration(run[SECONDS]),
+        }
+        records.append(record)
     return records
 
 
