@@ -23,12 +23,11 @@ REACHED = 0.8
 def claims(frame: pd.DataFrame) -> list[Claim]:
     """Judge the claims of the paper, draw by draw."""
     return [
-        replace(claim, judgements=_ratio(frame, **claim.arguments))
-        for claim in read_claims(CONTENT)
+        replace(claim, judgements=ratio(frame, **claim.arguments)) for claim in read_claims(CONTENT)
     ]
 
 
-def _ratio(
+def ratio(
     frame: pd.DataFrame,
     pairs: Sequence[tuple[str, str]],
     metrics: Sequence[str],
