@@ -31,11 +31,11 @@ def command(
     output
         The folder of the study. Finished runs in it are not repeated.
     traces
-        Folder of the public logs; those of OPTSCHED_TRACES if omitted.
+        Folder of the public logs; those of OPTSCHED_TRACES by default.
     quick
         Run a small part only, within a minute.
     workers
-        How many processes; as many as there are cores for the solvers' threads if left out.
+        Number of processes; by default as many as the cores suffice for.
     """
     check_engine("local", workers, None)
     sweep = plan_study(name, output, traces=traces, quick=quick)

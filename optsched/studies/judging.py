@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from optsched.errors import InputError
 from optsched.report.page import Verdict
 from optsched.studies.content import CLAIMS
 from optsched.text_files import read_toml
@@ -70,6 +72,43 @@ def read_claims(content: Path) -> list[Claim]:
     for table in read_toml(content / CLAIMS)["claims"]:
         text, published, judge = (table.pop(key) for key in ("text", "published", "judge"))
         claims.append(Claim(text, published, judge=judge, arguments=table))
+    return claims
+
+
+def judge_claims(
+    content: Path, module: str, cases: Mapping[str, tuple[Any, ...]], where: str = ""
+) -> list[Claim]:
+    """Judge the claims of ``claims.toml``, each by the function that it names.
+
+    Parameters
+    ----------
+    content : path
+        The folder of the study's content.
+    module : str
+        The module of the functions. Each takes the arguments of a case and those of the claim, and
+        returns a judgement, or None where the claim does not apply.
+    cases : mapping of str to tuple
+        The first arguments for each variant or workload.
+    where : str
+        The runs that the claims are judged on.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a function is missing.
+    """
+    judges = vars(import_module(module))
+    claims = []
+    for claim in read_claims(content):
+        if not callable(judges.get(claim.judge)):
+            expected = f"expected a function of {module}"
+            raise InputError(f"{claim.judge!r}; {expected}", file=content / CLAIMS, field="judge")
+        found = {
+            name: judges[claim.judge](*arguments, **claim.arguments)
+            for name, arguments in cases.items()
+        }
+        judgements = {name: judged for name, judged in found.items() if judged is not None}
+        claims.append(replace(claim, where=where, judgements=judgements))
     return claims
 
 

@@ -33,3 +33,12 @@ def panels_of(figure: Figure, names: Sequence[str]) -> list[Axes]:
         if not below.get_visible():
             above.tick_params(labelbottom=True)
     return panels[: len(names)]
+
+
+def legend(figure: Figure, panel: Axes, place: str = "right", title: str = "") -> None:
+    """Put the legend of a panel to the right of all panels, or below them."""
+    handles, labels = panel.get_legend_handles_labels()
+    if place == "below":
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    else:
+        figure.legend(handles, labels, title=title or None, loc="outside right center")

@@ -87,7 +87,7 @@ def plan_study(
     folder : path
         Its folder. Tables, figures and page of earlier results are removed, finished runs are not.
     traces : path, optional
-        Folder of the public logs; those of ``OPTSCHED_TRACES`` if left out.
+        Folder of the public logs; those of ``OPTSCHED_TRACES`` by default.
     quick : bool
         Whether to run a small part, within a minute.
 
@@ -123,7 +123,7 @@ def study(
     output : path
         The folder of the study. Finished runs in it are not repeated.
     traces : path, optional
-        Folder of the public logs; those of ``OPTSCHED_TRACES`` if left out.
+        Folder of the public logs; those of ``OPTSCHED_TRACES`` by default.
     quick : bool
         Whether to run a small part, within a minute. It judges no claims.
     workers : int, optional

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from optsched.studies.franke_1999.evaluation import GANG, compared, keeping_up
 from optsched.studies.franke_1999.plan import CONTENT, PUBLISHED, SEEDS, VARIANTS
-from optsched.studies.judging import Claim, Judgement, judge, read_claims
+from optsched.studies.judging import Claim, Judgement, judge, judge_claims
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,21 +22,15 @@ def claims(frame: pd.DataFrame) -> list[Claim]:
     places: dict[str, int | None] = {"On the 81 workloads of the first seed.": SEEDS[0]}
     if frame["seed"].nunique() > 1:
         places["On all seeds, workloads of the others included."] = None
-    tables = {
-        where: {variant: compared(frame, variant, seed) for variant in VARIANTS}
-        for where, seed in places.items()
-    }
     return [
-        replace(
-            claim,
-            where=where,
-            judgements={
-                variant: JUDGES[claim.judge](table, **claim.arguments)
-                for variant, table in own.items()
-            },
+        claim
+        for where, seed in places.items()
+        for claim in judge_claims(
+            CONTENT,
+            __name__,
+            {variant: (compared(frame, variant, seed),) for variant in VARIANTS},
+            where,
         )
-        for where, own in tables.items()
-        for claim in read_claims(CONTENT)
     ]
 
 
@@ -74,9 +67,3 @@ def keeps_up(table: pd.DataFrame, level: str) -> Judgement:
     if len(failed):
         numbers += f"; the lowest load that it does not keep up with is {failed.min():.2f}"
     return judge(near["kept_up", level], numbers)
-
-
-JUDGES: Mapping[str, Callable[..., Judgement]] = {
-    one.__name__: one for one in (ratio, falls, keeps_up)
-}
-"""The judges of a claim under one variant, by the name in ``claims.toml``."""

@@ -18,7 +18,7 @@ from optsched.studies.franke_1999.evaluation import (
     keeping_up,
 )
 from optsched.studies.franke_1999.plan import PUBLISHED, SHOWN, SKIPPED, VARIANTS
-from optsched.studies.panels import panels_of
+from optsched.studies.panels import legend, panels_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,8 +116,7 @@ def _by_utilization(table: pd.DataFrame, what: ByUtilization) -> Figure:
         panels[0].set_ylim(top=1.1 * highest)
         figure.supxlabel("utilization", fontsize=9)
         figure.supylabel("hours", fontsize=9)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right center")
+        legend(figure, panels[0])
     return figure
 
 
@@ -145,8 +144,7 @@ def _variants(frame: pd.DataFrame) -> Figure:
             panel.set_xlabel("offered load")
         for row in panels:
             row[0].set_ylabel("times backfilling")
-        handles, labels = panels[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right center")
+        legend(figure, panels[0, 0])
     return figure
 
 

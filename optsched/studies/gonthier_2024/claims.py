@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -51,7 +51,7 @@ def claims(frame: pd.DataFrame) -> list[Claim]:
         own = {
             name: part for name, part in parts.items() if load is None or load_of.get(name) == load
         }
-        return _judged({name: JUDGES[judge](part, **arguments) for name, part in own.items()})
+        return _judged({name: globals()[judge](part, **arguments) for name, part in own.items()})
 
     return [
         replace(claim, judgements=judged(claim.judge, **claim.arguments))
@@ -188,16 +188,6 @@ def eighths(own: pd.DataFrame, name: str, high: float, low: float) -> Outcome:
     found = improvement(own, name)
     cases = [found.whisker_high >= high, found.whisker_low >= low]
     return Outcome(cases, f"whiskers {found.whisker_low:.3g} and {found.whisker_high:.3g}")
-
-
-JUDGES: Mapping[str, Callable[..., Outcome]] = {
-    one.__name__: one
-    for one in (
-        *(not_worse, median, no_improvement, largest, quarter, order, saves, core_time),
-        *(close_to_eft, slower, most, less_with_backfilling, gain_by_backfilling, eighths),
-    )
-}
-"""The judges of a claim in one workload, by the name in ``claims.toml``."""
 
 
 def _measured(own: pd.DataFrame, name: str, measure: str) -> float:

@@ -20,7 +20,7 @@ from optsched.studies.gonthier_2024.evaluation import (
     ratios,
     workloads,
 )
-from optsched.studies.panels import panels_of, rows_of
+from optsched.studies.panels import legend, panels_of, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,8 +87,7 @@ def _bars(frame: pd.DataFrame) -> Figure:
             panel.set_yticks(places, SHOWN)
             panel.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
             panel.grid(axis="y", visible=False)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        legend(figure, panels[0], "below")
     return figure
 
 
@@ -164,8 +163,7 @@ def _curves(frame: pd.DataFrame) -> Figure:
             panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         figure.supxlabel("stretch of FCFS over that of the scheduler", fontsize=9)
         figure.supylabel("share of the sessions", fontsize=9)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right center")
+        legend(figure, panels[0])
     return figure
 
 
@@ -195,8 +193,7 @@ def _with_and_without(frame: pd.DataFrame) -> Figure:
             panel.set_xscale("log", base=2)
             panel.xaxis.set_major_formatter("{x:g}")
             panel.set_yticks(places, every)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        legend(figure, panels[0], "below")
     return figure
 
 

@@ -136,7 +136,7 @@ def compare_with_authors(
 
 
 def as_printed(run: Mapping[str, Any], metric: str) -> float:
-    """Return a figure as the authors' program has it: means of sums in single precision."""
+    """Return a figure as the authors' program prints it: means of sums in single precision."""
     return float(run.get(f"single.{metric}", run[metric]))
 
 

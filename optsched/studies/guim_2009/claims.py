@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from optsched.studies.guim_2009.evaluation import by_draw
 from optsched.studies.guim_2009.plan import CONTENT, VARIANTS
-from optsched.studies.judging import Claim, Judgement, judge, read_claims
+from optsched.studies.judging import Claim, Judgement, judge, judge_claims
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,38 +21,36 @@ REACHED = 0.8
 
 def claims(frame: pd.DataFrame) -> list[Claim]:
     """Judge the claims of the paper, draw by draw."""
-    return [
-        replace(claim, judgements=ratio(frame, **claim.arguments)) for claim in read_claims(CONTENT)
-    ]
+    return judge_claims(CONTENT, __name__, {variant: (frame, variant) for variant in VARIANTS})
 
 
 def ratio(
     frame: pd.DataFrame,
+    variant: str,
     pairs: Sequence[tuple[str, str]],
     metrics: Sequence[str],
     centres: Sequence[str] = (),
     mixes: Sequence[str] = (),
     **wanted: Any,
-) -> dict[str, Judgement]:
+) -> Judgement | None:
     """Judge a claim on the ratio of metrics of two policies.
 
     A variant is not judged in which one of the policies was not run, or in which both metrics are
     0 in all draws.
     """
+    names = VARIANTS[variant]
+    if not {name for pair in pairs for name in pair} <= names.keys():
+        return None
     own = frame[frame["centre"].isin(centres)] if centres else frame
     own = own[own["mix"].isin(mixes)] if mixes else own
-    judgements = {}
-    for variant, names in VARIANTS.items():
-        if not {name for pair in pairs for name in pair} <= names.keys():
-            continue
-        found = np.concatenate(
-            [_ratios(own, names[a], names[b], metric) for metric in metrics for a, b in pairs]
-        )
-        if len(found):
-            middle = float(np.median(found))
-            numbers = f"{middle:.3g} times in the median" if middle < np.inf else "where was none"
-            judgements[variant] = judge(_as(found, **wanted), numbers + "; so in {so} of {of}")
-    return judgements
+    found = np.concatenate(
+        [_ratios(own, names[a], names[b], metric) for metric in metrics for a, b in pairs]
+    )
+    if not len(found):
+        return None
+    middle = float(np.median(found))
+    numbers = f"{middle:.3g} times in the median" if middle < np.inf else "where was none"
+    return judge(_as(found, **wanted), numbers + "; so in {so} of {of}")
 
 
 def _as(

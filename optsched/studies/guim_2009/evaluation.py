@@ -127,8 +127,8 @@ def change(frame: pd.DataFrame, one: str, other: str, metric: str) -> Mean:
 
 def all_runs(frame: pd.DataFrame) -> pd.DataFrame:
     """Return workload, scheduler and figures of every run, one row each."""
-    told = ["centre", "mix", "seed", "machine", "scheduler", "jobs", "evaluated"]
-    return frame[[*told, *FIGURES, *OF_RUN]]
+    labels = ["centre", "mix", "seed", "machine", "scheduler", "jobs", "evaluated"]
+    return frame[[*labels, *FIGURES, *OF_RUN]]
 
 
 def published(metric: str, centre: str, mix: str, policy: str) -> float | None:

@@ -10,6 +10,7 @@ import numpy as np
 from optsched.report import style
 from optsched.studies.guim_2009.evaluation import KILLED, LCT, TABULATED, mean, published
 from optsched.studies.guim_2009.plan import CENTRES
+from optsched.studies.panels import legend
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,6 +150,5 @@ def _bars(frame: pd.DataFrame, centre: str) -> Figure:
             else:
                 panel.yaxis.set_major_formatter("{x:,g}")
             panel.grid(axis="x", visible=False)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        legend(figure, panels[0], "below")
     return figure

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.studies.judging import Claim, Judgement, judge, read_claims
+from optsched.studies.judging import Claim, Judgement, judge, judge_claims
 from optsched.studies.li_2015.evaluation import NODE_TIME, both, of, workloads
 from optsched.studies.li_2015.plan import CONTENT, PUBLISHED
 
@@ -34,15 +33,7 @@ AVOIDED = 0.5
 def claims(frame: pd.DataFrame) -> list[Claim]:
     """Judge the claims of the paper, run by run, in all workloads together and in each."""
     parts = {ALL: frame} | {name: frame[frame["workload"] == name] for name in workloads(frame)}
-    return [
-        replace(
-            claim,
-            judgements={
-                name: JUDGES[claim.judge](own, **claim.arguments) for name, own in parts.items()
-            },
-        )
-        for claim in read_claims(CONTENT)
-    ]
+    return judge_claims(CONTENT, __name__, {name: (own,) for name, own in parts.items()})
 
 
 def percent(values: pd.Series[float]) -> str:
@@ -102,9 +93,3 @@ def avoided(own: pd.DataFrame, one: str, other: str) -> Judgement:
     with_, without = both(own, one, other, NODE_TIME["fragmented"])
     numbers = f"{percent(without)} of the node time without migration, {percent(with_)} with it"
     return judge(with_ <= AVOIDED * without, f"{numbers}; at least halved in {{so}} of {{of}} runs")
-
-
-JUDGES: Mapping[str, Callable[..., Judgement]] = {
-    one.__name__: one for one in (around, more, alike, costs, avoided)
-}
-"""The judges of a claim in some workloads, by the name in ``claims.toml``."""

@@ -12,7 +12,7 @@ from optsched.report.histogram import FILLS
 from optsched.simulator.node_time import PARTS
 from optsched.studies.li_2015.evaluation import LEVELS, NODE_TIME, of, variants, workloads
 from optsched.studies.li_2015.plan import CEILING, OWN, PUBLISHED
-from optsched.studies.panels import panels_of, rows_of
+from optsched.studies.panels import legend, panels_of, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,8 +62,7 @@ def _histograms(frame: pd.DataFrame, variant: str, depth: int, figure: int) -> F
             panel.set_xlim(0, 100)
         drawn.supxlabel("share of the nodes (dashed: the paper's level)", fontsize=9)
         drawn.supylabel("share of the recorded time", fontsize=9)
-        handles, labels = panels[0].get_legend_handles_labels()
-        drawn.legend(handles, labels, loc="outside right center")
+        legend(drawn, panels[0])
     return drawn
 
 
@@ -91,8 +90,7 @@ def _node_time(frame: pd.DataFrame) -> Figure:
             panel.set_yticks(places, shown)
             panel.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
             panel.grid(axis="y", visible=False)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(PARTS))
+        legend(figure, panels[0], "below")
     return figure
 
 
@@ -118,6 +116,5 @@ def _waits(frame: pd.DataFrame) -> Figure:
             panel.set_title(title)
             panel.set_xlabel("hours")
             panel.set_yticks(places, shown)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        legend(figure, panels[0], "below")
     return figure

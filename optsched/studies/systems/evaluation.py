@@ -78,7 +78,7 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
 def with_gains(frame: pd.DataFrame) -> pd.DataFrame:
     """Add the gain of each run over its baseline.
 
-    Of the `TIMES` it is by which share they are shorter; of utilisation the difference. So more is
+    Of the `TIMES` it is the share by which they are shorter; of utilization the difference. More is
     better, and a baseline gains nothing over itself.
     """
     base = _bases(frame)
@@ -166,6 +166,6 @@ def is_baseline(frame: pd.DataFrame) -> pd.Series[bool]:
 
 def all_runs(frame: pd.DataFrame) -> pd.DataFrame:
     """Return world, system, baseline, figures and gains of every run, one row each."""
-    told = ["world", "system", "base_world", "base", "machine", "execution"]
+    labels = ["world", "system", "base_world", "base", "machine", "execution"]
     own = dict.fromkeys(name for one in worlds(site_run(frame)) for name in one.own)
-    return frame[[*told, *OF_RUN, SECONDS, *TIMES, *GAIN.values(), POINTS, *SAME.values(), *own]]
+    return frame[[*labels, *OF_RUN, SECONDS, *TIMES, *GAIN.values(), POINTS, *SAME.values(), *own]]

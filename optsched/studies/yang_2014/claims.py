@@ -7,13 +7,12 @@ improvements differ by no more than they ever do in the paper's table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from optsched.report.page import Verdict
-from optsched.studies.judging import MOST, Claim, Judgement, judge, read_claims
+from optsched.studies.judging import MOST, Claim, Judgement, judge, judge_claims
 from optsched.studies.yang_2014.evaluation import PUBLISHED, cells, compared, gain, grid, published
 from optsched.studies.yang_2014.plan import CONTENT, EXACT, GREEDY, VARIANTS
 
@@ -30,16 +29,7 @@ Values = Mapping[tuple[float, float], float]
 def claims(frame: pd.DataFrame) -> list[Claim]:
     """Judge the claims of the paper."""
     own = grid(frame)
-    return [
-        replace(
-            claim,
-            judgements={
-                variant: JUDGES[claim.judge](own, variant, **claim.arguments)
-                for variant in VARIANTS
-            },
-        )
-        for claim in read_claims(CONTENT)
-    ]
+    return judge_claims(CONTENT, __name__, {variant: (own, variant) for variant in VARIANTS})
 
 
 def _means(frame: pd.DataFrame, variant: str, table: str, solver: str = EXACT) -> Values:
@@ -93,9 +83,3 @@ def compact(frame: pd.DataFrame, variant: str, log: str) -> Judgement:
     both = share >= MOST and kept.mean >= -KEPT
     why = f"{100 * share:.1f}% of the jobs contiguous, utilization {kept} against Default"
     return Judgement(Verdict.HELD if both else Verdict.NOT_HELD, why)
-
-
-JUDGES: Mapping[str, Callable[..., Judgement]] = {
-    one.__name__: one for one in (improves, gain_grows, comparable, less, compact)
-}
-"""The judges of a claim under one variant, by the name in ``claims.toml``."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from optsched.report import style
+from optsched.studies.panels import legend
 from optsched.studies.results import grouped
 from optsched.studies.yang_2014.evaluation import (
     METRICS,
@@ -54,8 +55,7 @@ def _table(frame: pd.DataFrame, number: str) -> Figure:
         for panel in panels:
             panel.set_xlabel("alpha in %")
             panel.axhline(0, color=style.GREY, linewidth=0.8)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, title="beta", loc="outside right center")
+        legend(figure, panels[0], title="beta")
     return figure
 
 
