@@ -66,12 +66,16 @@ def read_claims(content: Path) -> list[Claim]:
     Raises
     ------
     InputError
-        If the file cannot be read.
+        If the file cannot be read, or a claim is not whole.
     """
-    claims = []
-    for table in read_toml(content / CLAIMS)["claims"]:
-        text, published, judge = (table.pop(key) for key in ("text", "published", "judge"))
-        claims.append(Claim(text, published, judge=judge, arguments=table))
+    file, claims = content / CLAIMS, []
+    for number, table in enumerate(read_toml(file).get("claims", ()), 1):
+        stated = {key: table.pop(key, None) for key in ("text", "published", "judge")}
+        for key, value in stated.items():
+            if not isinstance(value, str):
+                field = f"claims[{number}].{key}"
+                raise InputError(f"{value!r}; expected a text", file=file, field=field)
+        claims.append(Claim(**stated, arguments=table))
     return claims
 
 

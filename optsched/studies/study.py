@@ -98,8 +98,10 @@ class Study(ABC):
         for block in (table, *table.get("runs", ())):
             if "trace" in block:
                 stated = block["trace"]
-                files = stated if isinstance(stated, list) else [stated]
-                block["trace"] = [self._trace(file, folders, inputs) for file in files]
+                block["trace"] = [
+                    self._trace(file, folders, inputs) if isinstance(file, str) else file
+                    for file in (stated if isinstance(stated, list) else [stated])
+                ]
         return table
 
     def _trace(self, file: str, folders: Sequence[Path], inputs: Path) -> str:

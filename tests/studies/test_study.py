@@ -17,7 +17,8 @@ from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.report.page import Table, Verdict
 from optsched.studies.content import CLAIMS, PAGE, PLAN
-from optsched.studies.judging import Claim, judge
+from optsched.studies.judging import Claim, judge, judge_claims, read_claims
+from optsched.studies.study import Study
 from optsched.studies.template import page_from
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -178,10 +179,46 @@ def test_claims_hold_in_part_from_half_of_the_cases_on():
     assert Claim("text", "published").judgements == {}
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[[claims]]\ntext = 'a'\njudge = 'one'", r"claims\[1\].published: None; expected a text"),
+        (
+            "[[claims]]\ntext = 'a'\npublished = 'b'\njudge = 'none'",
+            "judge: 'none'; expected a function of json",
+        ),
+    ],
+)
+def test_what_is_wrong_with_claims_is_named(text, words, tmp_path):
+    (tmp_path / CLAIMS).write_text(text)
+    with pytest.raises(InputError, match=words):
+        judge_claims(tmp_path, "json", {})
+
+
+@pytest.mark.parametrize(
+    ("trace", "found"),
+    [("inputs/made.swf", "inputs/made.swf"), ("samples/sample-256.swf", "sample-256.swf")],
+)
+def test_a_plan_names_the_traces_of_its_study_samples_and_logs(trace, found, tmp_path):
+    class Mine(Study):
+        name = "mine"
+        content = tmp_path
+
+    (tmp_path / PLAN).write_text(f"trace = '{trace}'\n[quick]\njobs = '1:5'\n")
+    plan = Mine().plan([], Path("inputs"), quick=True)
+    assert plan["trace"][0].endswith(found)
+    assert plan["jobs"] == "1:5"
+    (tmp_path / PLAN).write_text("[[runs]]\ntrace = ['log.swf']")
+    with pytest.raises(InputError, match=r"log\.swf: no folder is named"):
+        Mine().plan([], Path("inputs"), quick=False)
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "log.swf").touch()
+    plan = Mine().plan([tmp_path / "logs"], Path("inputs"), quick=False)
+    assert plan["runs"][0]["trace"] == [str(tmp_path / "logs" / "log.swf")]
+
+
 @pytest.mark.parametrize("name", own_studies())
 def test_every_claim_has_its_judge(name):
-    from optsched.studies.judging import read_claims
-
     content = bundled("studies") / name
     if not (content / CLAIMS).is_file():
         return
