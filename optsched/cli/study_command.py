@@ -7,7 +7,7 @@ from pathlib import Path
 from optsched import registry
 from optsched.cli import INTERRUPTED
 from optsched.cli.options import Integer, Output
-from optsched.cli.sweep_table import say_wrong_answers, work_off
+from optsched.cli.sweep_table import execute_runs, say_wrong_answers
 from optsched.cli.terminal import print_lines, say
 from optsched.files import check_replaceable
 from optsched.numbers import counted
@@ -35,13 +35,13 @@ def command(
     name
         The study; `optsched list studies`.
     output
-        The folder of the study. Runs that are finished there are not done again.
+        The folder of the study. Runs that are finished there are not repeated.
     traces
-        Folder of the public logs; those of OPTSCHED_TRACES if left out.
+        Folder of the public logs; by default those of OPTSCHED_TRACES.
     quick
         Run a small part only, within a minute.
     workers
-        How many processes; as many as there are cores for the solvers' threads if left out.
+        Number of processes; by default the cores divided by the threads of a solver.
     """
     check_engine("local", workers, None)
     check_replaceable(output, FOLDER)
@@ -54,7 +54,7 @@ def command(
     planned = read_sweep(table, base=output)
     sweep = Sweep(planned, output / SWEEP)
     say(f"{counted(len(planned.runs), 'run')}, {len(sweep.pending):,} to do")
-    if work_off(sweep, "local", workers, None) is None:
+    if execute_runs(sweep, "local", workers, None) is None:
         return INTERRUPTED
     page = evaluate(output)
     print_lines([("runs", len(planned.runs)), ("report", page)])
