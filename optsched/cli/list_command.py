@@ -25,7 +25,7 @@ What = Literal[
 
 
 def command(what: What = "solvers", /, *, json: bool = False) -> None:
-    """List what can be named on the command line.
+    """List policies, solvers and all else that the command line takes by name.
 
     Parameters
     ----------
