@@ -13,9 +13,9 @@ from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import save_snapshot
 from optsched.simulator.chosen_solvers import LONGEST, ChosenSolver, text_of
-from optsched.solvers.asking import ask, prepare
 from optsched.solvers.comparison.claims import contradicted
 from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.solver_call import call_solver, prepare
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,7 +126,7 @@ class Posing:
         """
         chosen = self.solvers[problem.name]
         began = time.perf_counter()
-        result = ask(
+        result = call_solver(
             chosen.solver, problem, name=chosen.name, budget=chosen.budget, seed=chosen.seed
         )
         self.solver_seconds += time.perf_counter() - began
@@ -140,7 +140,9 @@ class Posing:
         heuristic = result
         if chosen.is_compared or result.status is Status.ERROR:
             spare = chosen.fallback
-            heuristic = ask(spare, problem, name=spare.name, budget=Budget(), seed=chosen.seed)
+            heuristic = call_solver(
+                spare, problem, name=spare.name, budget=Budget(), seed=chosen.seed
+            )
             result = contradicted(problem, result, heuristic)
         answer, fell_back, message = _settle(problem, result, heuristic)
         self.fallbacks += fell_back

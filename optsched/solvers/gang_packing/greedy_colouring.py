@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @solvers.register("greedy-colouring")
 @dataclass(frozen=True)
-class GreedyColouring(FitHeuristic):
+class GreedyColoring(FitHeuristic):
     """Colour the running jobs by DSATUR, and put waiting jobs where they first fit.
 
     Running jobs that share a column are neighbours in a graph, and rows are its colours: DSATUR
