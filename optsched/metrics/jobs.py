@@ -44,7 +44,7 @@ def bounded_slowdown(
     return np.maximum(1.0, (wait + runtime) / np.maximum(runtime, threshold))
 
 
-def summarize(
+def summarise(
     trace: Trace, processors: int, schedule: Schedule, large_from: int | None = None
 ) -> dict[str, Any]:
     """Return the metrics of a schedule as JSON-able values; times in seconds.

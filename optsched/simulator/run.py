@@ -14,9 +14,9 @@ from optsched import registry
 from optsched.machines.machine import Machine
 from optsched.metrics.jobs import (
     bounded_slowdown,
+    summarise,
     summarise_placement,
     summarise_problems,
-    summarize,
 )
 from optsched.metrics.metric import Metric
 from optsched.schedule import Schedule, State
@@ -100,7 +100,7 @@ class Run:
     def summary(self) -> dict[str, Any]:
         """The metrics of the run: of the schedule, the places, the problems, the execution."""
         large_from = self.config["large_from"]
-        jobs = summarize(self.trace, self.machine.size, self.schedule, large_from)
+        jobs = summarise(self.trace, self.machine.size, self.schedule, large_from)
         problems = {
             "problems": len(self.decisions),
             **summarise_problems(self.decisions, self.compared),
