@@ -1,4 +1,4 @@
-"""Rows for running and waiting jobs, where running jobs may move and where they stay."""
+"""Placement of given jobs into rows, with movable or fixed running jobs."""
 
 from __future__ import annotations
 
@@ -13,32 +13,31 @@ if TYPE_CHECKING:
     from optsched.models.gang_packing import GangPacking
 
 Placement = tuple[list[int], list[int]]
-"""The row of each running and of each waiting job, -1 for none."""
+"""Row of each running and of each waiting job, -1 if not placed."""
 
 
-def moved(
+def place_all(
     problem: GangPacking,
     jobs: Iterable[int],
     rows: int,
     crowded: ColumnSet,
     step: Callable[[], None],
 ) -> Placement | None:
-    """Put all running jobs and some waiting ones into rows, if they fit.
+    """Place all running jobs and some waiting ones, if they fit.
 
     Parameters
     ----------
     problem : GangPacking
         The problem.
     jobs : iterable of int
-        The waiting jobs, by number.
+        Numbers of the waiting jobs.
     rows : int
-        How many rows there are for them.
+        Number of rows.
     crowded : column set
-        The columns that running jobs take in every row, wherever they go. They are room for no
-        one, and running jobs take no more than them there: so each row is known to be that full
-        from the start.
+        Columns that running jobs take in every row in any case. They are removed from rows and
+        running jobs alike.
     step : callable
-        Told of each node; raises what ends the search.
+        Callback for each search node; may raise an exception to end the search.
     """
     items = [((mask & ~crowded).bit_count(), mask, job) for job, mask in enumerate(problem.running)]
     items += [(problem.waiting[job], 0, job) for job in jobs]
@@ -49,8 +48,8 @@ def moved(
             if items[other][1] & mask:
                 conflicts[place] |= 1 << other
                 conflicts[other] |= 1 << place
-    room = [problem.columns - crowded.bit_count()] * rows
-    found = RowTree([size for size, _, _ in items], conflicts, 0, 0, room).search(step)
+    free = [problem.columns - crowded.bit_count()] * rows
+    found = RowTree([size for size, _, _ in items], conflicts, 0, 0, free).search(step)
     if found is None:
         return None
     of_running, of_waiting = [0] * len(problem.running), [NOT_PLACED] * len(problem.waiting)
@@ -59,31 +58,31 @@ def moved(
     return of_running, of_waiting
 
 
-def stayed(
+def place_waiting(
     problem: GangPacking, jobs: Iterable[int], rows: int, spare: int, step: Callable[[], None]
 ) -> Placement | None:
-    """Put waiting jobs into rows beside running ones that keep theirs, if they fit.
+    """Place waiting jobs beside running ones that keep their rows, if they fit.
 
     Parameters
     ----------
     problem : GangPacking
         The problem.
     jobs : iterable of int
-        The waiting jobs, by number.
+        Numbers of the waiting jobs.
     rows : int
-        How many rows may be in use.
+        Number of rows that may be used.
     spare : int
-        How much the waiting jobs that are left out may measure together.
+        Largest total size of the waiting jobs that are not placed, in columns.
     step : callable
-        Told of each node; raises what ends the search.
+        Callback for each search node; may raise an exception to end the search.
     """
     held = problem.occupied(problem.rows_of_running)
     names = sorted(range(problem.rows), key=lambda row: (not held[row], row))[:rows]
-    room = [problem.columns - held[row].bit_count() for row in names]
+    free = [problem.columns - held[row].bit_count() for row in names]
     items = sorted(jobs, key=lambda job: -problem.waiting[job])
     optional = (1 << len(items)) - 1 if spare else 0
     sizes = [problem.waiting[job] for job in items]
-    found = RowTree(sizes, [0] * len(items), optional, spare, room).search(step)
+    found = RowTree(sizes, [0] * len(items), optional, spare, free).search(step)
     if found is None:
         return None
     of_waiting = [NOT_PLACED] * len(problem.waiting)
