@@ -1,28 +1,28 @@
-"""Migrations of fewer jobs, which generic solvers can answer on a large torus."""
+"""Restriction of a migration problem to few movable jobs, for generic solvers on a large torus."""
 
 from __future__ import annotations
 
 from optsched.models.migration import Migration
 
 
-def narrowed(problem: Migration, places: int) -> Migration:
-    """Return the problem with fewer jobs that may be moved.
+def restricted(problem: Migration, places: int) -> Migration:
+    """Return the problem with only those jobs movable that overlap the cheapest places.
 
-    They are those in the way of the large job's cheapest places. So these places stay possible, but
-    a plan that moves others besides does not: the optimum may be dearer, or there may be none.
+    Plans that move further jobs are excluded, so the restricted problem may have a worse optimum,
+    or be infeasible.
 
     Parameters
     ----------
     problem : Migration
         The problem.
     places : int
-        How many places.
+        Number of cheapest places of the large job.
     """
-    from optsched.solvers.migration.questions import Questions
+    from optsched.solvers.migration.subproblems import Subproblems
 
-    in_the_way = 0
-    for place in Questions(problem).places().cheapest(None, places):
-        in_the_way |= place.jobs
+    obstacles = 0
+    for place in Subproblems(problem).places().cheapest(None, places):
+        obstacles |= place.jobs
     given = {field.name: getattr(problem, field.name) for field in problem.schema.fields}
-    movable = [job for job in problem.movers if in_the_way >> job & 1]
+    movable = [job for job in problem.movers if obstacles >> job & 1]
     return Migration(**given | {"movable": movable})
