@@ -42,8 +42,8 @@ def call_solver(
 
     A solver of another package gets copies of the problem and the hint, so that verification and
     the fallback use data that the solver cannot have changed. For the solvers of this package,
-    copies and checks of the result's form are left to the tests, because in a simulation these
-    would take longer than many a decision.
+    copies and checks of the result's form are left to the tests, because in a simulation both would
+    take longer than many decisions.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ def sorted_cores(available: Integers) -> Integers:
 
 @kernel
 def sort(keys: Integers) -> None:
-    """Sort the keys of a node by insertion, since these are nearly in order."""
+    """Sort the nearly sorted keys of a node by insertion."""
     for i in range(1, len(keys)):
         key = keys[i]
         j = i

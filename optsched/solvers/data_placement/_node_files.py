@@ -61,7 +61,7 @@ ENTRIES, VISITS, MARKED = 0, 1, 2
 def files_on(
     resident: Integers, started: NDArray[np.bool_], until_next: bool, jobs: int
 ) -> NodeFiles:
-    """Return the files that nodes have now, with space for those of `jobs` more jobs."""
+    """Return the resident files of nodes, with space for the files of `jobs` more jobs."""
     nodes = len(started)
     rows = len(resident) + jobs
     files = NodeFiles(

@@ -176,7 +176,7 @@ def best_node(
     uses : (bool, bool)
         Whether the job must start now in holes only, and whether it may use holes.
     bounds : int64 array, shape (nodes,)
-        Lower bounds of the score on each node, which are raised. They remain valid for equal jobs,
+        Lower bounds of the score on each node, which are raised. Bounds stay valid for equal jobs,
         each of which changes the score of one node only.
     """
     processors, walltime, file, load = job

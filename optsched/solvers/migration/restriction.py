@@ -6,7 +6,7 @@ from optsched.models.migration import Migration
 
 
 def restricted(problem: Migration, places: int) -> Migration:
-    """Return the problem with only those jobs movable that overlap the cheapest places.
+    """Return the problem with only the jobs movable that overlap the cheapest places.
 
     Plans that move further jobs are excluded, so the restricted problem may have a worse optimum,
     or be infeasible.

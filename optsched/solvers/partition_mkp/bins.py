@@ -64,7 +64,7 @@ NEW: Spot = (None, None)
 
 
 class Bin:
-    """A bin with the jobs in it.
+    """A partly filled bin.
 
     Parameters
     ----------
