@@ -1,9 +1,9 @@
-"""The search with strong bounds that branch and bound goes on with; compiled.
+"""Search with Lagrangian bounds, to which branch and bound resorts; compiled.
 
-`counted_search` leads: it lets `band_search` answer the window and, where that helps, the same
-window with other profits. `band_search` is the strategy, `tree_search` what it searches with: a
-node is bounded by `relaxation`; `knapsack` chooses jobs, `slots` says what each slot would take,
-and `dominance` narrows the choices with both. Placements come from `surrogate` and `splitting`. In
-a narrow band the search goes on over listed sets of jobs: `columns`, `column_search`,
-`column_node`.
+`cardinality_search` is the entry: it runs `destructive_search` on the window and, where that helps,
+on the window with other profits. `destructive_search` is the strategy, `tree_search` the branch and
+bound under it. `relaxation` bounds a search node by `knapsack` for the choice of jobs and by
+`slots` for the contents of each slot, and fixes variables with `dominance`. `surrogate` and
+`splitting` find placements. If few columns remain, `columns`, `column_search` and `column_node`
+enumerate and search them.
 """
