@@ -13,8 +13,8 @@ from optsched.cli.terminal import print_json, print_lines, print_table
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.models.window_mkp import WindowMKP
-from optsched.solvers.asking import supports, version_of
 from optsched.solvers.solver import Solver
+from optsched.solvers.solver_call import supports, version_of
 from optsched.solvers.solving import solve
 from optsched.traces.catalogue import folders
 from optsched.version import __version__

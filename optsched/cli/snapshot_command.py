@@ -14,7 +14,7 @@ from optsched.errors import InputError
 from optsched.files import check_output
 from optsched.models.snapshot import snapshot_schema
 from optsched.models.snapshot_file import read_snapshot, save_snapshot, snapshot_files
-from optsched.solvers.comparison.claims import read_known, settle
+from optsched.solvers.comparison.claims import read_known, reconcile
 
 command = App(name="snapshot", help="Inspect, check, convert and export snapshots.")
 
@@ -71,7 +71,7 @@ def check(*snapshots: Annotated[Path, Parameter(required=True)]) -> int:
     for path in (file for given in snapshots for file in snapshot_files(given)):
         try:
             read = read_snapshot(path)
-            wrong = settle(read.problem, read_known(read, path), ()).contradictions
+            wrong = reconcile(read.problem, read_known(read, path), ()).contradictions
         except InputError as error:
             say_error(error)
             code = BAD_INPUT

@@ -17,10 +17,10 @@ from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot
 from optsched.report.solutions import find_picture
 from optsched.report.style import check_suffix, save_as
-from optsched.solvers.apart import Apart, EndedError
-from optsched.solvers.asking import answer_to_json, verify
-from optsched.solvers.comparison.claims import read_known, settle
+from optsched.solvers.comparison.claims import read_known, reconcile
 from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.separate_process import EndedError, SeparateProcess
+from optsched.solvers.solver_call import answer_to_json, verify
 from optsched.solvers.solving import find_solver, solve
 
 DEFAULT_SECONDS = 60.0
@@ -90,9 +90,9 @@ def command(
     elif find_solver(name)[1].budget == Budget():
         budget = Budget(DEFAULT_SECONDS)
     result = _solve_in_process(read.problem, name, budget, hint, seed)
-    settled = settle(read.problem, known, [result])
-    result = settled.results[0]
-    answer = describe(read, result) | {"contradictions": list(settled.contradictions)}
+    reconciled = reconcile(read.problem, known, [result])
+    result = reconciled.results[0]
+    answer = describe(read, result) | {"contradictions": list(reconciled.contradictions)}
     if output is not None:
         write_json(output, answer)
     if picture is not None and draw is not None:
@@ -104,10 +104,10 @@ def command(
         print_json(answer)
     else:
         print_lines(lines(read, result))
-    for text in settled.contradictions or (result.message,):
+    for text in reconciled.contradictions or (result.message,):
         if text:
             say(f"optsched: {snapshot}: {text}")
-    return BAD_INPUT if settled.contradictions else EXIT[result.status]
+    return BAD_INPUT if reconciled.contradictions else EXIT[result.status]
 
 
 def _solve_in_process(
@@ -120,8 +120,8 @@ def _solve_in_process(
 
     began = time.perf_counter()
     try:
-        with Apart(answer) as answer_apart:
-            return verify(problem, answer_apart())
+        with SeparateProcess(answer) as call_in_process:
+            return verify(problem, call_in_process())
     except EndedError as error:
         seconds = time.perf_counter() - began
         return Result(name, Status.ERROR, seconds=seconds, message=f"{name} {error}")

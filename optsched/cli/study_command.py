@@ -6,7 +6,7 @@ from pathlib import Path
 
 from optsched.cli import INTERRUPTED
 from optsched.cli.options import Integer, Output
-from optsched.cli.sweep_table import say_wrong_answers, execute_runs
+from optsched.cli.sweep_table import execute_runs, say_wrong_answers
 from optsched.cli.terminal import print_lines, say
 from optsched.numbers import counted
 from optsched.studies.study_folder import evaluate, plan_study

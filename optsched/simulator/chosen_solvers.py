@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.class_file import ClassInFile, names_file
 from optsched.errors import InputError, UnknownNameError
-from optsched.solvers.asking import version_of
 from optsched.solvers.profiles import Profile
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
+from optsched.solvers.solver_call import version_of
 from optsched.solvers.solving import find_solver
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import save_snapshot
 from optsched.simulator.chosen_solvers import LONGEST, ChosenSolver, text_of
-from optsched.solvers.asking import ask, prepare
 from optsched.solvers.comparison.claims import contradicted
 from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.solver_call import call_solver, prepare
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,7 +127,7 @@ class ProblemSolver:
         """
         chosen = self.solvers[problem.name]
         began = time.perf_counter()
-        result = ask(
+        result = call_solver(
             chosen.solver, problem, name=chosen.name, budget=chosen.budget, seed=chosen.seed
         )
         self.solver_seconds += time.perf_counter() - began
@@ -141,7 +141,9 @@ class ProblemSolver:
         heuristic = result
         if chosen.is_compared or result.status is Status.ERROR:
             fallback, seed = chosen.fallback, chosen.seed
-            heuristic = ask(fallback, problem, name=fallback.name, budget=Budget(), seed=seed)
+            heuristic = call_solver(
+                fallback, problem, name=fallback.name, budget=Budget(), seed=seed
+            )
             result = contradicted(problem, result, heuristic)
         used, fell_back, message = _choose_result(problem, result, heuristic)
         self.fallbacks += fell_back

@@ -1,25 +1,25 @@
-"""Limits of penalised time that a threshold sets."""
+"""Limits of penalized time that follow from a threshold."""
 
 from __future__ import annotations
 
 from optsched.models.threshold_allocation import ThresholdAllocation
 
 NEVER = 2**63 - 1
-"""The penalised time of processes that are not allowed, as each ``@kernel`` has it compiled in."""
+"""Penalized time of forbidden processes, a constant of the kernels."""
 
 
-def most_penalised(problem: ThresholdAllocation) -> int:
-    """Return the most units of penalised time within the threshold, equation (5)."""
+def most_penalized(problem: ThresholdAllocation) -> int:
+    """Return the largest penalized time within the threshold in units, equation (5)."""
     return penalty_within(problem.threshold, problem.walltime * problem.unit)
 
 
 def penalty_within(threshold: int | None, requested: int) -> int:
-    """Return the most penalised time within a threshold, in units.
+    """Return the largest penalized time within a threshold, in units.
 
     Parameters
     ----------
     threshold : int or None
-        Most penalty factor in thousandths; None for any.
+        Largest penalty factor in thousandths; None for no limit.
     requested : int
         Walltime of the job in units.
     """

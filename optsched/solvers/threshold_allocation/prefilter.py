@@ -1,4 +1,4 @@
-"""Which of many jobs could start now at all: compiled."""
+"""Feasibility prefilter of jobs that may start now, compiled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Integers = NDArray[np.int64]
 
 
 @kernel
-def have_room(
+def can_start_now(
     events: Timeline,
     processors: int,
     capacity: Integers,
@@ -22,23 +22,24 @@ def have_room(
     demand: Integers,
     limit: Integers,
 ) -> NDArray[np.bool_]:
-    """Return which of some jobs have a place now where they lose no more than they may.
+    """Return a flag for each job that can start now within its limit, shape (jobs,).
 
-    That is so if the nodes together take as many processes as a job asks, each node as many as
-    lose no more, see `optsched.solvers.threshold_allocation.bottleneck_search`.
+    A job can start if the nodes together hold all of its processes, each node at most as many as
+    keep the penalized time within the limit; see
+    `optsched.solvers.threshold_allocation.bottleneck_search`.
 
     Parameters
     ----------
     events : Timeline
-        What the nodes hold.
+        Allocations of the nodes.
     processors : int
-        Of each node.
+        Processors of each node.
     capacity, scale : int64 array, shape (resources,)
         As in the threshold-allocation problem.
     asked, walltime, limit : int64 array, shape (jobs,)
-        Processes, seconds, and the most penalised time in units.
+        Processes, walltime in seconds, and largest penalized time in units.
     demand : int64 array, shape (jobs, resources)
-        Of one process.
+        Demand of one process.
     """
     first, time, processes, demands = events
     nodes, resources = len(first) - 1, len(capacity)
