@@ -8,7 +8,7 @@ INSTANCES ?= ../shared/instances/mkp
 SECONDS ?= 60
 SEED ?= 1
 
-.PHONY: demo test bounds check fuzz benchmark clean
+.PHONY: demo test bounds check fuzz pages benchmark clean
 
 demo: .venv/ready
 	$(OPTSCHED) simulate traces/samples/sample-256.swf --policy window --set window=10 \
@@ -37,6 +37,10 @@ check: .venv/ready
 # make fuzz SECONDS=600 SEED=2: damaged input of every kind. CASE=swf/17 runs one case again, alone.
 fuzz: .venv/ready
 	PYTHONPATH=tests $(BIN)/python -m fuzz --seed $(SEED) --seconds $(SECONDS) $(if $(CASE),--case $(CASE))
+
+# The tables of fields on the pages of models, and their JSON Schemas, from the declarations.
+pages: .venv/ready
+	$(BIN)/python -m optsched.models.pages
 
 benchmark: .venv/ready
 	$(BIN)/python benchmarks/engine.py --traces $(TRACES) -o benchmarks/results

@@ -10,10 +10,6 @@ every goal by every solver that can, after compiling: for the earliest start wit
 "optimal" those of them whose cost is that of the proven optimum, and as many where nobody finds
 one; "excess" is by how much the total cost is above that of the optima, where both have a
 placement.
-
-Then several jobs are placed together (`joint-allocation`): the nodes as one problem met them, its
-job and those that were asked about next. As many processors are started as the threshold admits,
-job by job and exactly.
 """
 
 from __future__ import annotations
@@ -30,8 +26,6 @@ from results import circumstances, keep, shown
 
 import optsched
 from optsched.content import bundled
-from optsched.models.joint_allocation import JointAllocation
-from optsched.models.problem import Problem
 from optsched.models.snapshot_file import read_snapshot
 from optsched.models.threshold_allocation import ThresholdAllocation
 from optsched.solvers.result import Budget, Result, Status
@@ -44,8 +38,6 @@ THRESHOLD = 1150
 GOALS = {"start": THRESHOLD, "penalty": None, "response": None, "everybody": None}
 EXACT = "bottleneck-search"
 SOLVERS = ("first-fit", "less-consume", "less-consume-threshold", EXACT, "cp-sat", "highs", "cbc")
-JOINT_EXACT = "cbc"
-JOINT_SOLVERS = ("one-by-one", JOINT_EXACT, "cp-sat", "highs")
 
 
 def captured(machine: str, jobs: int, folder: Path) -> list[list[ThresholdAllocation]]:
@@ -75,53 +67,25 @@ def changed(problem: ThresholdAllocation, **values: Any) -> ThresholdAllocation:
     return ThresholdAllocation(**(kept | values))
 
 
-def together(problems: Sequence[ThresholdAllocation], number: int) -> JointAllocation:
-    """Return so many different jobs, the first that problems are about, on the nodes of the first.
-
-    Parameters
-    ----------
-    problems : sequence of ThresholdAllocation
-        In the order in which a run poses them.
-    number : int
-        Of jobs.
-    """
-    first = problems[0]
-    jobs: dict[Any, ThresholdAllocation] = {}
-    for one in problems:
-        jobs.setdefault(one.job, one)
-        if len(jobs) == number:
-            break
-    return JointAllocation(
-        nodes=first.nodes,
-        processors=first.processors,
-        capacity=first.capacity,
-        held=first.held,
-        asked=[one.asked for one in jobs.values()],
-        walltimes=[one.walltime for one in jobs.values()],
-        demands=[one.demand.tolist() for one in jobs.values()],
-        threshold=THRESHOLD,
-    )
-
-
 def compare(
-    label: str, problems: Sequence[Problem[Any]], solvers: Sequence[str], exact: str, seconds: float
+    goal: str, problems: Sequence[ThresholdAllocation], seconds: float
 ) -> Iterator[dict[str, Any]]:
     """Yield a row for each solver."""
 
-    def answer(problem: Problem[Any], solver: str) -> Result:
+    def answer(problem: ThresholdAllocation, solver: str) -> Result:
         return optsched.solve(problem, solver, budget=Budget(seconds=seconds))
 
     found: dict[str, list[Result]] = {}
-    for solver in shown(solvers, len(solvers)):
+    for solver in shown(SOLVERS, len(SOLVERS)):
         answer(problems[0], solver)
         found[solver] = [answer(problem, solver) for problem in problems]
     proven = (Status.OPTIMAL, Status.INFEASIBLE)
     for solver, results in found.items():
-        pairs = [(one, best) for one, best in zip(results, found[exact]) if best.status in proven]
+        pairs = [(one, best) for one, best in zip(results, found[EXACT]) if best.status in proven]
         both = [(a.objective, b.objective) for a, b in pairs if a.solution and b.solution]
         least = sum(best for _, best in both)
         yield {
-            "goal": label,
+            "goal": goal,
             "solver": solver,
             "problems": len(results),
             "answered": sum(one.solution is not None for one in results),
@@ -153,8 +117,6 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=48, help="of four processors")
     parser.add_argument("--jobs", type=int, default=400, help="the first of the sample")
     parser.add_argument("--problems", type=int, default=60, help="of each goal")
-    parser.add_argument("--sets", type=int, default=30, help="of jobs that are placed together")
-    parser.add_argument("--together", type=int, default=6, help="jobs of each set")
     parser.add_argument("--seconds", type=float, default=10.0, help="time limit of a solver")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder for the results")
     options = parser.parse_args()
@@ -170,16 +132,9 @@ def main() -> None:
             changed(one, goal=goal, threshold=threshold, **({"latest": None} | latest))
             for one in evenly(posed, options.problems)
         ]
-        rows += compare(goal, chosen, SOLVERS, EXACT, options.seconds)
-    sets = [
-        together(run[place:], options.together)
-        for run in runs
-        for place in evenly(range(len(run)), options.sets // len(runs))
-    ]
-    rows += compare("together", sets, JOINT_SOLVERS, JOINT_EXACT, options.seconds)
+        rows += compare(goal, chosen, options.seconds)
     lines = [
         f"{SAMPLE.name}, jobs 1 to {options.jobs}, on {machine}: {len(posed):,} problems posed",
-        f"together: {len(sets)} sets of {options.together} jobs",
         "",
     ]
     keep(options.output, "sharing-decisions", measured_on, lines + table(rows), rows)

@@ -1,4 +1,4 @@
-"""Location of the content that users open and edit: model pages, profiles, traces, workloads."""
+"""Location of the content that users open and edit: model pages, profiles, studies, traces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def bundled(kind: str) -> Path:
 
     Parameters
     ----------
-    kind : {"models", "solvers", "traces", "workloads"}
+    kind : {"models", "solvers", "studies", "traces", "workloads"}
         One of the root folders of the repository.
 
     Returns

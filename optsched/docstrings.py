@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import sys
 import textwrap
 from collections.abc import Callable
@@ -26,3 +27,17 @@ def docstring(described: Callable[..., Any]) -> str:
 def first_line(described: Callable[..., Any]) -> str:
     """Return the first line of the docstring of a class or function."""
     return docstring(described).partition("\n")[0]
+
+
+def section(described: Callable[..., Any], title: str) -> str:
+    """Return a section of a numpydoc docstring, its heading included; empty if there is none."""
+    found = re.search(rf"^{title}\n-+\n.*?(?=\n\n\S|\Z)", docstring(described), re.M | re.S)
+    return "" if found is None else found[0]
+
+
+def parameters(described: Callable[..., Any]) -> dict[str, str]:
+    """Return the descriptions of parameters in a numpydoc docstring, each in one line."""
+    described_ones = re.findall(
+        r"^(\w+) : .*\n((?: .*(?:\n|\Z))+)", section(described, "Parameters"), re.M
+    )
+    return {name: " ".join(text.split()) for name, text in described_ones}

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
+from optsched.class_file import ClassInFile, find_class, names_file
 from optsched.errors import InputError, UnknownNameError
 
 T = TypeVar("T", bound=type[Any])
@@ -35,12 +36,28 @@ class Registry(Generic[T]):
         Name of the entry-point group.
     package : str, optional
         Package with the modules; the name of the group if left out.
+    packages : bool
+        Whether each class has its own package and is registered in the ``__init__`` of the package,
+        so that no other module is imported to find it.
+    contract : str
+        Module and name of the base class, ``optsched.solvers.solver:Solver``, of a kind whose
+        classes may also be named as ``FILE.py:CLASS``; empty for other kinds.
     """
 
-    def __init__(self, noun: str, group: str, package: str | None = None) -> None:
+    def __init__(
+        self,
+        noun: str,
+        group: str,
+        *,
+        package: str | None = None,
+        packages: bool = False,
+        contract: str = "",
+    ) -> None:
         self.noun = noun
         self.group = group
         self.package = package or group
+        self.packages = packages
+        self._contract = contract
         self._classes: dict[str, T] = {}
         self._broken: dict[str, str] = {}
         self._discovered = False
@@ -64,7 +81,13 @@ class Registry(Generic[T]):
 
         return file_under
 
-    def __getitem__(self, name: str) -> T:
+    def __getitem__(self, name: str | ClassInFile) -> T:
+        if self._contract and (isinstance(name, ClassInFile) or names_file(name)):
+            found = find_class(name) if isinstance(name, str) else name
+            module, _, base = self._contract.partition(":")
+            contract = getattr(importlib.import_module(module), base)
+            return found.load(self.noun, contract)  # type: ignore[return-value]
+        assert isinstance(name, str)
         if name not in self._classes:
             self._discover()
         try:
@@ -108,7 +131,7 @@ class Registry(Generic[T]):
         if self._discovered:
             return
         self._discovered = True
-        _import_modules(self.package)
+        _import_modules(self.package, packages=self.packages)
         for entry_point in entry_points(group=self.group):
             try:
                 self._load(entry_point)
@@ -126,24 +149,35 @@ class Registry(Generic[T]):
             self.register(entry_point.name)(loaded)  # type: ignore[arg-type]
 
 
-def _import_modules(package: str) -> None:
+def _import_modules(package: str, *, packages: bool) -> None:
     for found in pkgutil.iter_modules(importlib.import_module(package).__path__):
-        if found.name.startswith("_"):
+        if found.name.startswith("_") or (packages and not found.ispkg):
             continue
         module = f"{package}.{found.name}"
         importlib.import_module(module)
-        if found.ispkg:
-            _import_modules(module)
+        if found.ispkg and not packages:
+            _import_modules(module, packages=False)
 
 
 models: Registry[Any] = Registry("model", "optsched.models")
-solvers: Registry[Any] = Registry("solver", "optsched.solvers")
-policies: Registry[Any] = Registry("policy", "optsched.policies")
+solvers: Registry[Any] = Registry(
+    "solver", "optsched.solvers", contract="optsched.solvers.solver:Solver"
+)
+policies: Registry[Any] = Registry(
+    "policy", "optsched.policies", contract="optsched.simulator.policy:Policy"
+)
 machines: Registry[Any] = Registry("machine", "optsched.machines")
-executions: Registry[Any] = Registry("execution model", "optsched.executions")
+executions: Registry[Any] = Registry(
+    "execution model",
+    "optsched.executions",
+    contract="optsched.simulator.execution:ExecutionModel",
+)
 readers: Registry[Any] = Registry("trace format", "optsched.traces")
-studies: Registry[Any] = Registry("study", "optsched.studies")
-pictures: Registry[Any] = Registry("picture", "optsched.pictures", "optsched.report.pictures")
+studies: Registry[Any] = Registry("study", "optsched.studies", packages=True)
+metrics: Registry[Any] = Registry("metric", "optsched.metrics")
+pictures: Registry[Any] = Registry(
+    "picture", "optsched.pictures", package="optsched.report.pictures"
+)
 workloads: Registry[Any] = Registry("workload model", "optsched.workloads")
 
 

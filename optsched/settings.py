@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, fields
+from dataclasses import MISSING, Field, fields, is_dataclass
 from itertools import chain
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -17,8 +17,8 @@ TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "of
 
 
 def settings_of(cls: type[Any]) -> list[Field[Any]]:
-    """Return the settings of a dataclass, in order."""
-    return [field for field in fields(cls) if field.init]
+    """Return the settings of a dataclass, in order; a class that is none has no settings."""
+    return [field for field in fields(cls) if field.init] if is_dataclass(cls) else []
 
 
 def configure(cls: type[T], settings: Mapping[str, Any], noun: str) -> T:
@@ -27,7 +27,8 @@ def configure(cls: type[T], settings: Mapping[str, Any], noun: str) -> T:
     Parameters
     ----------
     cls : type
-        A dataclass whose fields are int, float, bool, str or a Literal of strings.
+        A dataclass whose fields are int, float, bool, str or a Literal of strings; a class that is
+        no dataclass has no settings.
     settings : mapping
         Values by name, as values of their types or as text.
     noun : str
@@ -36,7 +37,8 @@ def configure(cls: type[T], settings: Mapping[str, Any], noun: str) -> T:
     Raises
     ------
     InputError
-        If a name is unknown or a value is not of the field's type.
+        If a name is unknown, a value is not of the field's type, or a value without a default is
+        missing.
     """
     types = get_type_hints(cls)
     known = [field.name for field in settings_of(cls)]
@@ -45,6 +47,9 @@ def configure(cls: type[T], settings: Mapping[str, Any], noun: str) -> T:
         if name not in known:
             raise UnknownNameError(f"setting of {noun}", name, known)
         values[name] = _read(value, types[name], f"{name} of {noun}")
+    for field in settings_of(cls):
+        if field.name not in values and field.default is field.default_factory is MISSING:
+            raise InputError(f"setting {field.name!r} of {noun} is missing; it has no default")
     return cls(**values)
 
 

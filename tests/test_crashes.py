@@ -13,7 +13,7 @@ import pytest
 import optsched
 from optsched.files import remove_leftovers
 from optsched.sweeps.executing import execute
-from optsched.sweeps.study_file import read_study
+from optsched.sweeps.sweep_file import read_sweep
 from optsched.sweeps.sweeping import Sweep
 from optsched.traces.reading import write_trace
 
@@ -141,14 +141,14 @@ def test_a_writer_that_is_killed_leaves_the_old_or_the_new(kind, request, tmp_pa
 def test_a_sweep_that_is_killed_goes_on(make_trace, tmp_path):
     rows = [(20 * k, 60 + 11 * k % 90, 200, 1 + (7 * k) % 9) for k in range(5)]
     write_trace(make_trace(*rows), tmp_path / "tiny.swf")
-    study = read_study(
+    study = read_sweep(
         {"trace": tmp_path / "tiny.swf", "policy": ["fcfs", "easy"], "machine": "nodes:10"}
     )
 
     class InThisProcess:
         slots = 1
 
-        def work_off(self, tasks):
+        def execute_all(self, tasks):
             yield from map(execute, tasks)
 
     def sweep(folder):

@@ -12,11 +12,11 @@ import pytest
 
 from optsched import registry
 from optsched.content import bundled
-from optsched.models.snapshot_file import read_snapshot
+from optsched.models.snapshot_file import read_snapshot, snapshot_files
 from optsched.solvers.profiles import load_profile, profile_names
 
 ROOT = Path(__file__).resolve().parents[1]
-CONTENT = ("models", "solvers", "traces", "workloads")
+CONTENT = ("models", "solvers", "studies", "traces", "workloads")
 
 
 @pytest.mark.parametrize("folder", CONTENT)
@@ -32,7 +32,7 @@ def test_every_model_has_its_page_and_every_page_its_model():
 
 @pytest.mark.parametrize("name", list(registry.models))
 def test_every_model_has_reference_snapshots_some_of_them_proven(name):
-    snapshots = [read_snapshot(file) for file in sorted(bundled("models").glob(f"{name}/*.json"))]
+    snapshots = [read_snapshot(file) for file in snapshot_files(bundled("models") / name)]
     assert snapshots
     assert {snapshot.problem.name for snapshot in snapshots} == {name}
     known = [snapshot.known for snapshot in snapshots]
@@ -69,9 +69,9 @@ def test_the_page_of_a_model_names_its_snapshots_and_their_optima():
     for page in bundled("models").glob("*/README.md"):
         text = page.read_text()
         assert set(re.findall(r"`([\w-]+\.json)`", text)) == {
-            file.name for file in page.parent.glob("*.json")
+            file.name for file in snapshot_files(page.parent)
         }
-        for file in page.parent.glob("*.json"):
+        for file in snapshot_files(page.parent):
             [row] = [line for line in text.splitlines() if line.startswith(f"| `{file.name}`")]
             known = read_snapshot(file).known
             stated = "infeasible" if known.get("infeasible") else known["objective"]
@@ -79,6 +79,7 @@ def test_the_page_of_a_model_names_its_snapshots_and_their_optima():
 
 
 def test_no_snapshot_on_file_is_stale():
-    for file in bundled("models").glob("*/*.json"):
-        written = json.loads(file.read_text())
-        assert read_snapshot(file).to_json() == written, file
+    for model in registry.models:
+        for file in snapshot_files(bundled("models") / model):
+            written = json.loads(file.read_text())
+            assert read_snapshot(file).to_json() == written, file

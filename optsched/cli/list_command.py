@@ -25,7 +25,7 @@ What = Literal[
 
 
 def command(what: What = "solvers", /, *, json: bool = False) -> None:
-    """List what can be named on the command line.
+    """List policies, solvers and all else that the command line takes by name.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def _policies() -> tuple[list[str], list[list[Any]]]:
 
 
 def _solvers() -> tuple[list[str], list[list[Any]]]:
-    from optsched.solvers.asking import check_models, version_of
+    from optsched.solvers.solver_call import check_models, version_of
 
     rows = []
     for name in registry.solvers:

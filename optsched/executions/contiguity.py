@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.machines.machine import Allocation
 from optsched.registry import executions
+from optsched.schedule import Schedule, State
 from optsched.simulator.execution import ExecutionModel, ExecutionReport
-from optsched.simulator.schedule import Schedule, State
 from optsched.simulator.system import System
 from optsched.traces.trace import Trace
 

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.machines.cluster import Cluster, Cores
+from optsched.metrics.stretch import stretches, summarise_stretches
 from optsched.models.data_placement.fields import HEAVIEST
 from optsched.numbers import LONGEST
 from optsched.registry import executions
+from optsched.schedule import Schedule
 from optsched.simulator.execution import ExecutionModel, ExecutionReport
-from optsched.simulator.schedule import Schedule
-from optsched.simulator.stretch import stretches, summarise_stretches
 from optsched.simulator.system import System
 from optsched.traces.annotation_checks import check_annotations
 from optsched.traces.reading import mistake_in

@@ -10,8 +10,8 @@ from optsched.errors import InputError
 from optsched.machines.machine import Allocation
 from optsched.numbers import LONGEST
 from optsched.registry import executions
+from optsched.schedule import Schedule
 from optsched.simulator.execution import ExecutionModel, ExecutionReport
-from optsched.simulator.schedule import Schedule
 from optsched.simulator.system import System
 from optsched.traces.trace import Trace
 

@@ -17,8 +17,8 @@ from optsched.models.fields import LARGEST
 from optsched.models.holdings import COUNTABLE, NO_PENALTY
 from optsched.numbers import LONGEST, MOST_CAPACITY
 from optsched.registry import executions
+from optsched.schedule import Schedule, State
 from optsched.simulator.execution import ExecutionModel, ExecutionReport
-from optsched.simulator.schedule import Schedule, State
 from optsched.simulator.system import System
 from optsched.traces.demands import split_demands
 from optsched.traces.reading import mistake_in

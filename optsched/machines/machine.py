@@ -33,11 +33,14 @@ class Machine(ABC):
         Number of processors that no job holds.
     time_shared : bool
         Whether several jobs may hold a processor, for a share of the time each.
+    holds_boxes : bool
+        Whether jobs hold boxes of a torus, and not processors of a line.
     """
 
     name: ClassVar[str]
     usage: ClassVar[str]
     time_shared: ClassVar[bool] = False
+    holds_boxes: bool = False
     size: int
     free: int
 

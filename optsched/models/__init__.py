@@ -7,35 +7,36 @@ instance; they are imported when they are first used.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from types import ModuleType
+from typing import Any
 
 
 def __getattr__(name: str) -> Any:
     if not name.startswith("_"):
-        for module in _modules():
-            found = vars(module).get(name)
-            if isinstance(found, type) and found.__module__ == module.__name__:
+        for known, found in _classes():
+            if known == name:
                 return found
     raise AttributeError(f"module 'optsched.models' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(
-        name
-        for module in _modules()
-        for name, value in vars(module).items()
-        if isinstance(value, type) and value.__module__ == module.__name__
-    )
+    return sorted({name for name, _ in _classes()})
 
 
-def _modules() -> Iterator[ModuleType]:
-    """Yield the modules of the registered models, and that of what they have in common."""
+def _classes() -> Iterator[tuple[str, type[Any]]]:
+    """Yield the public classes of the registered models, and those that models have in common.
+
+    Of a model they are those of the module of its problem, and those that its package exports.
+    """
     import sys
 
     from optsched import registry
 
     names = [registry.models[model].__module__ for model in registry.models]
-    return (sys.modules[name] for name in [*names, "optsched.models.problem"])
+    for module in [sys.modules[name] for name in [*names, "optsched.models.problem"]]:
+        package = sys.modules.get(module.__package__ or "")
+        exported = {name: getattr(package, name) for name in getattr(package, "__all__", ())}
+        for name, value in (vars(module) | exported).items():
+            if not isinstance(value, type) or name.startswith("_"):
+                continue
+            if value.__module__ == module.__name__ or name in exported:
+                yield name, value

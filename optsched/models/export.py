@@ -125,7 +125,7 @@ def export(problem: Problem[Any], path: str | Path, format: str | None = None) -
     if format is None or format not in FORMATS.values():
         known = "lp, mps or cp-sat, or a file that ends in " + ", ".join(FORMATS)
         raise InputError(f"no known export format; expected {known}", file=path)
-    program = problem.formulate()
+    program = problem.formulate().program
     try:
         if format == "cp-sat":
             text = str(cp_sat_model(program, names=True).proto)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError, UnknownNameError
-
-F = TypeVar("F", bound=NamedTuple)
 
 SHOWN = 5
 """How many wrong values of one list are shown."""
@@ -26,12 +24,19 @@ class FieldChecks:
     ----------
     kind : str
         The kind of problem, for messages.
+
+    Attributes
+    ----------
+    mistakes : list of str
+        Those noted so far.
+    unread : set of str
+        Fields that could not be read; lists are not compared with them.
     """
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.mistakes: list[str] = []
-        self._unread: set[str] = set()
+        self.unread: set[str] = set()
 
     def names(
         self, fields: Mapping[str, Any], *, required: Iterable[str], optional: Iterable[str]
@@ -53,7 +58,7 @@ class FieldChecks:
             array = np.empty((0, 0))
         if array.ndim != 1:
             self.mistakes.append(f"{name}: expected a list of integers of at least {at_least}")
-            self._unread.add(name)
+            self.unread.add(name)
             return np.empty(0, dtype=np.int64)
         if array.size == 0:
             array = array.astype(np.int64)
@@ -87,16 +92,14 @@ class FieldChecks:
 
     def same_length(self, name: str, values: Any, other: str, others: Any) -> None:
         """Note when two lists that belong together differ in length."""
-        if len(values) != len(others) and other not in self._unread:
+        if len(values) != len(others) and other not in self.unread:
             self.mistakes.append(
                 f"{name}: {len(values)} values; expected {len(others)}, one for each of {other}"
             )
 
     def note(self, name: str, wrong: Sequence[str]) -> None:
         """Note the first few mistakes in a list, and how many more there are."""
-        self.mistakes += wrong[:SHOWN]
-        if len(wrong) > SHOWN:
-            self.mistakes.append(f"{name}: {len(wrong) - SHOWN} more such values")
+        self.mistakes += first_few(name, wrong)
 
     def done(self) -> None:
         """Raise all mistakes noted so far.
@@ -110,39 +113,10 @@ class FieldChecks:
             raise InputError(*self.mistakes, field=self.kind)
 
 
-def read_fields(
-    kind: str,
-    fields: Mapping[str, Any],
-    made_of: type[F],
-    check_fields: Callable[[FieldChecks, F, Sequence[str]], F],
-) -> F:
-    """Return the fields of a snapshot as a problem is made of them.
-
-    Parameters
-    ----------
-    kind : str
-        The kind of problem, for messages.
-    fields : mapping of str to object
-        As they are on file.
-    made_of : type
-        The named tuple of all fields; those without a default may not be missing.
-    check_fields : callable
-        What notes the mistakes in such a tuple, and is told which of these fields were given.
-
-    Raises
-    ------
-    InputError
-        If fields are missing, unknown or wrong.
-    """
-    check = FieldChecks(kind)
-    required = [name for name in made_of._fields if name not in made_of._field_defaults]
-    check.names(fields, required=required, optional=made_of._field_defaults)
-    known = {name: fields[name] for name in made_of._fields if name in fields}
-    values = dict.fromkeys(required, ()) | made_of._field_defaults | known
-    whole = made_of._make(values[name] for name in made_of._fields)
-    read = check_fields(check, whole, [name for name in required if name in known])
-    check.done()
-    return read
+def first_few(name: str, wrong: Sequence[str], noun: str = "values") -> list[str]:
+    """Return the first few mistakes in a list, and how many more there are."""
+    more = len(wrong) - SHOWN
+    return [*wrong[:SHOWN], *([f"{name}: {more} more such {noun}"] if more > 0 else [])]
 
 
 def _not_expected(value: Any, at_least: int) -> str:

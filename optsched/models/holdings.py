@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.fields import LARGEST, FieldChecks, is_whole
+from optsched.models.fields import LARGEST, FieldChecks, first_few, is_whole
 from optsched.models.read_only import kept, once
+from optsched.models.schema import DOUBTFUL, Fields, Kind, Reading
 
 HELD = ("node", "processes", "start", "end")
 """What is told of a holding before its demand, in the order of the columns."""
@@ -28,6 +29,49 @@ COUNTABLE = 2**62
 Ints = NDArray[np.int64]
 
 
+class Holdings(Kind):
+    """Holdings on some of the `nodes`, a table with a demand for each of `capacity`."""
+
+    on_file = "list of objects"
+    in_python = "array_like of int, shape (holdings, 4 + resources)"
+
+    def accept(self, value: Any, fields: Fields) -> Any:
+        sound = are_sound(value, fields["nodes"], len(fields["capacity"]))
+        return kept(value) if sound else DOUBTFUL
+
+    def read(self, name: str, value: Any, reading: Reading) -> Any:
+        fields, unread = reading.fields, reading.unread
+        nodes = None if "nodes" in unread else fields["nodes"]
+        return holdings(
+            reading, value, nodes, None if "capacity" in unread else len(fields["capacity"])
+        )
+
+    def write(self, value: Any) -> Any:
+        return as_objects(value)
+
+    def json_schema(self) -> dict[str, Any]:
+        number = {"type": "integer", "minimum": 0, "maximum": LARGEST}
+        fields: dict[str, Any] = dict.fromkeys(HELD, number)
+        fields["processes"] = number | {"minimum": 1}
+        fields["demand"] = {"type": "array", "items": number}
+        entry = {"type": "object", "properties": fields, "required": [*fields]}
+        row = {"type": "array", "items": number, "minItems": len(HELD)}
+        return {
+            "type": "array",
+            "items": {"anyOf": [entry | {"additionalProperties": False}, row]},
+        }
+
+    def parts(self) -> Sequence[tuple[str, str]]:
+        return (
+            ("n_h, m_h", "`node`, from 0, and `processes`, from 1"),
+            (
+                "s_h, e_h",
+                "`start` and `end` in seconds from now; 0 and the estimated end for running jobs",
+            ),
+            ("D_hr", "`demand` of one of its processes of each resource"),
+        )
+
+
 def default_names(count: int) -> tuple[str, ...]:
     """Return the names of so many resources that were not named."""
     return ("bandwidth",) if count == 1 else tuple(f"resource-{r + 1}" for r in range(count))
@@ -39,8 +83,8 @@ def as_objects(held: Ints) -> list[dict[str, Any]]:
 
 
 @once
-def are_sound(held: Any, nodes: int, processors: int, resources: int) -> bool:
-    """Return whether holdings can be kept as they are: an array of int64 without a mistake."""
+def are_sound(held: Any, nodes: int, resources: int) -> bool:
+    """Return whether holdings are an array of int64, each of them without a mistake."""
     if not isinstance(held, np.ndarray) or held.dtype != np.int64 or held.ndim != 2:
         return False
     if held.shape[1] != len(HELD) + resources:
@@ -51,9 +95,10 @@ def are_sound(held: Any, nodes: int, processors: int, resources: int) -> bool:
             return False
         if not processes.min() or (start >= end).any():
             return False
-    return len(crowded(held, processors)) == 0
+    return True
 
 
+@once
 def crowded(held: Ints, processors: int) -> Ints:
     """Return the holdings at whose start more processes than processors are on their node."""
     rows = np.arange(len(held))
@@ -72,14 +117,14 @@ def crowded(held: Ints, processors: int) -> Ints:
     return rows[np.sort(over) - len(rows)]
 
 
-def check_crowded(check: FieldChecks, held: Ints, processors: int) -> None:
-    """Note the holdings at whose start more processes than processors are on their node."""
+def crowds(held: Ints, processors: int) -> list[str]:
+    """Return the mistakes in holdings of more processes on a node than it has processors."""
     wrong = [
         f"held[{row}]: more than {processors} processes on node {held[row, 0]} "
         f"at {held[row, 2]} s; expected at most its {processors} processors"
         for row in crowded(held, processors).tolist()
     ]
-    check.note("held", wrong)
+    return first_few("held", wrong)
 
 
 def holdings(check: FieldChecks, entries: Any, nodes: int | None, resources: int | None) -> Ints:

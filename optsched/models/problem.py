@@ -1,4 +1,4 @@
-"""The contract of a decision: frozen data, a formulation, and an independent verification."""
+"""The contract of a decision: frozen data, an objective, and a verification of solutions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, S
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from optsched.models.formulation import formulations
+from optsched.models.schema import Fields, Schema
 
-    from optsched.models.program import Program
+if TYPE_CHECKING:
+    from optsched.models.formulation import Formulation
 
 Solution = TypeVar("Solution")
 
@@ -30,9 +31,11 @@ class Violation(NamedTuple):
 class Problem(ABC, Generic[Solution]):
     """One decision of a scheduler, frozen.
 
-    A subclass is a frozen dataclass that holds the data of the decision and is registered with
-    ``@models.register(kind)``. `violations` and `objective` are written from the maths and share
-    no code with `formulate` or with any solver: every answer of every solver passes through them.
+    A subclass declares its fields in its body, see `optsched.models.schema`, and is decorated with
+    ``@models.register(kind)`` and ``@declared``. `violations` and `objective` are written from the
+    maths and share no code with its formulation or with any solver: every answer of every solver
+    passes through them. How it is stated as a program is its
+    `optsched.models.formulation.Formulation`.
 
     Attributes
     ----------
@@ -42,11 +45,33 @@ class Problem(ABC, Generic[Solution]):
         Direction of the objective.
     default_solver : str
         The solver that answers when none is named.
+    schema : Schema
+        The declared fields.
     """
 
     name: ClassVar[str]
     sense: ClassVar[Literal["max", "min"]]
     default_solver: ClassVar[str] = "cp-sat"
+    schema: ClassVar[Schema]
+
+    if TYPE_CHECKING:
+        __dataclass_fields__: ClassVar[dict[str, Any]]
+
+        # it takes more than it keeps: lists for arrays, texts for boxes
+        def __init__(self, *values: Any, **fields: Any) -> None: ...
+
+    @staticmethod
+    def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
+        """Return the mistakes in fields that are sound one by one; none unless a model has any.
+
+        Parameters
+        ----------
+        fields : dict
+            The fields as the problem keeps them.
+        on_file : bool
+            Whether they came from a file, where jobs, rows and the like count from 1.
+        """
+        return []
 
     def copy(self) -> Self:
         """Return the same decision in memory of its own."""
@@ -61,17 +86,15 @@ class Problem(ABC, Generic[Solution]):
     def size(self) -> str:
         """The size of the problem in the model's own terms, ``5x10`` for instance."""
 
-    @abstractmethod
-    def formulate(self) -> Program:
-        """State the problem as an integer linear program."""
+    def formulate(self) -> Formulation[Any, Solution]:
+        """Return the formulation that is registered for the model, of this problem.
 
-    @abstractmethod
-    def decode(self, x: NDArray[np.int64]) -> Solution:
-        """Return the solution that the program's vector `x` stands for."""
-
-    @abstractmethod
-    def encode(self, solution: Solution) -> NDArray[np.int64]:
-        """Return the program's vector for `solution`; the inverse of `decode`."""
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        return formulations[self.name](self)
 
     @abstractmethod
     def objective(self, solution: Solution) -> int:
@@ -81,13 +104,12 @@ class Problem(ABC, Generic[Solution]):
     def violations(self, solution: Solution) -> list[Violation]:
         """Return every constraint that `solution` breaks; empty when it is feasible."""
 
-    @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the problem as JSON-able values, without `kind`."""
+        return self.schema.to_file(self)
 
     @classmethod
-    @abstractmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> Problem[Solution]:
+    def from_json(cls, fields: Mapping[str, Any]) -> Self:
         """Build the problem from the fields of a snapshot.
 
         Raises
@@ -95,6 +117,9 @@ class Problem(ABC, Generic[Solution]):
         InputError
             With all mistakes at once.
         """
+        problem = cls.__new__(cls)
+        problem.__dict__.update(cls.schema.from_file(fields))
+        return problem
 
     @abstractmethod
     def solution_to_json(self, solution: Solution) -> dict[str, Any]:

@@ -65,7 +65,8 @@ class Snapshot:
         if fields["kind"] not in models:
             raise models.unknown(fields["kind"])
         mistakes = []
-        if fields.get("format", FORMAT) != FORMAT:
+        version = fields.get("format", FORMAT)
+        if type(version) is not int or version != FORMAT:
             mistakes.append(f"format: {fields['format']!r}; this version reads format {FORMAT}")
         about = {name: fields.get(name, {}) for name in ("origin", "known")}
         mistakes += [
@@ -85,6 +86,42 @@ class Snapshot:
         if mistakes:
             raise InputError(*mistakes)
         return cls(problem, **about)
+
+
+def snapshot_schema(kind: str) -> dict[str, Any]:
+    """Return the JSON Schema of the snapshots of a model, draft 2020-12.
+
+    A reader refuses all that the schema refuses, and what no such schema can say: boxes that
+    overlap, or lists of different lengths.
+
+    Raises
+    ------
+    InputError
+        If there is no such model, or it declares no fields.
+    """
+    model = models[kind]
+    if not has_schema(kind):
+        raise InputError(f"model {kind!r} declares no fields, so it has no schema")
+    fields = model.schema.json_schema()
+    about = {
+        "kind": {"description": "the model", "const": kind},
+        "format": {"description": "version of the format", "const": FORMAT, "default": FORMAT},
+        "origin": {"description": "where the snapshot came from", "type": "object"},
+        "known": {"description": "known objective, bound and solution", "type": "object"},
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"snapshot of {kind}",
+        **fields,
+        "properties": about | fields["properties"],
+        "required": ["kind", *fields["required"]],
+        "additionalProperties": False,
+    }
+
+
+def has_schema(kind: str) -> bool:
+    """Return whether the fields of a model are declared; those of a plug-in need not be."""
+    return hasattr(models[kind], "schema")
 
 
 def _is_deeper(value: Any, levels: int) -> bool:

@@ -26,11 +26,15 @@ PATTERNS = ("*.json", "*.json.gz", "*.txt")
 CAPTURE = FolderKind("captured snapshots", "capture.json", ("decision-*.json",))
 """What a simulation captures to."""
 
+SCHEMA_FILE = "schema.json"
+"""The JSON Schema of a model's snapshots, beside them."""
+
 
 def snapshot_files(path: Path) -> list[Path]:
     """Return the files that a path stands for: itself, or the snapshots in that folder.
 
-    The record that a capture leaves beside its snapshots is none, though a shell may name it too.
+    The record that a capture leaves beside its snapshots is none, and a schema is none, though a
+    shell may name them too.
 
     A text file (``.txt``) in a folder is one if it begins with a number, as instances do.
 
@@ -39,10 +43,11 @@ def snapshot_files(path: Path) -> list[Path]:
     InputError
         If it is a folder without a snapshot.
     """
+    beside = (CAPTURE.marker, SCHEMA_FILE)
     if not path.is_dir():
-        return [] if path.name == CAPTURE.marker else [path]
+        return [] if path.name in beside else [path]
     files = sorted(file for pattern in PATTERNS for file in path.glob(pattern))
-    found = [file for file in files if file.name != CAPTURE.marker and not _is_prose(file)]
+    found = [file for file in files if file.name not in beside and not _is_prose(file)]
     if not found:
         raise InputError(f"holds no snapshot ({', '.join(PATTERNS)})", file=path)
     return found

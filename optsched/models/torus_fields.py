@@ -1,128 +1,161 @@
-"""The fields that the models of a torus share: its routers, and the boxes that are taken."""
+"""The fields that the models of a torus share: its routers, and boxes on it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from optsched.boxes.box import Box, Grid, box_of_text
-from optsched.models.fields import SHOWN, FieldChecks
+from optsched.boxes.box import TEXT, Box, Grid, Triple, box_of_text
+from optsched.models.fields import first_few
+from optsched.models.problem import Problem, Solution
+from optsched.models.schema import DOUBTFUL, Fields, Integer, Kind, Reading, declared, field
 
 LONGEST = 64
 """Most routers along a dimension: a row of them is a machine word."""
 
-ANYWHERE = Grid((1, 1, 1), (True, True, True))
-"""Stands for a grid that could not be read."""
+FASTEST = 10**6
+
+MOST_NODES = 10**6
+"""Most nodes of a router."""
 
 
-class TorusFields(NamedTuple):
-    """A torus on file and in a problem.
+class Three(Kind):
+    """Three integers from 1, or three flags: one for each dimension."""
 
-    Parameters
-    ----------
-    torus : (int, int, int)
-        Routers in each dimension.
-    wrap : (bool, bool, bool)
-        Whether each dimension wraps around.
-    nodes_per_router : int
-        Nodes on each router; a job takes whole routers.
-    holes : tuple of Box
-        Routers that no job can have: service nodes, failed ones, those kept for a reservation.
-    links : (int, int, int)
-        Speed of a link of each dimension; the bisection of a shape depends on them.
-    """
+    def __init__(self, of: type[int] | type[bool], most: int = 1, expected: str = "") -> None:
+        self.of, self.most, self.expected = of, most, expected
+        self.on_file = (
+            "three times true or false" if of is bool else f"three integers, 1 to {most:,}"
+        )
+        self.in_python = f"({', '.join([of.__name__] * 3)})"
+        self.blank = (of(1),) * 3
 
-    torus: Any
-    wrap: Any = (True, True, True)
-    nodes_per_router: Any = 1
-    holes: Any = ()
-    links: Any = (1, 1, 1)
+    def accept(self, value: Any, fields: Fields) -> Any:
+        if type(value) not in (list, tuple) or len(value) != 3:
+            return DOUBTFUL
+        sound = {*map(type, value)} == {self.of} and (
+            self.of is bool or (min(value) >= 1 and max(value) <= self.most)
+        )
+        return tuple(value) if sound else DOUBTFUL
+
+    def read(self, name: str, value: Any, reading: Reading) -> Any:
+        value = value.tolist() if isinstance(value, np.ndarray) else value
+        read = self.accept(value, reading.fields)
+        if read is DOUBTFUL:
+            reading.wrong(name, f"{value!r}; expected {self.expected}")
+            return self.blank
+        return read
+
+    def json_schema(self) -> dict[str, Any]:
+        item: dict[str, Any] = {"type": "boolean"}
+        if self.of is int:
+            item = {"type": "integer", "minimum": 1, "maximum": self.most}
+        return {"type": "array", "items": item, "minItems": 3, "maxItems": 3}
+
+
+class Boxes(Kind):
+    """Boxes of the torus; as texts on file."""
+
+    on_file = 'list of boxes such as `"2x4x4@3,0,22"`'
+    in_python = "sequence of Box or str"
+
+    def accept(self, value: Any, fields: Fields) -> Any:
+        if type(value) not in (list, tuple):
+            return DOUBTFUL
+        grid = Grid(fields["torus"], fields["wrap"])
+        for box in value:
+            if type(box) is not Box or {*map(type, box)} != {int} or grid.mistake(box):
+                return DOUBTFUL
+        return tuple(value)
+
+    def read(self, name: str, value: Any, reading: Reading) -> Any:
+        value = value.tolist() if isinstance(value, np.ndarray) else value
+        if not isinstance(value, list | tuple):
+            reading.wrong(name, "expected a list of boxes such as '2x4x4@3,0,22'")
+            return self.blank
+        grid = None
+        if not reading.unread & {"torus", "wrap"}:
+            grid = Grid(reading.fields["torus"], reading.fields["wrap"])
+        boxes, wrong = [], []
+        for place, given in enumerate(value):
+            box = _box(given)
+            mistake = "expected a box such as '2x4x4@3,0,22'"
+            if box is not None:
+                mistake = "" if grid is None else grid.mistake(box)
+            if box is None or mistake:
+                wrong.append(f"{name}[{place}]: {given!r}; {mistake}")
+                box = None
+            boxes.append(box or Box(0, 0, 0, 1, 1, 1))
+        reading.note(name, wrong)
+        return tuple(boxes)
+
+    def write(self, value: Any) -> Any:
+        return [str(box) for box in value]
+
+    def json_schema(self) -> dict[str, Any]:
+        text = {"type": "string", "pattern": f"^{TEXT.pattern}$".replace(r"\d", "[0-9]")}
+        six = {"type": "array", "items": {"type": "integer"}, "minItems": 6, "maxItems": 6}
+        return {"type": "array", "items": {"anyOf": [text, six]}}
+
+
+@declared
+class TorusProblem(Problem[Solution]):
+    """A decision on a torus; the base of its models."""
+
+    torus: Triple = field(
+        Three(int, LONGEST, f"three integers from 1 to {LONGEST}"), "routers in each dimension"
+    )
+    wrap: tuple[bool, bool, bool] = field(
+        Three(bool, expected="three times true or false"),
+        "whether each dimension wraps around (a ring) or not (a line)",
+        default=(True, True, True),
+        kw_only=True,
+    )
+    nodes_per_router: int = field(
+        Integer(1, MOST_NODES, "expected an integer from 1"),
+        "nodes on each router; a job takes whole routers",
+        default=1,
+        kw_only=True,
+    )
+    holes: tuple[Box, ...] = field(
+        Boxes(),
+        "routers that no job can have: service nodes, failed ones, those kept for a reservation; "
+        "they may overlap each other",
+        default=(),
+        kw_only=True,
+    )
+    links: Triple = field(
+        Three(int, FASTEST, "three integers from 1"),
+        "speed of a link of each dimension, for the bisection of shapes",
+        default=(1, 1, 1),
+        kw_only=True,
+    )
 
     @property
     def grid(self) -> Grid:
         """The routers and their links."""
         return Grid(self.torus, self.wrap)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as they are on file."""
-        written: dict[str, Any] = {"torus": list(self.torus)}
-        if not all(self.wrap):
-            written["wrap"] = list(self.wrap)
-        if self.nodes_per_router != 1:
-            written["nodes_per_router"] = self.nodes_per_router
-        if self.holes:
-            written["holes"] = [str(box) for box in self.holes]
-        if self.links != (1, 1, 1):
-            written["links"] = list(self.links)
-        return written
 
+def overlaps(fields: Fields, name: str) -> list[str]:
+    """Return the running jobs whose boxes overlap each other or a hole, by their labels.
 
-OPTIONAL = TorusFields._fields[1:]
-"""Names of the fields that may be left out."""
-
-
-def check_torus(check: FieldChecks, fields: TorusFields) -> TorusFields:
-    """Return the fields as plain values; note every mistake in them.
-
-    Holes may overlap each other. Boxes may be given as text, ``2x24x4@3,0,22`` for instance.
+    Parameters
+    ----------
+    fields : dict
+        The fields of the problem, with the labels in `running_jobs`.
+    name : str
+        The field of the boxes.
     """
-    torus, wrap, nodes, holes, links = (_plain(value) for value in fields)
-    if not _are(torus, int) or not all(1 <= side <= LONGEST for side in torus):
-        check.mistakes.append(f"torus: {torus!r}; expected three integers from 1 to {LONGEST}")
-        torus = None
-    if not _are(wrap, bool):
-        check.mistakes.append(f"wrap: {wrap!r}; expected three times true or false")
-        wrap = None
-    if type(nodes) is not int or not 1 <= nodes <= 10**6:
-        check.mistakes.append(f"nodes_per_router: {nodes!r}; expected an integer from 1")
-        nodes = 1
-    if not _are(links, int) or not all(1 <= speed <= 10**6 for speed in links):
-        check.mistakes.append(f"links: {links!r}; expected three integers from 1")
-        links = (1, 1, 1)
-    grid = None if torus is None or wrap is None else Grid(tuple(torus), tuple(wrap))
-    read = check_boxes(check, "holes", holes, grid)
-    known = grid or ANYWHERE
-    return TorusFields(known.shape, known.wrap, nodes, read, tuple(links))
-
-
-def check_boxes(check: FieldChecks, name: str, values: Any, grid: Grid | None) -> tuple[Box, ...]:
-    """Return boxes as such; note those that are none of the grid (any will do without one)."""
-    if not isinstance(values, list | tuple):
-        check.mistakes.append(f"{name}: expected a list of boxes such as '2x4x4@3,0,22'")
-        return ()
-    boxes, wrong = [], []
-    for place, value in enumerate(values):
-        box = _box(value)
-        mistake = "expected a box such as '2x4x4@3,0,22'"
-        if box is not None:
-            mistake = "" if grid is None else grid.mistake(box)
-        if box is None or mistake:
-            wrong.append(f"{name}[{place}]: {value!r}; {mistake}")
-            box = None
-        boxes.append(box or Box(0, 0, 0, 1, 1, 1))
-    check.mistakes += wrong[:SHOWN]
-    if len(wrong) > SHOWN:
-        check.mistakes.append(f"{name}: {len(wrong) - SHOWN} more such values")
-    return tuple(boxes)
-
-
-def check_apart(
-    check: FieldChecks,
-    name: str,
-    boxes: Sequence[Box],
-    labels: Sequence[str | int] | None,
-    torus: TorusFields,
-) -> None:
-    """Note running jobs whose boxes overlap each other or a hole, by their labels."""
-    grid = torus.grid
-    left = np.count_nonzero(grid.free_of((*torus.holes, *boxes)))
-    if left == np.count_nonzero(grid.free_of(torus.holes)) - sum(box.volume for box in boxes):
-        return  # their routers add up
+    grid, holes = Grid(fields["torus"], fields["wrap"]), fields["holes"]
+    boxes, labels = fields[name], fields["running_jobs"]
+    left = np.count_nonzero(grid.free_of((*holes, *boxes)))
+    if left == np.count_nonzero(grid.free_of(holes)) - sum(box.volume for box in boxes):
+        return []  # their routers add up
     holder: dict[int, str] = {}
-    for hole in torus.holes:
+    for hole in holes:
         holder.update(dict.fromkeys(grid.cells(hole).tolist(), "a hole"))
     wrong = []
     for place, box in enumerate(boxes):
@@ -132,9 +165,7 @@ def check_apart(
         if others:
             wrong.append(f"{name}[{place}]: {label} in {box} overlaps {' and '.join(others)}")
         holder.update(dict.fromkeys(cells, label))
-    check.mistakes += wrong[:SHOWN]
-    if len(wrong) > SHOWN:
-        check.mistakes.append(f"{name}: {len(wrong) - SHOWN} more such jobs")
+    return first_few(name, wrong, "jobs")
 
 
 def routers_for(nodes: int, nodes_per_router: int) -> int:
@@ -144,12 +175,6 @@ def routers_for(nodes: int, nodes_per_router: int) -> int:
 
 def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
-
-
-def _are(values: Any, kind: type) -> bool:
-    if not isinstance(values, list | tuple) or len(values) != 3:
-        return False
-    return all(type(value) is kind for value in values)
 
 
 def _box(value: Any) -> Box | None:

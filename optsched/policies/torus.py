@@ -219,7 +219,7 @@ class TorusBoxes(Policy):
             elapsed=[_elapsed(system, one) for one in running],
             movable=[place for place, one in enumerate(running) if one not in inside],
             incoming=system.processors[job],
-            **fields_of(torus, kept)._asdict(),
+            **fields_of(torus, kept),
             shapes=self.shapes,
             running_jobs=[system.job_id[one] for one in running],
             incoming_job=system.job_id[job],

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.report.steps import Steps
-from optsched.simulator.schedule import State
+from optsched.schedule import State
 
 if TYPE_CHECKING:
     from optsched.simulator.run import Run

@@ -24,11 +24,11 @@ MISSING = "\N{EN DASH}"
 
 
 class Verdict(StrEnum):
-    """Verdict on a published claim."""
+    """Verdict on a claim."""
 
-    HELD = "held"
-    IN_PART = "held in part"
-    NOT_HELD = "not held"
+    HELD = "holds"
+    IN_PART = "holds in part"
+    NOT_HELD = "does not hold"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a run says of itself: enough to repeat it, or that it cannot be repeated by a command."""
+"""The config of a run: all that is needed to repeat it, with the command if there is one."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ from importlib.metadata import version
 from typing import Any
 
 from optsched import registry
+from optsched.class_file import origin_of
 from optsched.errors import InputError
 from optsched.machines.machine import Machine
 from optsched.settings import settings_of
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
+from optsched.simulator.problem_solver import NoProblems, ProblemSolver
+from optsched.simulator.scenario import BUDGET, OPTIONS, Scenario
 from optsched.solvers.solving import find_solver
 from optsched.traces.trace import Trace
 from optsched.version import __version__
 
 PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "matplotlib", "jinja2")
-"""Packages whose version may show in the bytes of a run folder."""
+"""Packages whose version may change the bytes of a run folder."""
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a run depends on."""
+    """Return the versions of Python and of the packages that a run depends on."""
     own = {"optsched": __version__, "python": platform.python_version()}
     return own | {package: _version(package) for package in PACKAGES}
 
@@ -35,9 +38,9 @@ _version = cache(version)  # looking it up takes longer than simulating a small 
 
 
 def workload_sha256(trace: Trace) -> str:
-    """Return the SHA-256 of what is simulated.
+    """Return the SHA-256 of the columns of a trace that a simulation reads.
 
-    Submit, run and requested times, processors, and the annotations in the order of their names.
+    These are submission, run and requested times, processors, and the annotations by name.
     """
     digest = hashlib.sha256()
     for column in (trace.submit, trace.runtime, trace.requested_time, trace.processors):
@@ -49,33 +52,32 @@ def workload_sha256(trace: Trace) -> str:
 
 
 def describe(
+    scenario: Scenario,
     source: Trace,
     trace: Trace,
     machine: Machine,
     policy: Policy,
     execution: ExecutionModel | None,
-    posing: Mapping[str, Any],
-    options: Mapping[str, Any],
+    problem_solver: ProblemSolver | NoProblems,
 ) -> dict[str, Any]:
     """Return the config of a run.
 
     Parameters
     ----------
+    scenario : Scenario
+        The scenario, with the policy's defaults filled in.
     source : Trace
-        The trace as it was read.
+        The whole trace.
     trace : Trace
-        The jobs of it that are run.
+        The jobs of the trace that are run.
     machine : Machine
         The machine.
     policy : Policy
         The policy.
     execution : ExecutionModel or None
-        What gives the jobs their speeds.
-    posing : mapping
-        The solvers, and whether they are charged for, for a policy that poses problems.
-    options : mapping
-        ``jobs``, ``event_order``, ``capture_every``, ``large_from``, ``budget``, ``seed`` and
-        ``journal``.
+        The execution model.
+    problem_solver : ProblemSolver or NoProblems
+        The solvers, and whether decisions are charged.
     """
     config = {
         "trace": source.published or (source.name if source.path is None else str(source.path)),
@@ -87,14 +89,15 @@ def describe(
         "settings": _settings(policy),
         "execution": None if execution is None else execution.name,
         "execution_settings": {} if execution is None else _settings(execution),
-        **options,
-        **posing,
+        **scenario.recorded(),
+        **problem_solver.config,
+        **_files(policy, execution, *(chosen.solver for chosen in problem_solver.solvers.values())),
         "versions": versions(),
     }
-    known = _is_registered(policy, registry.policies) and (
-        execution is None or _is_registered(execution, registry.executions)
+    known = _is_named(policy, registry.policies) and (
+        execution is None or _is_named(execution, registry.executions)
     )
-    repeatable = source.path is not None and known and _is_named(posing)
+    repeatable = source.path is not None and known and _names_solvers(problem_solver)
     config["repeat"] = _command(config) if repeatable else None
     return config
 
@@ -105,44 +108,45 @@ def _settings(configured: Any) -> dict[str, Any]:
     return {field.name: getattr(configured, field.name) for field in settings_of(type(configured))}
 
 
-def _is_registered(thing: Any, kind: registry.Registry[Any]) -> bool:
-    return thing.name in kind and kind[thing.name] is type(thing)
+def _files(*parts: Any) -> dict[str, Any]:
+    """Return the user's files that parts of a run come from, under one key if there are any."""
+    origins = [origin_of(type(part)) for part in parts]
+    files = {origin.file: origin.sha256 for origin in origins if origin is not None}
+    return {"files": files} if files else {}
 
 
-def _is_named(posing: Mapping[str, Any]) -> bool:
-    """Return whether a command can name the solvers: not one that was built with options."""
-    for chosen in posing.get("solvers", {}).values():
+def _is_named(part: Any, kind: registry.Registry[Any]) -> bool:
+    """Return whether a command can name a policy or an execution model."""
+    in_file = origin_of(type(part)) is not None
+    return in_file or (part.name in kind and kind[part.name] is type(part))
+
+
+def _names_solvers(problem_solver: ProblemSolver | NoProblems) -> bool:
+    """Return whether a command can name the solvers, as none was built with options."""
+    for chosen in problem_solver.solvers.values():
+        if origin_of(type(chosen.solver)) is not None and not chosen.profile.options:
+            continue
         try:
-            _, profile = find_solver(chosen["solver"])
+            _, profile = find_solver(chosen.name)
         except InputError:
             return False
-        if profile.options != chosen["options"]:
+        if profile.options != chosen.profile.options:
             return False
     return True
 
 
 def _command(config: Mapping[str, Any]) -> str:
     """Return the command that repeats a run."""
-    words = ["optsched", "simulate", config["trace"], "--machine", config["machine"]]
-    words += ["--policy", config["policy"], "--event-order", config["event_order"]]
-    if config["execution"] is not None:
-        words += ["--execution", config["execution"]]
-    for name, value in (config["settings"] | config["execution_settings"]).items():
-        words += ["--set", f"{name}={value}"]
-    if config["jobs"] is not None:
-        words += ["--jobs", ":".join(map(str, config["jobs"]))]
-    if "solver" in config:
-        words += ["--solver", config["solver"]]
-        words += [] if config["seed"] is None else ["--seed", str(config["seed"])]
-        for option, name in (("--time-limit", "seconds"), ("--work-limit", "work")):
-            limit = (config["budget"] or {}).get(name)
-            words += [] if limit is None else [option, str(limit)]
-        words += ["--charge-decisions"] if config["charge_decisions"] else []
+    stated = dict(config)
+    stated["settings"] = config["settings"] | config["execution_settings"]
+    for limit, value in zip(BUDGET, (config["budget"] or {}).values()):
+        stated[limit.name] = value
     if config["capture_every"] is not None:
-        words += ["--capture", "SNAPSHOTS", "--capture-every", str(config["capture_every"])]
-    if config["large_from"] is not None:
-        words += ["--large-from", str(config["large_from"])]
-    words += ["--journal"] if config["journal"] else []
+        stated["capture"] = "SNAPSHOTS"
+    words = ["optsched", "simulate", config["trace"]]
+    for name, option in OPTIONS.items():
+        if name != "trace":
+            words += option.words(stated.get(name))
     if config["demands_sha256"] is not None:
         words += ["--demands-sha256", config["demands_sha256"]]
     return shlex.join([*words, "-o", "DIR"])

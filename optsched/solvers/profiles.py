@@ -1,4 +1,4 @@
-"""Named solver profiles: a solver with options, a budget and a seed, in ``solvers/*.toml``."""
+"""Solver profiles: a solver with options, budget and seed, in ``solvers/*.toml``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from optsched import registry
+from optsched.class_file import names_file
 from optsched.content import bundled
 from optsched.errors import InputError, UnknownNameError
 from optsched.settings import configure, settings_of
@@ -22,15 +23,15 @@ KEYS: Mapping[str, tuple[type[Any], str]] = {
     "seed": (int, "an integer"),
     "options": (dict, "a table of the solver's options"),
 }
-"""What a profile may say: the type of each key's value, and what it is."""
+"""Type and meaning of the value of each key of a profile."""
 
 LIMITS = ("seconds", "work")
-"""What a budget may say."""
+"""Keys of the budget of a profile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A solver as a user configured it.
+    """A named configuration of a solver.
 
     Parameters
     ----------
@@ -39,11 +40,11 @@ class Profile:
     solver : str
         Registered name of the solver.
     description : str
-        What the profile is for.
+        Purpose of the profile.
     budget : Budget
-        What a solve may spend if the user does not say.
+        Default budget of a solve.
     seed : int
-        Seed of the solver's random choices if the user does not say.
+        Default seed of random choices.
     options : mapping
         Options of the solver.
     """
@@ -62,12 +63,12 @@ def profile_names() -> list[str]:
 
 
 def load_profile(name: str | Path) -> Profile:
-    """Return the bundled profile of that name, or the one in that TOML file.
+    """Return the bundled profile of a name, or the profile in a TOML file.
 
     Raises
     ------
     InputError
-        If the file is not a profile; all mistakes at once.
+        If the file is not a valid profile; all mistakes are listed.
     """
     path = Path(name)
     if path.suffix != ".toml":
@@ -83,6 +84,8 @@ def load_profile(name: str | Path) -> Profile:
     ]
     if "solver" not in table:
         mistakes.append("solver: missing; expected the name of a registered solver")
+    elif names_file(table["solver"]):
+        mistakes.append(f"solver: {table['solver']!r}; expected the name of a registered solver")
     if mistakes:
         raise InputError(*mistakes, file=path)
     try:
@@ -106,12 +109,12 @@ def load_profile(name: str | Path) -> Profile:
 
 
 def solver_with(cls: type[Solver], options: Mapping[str, Any]) -> Solver:
-    """Return a solver with these options.
+    """Return a solver with given options.
 
     Raises
     ------
     InputError
-        If it has no such option, or does not take the value.
+        If the solver has no such option, or the value is not allowed.
     """
     if not options:
         return cls()

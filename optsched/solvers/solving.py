@@ -1,4 +1,4 @@
-"""Solve a problem with a named solver, and verify the answer."""
+"""Solves with a named solver or profile."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from optsched import registry
+from optsched.class_file import ClassInFile, names_file
 from optsched.errors import InputError, MissingDependencyError
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import load_snapshot
 from optsched.numbers import LARGEST
-from optsched.solvers.asking import ask, check_models, supports, version_of, violations_of
 from optsched.solvers.profiles import (
     Profile,
     load_profile,
@@ -23,36 +23,47 @@ from optsched.solvers.profiles import (
 )
 from optsched.solvers.result import Budget, Incumbent, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
+from optsched.solvers.solver_call import (
+    call_solver,
+    check_models,
+    supports,
+    version_of,
+    violations_of,
+)
 
 LEAST_SHARE = 0.01
-"""Of the time limit: what a solver has in any case, to take over the hint."""
+"""Least share of the time limit that the solver of a hint leaves to the main solver."""
 
 
-def find_solver(name: str | Solver) -> tuple[Solver, Profile]:
-    """Return the solver behind a registered name, a profile or a profile's TOML file.
+def find_solver(name: str | ClassInFile | Solver) -> tuple[Solver, Profile]:
+    """Return the solver behind a registered name, a profile, its TOML file, or ``FILE.py:CLASS``.
 
-    A solver is returned as it is, with a profile that says its options.
+    A solver is returned unchanged, with a profile of its options.
 
     Raises
     ------
     InputError
-        If there is no such solver or profile, or the profile has mistakes, or the solver states
-        what it answers in another form than the contract's.
+        If there is no such solver or profile, if the profile has mistakes, or if the solver states
+        its models in the wrong form.
     MissingDependencyError
         If the package that the solver needs is not installed.
     """
     if isinstance(name, Solver):
         check_models(name)
         return name, Profile(name=name.name, solver=name.name, options=options_of(name))
-    if not isinstance(name, str):
+    if not isinstance(name, str | ClassInFile):
         raise InputError(f"{name!r}; expected a solver or the name of one", field="solver")
-    if name in registry.solvers:
-        profile = Profile(name=name, solver=name)
+    cls: type[Solver]
+    if isinstance(name, ClassInFile) or names_file(name):
+        cls = registry.solvers[name]
+        profile = Profile(name=cls.name, solver=cls.name)
+    elif name in registry.solvers:
+        cls, profile = registry.solvers[name], Profile(name=name, solver=name)
     elif name in profile_names() or name.endswith(".toml"):
         profile = load_profile(name)
+        cls = registry.solvers[profile.solver]
     else:
         raise registry.solvers.unknown(name, profile_names())
-    cls: type[Solver] = registry.solvers[profile.solver]
     check_models(cls)
     if version_of(cls) is None:
         raise MissingDependencyError(
@@ -71,36 +82,36 @@ def solve(
     seed: int | None = None,
     on_incumbent: OnIncumbent | None = None,
 ) -> Result:
-    """Answer a problem and verify the answer.
+    """Solve a problem and verify the result.
 
     Parameters
     ----------
     problem : Problem, Snapshot or path
-        The decision, or the file of a snapshot of it.
+        The problem, or a snapshot of it, or the file of one.
     solver : str or Solver, optional
-        Name of a solver or of a profile, or a solver; the model's default if left out.
+        Solver, or name of a solver or profile; the default solver of the model if omitted.
     budget : Budget, optional
-        What may be spent; the profile's budget, or no limit, if left out.
+        Budget of the solve; by default that of the profile, or no limit.
     hint : solution or str, optional
-        A feasible solution to start from, or the name of a solver that finds one. That solver's
-        time counts: it may take half of the time limit, the other solver has the rest, and the
-        result's ``seconds`` are of both.
+        Feasible solution to start from, or the name of a solver that finds one. That solver gets
+        half of the time limit, the main solver the rest, and ``seconds`` of the result cover both.
     seed : int, optional
-        Seed of the solver's random choices; the profile's, or 0, if left out.
+        Seed of random choices; by default that of the profile, or 0.
     on_incumbent : callable, optional
-        Called with each `Incumbent` as it is found.
+        Callback for each `Incumbent`.
 
     Returns
     -------
     Result
-        Verified: an infeasible or misvalued answer comes back with status ``error`` and the list
-        of what is wrong with it, and so does a failure: nothing that a solver raises gets through.
+        Verified result. Its status is ``error``, with a message and the violations, if the solver
+        fails or its solution is infeasible or has another objective than reported. Exceptions of
+        solvers are never raised.
 
     Raises
     ------
     InputError
-        If the file cannot be read, if the solver is not known, not installed, or does not answer
-        this kind of problem, or if the hint is not feasible or the solver that finds it fails.
+        If the file cannot be read, if the solver is unknown, not installed or not for this model,
+        if the hint is infeasible, or if the solver of the hint fails.
     """
     problem = _problem(problem)
     check_budget(budget)
@@ -120,7 +131,7 @@ def solve(
     if hint is not None and (violations := violations_of(problem, hint)):
         raise InputError(f"the hint is not a feasible solution: {violations[0]}")
     seed = profile.seed if seed is None else seed
-    result = ask(
+    result = call_solver(
         solver,
         problem,
         name=label,
@@ -140,12 +151,12 @@ def solve(
 
 
 def check_budget(budget: object) -> None:
-    """Refuse what is neither a budget nor nothing.
+    """Check that an argument is a budget or None.
 
     Raises
     ------
     InputError
-        With what a budget looks like.
+        If the argument is anything else.
     """
     if not isinstance(budget, Budget | None):
         expected = "optsched.Budget(seconds=...), optsched.Budget(work=...) or None"
@@ -153,12 +164,12 @@ def check_budget(budget: object) -> None:
 
 
 def checked_seed(seed: Any) -> int | None:
-    """Return a seed as a plain integer, none if it is left out.
+    """Return a seed as a plain integer, or None if it is omitted.
 
     Raises
     ------
     InputError
-        If it is something else, or above 2^53.
+        If the seed is not an integer, or exceeds 2^53 in absolute value.
     """
     if seed is None:
         return None
@@ -183,12 +194,12 @@ def _problem(given: Any) -> Problem[Any]:
 
 
 def _budget_of_hint(name: str, whole: Budget) -> Budget:
-    """Return what the solver that finds a hint may spend of the budget for the whole answer."""
+    """Return the budget of the solver of a hint, given the budget of the whole solve."""
     solver, profile = find_solver(name)
     if whole.seconds is not None:
         return Budget(whole.seconds / 2, profile.budget.work)
     if whole.work is not None and profile.budget == Budget():
-        # work is counted in units of its own
+        # the two solvers count work in different units
         return Budget(work=solver.default_work)
     return profile.budget
 

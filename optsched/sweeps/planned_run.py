@@ -1,4 +1,4 @@
-"""One run of a study: what the file says of it, and what `optsched.simulate` is asked for."""
+"""One run of a sweep: its values in the file, and the arguments of `optsched.simulate`."""
 
 from __future__ import annotations
 
@@ -7,18 +7,27 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from optsched import registry
 from optsched.binary_files import sha256_of
+from optsched.class_file import ClassInFile, find_class, names_file, origin_of
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.numbers import parse_span
-from optsched.settings import configure_parts, settings_of
-from optsched.simulator.chosen_solvers import ChosenSolver, choose_solvers
+from optsched.settings import settings_of
+from optsched.simulator.chosen_solvers import (
+    ChosenSolver,
+    SolverChoice,
+    choose_solvers,
+    names_models,
+    read_models,
+)
+from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
+from optsched.simulator.scenario import OPTIONS, configure, from_words
 from optsched.solvers.profiles import Profile
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
@@ -27,32 +36,30 @@ from optsched.traces.demands import demands_file
 from optsched.traces.reading import find_trace
 
 NAME_DIGITS = 16
-"""Of the SHA-256 of a run's config, in hexadecimal."""
+"""Number of hexadecimal digits of a run's name."""
 
 DEFAULTS: Mapping[str, Any] = {
-    "policy": "easy",
-    "event_order": "batched",
-    "charge_decisions": False,
+    name: OPTIONS[name].default for name in ("policy", "event_order", "charge_decisions")
 }
-"""What a run has where the study says nothing."""
+"""Options whose defaults are part of the name of a run.
 
-ELSEWHERE = ("trace", "solver", "seed", "time_limit", "work_limit")
-"""Keys of a study that `optsched.simulate` does not take under their own name and as they are."""
+The default of a new option does not belong here: runs that do not state the option keep their
+names, and are found again in an old folder."""
 
 
 class TraceFile(NamedTuple):
-    """A trace on file.
+    """A trace file and its hashes.
 
     Parameters
     ----------
     path : str
-        Where it is.
+        Absolute path of the file.
     sha256 : str
         SHA-256 of the file.
     demands_sha256 : str or None
         SHA-256 of the file of demands beside it, if there is one.
     published : str or None
-        Its name in the catalogue, if it was found by that.
+        Name of the trace in the catalogue, if the sweep file uses that.
     """
 
     path: str
@@ -62,28 +69,28 @@ class TraceFile(NamedTuple):
 
 
 class NamedSolver(NamedTuple):
-    """A solver as a study names it: what `optsched.simulate` is given, and its profile."""
+    """A solver of a sweep file: the argument of `optsched.simulate`, and the profile."""
 
-    given: str | Solver
+    choice: SolverChoice
     profile: Profile | None = None
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run of a study.
+    """One run of a sweep.
 
     Parameters
     ----------
     name : str
-        The name of its folder: the beginning of the SHA-256 of its config.
+        Name of the run and its folder: the first digits of the SHA-256 of the config.
     values : mapping
-        The keys of the study and their values for this run, ``settings`` a mapping.
+        The keys of the sweep file with their values for this run; ``settings`` is a mapping.
     trace : TraceFile
         The trace.
     arguments : mapping
-        What `optsched.simulate` is given besides the trace.
+        The arguments of `optsched.simulate` besides the trace.
     threads : int
-        How many threads its solver keeps busy.
+        Number of threads of the solver.
     """
 
     name: str
@@ -94,14 +101,14 @@ class PlannedRun:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The values under one name each, ``settings.window`` for instance."""
+        """The values by flat name, ``settings.window`` for instance."""
         flat = {key: value for key, value in self.values.items() if key != "settings"}
         settings = self.values.get("settings", {})
         return flat | {f"settings.{key}": value for key, value in settings.items()}
 
 
 class Planner:
-    """Looks up what the values of a study stand for, each file and name once.
+    """Turns the values of a sweep file into runs, and looks up each file and name once.
 
     Parameters
     ----------
@@ -111,7 +118,8 @@ class Planner:
     Attributes
     ----------
     look_up : mapping of str to callable
-        For the keys whose text stands for something: returns it, raises an InputError without it.
+        For each key whose text names something, the function that returns the object or raises an
+        InputError.
     """
 
     def __init__(self, base: Path) -> None:
@@ -119,54 +127,55 @@ class Planner:
         self.look_up: Mapping[str, Callable[[str], Any]] = {
             "trace": cache(self._trace),
             "machine": cache(self._machine),
-            "policy": registry.policies.__getitem__,
-            "execution": registry.executions.__getitem__,
+            "policy": cache(partial(self._class, registry.policies)),
+            "execution": cache(partial(self._class, registry.executions)),
             "solver": cache(self._solver),
             "jobs": _span,
         }
 
     def plan(self, values: Mapping[str, Any]) -> PlannedRun:
-        """Return the run that has these values.
+        """Return the run with given values.
 
         Parameters
         ----------
         values : mapping
-            A value for ``trace``, and for other keys of a study.
+            A value for ``trace``, and values for other keys of a sweep file.
 
         Raises
         ------
         InputError
-            If one stands for nothing, or the policy does not take its settings.
+            If a value names nothing, or the policy does not take the settings.
 
         Notes
         -----
-        The name is that of the question, not of the answer. It comes from the content of files
-        and not from their names, from all settings of the policy and not only those that are
-        given, and not from versions: all hosts and shards agree on it, and a folder is found
-        again after an upgrade. ``run.json`` says the versions.
+        The name of a run hashes its inputs: the content of files and not their names, and all
+        settings of the policy including defaults. Versions are not part of the name, so all hosts
+        and shards agree on it, and a folder is found again after an upgrade; ``run.json`` has the
+        versions.
         """
-        policy: type[Policy] = self.look_up["policy"](values.get("policy", DEFAULTS["policy"]))
-        parts = _configured(policy.name, values.get("execution"), values.get("settings", {}))
+        policy, execution = self.configured(values, values.get("settings", {}))
         settings = {
             field.name: getattr(part, field.name)
-            for part in parts
+            for part in (policy, execution)
+            if part is not None
             for field in settings_of(type(part))
         }
         trace: TraceFile = self.look_up["trace"](values["trace"])
-        asked = self.look_up["solver"](values["solver"]) if "solver" in values else None
+        named = self.look_up["solver"](values["solver"]) if "solver" in values else None
         chosen: Mapping[str, ChosenSolver] = {}
-        if posed := parts[0].posed():
-            chosen = choose_solvers(posed, asked and asked.given)
-        arguments = {key: value for key, value in values.items() if key not in ELSEWHERE}
-        for key in ("machine", "jobs"):
+        if posed := policy.posed():
+            chosen = choose_solvers(posed, named and named.choice)
+        arguments = from_words({name: value for name, value in values.items() if name != "trace"})
+        for key in ("machine", "jobs", "policy", "execution"):
             if key in values:
                 arguments[key] = self.look_up[key](values[key])
-        arguments |= _solving(asked, values)
-        identity = dict(DEFAULTS) | arguments
+        if named is not None:
+            arguments |= _solver_arguments(named, arguments)
+        identity = dict(DEFAULTS) | {k: v for k, v in arguments.items() if not _is_default(k, v)}
         identity |= {"trace": trace.sha256, "settings": settings}
         if trace.demands_sha256 is not None:
             identity["demands"] = trace.demands_sha256
-        identity["solver"] = {model: _described(one) for model, one in chosen.items()}
+        identity["solver"] = {model: _solver_identity(one) for model, one in chosen.items()}
         return PlannedRun(
             name=_hash(identity),
             values=dict(values),
@@ -174,6 +183,29 @@ class Planner:
             arguments=arguments,
             threads=max((one.solver.threads for one in chosen.values()), default=1),
         )
+
+    def configured(
+        self, values: Mapping[str, Any], settings: Mapping[str, Any]
+    ) -> tuple[Policy, ExecutionModel | None]:
+        """Return the policy and the execution model of a run, with settings.
+
+        Raises
+        ------
+        InputError
+            If there is no such policy or model, or neither takes a setting.
+        """
+        execution = values.get("execution")
+        return configure(
+            self.look_up["policy"](values.get("policy", DEFAULTS["policy"])),
+            execution and self.look_up["execution"](execution),
+            settings,
+        )
+
+    def _class(self, kind: registry.Registry[Any], text: str) -> str | ClassInFile:
+        """Return a name that is registered, or the class in a file."""
+        found = find_class(text, self._base) if names_file(text) else text
+        kind[found]
+        return found
 
     def _trace(self, text: str) -> TraceFile:
         path, published = find_trace(text, base=self._base)
@@ -185,52 +217,39 @@ class Planner:
         return read_machine(self._base / text if text.endswith(".toml") else text).spec
 
     def _solver(self, text: str) -> NamedSolver:
-        if "=" in text and not (self._base / text).is_file():
-            return NamedSolver(text)
+        if names_models(text, self._base):
+            named = read_models(text)
+            if not any(map(names_file, named.values())):
+                return NamedSolver(text)
+            choice = {
+                model: self._class(registry.solvers, one) if names_file(one) else one
+                for model, one in named.items()
+            }
+            return NamedSolver(choice)
+        if names_file(text):
+            return NamedSolver(self._class(registry.solvers, text))
         if not text.endswith(".toml"):
             return NamedSolver(text, find_solver(text)[1])
         solver, profile = find_solver(str(self._base / text))
         return NamedSolver(solver, profile)
 
 
-def check_settings(policy: str, execution: str | None, settings: Mapping[str, Any]) -> None:
-    """Check that a policy and an execution model take these settings.
-
-    Raises
-    ------
-    InputError
-        If it knows none of that name, or one has a value that is not of its type.
-    """
-    _configured(policy, execution, settings)
-
-
-def _configured(policy: str, execution: str | None, settings: Mapping[str, Any]) -> list[Any]:
-    """Return a policy, and an execution model if there is one, with their settings."""
-    parts = {f"policy {policy!r}": registry.policies[policy]}
-    execution = execution or registry.policies[policy].execution
-    if execution is not None:
-        parts[f"execution model {execution!r}"] = registry.executions[execution]
-    configured = configure_parts(parts, settings)
-    configured[0].check_interval()
-    return configured
+def _solver_arguments(named: NamedSolver, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments solver, budget and seed of `optsched.simulate`, unless they are None."""
+    budget, seed = arguments.get("budget"), arguments.get("seed")
+    if named.profile is not None and isinstance(named.choice, Solver):
+        # passed as an object, so that no path gets into the record; apply its profile here
+        budget = budget or (None if named.profile.budget == Budget() else named.profile.budget)
+        seed = named.profile.seed if seed is None else seed
+    stated = {"solver": named.choice, "budget": budget, "seed": seed}
+    return {key: value for key, value in stated.items() if value is not None}
 
 
-def _solving(asked: NamedSolver | None, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return solver, budget and seed as `optsched.simulate` takes them, where there are any."""
-    budget, seed = None, values.get("seed")
-    if "time_limit" in values or "work_limit" in values:
-        budget = Budget(values.get("time_limit"), values.get("work_limit"))
-    if asked is not None and asked.profile is not None and isinstance(asked.given, Solver):
-        # given as a solver, so that no path gets into the record; so its profile speaks here
-        budget = budget or (None if asked.profile.budget == Budget() else asked.profile.budget)
-        seed = asked.profile.seed if seed is None else seed
-    solving = {"solver": asked and asked.given, "budget": budget, "seed": seed}
-    return {key: value for key, value in solving.items() if value is not None}
-
-
-def _described(chosen: ChosenSolver) -> dict[str, Any]:
-    """Return name and profile of a solver; a profile of the user's goes by what it says."""
-    profile = chosen.profile
+def _solver_identity(chosen: ChosenSolver) -> dict[str, Any]:
+    """Return the name and the profile of a solver, or the name and the hash of a user's file."""
+    profile, origin = chosen.profile, origin_of(type(chosen.solver))
+    if origin is not None:
+        return {"name": origin.name, "sha256": origin.sha256}
     return {
         "name": chosen.name,
         "solver": profile.solver,
@@ -250,6 +269,17 @@ def _span(text: str) -> tuple[int, int]:
     return span
 
 
+def _is_default(name: str, value: Any) -> bool:
+    return name in OPTIONS and value == OPTIONS[name].default
+
+
 def _hash(identity: Mapping[str, Any]) -> str:
-    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), default=asdict)
+    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), default=_identity)
     return hashlib.sha256(text.encode()).hexdigest()[:NAME_DIGITS]
+
+
+def _identity(value: Budget | ClassInFile) -> dict[str, Any]:
+    """Return the part of an argument's value that enters the name of a run."""
+    if isinstance(value, ClassInFile):
+        return {"name": value.name, "sha256": value.sha256}
+    return asdict(value)

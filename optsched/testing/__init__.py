@@ -14,7 +14,7 @@ another package is::
 from optsched.testing.locality_strategies import data_placements
 from optsched.testing.points import brute_force
 from optsched.testing.problems import check_problem
-from optsched.testing.sharing_strategies import joint_allocations, threshold_allocations
+from optsched.testing.sharing_strategies import threshold_allocations
 from optsched.testing.solvers import check_answer, check_solver
 from optsched.testing.strategies import gang_packings, window_mkps
 from optsched.testing.torus_strategies import box_placements, migrations, partition_mkps
@@ -27,7 +27,6 @@ __all__ = [
     "check_solver",
     "data_placements",
     "gang_packings",
-    "joint_allocations",
     "migrations",
     "partition_mkps",
     "threshold_allocations",

@@ -61,9 +61,10 @@ def brute_force(problem: Problem[Any]) -> int | None:
     InputError
         If the program has more than `POINTS` points.
     """
-    program = problem.formulate()
+    formulation = problem.formulate()
+    program = formulation.program
     if not is_small(program):
         raise InputError(f"more than {POINTS} points to try")
-    solutions = (problem.decode(x) for x in points(program))
+    solutions = (formulation.decode(x) for x in points(program))
     values = [problem.objective(s) for s in solutions if not problem.violations(s)]
     return (max if problem.sense == "max" else min)(values, default=None)

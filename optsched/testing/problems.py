@@ -11,6 +11,7 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.models.export import PORTABLE_NAME
+from optsched.models.formulation import Formulation
 from optsched.models.problem import Problem
 from optsched.models.program import Program
 from optsched.models.snapshot import Snapshot
@@ -42,11 +43,12 @@ def check_problem(problem: Problem[Any], *, solutions: Sequence[Any] = ()) -> No
         If the contract is broken.
     """
     _check_class(problem)
-    program = problem.formulate()
+    formulation = problem.formulate()
+    program = formulation.program
     _check_program(program)
     feasible = 0
     for x in points(program):
-        solution = problem.decode(x)
+        solution = formulation.decode(x)
         broken = problem.violations(solution)
         if admits(program, x):
             expect(not broken, f"the program admits {x}, verification says {broken[:1]}")
@@ -54,12 +56,12 @@ def check_problem(problem: Problem[Any], *, solutions: Sequence[Any] = ()) -> No
             expect(value == program.value(x), f"objective {value}, program {program.value(x)}")
         if not broken:
             feasible += 1
-            _check_encoding(problem, program, solution)
+            _check_encoding(problem, formulation, solution)
             if feasible <= WRITTEN:
                 _check_solution_files(problem, solution)
     for solution in solutions:
         if not problem.violations(solution):
-            _check_encoding(problem, program, solution)
+            _check_encoding(problem, formulation, solution)
         _check_solution_files(problem, solution)
     _check_files(problem)
 
@@ -69,7 +71,7 @@ def _check_class(problem: Problem[Any]) -> None:
     expect(problem.sense in ("max", "min"), f"sense {problem.sense!r}")
     expect(bool(problem.size), "size is empty")
     expect(is_dataclass(problem), f"{type(problem).__name__} is not a dataclass")
-    for field in fields(problem):  # type: ignore[arg-type]
+    for field in fields(problem):
         value = getattr(problem, field.name)
         try:
             setattr(problem, field.name, value)
@@ -113,10 +115,13 @@ def _check_program(program: Program) -> None:
             expect(bool(PORTABLE_NAME.fullmatch(name)), f"{name!r} is not a name for an LP file")
 
 
-def _check_encoding(problem: Problem[Any], program: Program, solution: Any) -> None:
-    x = problem.encode(solution)
-    same = problem.solution_to_json(problem.decode(x)) == problem.solution_to_json(solution)
-    expect(same, f"{solution} comes back from its vector as {problem.decode(x)}")
+def _check_encoding(
+    problem: Problem[Any], formulation: Formulation[Any, Any], solution: Any
+) -> None:
+    x, program = formulation.encode(solution), formulation.program
+    decoded = formulation.decode(x)
+    same = problem.solution_to_json(decoded) == problem.solution_to_json(solution)
+    expect(same, f"{solution} comes back from its vector as {decoded}")
     expect(admits(program, x), f"feasible, but the program does not admit {solution}")
     value = problem.objective(solution)
     expect(value == program.value(x), f"{solution}: objective {value}, program {program.value(x)}")
@@ -139,7 +144,7 @@ def _check_files(problem: Problem[Any]) -> None:
     written = json.loads(json.dumps(Snapshot(problem).to_json()))
     read = Snapshot.from_json(written).problem
     expect(read.to_json() == fields_on_file, "the problem comes back differently from its file")
-    one, other = problem.formulate(), read.formulate()
+    one, other = problem.formulate().program, read.formulate().program
     for name in ("objective", "lower", "upper", "columns", "values", "row_lower", "row_upper"):
         same = np.array_equal(getattr(one, name), getattr(other, name))
         expect(same, f"read back, the program has another {name}")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-    from optsched.models.joint_allocation import JointAllocation
     from optsched.models.threshold_allocation import ThresholdAllocation
 
 
@@ -34,7 +33,7 @@ def threshold_allocations(
     from hypothesis import strategies as st
 
     from optsched.models.threshold_allocation import ThresholdAllocation
-    from optsched.models.threshold_allocation.fields import GOALS
+    from optsched.models.threshold_allocation.problem import GOALS
 
     @st.composite
     def problems(draw: Callable[[SearchStrategy[Any]], Any]) -> ThresholdAllocation:
@@ -71,57 +70,6 @@ def threshold_allocations(
             latest=draw(st.sampled_from([None, None, 0, longest // 2])),
             resources=draw(st.sampled_from([None, names])),
             job=draw(st.sampled_from([None, 7, "job 7"])),
-        )
-
-    return problems()
-
-
-def joint_allocations(
-    max_jobs: int = 3, max_nodes: int = 3, max_processors: int = 3, max_resources: int = 2
-) -> SearchStrategy[JointAllocation]:
-    """Return a hypothesis strategy for joint allocations, including unusual ones.
-
-    No jobs, no resources, one node, one processor, full nodes, allocations that start later or in
-    pieces, jobs that demand nothing or more than the capacity, with and without a threshold.
-
-    Parameters
-    ----------
-    max_jobs, max_nodes, max_processors, max_resources : int
-        Largest numbers of jobs, nodes, processors of a node and resources.
-    """
-    from hypothesis import strategies as st
-
-    from optsched.models.joint_allocation import JointAllocation
-
-    @st.composite
-    def problems(draw: Callable[[SearchStrategy[Any]], Any]) -> JointAllocation:
-        def listed(elements: SearchStrategy[Any], count: int) -> Any:
-            return draw(st.lists(elements, min_size=count, max_size=count))
-
-        nodes, processors = draw(st.integers(1, max_nodes)), draw(st.integers(1, max_processors))
-        resources, jobs = draw(st.integers(0, max_resources)), draw(st.integers(0, max_jobs))
-        demand = st.integers(0, 4)
-        held = []
-        for node in range(nodes):
-            # one processor after the other: each may be held now, later, or both
-            for _ in range(processors):
-                marks = sorted(set(draw(st.lists(st.integers(0, 6), max_size=4))))
-                held += [
-                    [node, 1, start, end, *listed(demand, resources)]
-                    for start, end in zip(marks[::2], marks[1::2])
-                ]
-        return JointAllocation(
-            nodes,
-            processors,
-            capacity=listed(st.integers(1, 6), resources),
-            held=held,
-            asked=listed(st.integers(1, min(nodes * processors, 3)), jobs),
-            walltimes=listed(st.integers(1, 6), jobs),
-            demands=[listed(demand, resources) for _ in range(jobs)],
-            threshold=draw(st.sampled_from([None, 1000, 1150, 1500])),
-            goal=draw(st.sampled_from(["processors", "penalty"])),
-            resources=draw(st.sampled_from([None, [f"r{r}" for r in range(resources)]])),
-            jobs=draw(st.sampled_from([None, [f"job {job}" for job in range(jobs)]])),
         )
 
     return problems()

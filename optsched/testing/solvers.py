@@ -54,7 +54,7 @@ def check_solver(
         If the contract is broken.
     """
     expect(solver.supports(problem), f"does not support {problem.name}")
-    if optimum is None and is_small(problem.formulate()):
+    if optimum is None and is_small(problem.formulate().program):
         optimum = brute_force(problem)
     before = problem.copy()
     full = budget or Budget()
@@ -79,7 +79,7 @@ def check_solver(
     for name in ("status", "solution", "objective", "bound", "limit", "work"):
         values = getattr(one, name), getattr(other, name)
         expect(_same(problem, name, *values), f"the same work, but the {name} differs: {values}")
-    for field in fields(problem):  # type: ignore[arg-type]
+    for field in fields(problem):
         one, other = (getattr(which, field.name) for which in (before, problem))
         expect(_equal(one, other), f"altered {field.name} of the problem")
     return whole
@@ -195,7 +195,8 @@ def _check_incumbents(problem: Problem[Any], result: Result) -> None:
 def _hints(problem: Problem[Any], answer: Result) -> Iterator[Any]:
     if answer.solution is not None:
         yield answer.solution
-    nothing = problem.decode(problem.formulate().lower)
+    formulation = problem.formulate()
+    nothing = formulation.decode(formulation.program.lower)
     if not problem.violations(nothing):
         yield nothing
 

@@ -108,9 +108,9 @@ def test_days_end_before_time_does(capsys, tmp_path, sample, days, expected):
 
 
 def test_a_shard_is_written_in_digits(capsys, tmp_path, sample):
-    study = tmp_path / "study.toml"
-    study.write_text(f"trace = '{sample}'\n")
+    sweep_file = tmp_path / "sweep.toml"
+    sweep_file.write_text(f"trace = '{sample}'\n")
     for shard in ("٣/٣", "1/1_0", "0/2", "3/2", "1"):
-        words = ["sweep", str(study), "--shard", shard, "-o", str(tmp_path / "out")]
+        words = ["sweep", str(sweep_file), "--shard", shard, "-o", str(tmp_path / "out")]
         assert cli.run(words) == cli.BAD_INPUT
         assert "expected I/N" in capsys.readouterr().err

@@ -18,13 +18,13 @@ RUNS = 200
 
 @pytest.fixture
 def folder(tmp_path):
-    """Return a folder with a study of 200 runs of some milliseconds each."""
+    """Return a folder with a sweep of 200 runs of some milliseconds each."""
     rows = [
         f"{k} {20 * k} 0 {60 + 11 * k % 90} {1 + (7 * k) % 9} -1 -1 -1 200 -1 1 1 1 1 1 1 -1 -1"
         for k in range(1, 13)
     ]
     (tmp_path / "tiny.swf").write_text("; MaxProcs: 10\n" + "\n".join(rows) + "\n")
-    (tmp_path / "study.toml").write_text(
+    (tmp_path / "sweep.toml").write_text(
         f"""
         trace = "tiny.swf"
         policy = "window"
@@ -45,7 +45,7 @@ def contents(folder):
 
 def start(folder, output, *options, **streams):
     """Start a sweep in a process group of its own."""
-    command = [sys.executable, "-m", "optsched", "sweep", "study.toml", "-o", output, *options]
+    command = [sys.executable, "-m", "optsched", "sweep", "sweep.toml", "-o", output, *options]
     return subprocess.Popen(command, cwd=folder, start_new_session=True, text=True, **streams)
 
 
@@ -79,7 +79,7 @@ def test_a_sweep_that_is_killed_goes_on_and_gives_the_same_bytes(folder, optsche
     await_end_of_group(process.pid)
     before = {run: run.stat().st_mtime_ns for run in runs.iterdir() if run.name[0] != "."}
     assert moment <= len(before) < RUNS
-    done = optsched("sweep", "study.toml", "-o", "out", "--json", cwd=folder)
+    done = optsched("sweep", "sweep.toml", "-o", "out", "--json", cwd=folder)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert (told["runs"], told["done_before"], told["done"]) == (
@@ -106,17 +106,18 @@ def test_an_interrupted_sweep_says_that_it_can_go_on(number, finished, folder):
     assert finished <= len(names) < RUNS
     assert [name for name in names if name.startswith(".")] == []
     assert stderr.splitlines()[1:] == [
-        f"optsched: interrupted with {RUNS - len(names)} runs left; the same command does the rest"
+        f"optsched: interrupted with {RUNS - len(names)} runs left; "
+        "the same command resumes the sweep"
     ]
     assert not (folder / "out" / "results.parquet").exists()
     await_end_of_group(process.pid)
 
 
 def small(folder, **keys):
-    """Write a study of a few runs."""
+    """Write a sweep file of a few runs."""
     lines = {"trace": "tiny.swf", "policy": ["fcfs", "easy", "sjf"]} | keys
     text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in lines.items())
-    (folder / "study.toml").write_text(text)
+    (folder / "sweep.toml").write_text(text)
 
 
 def test_shards_are_merged_by_the_last_one(folder, optsched):
@@ -124,7 +125,7 @@ def test_shards_are_merged_by_the_last_one(folder, optsched):
     told = []
     for part in ("1/2", "2/2"):
         options = ("--shard", part, "--workers", 1, "-o", "out", "--json")
-        done = optsched("sweep", "study.toml", *options, cwd=folder)
+        done = optsched("sweep", "sweep.toml", *options, cwd=folder)
         assert done.returncode == 0, done.stderr
         told.append(json.loads(done.stdout))
     assert [(one["own"], one["done"], one["results"]) for one in told] == [
@@ -135,13 +136,13 @@ def test_shards_are_merged_by_the_last_one(folder, optsched):
 
 def test_a_failed_run_is_named_and_the_others_are_there(folder, optsched):
     small(folder, jobs=["1:10", "1:99"], policy="easy")
-    done = optsched("sweep", "study.toml", "--workers", 1, "-o", "out", cwd=folder)
+    done = optsched("sweep", "sweep.toml", "--workers", 1, "-o", "out", cwd=folder)
     assert done.returncode == 1
     [note] = (folder / "out" / "failed").iterdir()
     plan, told, count = done.stderr.splitlines()
     assert plan == "2 runs; 0 done before, 2 to do"
     assert told.startswith(f"optsched: run {note.stem} failed: ")
-    assert count == "optsched: 1 run failed; out/failed says why"
+    assert count == "optsched: 1 run failed; the reasons are in out/failed"
     assert json.loads(note.read_text())["config"]["jobs"] == "1:99"
     assert len(list((folder / "out" / "runs").iterdir())) == 1
     assert "99" in (folder / "out" / "results.csv").read_text()
@@ -150,10 +151,10 @@ def test_a_failed_run_is_named_and_the_others_are_there(folder, optsched):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["study.toml", "--shard", "3/2"], "--shard: '3/2'; expected I/N, from 1/N to N/N"),
-        (["study.toml", "--shard", "0/2"], "--shard: '0/2'; expected I/N"),
-        (["study.toml", "--engine", "dask"], "address: missing; expected that of a Dask scheduler"),
-        (["study.toml", "--workers", "0"], "workers: 0; expected a whole number from 1"),
+        (["sweep.toml", "--shard", "3/2"], "--shard: '3/2'; expected I/N, from 1/N to N/N"),
+        (["sweep.toml", "--shard", "0/2"], "--shard: '0/2'; expected I/N"),
+        (["sweep.toml", "--engine", "dask"], "address: missing; expected that of a Dask scheduler"),
+        (["sweep.toml", "--workers", "0"], "workers: 0; expected a whole number from 1"),
         (["absent.toml"], "absent.toml: No such file or directory"),
         (["wrong.toml"], "wrong.toml: polcy: unknown key 'polcy'; did you mean policy?"),
     ],
@@ -183,20 +184,20 @@ def test_a_live_table_is_shown_on_a_terminal(folder):
     stdout, _ = process.communicate(timeout=60)
     assert process.returncode == 0, shown.decode()
     assert "results      out/results.parquet" in stdout
-    for word in ("0/9 runs", "1 running", "left", "wait", "what varies", "sjf"):
+    for word in ("0/9 runs", "1 running", "left", "wait", "varying values", "sjf"):
         assert word in shown.decode()
 
 
 def test_wrong_answers_in_runs_are_loud(folder, optsched):
-    (folder / "study.toml").write_text(
+    (folder / "sweep.toml").write_text(
         'trace = "tiny.swf"\npolicy = "window"\nsolver = ["greedy", "best-first"]\n'
     )
-    assert optsched("sweep", "study.toml", "-o", "out", cwd=folder).returncode == 0
+    assert optsched("sweep", "sweep.toml", "-o", "out", cwd=folder).returncode == 0
     summary = next((folder / "out" / "runs").glob("*/summary.json"))
     figures = json.loads(summary.read_text())
     assert figures["wrong_answers"] == 0
     summary.write_text(json.dumps(figures | {"wrong_answers": 3}))
-    again = optsched("sweep", "study.toml", "-o", "out", cwd=folder)
+    again = optsched("sweep", "sweep.toml", "-o", "out", cwd=folder)
     assert again.returncode == 1
     assert (
         f"optsched: run {summary.parent.name}: 3 wrong answers of solvers, not used" in again.stderr

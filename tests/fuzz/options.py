@@ -27,7 +27,7 @@ SUFFIXES = (
 
 INPUTS = (
     "t.swf", "t.json", "t.rackham", "d.swf", "t.txt", "w.toml", "study.toml", "run", "comparison",
-    "window-mkp.json", "joint-allocation.json", "absent.json", "nowhere",
+    "window-mkp.json", "threshold-allocation.json", "absent.json", "nowhere",
 )  # fmt: skip
 """The files and folders that the folder of a case holds, and two that it does not."""
 
@@ -134,7 +134,7 @@ def _likely(rng: Random, argument: Argument, command: Command) -> str | None:
         "trace": lambda: rng.choice(INPUTS[:4]),
         "workload": lambda: rng.choice(("w.toml", "franke-1999", "lublin-feitelson")),
         "study": lambda: "study.toml",
-        "snapshot": lambda: rng.choice(("window-mkp.json", "t.txt", "joint-allocation.json")),
+        "snapshot": lambda: rng.choice(("window-mkp.json", "t.txt", "threshold-allocation.json")),
         "snapshots": lambda: rng.choice(("window-mkp.json", "t.txt")),
         "folders": lambda: rng.choice(("run", "comparison")),
         "solvers": lambda: rng.choice(("greedy", "greedy,branch-and-bound", "fcfs, greedy,")),

@@ -18,12 +18,13 @@ from optsched import registry
 from optsched.cli import run
 from optsched.content import bundled
 from optsched.models.snapshot import Snapshot
+from optsched.models.snapshot_file import snapshot_files
 from optsched.report import comparison_folder
 from optsched.solvers.comparison import compare
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
 from optsched.solvers.solving import solve
-from optsched.sweeps.study_file import read_study
+from optsched.sweeps.sweep_file import read_sweep
 from optsched.sweeps.sweeping import Sweep
 
 JOBS = 12
@@ -115,7 +116,7 @@ class Seeds:
                     solve(problem, solver, budget=Budget(work=100))
             assert _done("snapshot", "show", f"{model}.json")
         Path("study.toml").write_bytes(to_toml(SWEEP))
-        sweep = Sweep(read_study("study.toml"), Path("sweep"))
+        sweep = Sweep(read_sweep("study.toml"), Path("sweep"))
         for outcome in sweep.work(Here(len(sweep.pending))):
             assert outcome.error is None, outcome.error
         assert sweep.finish()
@@ -143,7 +144,7 @@ class Seeds:
         return {
             model: [
                 file.read_bytes()
-                for file in sorted((bundled("models") / model).glob("*.json"))
+                for file in snapshot_files(bundled("models") / model)
                 if file.stat().st_size < LARGEST
             ]
             for model in registry.models

@@ -73,7 +73,9 @@ class Changed(WindowMKP):
     changes: dict = {}
 
     def formulate(self):
-        return replace(super().formulate(), **self.changes)
+        formulation = super().formulate()
+        formulation.program = replace(formulation.program, **self.changes)
+        return formulation
 
 
 def changed(**changes):
@@ -95,7 +97,7 @@ def test_sense_offset_ranges_and_integers_are_kept(tmp_path, name):
     )
     export(problem, tmp_path / name)
     best = np.array([-2, 5, 1, -1])
-    assert optimum_on_file(tmp_path / name) == problem.formulate().value(best) == 980
+    assert optimum_on_file(tmp_path / name) == problem.formulate().program.value(best) == 980
 
 
 @pytest.mark.parametrize(
@@ -131,7 +133,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 
 
 def test_the_model_for_cp_sat_is_valid_and_without_names_unless_asked():
-    model = cp_sat_model(PROBLEM.formulate())
+    model = cp_sat_model(PROBLEM.formulate().program)
     assert model.validate() == ""
     assert not model.proto.variables[0].name
     assert solve(PROBLEM, "cp-sat").objective == 15

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from optsched.errors import InputError
 from optsched.models import GangPacking, Packing
-from optsched.models.column_choice import columns_for
+from optsched.models.gang_packing.column_choice import columns_for
 from optsched.testing import brute_force, check_problem, gang_packings
 
 EXAMPLE = GangPacking(
@@ -124,7 +124,7 @@ def test_two_waiting_jobs_on_one_column_are_found():
 
 
 def test_the_program_is_the_page_of_the_model_in_numbers():
-    program = GangPacking(4, 2, [0b0011, 0b0110], [0, 1], [3, 1], rerow=True).formulate()
+    program = GangPacking(4, 2, [0b0011, 0b0110], [0, 1], [3, 1], rerow=True).formulate().program
     names = [program.variable_name(v) for v in range(program.num_variables)]
     rows = {
         program.row_name(r): {
@@ -158,7 +158,7 @@ def test_the_program_is_the_page_of_the_model_in_numbers():
 
 def test_running_jobs_that_keep_their_rows_are_fixed():
     problem = GangPacking(4, 3, [0b0011, 0b0110], [0, 2], [3])
-    program = problem.formulate()
+    program = problem.formulate().program
     assert program.lower.tolist() == [1, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 1]
     assert program.upper.tolist() == [1, 0, 0, 0, 0, 1, 0, 1, 0, 1, 1, 1]
 
@@ -167,9 +167,10 @@ def test_used_rows_come_first_where_rows_are_alike():
     problem = GangPacking(4, 3, [0b0011], [2], [4, 2], rerow=True)
     odd = Packing((2,), (1, 2), (0b1111, 0b1100))
     assert problem.violations(odd) == []
-    assert problem.decode(problem.encode(odd)).rows_of_running == (1,)
-    assert problem.decode(problem.encode(odd)).rows_of_waiting == (0, 1)
-    kept = GangPacking(4, 3, [0b0011], [1], [4, 2])
+    formulation = problem.formulate()
+    decoded = formulation.decode(formulation.encode(odd))
+    assert (decoded.rows_of_running, decoded.rows_of_waiting) == ((1,), (0, 1))
+    kept = GangPacking(4, 3, [0b0011], [1], [4, 2]).formulate()
     odd = Packing((1,), (2, 1), (0b1111, 0b1100))
     assert kept.decode(kept.encode(odd)).rows_of_waiting == (0, 1)
 

@@ -144,7 +144,7 @@ def test_what_is_allowed_depends_on_movable_jobs_holes_and_shapes():
 
 def test_the_program_is_the_page_of_the_model_in_numbers():
     problem = Migration((3, 1, 1), ["1x1x1@0,0,0"], [1], [7], 2, wrap=(False,) * 3)
-    program = problem.formulate()
+    program = problem.formulate().program
     names = [program.variable_name(v) for v in range(program.num_variables)]
     rows = {
         program.row_name(r): {
@@ -172,7 +172,7 @@ def test_a_program_that_is_too_large_is_refused():
     running = [f"1x1x1@{x},{y},0" for x in range(20) for y in range(20)]
     problem = Migration((24, 24, 24), running, [1] * 400, [1] * 400, 8000)
     with pytest.raises(InputError, match="movable jobs or fewer shapes make it smaller"):
-        problem.formulate()
+        assert problem.formulate().program
 
 
 @pytest.mark.parametrize(
@@ -206,10 +206,10 @@ def test_a_program_that_is_too_large_is_refused():
         (
             {"movable": [0, 4], "sizes": [2, 2], "incoming_job": 1.5},
             [
-                "incoming_job: 1.5; expected a text or an integer",
+                "sizes: 2 values; expected 3, one for each of running",
                 "movable[0]: 0; expected a running job, from 1 to 3",
                 "movable[1]: 4; expected a running job, from 1 to 3",
-                "sizes: 2 values; expected 3, one for each of running",
+                "incoming_job: 1.5; expected a text or an integer",
             ],
         ),
         (

@@ -209,9 +209,11 @@ FIGURE_2_TWICE = PartitionMKP(FIGURE_2.torus, FIGURE_2.bins, waiting=[6, 6])
 
 
 def test_the_program_is_the_page_of_the_model_in_numbers():
-    program = PartitionMKP(
-        (8, 4, 4), ["4x3x3@0,0,0", "1x1x1@7,0,0"], waiting=[13, 6, 2, 4, 40]
-    ).formulate()
+    program = (
+        PartitionMKP((8, 4, 4), ["4x3x3@0,0,0", "1x1x1@7,0,0"], waiting=[13, 6, 2, 4, 40])
+        .formulate()
+        .program
+    )
     names = [program.variable_name(v) for v in range(program.num_variables)]
     rows = {
         program.row_name(r): {

@@ -51,7 +51,7 @@ def test_the_optimum_by_the_equations_of_the_paper(problem):
 
 
 def test_the_program_is_the_page_of_the_model_in_numbers():
-    program = WindowMKP([5, 2], [4, 9], [7, 3]).formulate()
+    program = WindowMKP([5, 2], [4, 9], [7, 3]).formulate().program
     assert program.sense == "max"
     assert program.objective.tolist() == [7, 7, 3, 3]
     assert program.upper.tolist() == [0, 1, 1, 1]

@@ -38,14 +38,14 @@ def test_levels_and_parts_are_those_of_the_node_time(run):
     figure = Histogram().figure(run)
     levels, parts = figure.axes
     held, running = (patch.get_data() for patch in levels.patches)
-    assert held.values.tolist() == pytest.approx(run.node_time.histogram(20)[0].tolist())
+    assert held.values.tolist() == pytest.approx(run.metrics["node-time"].histogram(20)[0].tolist())
     assert np.flatnonzero(held.values).tolist() == [10, 18]
     assert held.values[18] == pytest.approx(0.6)
     assert np.flatnonzero(running.values).tolist() == [8, 14]
     assert [label.get_text() for label in parts.get_yticklabels()] == ["the whole run", "recorded"]
     widths = np.array([bar.get_width() for bar in parts.patches]).reshape(-1, 2).T
     assert widths.sum(axis=1) == pytest.approx([1, 1])
-    assert widths[0] == pytest.approx(list(run.node_time.shares.values()))
+    assert widths[0] == pytest.approx(list(run.metrics["node-time"].shares.values()))
     assert "from the first 80% of nodes held, after 0 seconds" in levels.get_title(loc="left")
 
 

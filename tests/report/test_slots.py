@@ -22,5 +22,5 @@ def test_the_layers_add_up_to_the_free_nodes(make_trace):
 def test_a_machine_without_slots_has_no_picture(make_trace):
     run = simulate(make_trace((0, 5, 5, 3)), "nodes:9", "fcfs")
     bare = replace(run)
-    object.__setattr__(bare, "fragmentation", None)
+    object.__setattr__(bare, "metrics", {})
     assert Slots().figure(bare) is None

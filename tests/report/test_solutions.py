@@ -13,7 +13,6 @@ from optsched.boxes.box import Box
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.models.box_placement import BoxPlacement
-from optsched.models.joint_allocation import JointPlacement
 from optsched.models.migration import Migration, Plan, Step
 from optsched.models.partition_mkp import PartitionMKP, Place
 from optsched.models.threshold_allocation import Placement
@@ -57,15 +56,9 @@ def allocation():
     return problem, Placement(0, np.array([1, 1]))
 
 
-def joint():
-    problem = load_snapshot(bundled("models") / "joint-allocation" / "all-start.json")
-    return problem, JointPlacement(np.array([[0, 2], [2, 1]]))
-
-
 CASES = {
     "box-placement": placement,
     "gang-packing": gang,
-    "joint-allocation": joint,
     "migration": migration,
     "partition-mkp": partition,
     "threshold-allocation": allocation,
@@ -181,26 +174,6 @@ def test_of_a_large_cluster_only_the_nodes_of_the_job_are_drawn():
     (axes,) = find_picture("threshold-allocation")(problem, solution).axes
     drawn_nodes = [int(text.get_text()) for text in axes.get_yticklabels()]
     assert drawn_nodes == np.flatnonzero(solution.processes).tolist()
-
-
-def test_jobs_that_start_together_lie_beside_what_runs():
-    figure = drawn("joint-allocation")
-    (axes,) = figure.axes
-    assert labels(axes) == ["", "B", "", "A", "B"]
-    bars = axes.patches[2:]
-    assert [bar.get_x() for bar in bars] == [0, 2, 0, 1, 3]
-    assert [bar.get_width() for bar in bars] == [2, 2, 1, 2, 1]
-    fills = [to_hex(bar.get_facecolor()).upper() for bar in bars]
-    assert fills == ["#D9D9D9", FILLS[1], "#D9D9D9", *FILLS[:2]]
-    assert axes.get_title(loc="left").startswith("2 of 2 jobs start on 2 nodes")
-
-
-def test_of_a_large_cluster_only_the_nodes_are_drawn_on_which_jobs_start():
-    problem = load_snapshot(bundled("models") / "joint-allocation" / "queue-64x4.json")
-    processes = np.zeros((8, 64), dtype=np.int64)
-    processes[0, 40] = 1
-    (axes,) = find_picture("joint-allocation")(problem, JointPlacement(processes)).axes
-    assert [name.get_text() for name in axes.get_yticklabels()] == ["40"]
 
 
 def test_a_model_without_a_picture_is_told():

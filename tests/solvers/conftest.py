@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from optsched import registry
+from optsched.models.formulation import Formulation, formulations
 from optsched.models.problem import Problem, Violation
 from optsched.models.program import UNBOUNDED, Program
 from optsched.testing.points import admits
@@ -29,26 +30,32 @@ class Stated(Problem):
     def size(self):
         return f"{self.program.num_variables} variables"
 
-    def formulate(self):
-        return self.program
-
-    def decode(self, x):
-        return tuple(x.tolist())
-
-    def encode(self, solution):
-        return np.array(solution, dtype=np.int64)
-
     def objective(self, solution):
-        return self.program.value(self.encode(solution))
+        return self.program.value(np.array(solution, dtype=np.int64))
 
     def violations(self, solution):
-        good = admits(self.program, self.encode(solution))
+        good = admits(self.program, np.array(solution, dtype=np.int64))
         return [] if good else [Violation("program", "not within bounds")]
 
     def to_json(self):
         raise NotImplementedError
 
     from_json = solution_to_json = solution_from_json = describe = to_json
+
+
+@formulations.register("stated")
+class AsStated(Formulation):
+    """The program of a problem that is no more than that."""
+
+    @property
+    def program(self):
+        return self.problem.program
+
+    def decode(self, x):
+        return tuple(x.tolist())
+
+    def encode(self, solution):
+        return np.array(solution, dtype=np.int64)
 
 
 def make_program(

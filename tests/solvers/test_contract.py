@@ -10,7 +10,7 @@ import pytest
 from optsched import Budget, registry
 from optsched.content import bundled
 from optsched.models import WindowMKP
-from optsched.models.snapshot_file import read_snapshot
+from optsched.models.snapshot_file import read_snapshot, snapshot_files
 from optsched.solvers.cp_sat import CpSat
 from optsched.testing import check_solver
 
@@ -39,12 +39,15 @@ def _examples() -> dict[str, tuple]:
         "no-slots": (WindowMKP([3], []), 0),
         "all-too-large": (WindowMKP([7, 8], [3, 6]), 0),
     }
-    for file in sorted(bundled("models").glob("*/*.json")):
+    files = [
+        file for model in registry.models for file in snapshot_files(bundled("models") / model)
+    ]
+    for file in files:
         snapshot = read_snapshot(file)
         known = snapshot.known
         proven = "objective" in known and known["objective"] == known.get("bound")
         proven |= known.get("infeasible", False)
-        if proven and snapshot.problem.formulate().num_variables <= SOON_SOLVED:
+        if proven and snapshot.problem.formulate().program.num_variables <= SOON_SOLVED:
             examples[f"{file.parent.name}-{file.stem}"] = (snapshot.problem, known.get("objective"))
     return examples
 

@@ -141,10 +141,19 @@ FORMULATE = WindowMKP.formulate
 
 def change_program(**changes):
     def formulate(self):
-        program = FORMULATE(self)
-        return replace(program, **{name: call(program) for name, call in changes.items()})
+        formulation = FORMULATE(self)
+        program = formulation.program
+        changed = {name: call(program) for name, call in changes.items()}
+        formulation.program = replace(program, **changed)
+        return formulation
 
     return {"formulate": formulate}
+
+
+def encode_as_nothing(self):
+    formulation = FORMULATE(self)
+    formulation.encode = lambda solution: np.zeros(6, dtype=np.int64)
+    return formulation
 
 
 @pytest.mark.parametrize(
@@ -161,7 +170,7 @@ def change_program(**changes):
         (change_program(row_name=lambda p: "row {}".format), "not a name for an LP file"),
         ({"violations": lambda self, solution: []}, "does not admit"),
         ({"objective": lambda self, solution: 0}, "objective 0"),
-        ({"encode": lambda self, solution: np.zeros(6, dtype=np.int64)}, "comes back from"),
+        ({"formulate": encode_as_nothing}, "comes back from"),
         ({"solution_to_json": lambda self, solution: {"slot_of_job": [1, 1, 1]}}, "read back"),
         ({"solution_from_json": lambda self, fields: BEST}, "comes back as|accepts"),
         ({"to_json": lambda self: {"weights": [1], "capacities": [1]}}, "read back"),

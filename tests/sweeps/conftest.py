@@ -1,4 +1,4 @@
-"""A trace of a few jobs, studies of it, and what a folder holds to the byte."""
+"""A trace of a few jobs, sweep files of it, and what a folder holds to the byte."""
 
 from __future__ import annotations
 

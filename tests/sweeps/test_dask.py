@@ -11,11 +11,12 @@ import time
 
 import pytest
 
+import optsched
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.sweeps import dask as engine
 from optsched.sweeps.executing import Task
-from optsched.sweeps.study_file import read_study
+from optsched.sweeps.sweep_file import read_sweep
 
 pytest.importorskip("distributed", reason="distributed is not installed")
 
@@ -64,11 +65,11 @@ def sweep(tmp_path):
 
     A run takes a fraction of a second with the policy's own solver, a few seconds with ``cp-sat``.
     """
-    study = tmp_path / "study.toml"
+    sweep_file = tmp_path / "sweep.toml"
     sample = bundled("traces") / "samples" / "sample-256.swf"
 
     def run(output, *options, solver="branch-and-bound"):
-        study.write_text(
+        sweep_file.write_text(
             f"""
             trace = {json.dumps(str(sample))}
             policy = "window"
@@ -78,7 +79,7 @@ def sweep(tmp_path):
             window = {list(range(1, 13))}
             """
         )
-        command = [sys.executable, "-m", "optsched", "sweep", study, "-o", tmp_path / output]
+        command = [sys.executable, "-m", "optsched", "sweep", sweep_file, "-o", tmp_path / output]
         return subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
 
     return run
@@ -135,7 +136,7 @@ def test_where_no_scheduler_answers_that_is_told(monkeypatch):
 
 def test_a_folder_that_is_not_shared_is_told(tiny, monkeypatch):
     monkeypatch.setattr(engine, "VISIBLE_SECONDS", 0.1)
-    [run] = read_study({"trace": tiny / "tiny.swf", "machine": "nodes:10"}).runs
+    [run] = read_sweep({"trace": tiny / "tiny.swf", "machine": "nodes:10"}).runs
     with pytest.raises(InputError, match="expected an output folder that this machine and all"):
         engine._await_folder(Task(run, str(tiny / "elsewhere"), "jobs"))
 
@@ -155,8 +156,22 @@ def test_ctrl_c_gives_back_what_dask_has_not_begun(start, scheduler, sweep, tmp_
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
-    assert "runs left; the same command does the rest" in stderr
+    assert "runs left; the same command resumes the sweep" in stderr
     assert "Traceback" not in stderr, stderr
     done = len(list(runs.glob("*/run.json")))
     time.sleep(8)
     assert len(list(runs.glob("*/run.json"))) <= done + 1 < 24  # one had begun
+
+
+def test_a_dask_worker_is_given_a_class_in_a_file(start, scheduler, tiny, contents):
+    _, address = scheduler
+    start("worker", address, "--nthreads", "1", "--no-nanny", "--local-directory", tiny)
+    (tiny / "mine.py").write_text(
+        "from optsched.policies.fcfs import FCFS\nclass Mine(FCFS):\n    pass\n"
+    )
+    sweep_file = {"trace": tiny / "tiny.swf", "machine": "nodes:10"}
+    sweep_file["policy"] = f"{tiny / 'mine.py'}:Mine"
+    for output, engine_options in (("one", {"engine": "dask", "address": address}), ("two", {})):
+        results = optsched.sweep(sweep_file, tiny / output, **engine_options)
+        assert results.error.isna().all()
+    assert contents(tiny / "one") == contents(tiny / "two")

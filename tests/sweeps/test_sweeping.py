@@ -23,7 +23,7 @@ from optsched.sweeps.engines import check_engine, start_engine
 from optsched.sweeps.executing import Task, execute
 from optsched.sweeps.local import LocalProcesses
 from optsched.sweeps.merging import merge
-from optsched.sweeps.study_file import read_study
+from optsched.sweeps.sweep_file import read_sweep
 from optsched.sweeps.sweeping import Sweep
 
 KEPT = {
@@ -38,14 +38,14 @@ class InThisProcess:
 
     slots = 1
 
-    def work_off(self, tasks):
+    def execute_all(self, tasks):
         for task in tasks:
             yield execute(task)
 
 
 @pytest.fixture
-def study(tiny):
-    """Return a study of eight runs."""
+def sweep_file(tiny):
+    """Return a sweep file of eight runs."""
     return {
         "trace": tiny / "tiny.swf",
         "machine": "nodes:10",
@@ -59,21 +59,21 @@ def study(tiny):
 
 @pytest.fixture
 def work():
-    """Return the function that does a part of a study, and gives its outcomes and the sweep."""
+    """Return the function that does a part of a sweep, and gives its outcomes and the sweep."""
 
-    def do(study, folder, shard=(1, 1)):
-        sweep = Sweep(read_study(study), folder, shard)
+    def do(sweep_file, folder, shard=(1, 1)):
+        sweep = Sweep(read_sweep(sweep_file), folder, shard)
         outcomes = list(sweep.work(InThisProcess()))
         return sweep, outcomes, sweep.finish()
 
     return do
 
 
-def test_a_sweep_is_the_simulations_that_the_study_names(study, tiny, work, contents):
-    sweep, outcomes, merged = work(study, tiny / "out")
+def test_a_sweep_is_the_simulations_that_the_sweep_file_names(sweep_file, tiny, work, contents):
+    sweep, outcomes, merged = work(sweep_file, tiny / "out")
     assert (len(outcomes), merged) == (8, True)
     table = pd.read_parquet(tiny / "out" / "results.parquet")
-    assert list(table.run) == [run.name for run in sweep.study.runs]
+    assert list(table.run) == [run.name for run in sweep.plan.runs]
     assert list(table["config.jobs"]) == ["1:20", "1:20", "1:30", "1:30"] * 2
     assert table["settings.window"].tolist()[4:] == [2, 4, 2, 4]
     assert table.error.isna().all()
@@ -94,32 +94,32 @@ def test_a_sweep_is_the_simulations_that_the_study_names(study, tiny, work, cont
     assert csv.mean_wait.tolist() == table.mean_wait.tolist()
 
 
-def test_the_bytes_do_not_depend_on_how_the_work_is_shared(study, tiny, work, contents):
-    work(study, tiny / "one")
-    results = optsched.sweep(study, tiny / "two", workers=2)
+def test_the_bytes_do_not_depend_on_how_the_work_is_shared(sweep_file, tiny, work, contents):
+    work(sweep_file, tiny / "one")
+    results = optsched.sweep(sweep_file, tiny / "two", workers=2)
     assert len(results) == 8
     assert contents(tiny / "one") == contents(tiny / "two")
     for number in (3, 1, 2):
-        _, outcomes, merged = work(study, tiny / "shards", (number, 3))
+        _, outcomes, merged = work(sweep_file, tiny / "shards", (number, 3))
         assert len(outcomes) == (2 if number == 3 else 3)
         assert merged == (number == 2)
         assert (tiny / "shards" / "results.csv").exists() == merged
     assert contents(tiny / "one") == contents(tiny / "shards")
 
 
-def test_the_bytes_do_not_depend_on_where_the_study_lies(tiny, work, contents, monkeypatch):
+def test_the_bytes_do_not_depend_on_where_the_sweep_file_lies(tiny, work, contents, monkeypatch):
     text = 'trace = "tiny.swf"\nmachine = "ten.toml"\npolicy = "window"\n'
     text += 'solver = "mine.toml"\n'
     (tiny / "mine.toml").write_text('solver = "highs"\nseed = 4\n[budget]\nwork = 7\n')
     (tiny / "ten.toml").write_text('kind = "nodes"\nsize = 10\n')
-    (tiny / "study.toml").write_text(text)
+    (tiny / "sweep.toml").write_text(text)
     moved = tiny / "moved"
     moved.mkdir()
-    for name in ("study.toml", "tiny.swf", "mine.toml", "ten.toml"):
+    for name in ("sweep.toml", "tiny.swf", "mine.toml", "ten.toml"):
         (moved / name).write_bytes((tiny / name).read_bytes())
-    work(tiny / "study.toml", tiny / "here")
+    work(tiny / "sweep.toml", tiny / "here")
     monkeypatch.chdir(moved)
-    work("study.toml", tiny / "there")
+    work("sweep.toml", tiny / "there")
     assert contents(tiny / "here") == contents(tiny / "there")
     [config] = [json.loads(f.read_text()) for f in (tiny / "here" / "runs").glob("*/run.json")]
     assert (config["trace"], config["machine"]) == ("tiny.swf", "nodes:10")
@@ -127,22 +127,22 @@ def test_the_bytes_do_not_depend_on_where_the_study_lies(tiny, work, contents, m
     assert config["budget"] == {"seconds": None, "work": 7}
 
 
-def test_what_is_finished_is_not_done_again(study, tiny, work, contents):
-    smaller = study | {"jobs": "1:20"}
+def test_what_is_finished_is_not_done_again(sweep_file, tiny, work, contents):
+    smaller = sweep_file | {"jobs": "1:20"}
     work(smaller, tiny / "out")
     before = {path: path.stat().st_mtime_ns for path in (tiny / "out" / "runs").rglob("*")}
     _, outcomes, _ = work(smaller, tiny / "out")
     assert outcomes == []
-    _, outcomes, _ = work(study, tiny / "out")
+    _, outcomes, _ = work(sweep_file, tiny / "out")
     assert len(outcomes) == 4
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    work(study, tiny / "at-once")
+    work(sweep_file, tiny / "at-once")
     assert contents(tiny / "out") == contents(tiny / "at-once")
 
 
-def test_more_is_kept_when_more_is_asked_for(study, tiny, work, contents):
+def test_more_is_kept_when_more_is_asked_for(sweep_file, tiny, work, contents):
     for keep, outcomes_due in (("summary", 8), ("all", 8), ("jobs", 0)):
-        _, outcomes, _ = work(study | {"keep": keep}, tiny / "out")
+        _, outcomes, _ = work(sweep_file | {"keep": keep}, tiny / "out")
         assert len(outcomes) == outcomes_due
         for folder in (tiny / "out" / "runs").iterdir():
             assert {file.name for file in folder.iterdir()} == KEPT[
@@ -150,12 +150,12 @@ def test_more_is_kept_when_more_is_asked_for(study, tiny, work, contents):
             ]
 
 
-def test_a_failed_run_ends_no_other_and_is_tried_again(study, tiny, work, contents):
-    study["jobs"] = ["1:20", "1:99"]
-    sweep, outcomes, merged = work(study, tiny / "out")
+def test_a_failed_run_ends_no_other_and_is_tried_again(sweep_file, tiny, work, contents):
+    sweep_file["jobs"] = ["1:20", "1:99"]
+    sweep, outcomes, merged = work(sweep_file, tiny / "out")
     assert merged
     failed = {outcome.name for outcome in outcomes if outcome.error is not None}
-    assert failed == {run.name for run in sweep.study.runs if run.values["jobs"] == "1:99"}
+    assert failed == {run.name for run in sweep.plan.runs if run.values["jobs"] == "1:99"}
     assert failed == set(sweep.failures())
     assert {path.stem for path in (tiny / "out" / "failed").iterdir()} == failed
     assert {path.name for path in (tiny / "out" / "runs").iterdir()}.isdisjoint(failed)
@@ -163,21 +163,23 @@ def test_a_failed_run_ends_no_other_and_is_tried_again(study, tiny, work, conten
     assert set(table.index[table.error.notna()]) == failed
     assert table.error.dropna().str.contains("99").all()
     assert table.mean_wait.notna().sum() == 4
-    _, again, _ = work(study, tiny / "out")
+    _, again, _ = work(sweep_file, tiny / "out")
     assert {outcome.name for outcome in again} == failed
 
 
-def test_a_run_that_succeeds_at_last_leaves_no_trace_of_its_failure(study, tiny, work, contents):
-    work(study, tiny / "smooth")
-    blocked = tiny / "out" / "runs" / read_study(study).runs[3].name
+def test_a_run_that_succeeds_at_last_leaves_no_trace_of_its_failure(
+    sweep_file, tiny, work, contents
+):
+    work(sweep_file, tiny / "smooth")
+    blocked = tiny / "out" / "runs" / read_sweep(sweep_file).runs[3].name
     blocked.mkdir(parents=True)
     (tiny / "out" / "sweep.json").write_text("{}")
     (blocked / "thesis.tex").write_text("years of work")
-    sweep, _, merged = work(study, tiny / "out")
+    sweep, _, merged = work(sweep_file, tiny / "out")
     assert merged
     assert list(sweep.failures()) == [blocked.name]
     (blocked / "thesis.tex").unlink()
-    _, outcomes, _ = work(study, tiny / "out")
+    _, outcomes, _ = work(sweep_file, tiny / "out")
     assert [outcome.name for outcome in outcomes] == [blocked.name]
     assert contents(tiny / "out") == contents(tiny / "smooth")
     assert {p.name for p in (tiny / "out").iterdir()} == {
@@ -185,32 +187,32 @@ def test_a_run_that_succeeds_at_last_leaves_no_trace_of_its_failure(study, tiny,
     }
 
 
-def test_copies_of_shards_are_merged(study, tiny, work, contents):
+def test_copies_of_shards_are_merged(sweep_file, tiny, work, contents):
     """Nodes without a common file system; on one of them a run has failed that was done again."""
-    work(study, tiny / "smooth")
+    work(sweep_file, tiny / "smooth")
     for number in (1, 2):
-        sweep, _, merged = work(study, tiny / f"node-{number}", (number, 2))
+        sweep, _, merged = work(sweep_file, tiny / f"node-{number}", (number, 2))
         assert not merged
     note = tiny / "node-1" / "failed" / f"{sweep.own[0].name}.json"
     note.parent.mkdir()
     note.write_text('{"error": "out of memory"}')
     for number in (1, 2):
         shutil.copytree(tiny / f"node-{number}", tiny / "out", dirs_exist_ok=True)
-    _, outcomes, merged = work(study, tiny / "out")
+    _, outcomes, merged = work(sweep_file, tiny / "out")
     assert (outcomes, merged) == ([], True)
     assert contents(tiny / "out") == contents(tiny / "smooth")
 
 
-def test_results_of_a_former_study_do_not_stay(study, tiny, work):
-    work(study, tiny / "out")
-    sweep, outcomes, merged = work(study | {"jobs": ["1:20", "1:25"]}, tiny / "out", (1, 8))
+def test_results_of_a_former_sweep_file_do_not_stay(sweep_file, tiny, work):
+    work(sweep_file, tiny / "out")
+    sweep, outcomes, merged = work(sweep_file | {"jobs": ["1:20", "1:25"]}, tiny / "out", (1, 8))
     assert (len(sweep.own), outcomes, merged) == (1, [], False)
     assert not (tiny / "out" / "results.csv").exists()
 
 
-def test_a_worker_process_that_dies_loses_no_run(study, tiny, contents, work):
-    study |= {"seed": list(range(6)), "runs": study["runs"][1:]}  # 24 runs
-    sweep = Sweep(read_study(study), tiny / "out")
+def test_a_worker_process_that_dies_loses_no_run(sweep_file, tiny, contents, work):
+    sweep_file |= {"seed": list(range(6)), "runs": sweep_file["runs"][1:]}  # 24 runs
+    sweep = Sweep(read_sweep(sweep_file), tiny / "out")
     names = []
     before = set(multiprocessing.active_children())
     with closing(sweep.work(LocalProcesses(2))) as outcomes:
@@ -220,27 +222,27 @@ def test_a_worker_process_that_dies_loses_no_run(study, tiny, contents, work):
             if len(names) == 3:
                 for child in set(multiprocessing.active_children()) - before:
                     os.kill(child.pid, signal.SIGKILL)
-    assert sorted(names) == sorted(run.name for run in sweep.study.runs)
+    assert sorted(names) == sorted(run.name for run in sweep.plan.runs)
     assert sweep.finish()
-    work(study, tiny / "undisturbed")
+    work(sweep_file, tiny / "undisturbed")
     assert contents(tiny / "out") == contents(tiny / "undisturbed")
 
 
-def test_a_sweep_that_is_given_up_leaves_finished_folders_alone(study, tiny):
-    sweep = Sweep(read_study(study), tiny / "out")
+def test_a_sweep_that_is_given_up_leaves_finished_folders_alone(sweep_file, tiny):
+    sweep = Sweep(read_sweep(sweep_file), tiny / "out")
     before = set(multiprocessing.active_children())
     with closing(sweep.work(LocalProcesses(2))) as outcomes:
         done = next(outcomes)
     assert set(multiprocessing.active_children()) == before
     names = {path.name for path in (tiny / "out" / "runs").iterdir()}
     assert done.name in names
-    assert names <= {run.name for run in sweep.study.runs}
+    assert names <= {run.name for run in sweep.plan.runs}
     assert not sweep.finish()
 
 
-def test_what_dead_processes_have_left_is_removed(study, tiny, work, contents):
-    work(study, tiny / "smooth")
-    names = [run.name for run in read_study(study).runs]
+def test_what_dead_processes_have_left_is_removed(sweep_file, tiny, work, contents):
+    work(sweep_file, tiny / "smooth")
+    names = [run.name for run in read_sweep(sweep_file).runs]
     host = os.uname().nodename.partition(".")[0]
     child = subprocess.Popen(["true"])
     child.wait()
@@ -254,14 +256,14 @@ def test_what_dead_processes_have_left_is_removed(study, tiny, work, contents):
     for folder in (dead, living, elsewhere):
         folder.mkdir()
         (folder / "run.json").write_text("{")
-    Sweep(read_study(study), tiny / "out")
+    Sweep(read_sweep(sweep_file), tiny / "out")
     assert set(runs.iterdir()) == {living, elsewhere}  # they may be at work
-    work(study, tiny / "out")
+    work(sweep_file, tiny / "out")
     assert contents(tiny / "out") == contents(tiny / "smooth")  # all is finished: they are not
 
 
-def test_a_trace_that_changes_on_the_way_is_noticed(study, tiny):
-    run = read_study(study).runs[0]
+def test_a_trace_that_changes_on_the_way_is_noticed(sweep_file, tiny):
+    run = read_sweep(sweep_file).runs[0]
     with (tiny / "tiny.swf").open("a") as file:
         file.write("; Note: touched\n")
     outcome = execute(Task(run, str(tiny / "run"), "jobs"))
@@ -269,51 +271,51 @@ def test_a_trace_that_changes_on_the_way_is_noticed(study, tiny):
     assert not (tiny / "run").exists()
 
 
-def test_demands_are_part_of_a_run_and_do_not_change_on_the_way(study, tiny):
-    plain = read_study(study).runs[0]
+def test_demands_are_part_of_a_run_and_do_not_change_on_the_way(sweep_file, tiny):
+    plain = read_sweep(sweep_file).runs[0]
     assert plain.trace.demands_sha256 is None
     rows = "".join(f"{job},500\n" for job in range(1, 31))
     beside = tiny / "tiny.swf.demands.csv"
     beside.write_text("job_id,bandwidth\n" + rows)
-    run = read_study(study).runs[0]
+    run = read_sweep(sweep_file).runs[0]
     assert run.name != plain.name
     assert execute(Task(run, str(tiny / "run"), "jobs")).error is None
     config = json.loads((tiny / "run" / "run.json").read_text())
     assert config["demands_sha256"] == run.trace.demands_sha256
-    Sweep(read_study(study), tiny / "out")
+    Sweep(read_sweep(sweep_file), tiny / "out")
     [described, *_] = json.loads((tiny / "out" / "sweep.json").read_text())["runs"]
     assert described["demands_sha256"] == run.trace.demands_sha256
     beside.write_text("job_id,bandwidth\n" + rows.replace("500", "600"))
-    assert read_study(study).runs[0].name not in (run.name, plain.name)
+    assert read_sweep(sweep_file).runs[0].name not in (run.name, plain.name)
     outcome = execute(Task(plain, str(tiny / "other"), "jobs"))
     assert outcome.error == f"{beside}: was changed after the sweep began"
     assert not (tiny / "other").exists()
 
 
-def test_a_folder_with_other_things_is_refused(study, tiny):
+def test_a_folder_with_other_things_is_refused(sweep_file, tiny):
     (tiny / "out").mkdir()
     (tiny / "out" / "thesis.tex").write_text("years of work")
     with pytest.raises(InputError, match=r"other things in it \(no sweep.json\)"):
-        optsched.sweep(study, tiny / "out")
+        optsched.sweep(sweep_file, tiny / "out")
     with pytest.raises(InputError, match="is a file"):
-        optsched.sweep(study, tiny / "tiny.swf")
+        optsched.sweep(sweep_file, tiny / "tiny.swf")
 
 
-def test_runs_of_other_studies_and_of_several_versions_are_told(study, tiny, work, caplog):
+def test_runs_of_other_sweep_files_and_of_several_versions_are_told(sweep_file, tiny, work, caplog):
     caplog.set_level("INFO", "optsched")
-    sweep, _, _ = work(study, tiny / "out")
+    sweep, _, _ = work(sweep_file, tiny / "out")
     assert caplog.text == ""
-    run = sweep.runs / sweep.study.runs[0].name / "run.json"
+    run = sweep.runs / sweep.plan.runs[0].name / "run.json"
     run.write_text(run.read_text().replace('"optsched": "', '"optsched": "9.'))
-    work(study | {"jobs": "1:30"}, tiny / "out")
+    work(sweep_file | {"jobs": "1:30"}, tiny / "out")
     assert "4 runs in" in caplog.text
     assert "several versions" not in caplog.text
-    work(study, tiny / "out")
+    work(sweep_file, tiny / "out")
     assert "several versions of optsched: 0." in caplog.text
 
 
-def test_solver_threads_and_workers_do_not_exceed_the_cores(study, monkeypatch, caplog):
-    runs = [replace(run, threads=k) for run, k in zip(read_study(study).runs, (1, 3, 2, 1))]
+def test_solver_threads_and_workers_do_not_exceed_the_cores(sweep_file, monkeypatch, caplog):
+    runs = [replace(run, threads=k) for run, k in zip(read_sweep(sweep_file).runs, (1, 3, 2, 1))]
     for available, workers in ((1, 1), (6, 2), (8, 2), (64, 4)):
         monkeypatch.setattr(local, "cores", lambda available=available: available)
         assert start_engine(runs, "local", None, None).slots == workers
@@ -340,10 +342,10 @@ def test_what_does_not_belong_to_an_engine_is_refused(options, words):
         check_engine(*options)
 
 
-def test_values_of_several_types_make_a_column_of_text(study, tiny, work):
-    study["runs"] = [{"policy": "window", "settings": {"window": [2, "3"]}}]
-    sweep, _, _ = work(study, tiny / "out")
-    table = merge(sweep.study, sweep.runs, {}).to_pydict()
+def test_values_of_several_types_make_a_column_of_text(sweep_file, tiny, work):
+    sweep_file["runs"] = [{"policy": "window", "settings": {"window": [2, "3"]}}]
+    sweep, _, _ = work(sweep_file, tiny / "out")
+    table = merge(sweep.plan, sweep.runs, {}).to_pydict()
     assert table["settings.window"] == ["2", "3", "2", "3"]
     assert table["jobs"] == [20, 20, 30, 30]
 
@@ -401,18 +403,20 @@ def nest(path):
     ],
 )
 def test_a_run_that_is_not_whole_is_told_and_done_again(
-    name, damage, told, study, tiny, work, contents, caplog
+    name, damage, told, sweep_file, tiny, work, contents, caplog
 ):
-    study = {key: study[key] for key in ("trace", "machine")} | {"policy": ["fcfs", "easy"]}
-    study["keep"] = "all"
-    work(study, tiny / "smooth")
+    sweep_file = {key: sweep_file[key] for key in ("trace", "machine")} | {
+        "policy": ["fcfs", "easy"]
+    }
+    sweep_file["keep"] = "all"
+    work(sweep_file, tiny / "smooth")
     shutil.copytree(tiny / "smooth", tiny / "out")
-    runs = [tiny / "out" / "runs" / run.name for run in read_study(study).runs]
+    runs = [tiny / "out" / "runs" / run.name for run in read_sweep(sweep_file).runs]
     whole = runs[0].stat().st_ino
     damage(runs[1] / name)
     caplog.clear()
-    _, outcomes, merged = work(study, tiny / "out")
-    expected = f"1 run is not whole and is done again: {runs[1] / name} is {told}"
+    _, outcomes, merged = work(sweep_file, tiny / "out")
+    expected = f"1 run is damaged and is repeated: {runs[1] / name} is {told}"
     assert [record.getMessage() for record in caplog.records] == [expected]
     assert [(outcome.name, outcome.error) for outcome in outcomes] == [(runs[1].name, None)]
     assert merged
@@ -420,44 +424,44 @@ def test_a_run_that_is_not_whole_is_told_and_done_again(
     assert contents(tiny / "out") == contents(tiny / "smooth")
 
 
-def test_damaged_runs_are_told_in_one_line(study, tiny, work, caplog):
-    sweep, _, _ = work(study, tiny / "out")
-    for run in sweep.study.runs[:3]:
+def test_damaged_runs_are_told_in_one_line(sweep_file, tiny, work, caplog):
+    sweep, _, _ = work(sweep_file, tiny / "out")
+    for run in sweep.plan.runs[:3]:
         (sweep.runs / run.name / "run.json").write_text("")
-    (sweep.runs / sweep.study.runs[4].name / "summary.json").write_text("")
-    Sweep(sweep.study, tiny / "out")
-    file = sweep.runs / sweep.study.runs[0].name / "run.json"
+    (sweep.runs / sweep.plan.runs[4].name / "summary.json").write_text("")
+    Sweep(sweep.plan, tiny / "out")
+    file = sweep.runs / sweep.plan.runs[0].name / "run.json"
     assert [record.getMessage() for record in caplog.records] == [
-        f"4 runs are not whole and are done again: {file} is damaged, for instance"
+        f"4 runs are damaged and are repeated: {file} is damaged, for instance"
     ]
     caplog.clear()
-    other = Sweep(sweep.study, tiny / "out", (6, 8))
+    other = Sweep(sweep.plan, tiny / "out", (6, 8))
     assert other.pending == ()
     assert not other.finish()
     assert [record.getMessage() for record in caplog.records] == [
-        f"4 runs of other shards are not whole: {file} is damaged"
+        f"4 runs of other shards are damaged: {file} is damaged"
     ]
 
 
-def test_a_damaged_note_of_a_failure_does_not_matter(study, tiny, work):
-    study["jobs"] = ["1:20", "1:99"]
-    sweep, _, _ = work(study, tiny / "out")
+def test_a_damaged_note_of_a_failure_does_not_matter(sweep_file, tiny, work):
+    sweep_file["jobs"] = ["1:20", "1:99"]
+    sweep, _, _ = work(sweep_file, tiny / "out")
     failed = sorted(sweep.failures())
     for name, text in zip(failed, ("", "{", "{}")):
         (sweep.failed / f"{name}.json").write_text(text)
-    sweep, outcomes, merged = work(study, tiny / "out")
+    sweep, outcomes, merged = work(sweep_file, tiny / "out")
     assert merged
     assert sorted(outcome.name for outcome in outcomes) == failed == sorted(sweep.failures())
 
 
-def test_results_are_written_both_or_not_at_all(study, tiny, work, monkeypatch):
+def test_results_are_written_both_or_not_at_all(sweep_file, tiny, work, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "Error writing bytes to file")
 
     monkeypatch.setattr("pyarrow.parquet.write_table", full)
     expected = f"results.parquet: cannot be written: {os.strerror(errno.ENOSPC)}$"
     with pytest.raises(InputError, match=expected):
-        work(study | {"keep": "summary"}, tiny / "out")
+        work(sweep_file | {"keep": "summary"}, tiny / "out")
     assert {path.name for path in (tiny / "out").iterdir()} == {"sweep.json", "runs"}
 
 

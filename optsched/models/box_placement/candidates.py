@@ -6,8 +6,8 @@ for each, and a row that counts the class, say the same as one for each job.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,6 @@ from numpy.typing import NDArray
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.boxes.free_boxes import anchors
 from optsched.errors import InputError
-
-if TYPE_CHECKING:
-    from optsched.models.box_placement.problem import BoxPlacement, Placement
 
 MOST = 40_000_000
 """Most routers of all candidates together: so many entries has the program at most."""
@@ -59,32 +56,14 @@ class Candidates(NamedTuple):
         x, rest = divmod(int(self.at[candidate]), sy * sz)
         return Box(x, *divmod(rest, sz), *self.shapes[self.piece(candidate)].tolist())
 
-    def placement(self, x: NDArray[np.int64]) -> Placement:
-        """Return the placement that a 0-1 vector stands for; boxes beyond a class are left out."""
-        boxes: list[Box | None] = [None] * sum(map(len, self.jobs))
-        left = [iter(jobs) for jobs in self.jobs]
-        for candidate in np.flatnonzero(x).tolist():
-            job = next(left[self.class_of[self.piece(candidate)]], None)
-            if job is not None:
-                boxes[job] = self.box(candidate)
-        return tuple(boxes)
-
-    def vector(self, placement: Placement) -> NDArray[np.int64]:
-        """Return the 0-1 vector of a placement.
+    def number(self, of_class: int, box: Box) -> int:
+        """Return the candidate of a class that is this box.
 
         Raises
         ------
         InputError
-            If a box is no candidate of its job.
+            If there is none.
         """
-        class_of_job = {job: number for number, jobs in enumerate(self.jobs) for job in jobs}
-        x = np.zeros(len(self.at), dtype=np.int64)
-        for job, box in enumerate(placement):
-            if box is not None:
-                x[self._number(class_of_job[job], box)] = 1
-        return x
-
-    def _number(self, of_class: int, box: Box) -> int:
         _, sy, sz = self.grid.shape
         same = (self.class_of == of_class) & (self.shapes == box.extent).all(axis=1)
         for piece in np.flatnonzero(same):
@@ -111,8 +90,28 @@ class Candidates(NamedTuple):
         return sides, several, self.class_of, self.shapes, self.start, self.at
 
 
-def candidates(problem: BoxPlacement) -> Candidates:
-    """Return what the rules of a problem admit.
+def candidates_of(
+    grid: Grid,
+    free: NDArray[np.bool_],
+    queue: Iterable[tuple[int, int]],
+    admitted: Callable[[int], Iterable[Triple]],
+    *,
+    corners: bool,
+) -> Candidates:
+    """Return the boxes that jobs may be given.
+
+    Parameters
+    ----------
+    grid : Grid
+        The routers and their links.
+    free : bool array, shape of the grid
+        Whether each router is free.
+    queue : iterable of (int, int)
+        Size and profit of each waiting job, in order.
+    admitted : callable
+        The shapes that a job of a size may have, the best first.
+    corners : bool
+        Whether jobs lie only in boxes that cannot slide, as far as they have any.
 
     Raises
     ------
@@ -120,13 +119,13 @@ def candidates(problem: BoxPlacement) -> Candidates:
         If they have more than `MOST` routers together.
     """
     classes: dict[tuple[int, int], list[int]] = {}
-    for job, same in enumerate(zip(problem.waiting.tolist(), problem.profits.tolist())):
+    for job, same in enumerate(queue):
         classes.setdefault(same, []).append(job)
-    places = _Places(problem)
+    places = _Places(grid, free, corners)
     pieces: list[tuple[int, Triple, NDArray[np.int64]]] = []
     routers = 0
     for number, (size, _) in enumerate(classes):
-        found = places.of(problem.admitted(size))
+        found = places.of(admitted(size))
         for shape, at in found:
             routers += shape[0] * shape[1] * shape[2] * len(at)
             pieces.append((number, shape, at))
@@ -136,7 +135,7 @@ def candidates(problem: BoxPlacement) -> Candidates:
                 f"routers; expected at most {MOST}: fewer shapes or anchors = corners thin them"
             )
     return Candidates(
-        problem.grid,
+        grid,
         tuple(map(tuple, classes.values())),
         np.array([number for number, _, _ in pieces], dtype=np.int64),
         np.array([shape for _, shape, _ in pieces], dtype=np.int64).reshape(-1, 3),
@@ -148,15 +147,15 @@ def candidates(problem: BoxPlacement) -> Candidates:
 class _Places:
     """Free places of shapes, each shape looked at once."""
 
-    def __init__(self, problem: BoxPlacement) -> None:
-        self.grid = problem.grid
-        self.free = problem.free
-        self.corners = problem.anchors == "corners"
-        self.routers = np.count_nonzero(problem.free)
+    def __init__(self, grid: Grid, free: NDArray[np.bool_], corners: bool) -> None:
+        self.grid = grid
+        self.free = free
+        self.corners = corners
+        self.routers = np.count_nonzero(free)
         self._all: dict[Triple, NDArray[np.int64]] = {}
         self._cornered: dict[Triple, NDArray[np.int64]] = {}
         # routers in use, counted from the origin of a torus that is written down twice
-        in_use = np.tile(~problem.free, (2, 2, 2)).astype(np.int32)
+        in_use = np.tile(~free, (2, 2, 2)).astype(np.int32)
         self._sums = np.pad(in_use, ((1, 0), (1, 0), (1, 0)))
         for axis in range(3):
             self._sums = self._sums.cumsum(axis, dtype=np.int32)

@@ -1,182 +1,286 @@
-"""The fields of a data placement, and a quick check that all is well with them."""
+"""Kinds of fields of a data placement: cores of nodes, files of jobs, files in memory."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.data_placement.plan import WIDEST
-from optsched.models.fields import LARGEST
-
-BACKFILLS = ("none", "holes", "conservative")
-STOPS = ("full", "short")
-KEPT = ("users", "next")
+from optsched.models.data_placement.solution import WIDEST
+from optsched.models.fields import LARGEST, first_few
+from optsched.models.read_only import kept
+from optsched.models.schema import DOUBTFUL, Fields, Integers, Kind, Reading, is_table
 
 RESIDENT = ("node", "file", "load", "loaded", "until")
-"""What is told of a file in the memory of a node, in the order of the columns."""
+"""The numbers of a file in the memory of a node, in the order of the columns."""
 
 NO_FILE = -1
 
 DENSE = 10**6
 """Files with numbers below this are compared through a table, others by sorting."""
 
-Ints = NDArray[np.int64]
-
-
-class Fields(NamedTuple):
-    """What `DataPlacement` is made of, see there."""
-
-    available: Any
-    processors: Any
-    walltimes: Any
-    files: Any
-    loads: Any
-    resident: Any = None
-    reserved: Any = None
-    occupied: Any = None
-    priorities: Any = None
-    load_weight: Any = 1
-    capacity: Any = 1280
-    backfill: Any = "none"
-    weight: Any = 500
-    threshold: Any = 100
-    partial: Any = False
-    stop: Any = "full"
-    noticed: Any = None
-    kept: Any = "users"
-    started: Any = None
-    jobs: Any = None
-
-
-REQUIRED = Fields._fields[:5]
-
 HEAVIEST = 10**6
 """Largest weight, and longest load in seconds: scores with them still fit into 64 bits."""
 
-SINGLES = {
-    "load_weight": (0, HEAVIEST),
-    "capacity": (1, LARGEST),
-    "weight": (0, HEAVIEST),
-    "threshold": (0, HEAVIEST),
-}
-"""The single numbers, and the least and the most that each may be."""
+Ints = NDArray[np.int64]
+
+NO_RESIDENTS = np.empty((0, len(RESIDENT)), dtype=np.int64)
+NO_RESIDENTS.flags.writeable = False
 
 
-def with_defaults(fields: Fields) -> Fields:
-    """Return sound fields as read-only arrays, with those filled in that were left out."""
-    nodes = len(fields.available)
-    jobs = len(fields.processors)
-    filled = fields._replace(
-        resident=no_residents() if fields.resident is None else fields.resident,
-        occupied=(fields.available > 0).any(axis=1) if fields.occupied is None else fields.occupied,
-        priorities=np.ones(jobs, np.int64) if fields.priorities is None else fields.priorities,
-        reserved=None if _is_blank(fields.reserved) else fields.reserved,
-        started=np.zeros(nodes, np.bool_) if fields.started is None else fields.started,
-    )
-    assert len(filled.occupied) == nodes
-    return Fields(*(_kept(value) if isinstance(value, np.ndarray) else value for value in filled))
+class Cores(Kind):
+    """A number for each core of each node."""
+
+    on_file = "list of a list of integers for each node"
+    in_python = "array_like of int, shape (nodes, cores)"
+    blank = np.zeros((0, 1), dtype=np.int64)
+    least = -LARGEST
+
+    def accept(self, value: Any, fields: Fields) -> Any:
+        sound = is_table(value, 2, self.least) and len(value) and 0 < value.shape[1] <= WIDEST
+        return kept(value) if sound else DOUBTFUL
+
+    def read(self, name: str, value: Any, reading: Reading) -> Any:
+        before = len(reading.mistakes)
+        table = self._table(name, value, reading)
+        nodes, cores = table.shape
+        if len(reading.mistakes) == before and not nodes:
+            reading.wrong(name, "no nodes; expected a list of cores for each node")
+        elif len(reading.mistakes) == before and not 0 < cores <= WIDEST:
+            reading.wrong(name, f"{cores} cores a node; expected from 1 to {WIDEST}")
+        if len(reading.mistakes) > before:
+            reading.unread.add(name)
+        return kept(table)
+
+    def json_schema(self) -> dict[str, Any]:
+        number = {"type": "integer", "minimum": self.least, "maximum": LARGEST}
+        return {"type": "array", "items": {"type": "array", "items": number, "maxItems": WIDEST}}
+
+    def _table(self, name: str, values: Any, reading: Reading) -> Ints:
+        """Return a list of equally long lists as an array; note what is not such a list."""
+        if isinstance(values, np.ndarray):
+            values = list(values) if values.ndim == 2 else None
+        rows = []
+        if isinstance(values, list | tuple):
+            rows = [
+                reading.integers(f"{name}[{node}]", row, at_least=self.least)
+                for node, row in enumerate(values)
+            ]
+        if not isinstance(values, list | tuple) or len({len(row) for row in rows}) > 1:
+            expected = "expected a list with a list of integers for each node, all of one length"
+            reading.wrong(name, expected)
+            return self.blank
+        return np.array(rows) if rows else self.blank
 
 
-def is_fine(fields: Fields) -> bool:
-    """Return whether the fields are arrays of int64 and sound, so as to be kept as they are.
+class Holes(Cores):
+    """The end of the hole before a reservation on each core; None where there is no hole at all."""
 
-    Almost every problem of a simulation is, and this takes a tenth of a millisecond for thousands
-    of jobs.
-    """
-    available = fields.available
-    if not _is_table(available, 2, -LARGEST) or not 0 < available.shape[1] <= WIDEST:
-        return False
-    nodes, cores = available.shape
-    lists = (
-        (fields.processors, 1, cores),
-        (fields.walltimes, 1, LARGEST),
-        (fields.files, NO_FILE, LARGEST),
-        (fields.loads, 0, HEAVIEST),
-    )
-    if not nodes or not all(_is_table(values, 1, least, most) for values, least, most in lists):
-        return False
-    jobs = len(fields.processors)
-    if {len(values) for values, _, _ in lists} != {jobs}:
-        return False
-    reserved, occupied, priorities = fields.reserved, fields.occupied, fields.priorities
-    if reserved is not None and not (
-        _is_table(reserved, 2, 0)
-        and reserved.shape == available.shape
-        and not ((reserved > available) & (reserved > 0)).any()
-    ):
-        return False
-    if not _are_flags(occupied, nodes) or not _are_flags(fields.started, nodes):
-        return False
-    if priorities is not None and not (_is_table(priorities, 1, 1) and len(priorities) == jobs):
-        return False
-    singles = all(
-        type(getattr(fields, name)) is int and least <= getattr(fields, name) <= most
-        for name, (least, most) in SINGLES.items()
-    )
-    if not singles or fields.backfill not in BACKFILLS or type(fields.partial) is not bool:
-        return False
-    if fields.stop not in STOPS or fields.kept not in KEPT:
-        return False
-    if fields.noticed is not None and not is_hole(fields.noticed, nodes, cores):
-        return False
-    labels = fields.jobs
-    if labels is not None and not (
-        type(labels) is tuple and len(labels) == jobs and {*map(type, labels)} <= {int, str}
-    ):
-        return False
-    resident = no_residents() if fields.resident is None else fields.resident
-    if not _is_table(resident, 2, 0) or resident.shape[1] != len(RESIDENT):
-        return False
-    node, file, _, loaded, _ = resident.T
-    load = resident[:, 2]
-    if len(resident) and (node.max() >= nodes or load.max() > HEAVIEST or (loaded > load).any()):
-        return False
-    return _are_apart(node, file) and _have_one_size(fields.files, fields.loads, resident)
+    least = 0
+
+    def accept(self, value: Any, fields: Fields) -> Any:
+        available = fields["available"]
+        if not is_table(value, 2, 0) or value.shape != available.shape:
+            return DOUBTFUL
+        if ((value > available) & (value > 0)).any():
+            return DOUBTFUL
+        return kept(value) if value.any() else None
+
+    def read(self, name: str, value: Any, reading: Reading) -> Any:
+        before = len(reading.mistakes)
+        reserved, available = self._table(name, value, reading), reading.fields["available"]
+        if "available" in reading.unread or len(reading.mistakes) > before:
+            return None
+        if reserved.shape != available.shape:
+            nodes, cores = available.shape
+            reading.wrong(name, f"expected {cores} numbers for each of {nodes} nodes")
+            return None
+        late = np.argwhere((reserved > 0) & (reserved > available))
+        reading.note(
+            name,
+            [
+                f"{name}[{node}][{core}]: {reserved[node, core]}; expected at most "
+                f"{available[node, core]}, when the core is free for good"
+                for node, core in late.tolist()
+            ],
+        )
+        return kept(reserved) if reserved.any() else None
 
 
-def no_residents() -> Ints:
-    """Return a table of no files in memory."""
-    return np.empty((0, len(RESIDENT)), dtype=np.int64)
+class JobFiles(Integers):
+    """Numbers of files; `NO_FILE`, null on file, for a job without one."""
+
+    def __init__(self, like: str) -> None:
+        super().__init__(NO_FILE, like=like)
+        self.on_file = "list of integers from 0 or null"
+
+    def read(self, name: str, value: Any, reading: Reading) -> Any:
+        if isinstance(value, list | tuple):
+            value = [NO_FILE if file is None else file for file in value]
+        return super().read(name, value, reading)
+
+    def write(self, value: Any) -> Any:
+        return [None if file == NO_FILE else file for file in value.tolist()]
+
+    def json_schema(self) -> dict[str, Any]:
+        schema = super().json_schema()
+        return schema | {"items": {"anyOf": [schema["items"], {"type": "null"}]}}
 
 
-def is_hole(hole: Any, nodes: int, cores: int) -> bool:
-    """Return whether it is a number of cores and a node."""
-    return (
-        isinstance(hole, list | tuple)
-        and [type(number) for number in hole] == [int, int]
-        and 0 <= hole[0] <= cores
-        and 0 <= hole[1] < nodes
-    )
+class NodeFlags(Kind):
+    """True or false for each node."""
+
+    on_file = "list of true and false"
+    in_python = "array_like of bool, shape (nodes,)"
+
+    def accept(self, value: Any, fields: Fields) -> Any:
+        if not isinstance(value, np.ndarray) or value.dtype != bool:
+            return DOUBTFUL
+        return kept(value) if value.shape == fields["available"].shape[:1] else DOUBTFUL
+
+    def read(self, name: str, value: Any, reading: Reading) -> Any:
+        listed = value.tolist() if isinstance(value, np.ndarray) else value
+        if not isinstance(listed, list | tuple) or not {*map(type, listed)} <= {bool}:
+            reading.wrong(name, "expected a list of true and false, one for each node")
+            return None
+        reading.same_length(name, listed, "available", reading.fields["available"])
+        return kept(np.array(listed, dtype=bool))
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": {"type": "boolean"}}
 
 
-def _is_blank(reserved: Ints | None) -> bool:
-    return reserved is None or not reserved.any()
+class WidestHole(Kind):
+    """A number of cores, and the node that has them."""
+
+    on_file = "cores and node"
+    in_python = "(int, int)"
+
+    def accept(self, value: Any, fields: Fields) -> Any:
+        if not isinstance(value, list | tuple) or [*map(type, value)] != [int, int]:
+            return DOUBTFUL
+        nodes, cores = fields["available"].shape
+        return tuple(value) if 0 <= value[0] <= cores and 0 <= value[1] < nodes else DOUBTFUL
+
+    def read(self, name: str, value: Any, reading: Reading) -> Any:
+        hole = self.accept(value, reading.fields)
+        if hole is DOUBTFUL and "available" not in reading.unread:
+            nodes, cores = reading.fields["available"].shape
+            expected = f"expected up to {cores} cores and a node from 0 to {nodes - 1}"
+            reading.wrong(name, f"{value!r}; {expected}")
+        return None if hole is DOUBTFUL else hole
+
+    def json_schema(self) -> dict[str, Any]:
+        number = {"type": "integer", "minimum": 0}
+        return {"type": "array", "items": number, "minItems": 2, "maxItems": 2}
 
 
-def _kept(array: NDArray[Any]) -> NDArray[Any]:
-    if array.flags.writeable:
-        array = array.copy()
-        array.flags.writeable = False
-    return array
+class Residents(Kind):
+    """Files in the memory of nodes, a table with the columns of `RESIDENT`; objects on file."""
+
+    on_file = "list of objects"
+    in_python = "array_like of int, shape (entries, 5)"
+    blank = NO_RESIDENTS
+
+    def accept(self, value: Any, fields: Fields) -> Any:
+        if not is_table(value, 2, 0) or value.shape[1] != len(RESIDENT):
+            return DOUBTFUL
+        node, file, load, loaded, _ = value.T
+        if len(value) and (
+            node.max() >= len(fields["available"]) or load.max() > HEAVIEST or (loaded > load).any()
+        ):
+            return DOUBTFUL
+        return kept(value) if _are_apart(node, file) else DOUBTFUL
+
+    def read(self, name: str, value: Any, reading: Reading) -> Any:
+        named = ", ".join(RESIDENT)
+        entries = value.tolist() if isinstance(value, np.ndarray) else value
+        if not isinstance(entries, list | tuple):
+            reading.wrong(name, f"expected a list of objects with {named}")
+            return self.blank
+        nodes = None if "available" in reading.unread else len(reading.fields["available"])
+        rows: list[list[int]] = []
+        wrong: list[str] = []
+        seen: set[tuple[int, int]] = set()
+        for place, entry in enumerate(entries):
+            row = entry
+            if isinstance(entry, Mapping):
+                row = [entry[name] for name in RESIDENT] if set(entry) == set(RESIDENT) else None
+            if not isinstance(row, list | tuple) or len(row) != len(RESIDENT):
+                wrong.append(f"{name}[{place}]: expected an object with {named}")
+                continue
+            mistakes = [
+                f"{name}[{place}].{column}: {number!r}; expected an integer from 0 to {most}"
+                for column, number in zip(RESIDENT, row)
+                for most in [_most(column)]
+                if type(number) is not int or not 0 <= number <= most
+            ]
+            if mistakes:
+                wrong += mistakes
+                continue
+            node, file, load, loaded, _ = row
+            if nodes is not None and node >= nodes:
+                expected = f"expected a node from 0 to {nodes - 1}"
+                wrong.append(f"{name}[{place}].node: {node}; {expected}")
+            if loaded > load:
+                expected = f"expected at most its load, {load}"
+                wrong.append(f"{name}[{place}].loaded: {loaded}; {expected}")
+            if (node, file) in seen:
+                taken = f"file {file} on node {node} has an entry already"
+                wrong.append(f"{name}[{place}]: {taken}")
+            seen.add((node, file))
+            rows.append(list(row))
+        reading.note(name, wrong)
+        return kept(np.array(rows, dtype=np.int64).reshape(-1, len(RESIDENT)))
+
+    def write(self, value: Any) -> Any:
+        return [dict(zip(RESIDENT, row)) for row in value.tolist()]
+
+    def json_schema(self) -> dict[str, Any]:
+        numbers: dict[str, Any] = {
+            name: {"type": "integer", "minimum": 0, "maximum": _most(name)} for name in RESIDENT
+        }
+        entry = {"type": "object", "properties": numbers, "required": [*RESIDENT]}
+        columns = {"prefixItems": [*numbers.values()], "minItems": 5, "maxItems": 5}
+        row = {"type": "array"} | columns
+        return {
+            "type": "array",
+            "items": {"anyOf": [entry | {"additionalProperties": False}, row]},
+        }
+
+    def parts(self) -> Sequence[tuple[str, str]]:
+        return (
+            ("n_e, f_e", "`node`, and `file`; one entry for a file of a node"),
+            ("", "`load`: its seconds of loading from the beginning"),
+            ("g_e", "`loaded`: seconds from now until it is complete, 0: it is"),
+            (
+                "u_e",
+                "`until`: last second to which it stays by what runs now; 0: only jobs that start "
+                "now find it",
+            ),
+        )
 
 
-def _is_table(values: Any, dimensions: int, least: int, most: int = LARGEST) -> bool:
-    """Return whether it is an int64 array of so many dimensions within these bounds."""
-    return (
-        isinstance(values, np.ndarray)
-        and values.dtype == np.int64
-        and values.ndim == dimensions
-        and (not values.size or bool(values.min() >= least and values.max() <= most))
-    )
+def wrong_sizes(files: Ints, loads: Ints, resident: Ints) -> list[str]:
+    """Return the loads of files that have another load elsewhere, and of jobs without a file."""
+    if _have_one_size(files, loads, resident):
+        return []
+    first: dict[int, tuple[str, int]] = {NO_FILE: ("no file", 0)}
+    wrong = []
+    named = [(f"loads[{job}]", *pair) for job, pair in enumerate(zip(files, loads))]
+    named += [(f"resident[{entry}].load", *row[1:3]) for entry, row in enumerate(resident)]
+    for name, file, load in named:
+        other, expected = first.setdefault(int(file), (name, int(load)))
+        if load != expected:
+            what = "has no file" if file == NO_FILE else f"file {file} has {expected} in {other}"
+            wrong.append(f"{name}: {load}; expected {expected}: {what}")
+    return first_few("loads", wrong)
 
 
-def _are_flags(values: Any, nodes: int) -> bool:
-    """Return whether it is left out, or a bool array with a value for each node."""
-    return values is None or (
-        isinstance(values, np.ndarray) and values.dtype == bool and values.shape == (nodes,)
-    )
+def _most(column: str) -> int:
+    return HEAVIEST if column == "load" else LARGEST
 
 
 def _are_apart(node: Ints, file: Ints) -> bool:

@@ -5,89 +5,51 @@ Model page: ``models/data-placement/README.md``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from optsched.column_sets import interval_text
-from optsched.models.data_placement.checks import check_fields
 from optsched.models.data_placement.fields import (
+    HEAVIEST,
     NO_FILE,
-    RESIDENT,
-    SINGLES,
-    Fields,
-    is_fine,
-    with_defaults,
+    NO_RESIDENTS,
+    Cores,
+    Holes,
+    JobFiles,
+    NodeFlags,
+    Residents,
+    WidestHole,
+    wrong_sizes,
 )
-from optsched.models.data_placement.plan import LEFT_OUT, Plan, plan_from_json
-from optsched.models.fields import FieldChecks, read_fields
+from optsched.models.data_placement.solution import LEFT_OUT, Plan, plan_from_json
+from optsched.models.fields import LARGEST
 from optsched.models.problem import Problem, Violation
+from optsched.models.read_only import kept as read_only
+from optsched.models.schema import (
+    Choice,
+    Fields,
+    Flag,
+    Integer,
+    Integers,
+    Labels,
+    Limit,
+    declared,
+    field,
+)
 from optsched.registry import models
 
-if TYPE_CHECKING:
-    from optsched.models.program import Program
-
+Ints = NDArray[np.int64]
 Backfill = Literal["none", "holes", "conservative"]
 Kept = Literal["users", "next"]
 
 
 @models.register("data-placement")
-@dataclass(frozen=True, eq=False, init=False, repr=False)
+@declared
 class DataPlacement(Problem[Plan]):
     """Nodes, cores and starts for a queue of jobs that load input files, or find them loaded.
-
-    Parameters
-    ----------
-    available : array_like of int, shape (nodes, cores)
-        Seconds from now from which each core is free for good; 0 or less: it is free now.
-    processors : array_like of int, shape (jobs,)
-        Cores that each job asks, all on one node; jobs in the order of the queue.
-    walltimes : array_like of int, shape (jobs,)
-        Seconds for which each job holds its cores.
-    files : array_like of int, shape (jobs,)
-        Number of the one input file of each job; -1: it has none.
-    loads : array_like of int, shape (jobs,)
-        Seconds to load that file from the shared storage, equal for equal files; 0 for none.
-    resident : array_like of int, shape (entries, 5), optional
-        Files in the memory of nodes or being loaded, none if left out: the node, the file, its full
-        seconds of loading, the seconds from now until it is complete (0: it is), and the last
-        second to which it stays by what runs now (0: only jobs that start now find it).
-    reserved : array_like of int, shape (nodes, cores), optional
-        If above 0 the core is free from now until then, too: a hole before a reservation.
-    occupied : array_like of bool, shape (nodes,), optional
-        Nodes that run a job now; those with a core that is not free now if left out.
-    priorities : array_like of int, shape (jobs,), optional
-        Weight of each job in the objective; 1 if left out.
-    load_weight : int
-        Weight of a second of loading against one of waiting.
-    capacity : int
-        Seconds in which the whole memory of a node is loaded. Heuristics weigh evictions by it.
-    backfill : {"none", "holes", "conservative"}
-        What heuristics follow; the model itself admits any start on free cores.
-    weight : int
-        Weight of loading in the score of LEA.
-    threshold : int
-        Percent of the nodes that run a job from which on LEM is LEA.
-    partial : bool
-        Whether jobs may be left out of the plan, for a later decision.
-    stop : {"full", "short"}
-        Where heuristics end a partial plan: when no core is free now that is not reserved, or when
-        there are fewer of them than the next job asks.
-    noticed : (int, int), optional
-        Cores and node of the widest hole that the heuristics with ``holes`` know of. They notice
-        another when something happens on that node, and look only for jobs that it holds. If left
-        out, it is the widest there is.
-    kept : {"users", "next"}
-        Whether a file that its last user left is found only in that very second, or until the next
-        start of a job on the node.
-    started : array_like of bool, shape (nodes,), optional
-        Nodes on which a job started in this very second; none if left out. With ``next`` only jobs
-        that start now, too, find files there that nobody uses any longer.
-    jobs : sequence, optional
-        A label for each job, for people.
 
     Raises
     ------
@@ -118,64 +80,135 @@ class DataPlacement(Problem[Plan]):
     [Violation(constraint='overlap', detail='jobs 1 and 2 hold cores 0 of node 0 at 60 s')]
     """
 
-    available: NDArray[np.int64]
-    processors: NDArray[np.int64]
-    walltimes: NDArray[np.int64]
-    files: NDArray[np.int64]
-    loads: NDArray[np.int64]
-    resident: NDArray[np.int64]
-    reserved: NDArray[np.int64] | None
-    occupied: NDArray[np.bool_]
-    priorities: NDArray[np.int64]
-    load_weight: int
-    capacity: int
-    backfill: Backfill
-    weight: int
-    threshold: int
-    partial: bool
-    stop: Literal["full", "short"]
-    noticed: tuple[int, int] | None
-    kept: Kept
-    started: NDArray[np.bool_]
-    jobs: Sequence[str | int] | None
+    available: NDArray[np.int64] = field(
+        Cores(),
+        "seconds from now from which each core is free for good; 0 or less: it is free now",
+        symbol="a_nc",
+    )
+    processors: NDArray[np.int64] = field(
+        Integers(
+            1,
+            limit=Limit(
+                ("available",),
+                lambda fields: fields["available"].shape[1],
+                "the {} cores of a node",
+            ),
+        ),
+        "cores that each job asks, all on one node; jobs in the order of the queue",
+        symbol="P_j",
+    )
+    walltimes: NDArray[np.int64] = field(
+        Integers(1, like="processors"),
+        "seconds for which each job holds its cores; loading is part of that",
+        symbol="W_j",
+    )
+    files: NDArray[np.int64] = field(
+        JobFiles("processors"),
+        "number of the one input file of each job; null (-1 in Python): it has none",
+        symbol="f_j",
+    )
+    loads: NDArray[np.int64] = field(
+        Integers(0, like="processors", limit=Limit((), lambda fields: HEAVIEST, "{} s")),
+        "seconds to load that file from the shared storage, equal for equal files; 0 for none",
+        symbol="L_j",
+    )
+    resident: NDArray[np.int64] = field(
+        Residents(),
+        "files in memory or being loaded, each with these numbers",
+        default=None,
+        filled=lambda fields: NO_RESIDENTS,
+    )
+    reserved: NDArray[np.int64] | None = field(
+        Holes(),
+        "if above 0, the core is free from now until then, too: a *hole* before a reservation",
+        symbol="r_nc",
+        default=None,
+    )
+    occupied: NDArray[np.bool_] = field(
+        NodeFlags(),
+        "whether each node runs a job now; those with a core that is not free now if left out",
+        default=None,
+        filled=lambda fields: read_only((fields["available"] > 0).any(axis=1)),
+    )
+    priorities: NDArray[np.int64] = field(
+        Integers(1, like="processors"),
+        "weight of each job in the objective; 1 if left out",
+        symbol="p_j",
+        default=None,
+        filled=lambda fields: read_only(np.ones(len(fields["processors"]), np.int64)),
+    )
+    load_weight: int = field(
+        Integer(0, HEAVIEST),
+        "weight of a second of loading against one of waiting",
+        symbol="v",
+        default=1,
+        always=True,
+    )
+    capacity: int = field(
+        Integer(1, LARGEST),
+        "seconds in which the whole memory of a node is loaded; heuristics weigh evictions by it",
+        default=1280,
+        always=True,
+    )
+    weight: int = field(
+        Integer(0, HEAVIEST), "weight of loading in the score of LEA", default=500, always=True
+    )
+    threshold: int = field(
+        Integer(0, HEAVIEST),
+        "percent of the nodes that run a job from which on LEM is LEA",
+        default=100,
+        always=True,
+    )
+    backfill: Backfill = field(
+        Choice("none", "holes", "conservative"),
+        "what heuristics follow; the model itself admits any start on free cores",
+        default="none",
+        always=True,
+    )
+    partial: bool = field(
+        Flag(),
+        "whether jobs may be left out of the plan, for a later decision",
+        default=False,
+        always=True,
+    )
+    stop: Literal["full", "short"] = field(
+        Choice("full", "short"),
+        "where heuristics end a partial plan: when no core is free now that is not reserved, or "
+        "when there are fewer of them than the next job asks",
+        default="full",
+    )
+    noticed: tuple[int, int] | None = field(
+        WidestHole(),
+        "widest hole that the heuristics with `holes` know of: another is noticed when something "
+        "happens on that node, and only jobs that it holds are tried; the widest there is if left "
+        "out",
+        default=None,
+    )
+    kept: Kept = field(
+        Choice("users", "next"),
+        "how long a file stays that nobody uses any longer: `users`, to that very second; `next`, "
+        "until the next start of a job on the node",
+        default="users",
+    )
+    started: NDArray[np.bool_] = field(
+        NodeFlags(),
+        "whether a job started on each node in this very second; on none if left out. With `next` "
+        "only jobs that start now, too, find files there that nobody uses any longer",
+        symbol="σ_n",  # noqa: RUF001
+        default=None,
+        filled=lambda fields: read_only(np.zeros(len(fields["available"]), np.bool_)),
+    )
+    jobs: Sequence[str | int] | None = field(
+        Labels("processors"), "a label for each job", default=None
+    )
 
     sense = "min"
     default_solver = "interval-search"
 
-    def __init__(
-        self,
-        available: ArrayLike,
-        processors: ArrayLike,
-        walltimes: ArrayLike,
-        files: ArrayLike,
-        loads: ArrayLike,
-        resident: ArrayLike | None = None,
-        reserved: ArrayLike | None = None,
-        occupied: ArrayLike | None = None,
-        priorities: ArrayLike | None = None,
-        load_weight: int = 1,
-        capacity: int = 1280,
-        backfill: Backfill = "none",
-        weight: int = 500,
-        threshold: int = 100,
-        partial: bool = False,
-        stop: Literal["full", "short"] = "full",
-        noticed: tuple[int, int] | None = None,
-        kept: Kept = "users",
-        started: ArrayLike | None = None,
-        jobs: Sequence[str | int] | None = None,
-    ) -> None:
-        arrays = (available, processors, walltimes, files, loads)
-        optional = (resident, reserved, occupied, priorities)
-        numbers = (load_weight, capacity, backfill, weight, threshold, partial, stop, noticed)
-        labels = tuple(jobs) if type(jobs) is list else jobs
-        fields = Fields(*arrays, *optional, *numbers, kept, started, labels)
-        if not is_fine(fields):
-            check = FieldChecks(self.name)
-            fields = check_fields(check, fields)
-            check.done()
-        # one by one they would each go through the lock of a frozen dataclass
-        self.__dict__.update(with_defaults(fields)._asdict())
+    @staticmethod
+    def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
+        """Return the loads of files that have two, and of jobs without a file."""
+        return wrong_sizes(fields["files"], fields["loads"], fields["resident"])
 
     def __repr__(self) -> str:
         return f"<DataPlacement {self.size}>"
@@ -191,30 +224,6 @@ class DataPlacement(Problem[Plan]):
         """The second at which a job that is left out counts as starting."""
         return max(int(self.available.max()), 0) + int(self.walltimes.max(initial=0))
 
-    def formulate(self) -> Program:
-        """State the program of the model's page.
-
-        Raises
-        ------
-        InputError
-            If it would have more than `optsched.models.data_placement.layout.MOST_ENTRIES`.
-        """
-        from optsched.models.data_placement.program import formulate
-
-        return formulate(self)
-
-    def decode(self, x: NDArray[np.int64]) -> Plan:
-        """Return the node, the start and the cores of each job in a vector."""
-        from optsched.models.data_placement.program import plan_of
-
-        return plan_of(self, x)
-
-    def encode(self, solution: Plan) -> NDArray[np.int64]:
-        """Return the vector of a plan."""
-        from optsched.models.data_placement.program import vector
-
-        return vector(self, solution)
-
     def load_times(self, solution: Plan) -> NDArray[np.int64]:
         """Return the seconds that each job loads its file or waits for its load, shape (jobs,).
 
@@ -222,9 +231,7 @@ class DataPlacement(Problem[Plan]):
         """
         known: tuple[Plan, NDArray[np.int64]] | None = self.__dict__.get("_known_times")
         if known is None or known[0] is not solution:
-            from optsched.models.data_placement.rules import load_times
-
-            times = load_times(self, solution)
+            times = _load_times(self, solution)
             times.flags.writeable = False
             # the objective of a plan, which cannot change, is asked for more than once
             known = self.__dict__["_known_times"] = (solution, times)
@@ -237,46 +244,61 @@ class DataPlacement(Problem[Plan]):
         return int(self.priorities @ cost)
 
     def violations(self, solution: Plan) -> list[Violation]:
-        """Check that jobs hold free cores of their own, as many as they ask."""
-        from optsched.models.data_placement.rules import broken
+        """Check equations (2) to (5): free cores of their own, as many as they ask."""
+        jobs = len(self.processors)
+        shapes = {array.shape for array in (solution.node, solution.start, solution.cores)}
+        if shapes != {(jobs,)}:
+            return [
+                Violation("once", f"expected a node, a start and cores for each of {jobs} jobs")
+            ]
+        nodes, cores = self.available.shape
+        found: list[Violation] = []
 
-        return broken(self, solution)
+        def note(name: str, wrong: NDArray[np.bool_], detail: Callable[[int], str]) -> None:
+            if wrong.any():
+                found.extend(
+                    Violation(name, f"job {job + 1} {detail(job)}")
+                    for job in np.flatnonzero(wrong).tolist()
+                )
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields; null for the file of a job without one, entries as objects."""
-        fields: dict[str, Any] = {
-            "available": self.available.tolist(),
-            "processors": self.processors.tolist(),
-            "walltimes": self.walltimes.tolist(),
-            "files": [None if file == NO_FILE else file for file in self.files.tolist()],
-            "loads": self.loads.tolist(),
-        }
-        if len(self.resident):
-            fields["resident"] = [dict(zip(RESIDENT, row)) for row in self.resident.tolist()]
+        out = solution.node == LEFT_OUT
+        if not self.partial:
+            note("once", out, lambda _: "is not placed")
+        rest = out & ((solution.start != 0) | (solution.cores != 0))
+        note("once", rest, lambda _: "is left out, but has a start or cores")
+        nowhere = ~out & ((solution.node < 0) | (solution.node >= nodes))
+        note("node", nowhere, lambda job: f"is on node {solution.node[job]}; there are {nodes}")
+        never = ~out & ((solution.start < 0) | (solution.start > LARGEST))
+        note("start", never, lambda job: f"starts after {solution.start[job]} s")
+        placed = np.flatnonzero(~(out | nowhere | never))
+        mask = solution.cores[placed]
+        held = (mask[:, None] >> np.arange(cores)) & 1 == 1
+        wrong = np.zeros(jobs, dtype=bool)
+        wrong[placed] = (mask < 0) | (mask >> cores != 0)
+        note("cores", wrong, lambda _: f"has cores that are not among the {cores} of a node")
+        wrong[placed] = ~wrong[placed] & (held.sum(axis=1) != self.processors[placed])
+        note(
+            "cores",
+            wrong,
+            lambda job: (
+                f"asks {self.processors[job]} cores and has {int(solution.cores[job]).bit_count()}"
+            ),
+        )
+        node, start = solution.node[placed], solution.start[placed]
+        end = start + self.walltimes[placed]
+        busy = held & (start[:, None] < self.available[node])
         if self.reserved is not None:
-            fields["reserved"] = self.reserved.tolist()
-        if not np.array_equal(self.occupied, (self.available > 0).any(axis=1)):
-            fields["occupied"] = self.occupied.tolist()
-        if (self.priorities != 1).any():
-            fields["priorities"] = self.priorities.tolist()
-        for name in (*SINGLES, "backfill", "partial"):
-            fields[name] = getattr(self, name)
-        if self.stop != "full":
-            fields["stop"] = self.stop
-        if self.noticed is not None:
-            fields["noticed"] = list(self.noticed)
-        if self.kept != "users":
-            fields["kept"] = self.kept
-        if self.started.any():
-            fields["started"] = self.started.tolist()
-        if self.jobs is not None:
-            fields["jobs"] = list(self.jobs)
-        return fields
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> DataPlacement:
-        """Build the problem from a snapshot's fields."""
-        return cls(*read_fields(cls.name, fields, Fields, check_fields))
+            busy &= end[:, None] > self.reserved[node]
+        wrong[:] = False
+        wrong[placed] = busy.any(axis=1)
+        taken = dict(zip(placed.tolist(), busy))
+        note(
+            "free",
+            wrong,
+            lambda job: f"holds {_cores(taken[job], solution, job)} before they are free",
+        )
+        found += _overlaps(placed, node, start, end, held)
+        return found
 
     def solution_to_json(self, solution: Plan) -> dict[str, Any]:
         """Return the node, the cores as intervals and the start of each job; null if left out."""
@@ -332,3 +354,84 @@ class DataPlacement(Problem[Plan]):
     def _totals(solution: Plan, times: NDArray[np.int64]) -> tuple[int, int]:
         placed = solution.node != LEFT_OUT
         return int(solution.start[placed].sum()), int(times[placed].sum())
+
+
+def _load_times(problem: DataPlacement, plan: Plan) -> Ints:
+    """Return the seconds that each job loads or waits for a load, shape (jobs,).
+
+    Equations (6) to (8) of the model's page: on each node the users of a file by their start, then
+    by their number, behind the entry of the file if it is resident. A user finds the file if one of
+    those before it keeps the file until then, or with ``next`` until a job starts on the node that
+    is not before the last of them ends; otherwise it loads, and those behind wait for that.
+    """
+    times = problem.loads.copy()
+    users = np.flatnonzero((plan.node >= 0) & (problem.files != NO_FILE))
+    if not len(users):
+        return times
+    resident = problem.resident
+    node = np.concatenate((resident[:, 0], plan.node[users]))
+    file = np.concatenate((resident[:, 1], problem.files[users]))
+    start = np.concatenate((np.full(len(resident), -1), plan.start[users]))
+    until = np.concatenate((resident[:, 4], plan.start[users] + problem.walltimes[users]))
+    loaded = np.concatenate((resident[:, 3], plan.start[users] + problem.loads[users]))
+    order = np.lexsort((start, file, node))
+    node, file, start, until, loaded = (a[order] for a in (node, file, start, until, loaded))
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (node[1:] != node[:-1]) | (file[1:] != file[:-1])
+    # the latest end so far, group by group: each group is lifted above the one before it
+    lift = first.cumsum() * (until.max() + 2)
+    left = np.maximum.accumulate(until + lift) - lift
+    finds = np.zeros(len(order), dtype=bool)
+    finds[1:] = ~first[1:] & (start[1:] <= left[:-1])
+    if problem.kept == "next":
+        late = np.flatnonzero(~first & ~finds)
+        finds[late] = _quiet(problem, plan, node[late], left[late - 1], start[late])
+    loader = np.maximum.accumulate(np.where(finds, 0, np.arange(len(order))))
+    wait = np.where(finds, np.maximum(loaded[loader] - start, 0), loaded - start)
+    job = order - len(resident)
+    times[users[job[job >= 0]]] = wait[job >= 0]
+    return times
+
+
+def _quiet(
+    problem: DataPlacement, plan: Plan, node: Ints, since: Ints, until: Ints
+) -> NDArray[np.bool_]:
+    """Return whether no job starts on a node from `since` to before `until`, shape (spans,)."""
+    placed = plan.node >= 0
+    began = np.flatnonzero(problem.started)
+    where = np.concatenate((plan.node[placed], began))
+    start = np.concatenate((plan.start[placed], np.zeros_like(began)))
+    span = max(start.max(initial=0), until.max(initial=0)) + 1
+    starts = np.sort(where * span + start)
+    before = np.searchsorted(starts, node * span + until)
+    quiet: NDArray[np.bool_] = before == np.searchsorted(starts, node * span + since)
+    return quiet
+
+
+def _overlaps(
+    jobs: Ints, node: Ints, start: Ints, end: Ints, held: NDArray[np.bool_]
+) -> Iterator[Violation]:
+    """Yield the first clash on each core between neighbours in the order of their starts."""
+    by_start = np.argsort(start, kind="stable")
+    row, core = np.nonzero(held[by_start])
+    of_core = node[by_start][row] * held.shape[1] + core
+    # numbers of 16 bits are sorted by their digits, which is several times as fast
+    narrow = of_core.astype(np.uint16) if of_core.max(initial=0) < 2**16 else of_core
+    order = np.argsort(narrow, kind="stable")
+    user, of_core = by_start[row[order]], of_core[order]
+    clash = (of_core[1:] == of_core[:-1]) & (end[user[:-1]] > start[user[1:]])
+    pairs: dict[tuple[int, int], int] = {}
+    for place in np.flatnonzero(clash).tolist():
+        pair = int(user[place]), int(user[place + 1])
+        pairs[pair] = pairs.get(pair, 0) | 1 << int(of_core[place]) % held.shape[1]
+    for (one, other), shared in pairs.items():
+        yield Violation(
+            "overlap",
+            f"jobs {jobs[one] + 1} and {jobs[other] + 1} hold cores {interval_text(shared)} of "
+            f"node {node[one]} at {start[other]} s",
+        )
+
+
+def _cores(held: NDArray[np.bool_], plan: Plan, job: int) -> str:
+    mask = sum(1 << core for core in np.flatnonzero(held).tolist())
+    return f"cores {interval_text(mask)} of node {plan.node[job]}"

@@ -1,221 +1,438 @@
-"""The integer program of a data placement, and its vectors.
-
-The variables and their order are those of `optsched.models.data_placement.layout`.
-"""
+"""The integer program of a data placement."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.data_placement.layout import Layout
-from optsched.models.data_placement.left import entry_stays, fill_left, state_left, stays
-from optsched.models.data_placement.plan import LEFT_OUT, Plan
+from optsched.errors import InputError
+from optsched.models.data_placement.presolve import finding_pairs, latest_start, sharing_pairs
+from optsched.models.data_placement.problem import DataPlacement
+from optsched.models.data_placement.solution import LEFT_OUT, Plan
+from optsched.models.formulation import Formulation, formulations
 from optsched.models.program import Program
-from optsched.models.statement import Statement
-
-if TYPE_CHECKING:
-    from optsched.models.data_placement.problem import DataPlacement
+from optsched.models.program_builder import ProgramBuilder
 
 Ints = NDArray[np.int64]
 
-
-def formulate(problem: DataPlacement) -> Program:
-    """Return the program of the model's page."""
-    at = Layout(problem)
-    state = Statement()
-    _state_places(problem, at, state)
-    _state_order(problem, at, state)
-    _state_sharing(problem, at, state)
-    _state_found(problem, at, state)
-    _state_loads(problem, at, state)
-    if at.until_next:
-        state_left(problem, at, state)
-    objective = np.zeros(len(at), dtype=np.int64)
-    for job, priority in enumerate(problem.priorities.tolist()):
-        objective[at["s", job]] = priority
-        objective[at["l", job]] = priority * problem.load_weight
-    return Program(
-        sense="min",
-        objective=objective,
-        lower=np.array(at.lower, dtype=np.int64),
-        upper=np.array(at.upper, dtype=np.int64),
-        **state.rows(),
-        variable_name=at.names.__getitem__,
-        row_name=state.names.__getitem__,
-    )
+MOST_ENTRIES = 1_000_000
+"""A larger program is refused: generic solvers are lost long before."""
 
 
-def _state_places(problem: DataPlacement, at: Layout, state: Statement) -> None:
+@formulations.register("data-placement")
+class DataFormulation(Formulation[DataPlacement, Plan]):
+    """The program of the model's page."""
+
+    @cached_property
+    def program(self) -> Program:
+        """The program: the variables in the order of `Variables`.
+
+        Raises
+        ------
+        InputError
+            If it would have more entries than `MOST_ENTRIES`.
+        """
+        problem = self.problem
+        builder = ProgramBuilder("min")
+        v = Variables(problem, builder)
+        _state_places(problem, v, builder)
+        _state_order(problem, v, builder)
+        _state_sharing(problem, v, builder)
+        _state_found(problem, v, builder)
+        _state_loads(problem, v, builder)
+        if v.until_next:
+            _state_starts(problem, v, builder)
+            _state_evictions(problem, v, builder)
+        return builder.build()
+
+    def decode(self, x: Ints) -> Plan:
+        """Return the node, the start and the cores of each job; of several nodes the first."""
+        x = np.asarray(x)
+        nodes, cores = self.problem.available.shape
+        jobs, all_cores = len(self.problem.processors), nodes * cores
+        held = x[: jobs * all_cores].reshape(jobs, nodes, cores) != 0
+        after = jobs * all_cores
+        on = x[after : after + jobs * nodes].reshape(jobs, nodes) != 0
+        after += jobs * nodes
+        node = np.where(on.any(axis=1), on.argmax(axis=1), LEFT_OUT)
+        placed = node != LEFT_OUT
+        start = np.where(placed, x[after : after + jobs], 0)
+        masks = (held[np.arange(jobs), node] << np.arange(cores)).sum(axis=1)
+        return Plan(node, start, np.where(placed, masks, 0))
+
+    def encode(self, solution: Plan) -> Ints:
+        """Return the vector of a plan; a job that is left out starts at the horizon, on no node."""
+        problem = self.problem
+        builder = ProgramBuilder("min")
+        v = Variables(problem, builder)
+        x = np.zeros(builder.num_variables, dtype=np.int64)
+        node, mask = solution.node.tolist(), solution.cores.tolist()
+        start = np.where(solution.node == LEFT_OUT, problem.horizon, solution.start).tolist()
+        end = (np.array(start, dtype=np.int64) + problem.walltimes).tolist()
+        times = problem.load_times(solution).tolist()
+        for job in range(v.jobs):
+            x[v.s[job]], x[v.l[job]] = start[job], times[job]
+            if node[job] == LEFT_OUT:
+                continue
+            x[v.x[job][node[job]]] = 1
+            for core in range(v.cores):
+                if mask[job] >> core & 1:
+                    number = node[job] * v.cores + core
+                    x[v.h[job][number]] = 1
+                    if start[job] < problem.available[node[job], core]:
+                        x[v.before[job, number]] = 1
+        for (one, other), order in v.o.items():
+            x[order] = end[one] <= start[other]
+        for (one, other), same in v.same.items():
+            x[same] = node[one] == node[other] != LEFT_OUT
+        for (one, other), first in v.first.items():
+            x[first] = start[one] < start[other]
+        for (i, j, k), between in v.between.items():
+            x[between] = node[k] == node[i] != LEFT_OUT and end[i] <= start[k] < start[j]
+        on, _, _, _, until = problem.resident.T.tolist()
+        for (entry, k), over in v.over.items():
+            x[over] = start[k] >= until[entry]
+        for (entry, j, k), evicts in v.evicts.items():
+            x[evicts] = node[k] == on[entry] and until[entry] <= start[k] < start[j]
+        ways = dict.fromkeys(v.sharing, 0)
+        for one, other in v.pairs:
+            if node[one] != node[other] or node[one] == LEFT_OUT:
+                x[v.apart[one, other]] = 1
+                continue
+            i, j = (one, other) if start[one] <= start[other] else (other, one)
+            stays = v.until_next and not any(x[v.evictors(i, j)])
+            case = v.q if start[j] <= end[i] else v.next if stays else v.gone
+            x[case[i, j]] = 1
+            ways[j] += case is not v.gone
+        for entry, job in v.finds:
+            if node[job] == on[entry]:
+                stays = v.may_stay(entry, job) and not any(x[v.entry_evictors(entry, job)])
+                soon = start[job] <= until[entry]
+                found = v.found if soon else v.still if stays else v.late
+                x[found[entry, job]] = 1
+                ways[job] += found is not v.late
+        for job in v.sharing:
+            x[v.y[job]] = ways[job] == 0
+            x[v.z[job]] = times[job] == 0
+        return x
+
+
+class Variables:
+    """The numbers of the variables, added in this order; symbols as on the model's page.
+
+    ``h[j][c]``, job j holds core c (cores are numbered through all nodes); ``x[j][n]``, it is on
+    node n; ``s[j]``, its start; ``l[j]``, its load time; then those of holes, of pairs of jobs, of
+    jobs that share a file, and of files that stay until the next start.
+
+    Parameters
+    ----------
+    problem : DataPlacement
+        The decision.
+    builder : ProgramBuilder
+        Where the variables are added.
+
+    Raises
+    ------
+    InputError
+        If the program would have more entries than `MOST_ENTRIES`.
+    """
+
+    def __init__(self, problem: DataPlacement, builder: ProgramBuilder) -> None:
+        self._builder = builder
+        self.nodes, self.cores = problem.available.shape
+        self.jobs = len(problem.processors)
+        self.all_cores = self.nodes * self.cores
+        self.pairs = sharing_pairs(problem)
+        self.finds = finding_pairs(problem)
+        self.until_next = problem.kept == "next" and bool(self.pairs or self.finds)
+        self._refuse_if_large()
+        self.latest = latest_start(problem)
+        sharing = {job for pair in self.pairs for job in pair} | {job for _, job in self.finds}
+        self.sharing = sorted(sharing)
+        loads, priorities = problem.loads, problem.priorities
+        least = np.where(np.isin(np.arange(self.jobs), self.sharing), 0, loads)
+        self.h = builder.variables("h_{}_{}", self.jobs, self.all_cores).tolist()
+        self.x = builder.variables("x_{}_{}", self.jobs, self.nodes).tolist()
+        self.s = builder.variables(
+            "s_{}", self.jobs, upper=self.latest, objective=priorities
+        ).tolist()
+        cost = priorities * problem.load_weight
+        self.l = builder.variables(
+            "l_{}", self.jobs, lower=least, upper=loads, objective=cost
+        ).tolist()
+        self.before: dict[tuple[int, int], int] = {}
+        if problem.reserved is not None:
+            until = problem.reserved.ravel()
+            for job, walltime in enumerate(problem.walltimes.tolist()):
+                for core in np.flatnonzero(until >= walltime).tolist():
+                    self.before[job, core] = self._new("before", job, core)
+        self.o = {pair: self._new("o", *pair) for pair in self.ordered_pairs()}
+        self.q: dict[tuple[int, int], int] = {}
+        self.gone: dict[tuple[int, int], int] = {}
+        self.apart: dict[tuple[int, int], int] = {}
+        for pair in self.pairs:
+            self.q |= {way: self._new("q", *way) for way in (pair, pair[::-1])}
+            self.gone |= {way: self._new("gone", *way) for way in (pair, pair[::-1])}
+            self.apart[pair] = self._new("apart", *pair)
+        self.found: dict[tuple[int, int], int] = {}
+        self.late: dict[tuple[int, int], int] = {}
+        for find in self.finds:
+            self.found[find] = self._new("found", *find)
+            self.late[find] = self._new("late", *find)
+        self.y: dict[int, int] = {}
+        self.z: dict[int, int] = {}
+        for job in self.sharing:
+            self.y[job] = self._new("y", job)
+            self.z[job] = self._new("z", job)
+        self._add_evictions(problem)
+
+    def _add_evictions(self, problem: DataPlacement) -> None:
+        """Add what says whether a job starts between the last use of a file and the next one."""
+        self.same: dict[tuple[int, int], int] = {}
+        self.first: dict[tuple[int, int], int] = {}
+        self.next: dict[tuple[int, int], int] = {}
+        self.between: dict[tuple[int, int, int], int] = {}
+        self.over: dict[tuple[int, int], int] = {}
+        self.still: dict[tuple[int, int], int] = {}
+        self.evicts: dict[tuple[int, int, int], int] = {}
+        if not self.until_next:
+            return
+        node, _, _, _, until = problem.resident.T.tolist()
+        for one, other in self.ordered_pairs():
+            if one < other:
+                self.same[one, other] = self._new("same", one, other)
+            self.first[one, other] = self._new("first", one, other)
+        for pair in self.pairs:
+            for i, j in (pair, pair[::-1]):
+                self.next[i, j] = self._new("next", i, j)
+                for k in self.others(i, j):
+                    self.between[i, j, k] = self._new("between", i, j, k)
+        for entry in dict.fromkeys(entry for entry, _ in self.finds):
+            for k in range(self.jobs):
+                self.over[entry, k] = self._new("over", entry, k, lower=int(until[entry] == 0))
+        self._evicted = {
+            entry for entry, _ in self.finds if until[entry] == 0 and problem.started[node[entry]]
+        }
+        for entry, j in self.finds:
+            upper = int(entry not in self._evicted)
+            self.still[entry, j] = self._new("still", entry, j, upper=upper)
+            for k in self.others(j):
+                self.evicts[entry, j, k] = self._new("evicts", entry, j, k)
+
+    def _new(self, name: str, *of: int, lower: int = 0, upper: int = 1) -> int:
+        name = "_".join((name, *(str(number + 1) for number in of)))
+        return self._builder.variable(name, lower=lower, upper=upper)
+
+    def _refuse_if_large(self) -> None:
+        entries = 4 * self.all_cores * self.jobs * max(self.jobs - 1, 5) // 2
+        entries += (8 * self.nodes + 40) * len(self.pairs) + 30 * len(self.finds)
+        if self.until_next:
+            entries += 24 * self.jobs * (len(self.pairs) + len(self.finds))
+            entries += (4 * self.nodes + 10) * self.jobs * self.jobs
+        if entries > MOST_ENTRIES:
+            raise InputError(
+                f"the program would have some {entries} entries, more than {MOST_ENTRIES}; "
+                "interval-search needs none"
+            )
+
+    def ordered_pairs(self) -> list[tuple[int, int]]:
+        """Return all pairs of two jobs, in both orders."""
+        return [(one, other) for one in range(self.jobs) for other in self.others(one)]
+
+    def others(self, *of: int) -> list[int]:
+        """Return all jobs but some."""
+        return [job for job in range(self.jobs) if job not in of]
+
+    def ways(self, i: int, j: int) -> list[int]:
+        """Return the variables that say that job j finds what job i uses, or has used."""
+        return [found[i, j] for found in (self.q, self.next) if (i, j) in found]
+
+    def entry_ways(self, entry: int, job: int) -> list[int]:
+        """Return the variables that say that a job finds a resident file, in use or left."""
+        return [found[entry, job] for found in (self.found, self.still) if (entry, job) in found]
+
+    def evictors(self, i: int, j: int) -> list[int]:
+        """Return what says of each other job that it starts between the end of i and j."""
+        return [self.between[i, j, k] for k in self.others(i, j)]
+
+    def entry_evictors(self, entry: int, j: int) -> list[int]:
+        """Return what says of each other job that it evicts a resident file before j."""
+        return [self.evicts[entry, j, k] for k in self.others(j)]
+
+    def may_stay(self, entry: int, job: int) -> bool:
+        """Return whether a resident file that was left may be found by a job."""
+        return (entry, job) in self.still and entry not in self._evicted
+
+
+def _state_places(problem: DataPlacement, v: Variables, builder: ProgramBuilder) -> None:
     free = problem.available.ravel().tolist()
-    until = None if problem.reserved is None else problem.reserved.ravel().tolist()
-    horizon, latest = problem.horizon, at.latest
+    until = [] if problem.reserved is None else problem.reserved.ravel().tolist()
+    horizon, latest = problem.horizon, v.latest
     for job, (size, walltime) in enumerate(
         zip(problem.processors.tolist(), problem.walltimes.tolist())
     ):
-        s, on = at["s", job], [at["x", job, node] for node in range(at.nodes)]
-        state.add(f"once_{job + 1}", dict.fromkeys(on, 1), 1, 0 if problem.partial else 1)
+        s, on = v.s[job], v.x[job]
+        builder.row(f"once_{job + 1}", (1, on), at_least=int(not problem.partial), at_most=1)
         if problem.partial:
-            state.add(f"left_{job + 1}", dict.fromkeys(on, horizon) | {s: 1}, lower=horizon)
-            ends = dict.fromkeys(on, horizon - latest) | {s: 1}
-            state.add(f"left_not_after_{job + 1}", ends, horizon)
-        for node in range(at.nodes):
-            cores = range(node * at.cores, (node + 1) * at.cores)
-            held = {at["h", job, core]: 1 for core in cores}
-            state.add(f"cores_{job + 1}_{node + 1}", held | {on[node]: -size}, 0, 0)
-        for core in range(at.all_cores):
-            h, name = at["h", job, core], f"{job + 1}_{core + 1}"
-            terms = {s: 1, h: -free[core]}
-            if until is not None and ("before", job, core) in at:
-                before = at["before", job, core]
-                state.add(f"hole_{name}", {before: 1, h: -1}, 0)
-                slack = latest + walltime - until[core]
-                state.add(f"ends_{name}", {s: 1, before: max(slack, 0)}, latest)
-                terms[before] = free[core]
+            builder.row(f"left_{job + 1}", (horizon, on), (1, s), at_least=horizon)
+            ends = (horizon - latest, on), (1, s)
+            builder.row(f"left_not_after_{job + 1}", *ends, at_most=horizon)
+        held = np.reshape(v.h[job], (v.nodes, v.cores))
+        cores = (1, held), (-size, np.reshape(on, (-1, 1)))
+        builder.rows(f"cores_{job + 1}_{{}}", *cores, equal=0)
+        for core, h in enumerate(v.h[job]):
+            name = f"{job + 1}_{core + 1}"
+            terms = [(1, s), (-free[core], h)]
+            if (job, core) in v.before:
+                before = v.before[job, core]
+                builder.row(f"hole_{name}", (1, before), (-1, h), at_most=0)
+                slack = max(latest + walltime - until[core], 0)
+                builder.row(f"ends_{name}", (1, s), (slack, before), at_most=latest)
+                terms.append((free[core], before))
             if free[core] > 0:
-                state.add(f"free_{name}", terms, lower=0)
+                builder.row(f"free_{name}", *terms, at_least=0)
 
 
-def _state_order(problem: DataPlacement, at: Layout, state: Statement) -> None:
+def _state_order(problem: DataPlacement, v: Variables, builder: ProgramBuilder) -> None:
     walltimes = problem.walltimes.tolist()
-    for one in range(at.jobs):
-        for other in range(at.jobs):
-            if one == other:
-                continue
-            order, pair = at["o", one, other], f"{one + 1}_{other + 1}"
-            terms = {at["s", other]: 1, at["s", one]: -1, order: -(at.latest + walltimes[one])}
-            state.add(f"order_{pair}", terms, lower=-at.latest)
-            if one < other:
-                either = {order: -1, at["o", other, one]: -1}
-                for core in range(at.all_cores):
-                    terms = {at["h", one, core]: 1, at["h", other, core]: 1}
-                    state.add(f"apart_{pair}_{core + 1}", terms | either, 1)
+    for one, other in v.ordered_pairs():
+        order, pair = v.o[one, other], f"{one + 1}_{other + 1}"
+        after = (1, v.s[other]), (-1, v.s[one]), (-(v.latest + walltimes[one]), order)
+        builder.row(f"order_{pair}", *after, at_least=-v.latest)
+        if one < other:
+            either = (-1, order), (-1, v.o[other, one])
+            for core, (here, there) in enumerate(zip(v.h[one], v.h[other]), start=1):
+                builder.row(f"apart_{pair}_{core}", (1, here), (1, there), *either, at_most=1)
 
 
-def _state_sharing(problem: DataPlacement, at: Layout, state: Statement) -> None:
-    walltimes, latest = problem.walltimes.tolist(), at.latest
-    for one, other in at.pairs:
-        apart, pair = at["apart", one, other], f"{one + 1}_{other + 1}"
-        both = dict.fromkeys((*at.ways(one, other), *at.ways(other, one)), 1)
-        cases = both | {at["gone", one, other]: 1, at["gone", other, one]: 1, apart: 1}
-        state.add(f"case_{pair}", cases, 1, 1)
-        for node in range(at.nodes):
-            here, there = at["x", one, node], at["x", other, node]
-            state.add(f"together_{pair}_{node + 1}", both | {here: 1, there: -1}, 1)
-            state.add(f"on_one_{pair}_{node + 1}", {here: 1, there: 1, apart: 1}, 2)
+def _state_sharing(problem: DataPlacement, v: Variables, builder: ProgramBuilder) -> None:
+    walltimes, latest = problem.walltimes.tolist(), v.latest
+    for one, other in v.pairs:
+        apart, pair = v.apart[one, other], f"{one + 1}_{other + 1}"
+        both = v.ways(one, other) + v.ways(other, one)
+        gone = [v.gone[one, other], v.gone[other, one]]
+        builder.row(f"case_{pair}", (1, both), (1, gone), (1, apart), equal=1)
+        for node, (here, there) in enumerate(zip(v.x[one], v.x[other]), start=1):
+            together = (1, both), (1, here), (-1, there)
+            builder.row(f"together_{pair}_{node}", *together, at_most=1)
+            on_one = (1, here), (1, there), (1, apart)
+            builder.row(f"on_one_{pair}_{node}", *on_one, at_most=2)
         if problem.partial:
-            on = {at["x", one, node]: -1 for node in range(at.nodes)}
-            state.add(f"there_{pair}", both | on, 0)
+            builder.row(f"there_{pair}", (1, both), (-1, v.x[one]), at_most=0)
         for i, j in ((one, other), (other, one)):
             tie = 0 if i < j else 1
-            (q, *left), gone, name = at.ways(i, j), at["gone", i, j], f"{i + 1}_{j + 1}"
-            after = {at["s", j]: 1, at["s", i]: -1}
-            state.add(f"begins_{name}", after | {q: -(latest + tie)}, lower=-latest)
-            state.add(f"stays_{name}", after | {q: latest - walltimes[i]}, latest)
-            late = dict.fromkeys((gone, *left), -(latest + walltimes[i] + 1))
-            state.add(f"gone_{name}", after | late, lower=-latest)
+            (q, *left), name = v.ways(i, j), f"{i + 1}_{j + 1}"
+            after = (1, v.s[j]), (-1, v.s[i])
+            builder.row(f"begins_{name}", *after, (-(latest + tie), q), at_least=-latest)
+            builder.row(f"stays_{name}", *after, (latest - walltimes[i], q), at_most=latest)
+            late = -(latest + walltimes[i] + 1), [v.gone[i, j], *left]
+            builder.row(f"gone_{name}", *after, late, at_least=-latest)
 
 
-def _state_found(problem: DataPlacement, at: Layout, state: Statement) -> None:
+def _state_found(problem: DataPlacement, v: Variables, builder: ProgramBuilder) -> None:
     node, _, _, loaded, until = problem.resident.T.tolist()
-    for entry, job in at.finds:
-        ways, late = at.entry_ways(entry, job), at["late", entry, job]
+    for entry, job in v.finds:
+        ways, late = v.entry_ways(entry, job), v.late[entry, job]
         found, *left = ways
-        on, s, name = at["x", job, node[entry]], at["s", job], f"{entry + 1}_{job + 1}"
-        last = min(until[entry], at.latest)
-        state.add(f"finds_{name}", dict.fromkeys(ways, 1) | {on: -1}, 0)
-        state.add(f"finds_or_late_{name}", dict.fromkeys((*ways, late), 1) | {on: -1}, lower=0)
-        state.add(f"stays_file_{name}", {s: 1, found: at.latest - last}, at.latest)
-        after = dict.fromkeys((late, *left), -(last + 1))
-        state.add(f"late_{name}", {s: 1} | after, lower=0)
-        most, load = at.latest + int(problem.loads[job]), at["l", job]
-        wait = {load: 1, s: 1} | dict.fromkeys(ways, -loaded[entry])
-        state.add(f"wait_file_{name}", wait, lower=0)
-        wait |= dict.fromkeys(ways, most - loaded[entry]) | {at["z", job]: -most}
-        state.add(f"no_more_file_{name}", wait, most)
+        on, s, name = v.x[job][node[entry]], v.s[job], f"{entry + 1}_{job + 1}"
+        last = min(until[entry], v.latest)
+        builder.row(f"finds_{name}", (1, ways), (-1, on), at_most=0)
+        builder.row(f"finds_or_late_{name}", (1, [*ways, late]), (-1, on), at_least=0)
+        builder.row(f"stays_file_{name}", (1, s), (v.latest - last, found), at_most=v.latest)
+        builder.row(f"late_{name}", (1, s), (-(last + 1), [late, *left]), at_least=0)
+        most, ends = v.latest + int(problem.loads[job]), ((1, v.l[job]), (1, s))
+        builder.row(f"wait_file_{name}", *ends, (-loaded[entry], ways), at_least=0)
+        no_more = (most - loaded[entry], ways), (-most, v.z[job])
+        builder.row(f"no_more_file_{name}", *ends, *no_more, at_most=most)
 
 
-def _state_loads(problem: DataPlacement, at: Layout, state: Statement) -> None:
-    finders: dict[int, list[int]] = {job: [] for job in at.sharing}
-    for entry, job in at.finds:
-        finders[job] += at.entry_ways(entry, job)
-    for one, other in at.pairs:
-        for i, j in ((one, other), (other, one)):
-            ways, name = at.ways(i, j), f"{i + 1}_{j + 1}"
+def _state_loads(problem: DataPlacement, v: Variables, builder: ProgramBuilder) -> None:
+    finders: dict[int, list[int]] = {job: [] for job in v.sharing}
+    for entry, job in v.finds:
+        finders[job] += v.entry_ways(entry, job)
+    for pair in v.pairs:
+        for i, j in (pair, pair[::-1]):
+            ways, name = v.ways(i, j), f"{i + 1}_{j + 1}"
             finders[j] += ways
-            wait = {at["l", j]: 1, at["s", j]: 1, at["l", i]: -1, at["s", i]: -1}
-            most = at.latest + int(problem.loads[j])
-            state.add(f"wait_{name}", wait | dict.fromkeys(ways, -most), lower=-most)
-            more = dict.fromkeys(ways, most) | {at["z", j]: -most}
-            state.add(f"no_more_{name}", wait | more, most)
+            wait = (1, v.l[j]), (1, v.s[j]), (-1, v.l[i]), (-1, v.s[i])
+            most = v.latest + int(problem.loads[j])
+            builder.row(f"wait_{name}", *wait, (-most, ways), at_least=-most)
+            builder.row(f"no_more_{name}", *wait, (most, ways), (-most, v.z[j]), at_most=most)
     for job, found in finders.items():
-        load, y, z, seconds = at["l", job], at["y", job], at["z", job], int(problem.loads[job])
-        state.add(f"finds_{job + 1}", dict.fromkeys(found, 1) | {y: 1}, lower=1)
+        load, y, z, seconds = v.l[job], v.y[job], v.z[job], int(problem.loads[job])
+        builder.row(f"finds_{job + 1}", (1, found), (1, y), at_least=1)
         for way in found:
-            state.add(f"loads_not_{at.names[way]}_{job + 1}", {way: 1, y: 1}, 1)
-        state.add(f"loads_{job + 1}", {load: 1, y: -seconds}, lower=0)
-        state.add(f"complete_{job + 1}", {load: 1, z: seconds}, seconds)
+            name = f"loads_not_{builder.variable_name(way)}_{job + 1}"
+            builder.row(name, (1, way), (1, y), at_most=1)
+        builder.row(f"loads_{job + 1}", (1, load), (-seconds, y), at_least=0)
+        builder.row(f"complete_{job + 1}", (1, load), (seconds, z), at_most=seconds)
 
 
-def plan_of(problem: DataPlacement, x: Ints) -> Plan:
-    """Return the plan of a vector; of several nodes the first counts."""
-    x = np.asarray(x)
-    nodes, cores = problem.available.shape
-    jobs, all_cores = len(problem.processors), nodes * cores
-    held = x[: jobs * all_cores].reshape(jobs, nodes, cores) != 0
-    after = jobs * all_cores
-    on = x[after : after + jobs * nodes].reshape(jobs, nodes) != 0
-    after += jobs * nodes
-    node = np.where(on.any(axis=1), on.argmax(axis=1), LEFT_OUT)
-    placed = node != LEFT_OUT
-    start = np.where(placed, x[after : after + jobs], 0)
-    masks = (held[np.arange(jobs), node] << np.arange(cores)).sum(axis=1)
-    return Plan(node, start, np.where(placed, masks, 0))
+def _state_starts(problem: DataPlacement, v: Variables, builder: ProgramBuilder) -> None:
+    """State which jobs are on one node, and which starts are before which times."""
+    latest, walltimes = v.latest, problem.walltimes.tolist()
+    for one, other in v.ordered_pairs():
+        name, after = f"{one + 1}_{other + 1}", ((1, v.s[other]), (-1, v.s[one]))
+        first, order = v.first[one, other], v.o[one, other]
+        builder.row(f"first_{name}", *after, (-(latest + 1), first), at_least=-latest)
+        builder.row(f"not_first_{name}", *after, (-latest, first), at_most=0)
+        slack = latest - walltimes[one] + 1
+        builder.row(f"no_order_{name}", *after, (-slack, order), at_most=walltimes[one] - 1)
+        if one < other:
+            same = v.same[one, other]
+            builder.row(f"same_{name}", (1, same), (-1, v.x[one]), at_most=0)
+            for node, (here, there) in enumerate(zip(v.x[one], v.x[other]), start=1):
+                terms = (1, here), (1, there), (-1, same)
+                builder.row(f"same_{name}_{node}", *terms, at_most=1)
+                terms = (1, here), (-1, there), (1, same)
+                builder.row(f"not_same_{name}_{node}", *terms, at_most=1)
+    until = problem.resident[:, 4].tolist()
+    for (entry, job), over in v.over.items():
+        s, name, end = v.s[job], f"{entry + 1}_{job + 1}", until[entry]
+        builder.row(f"over_{name}", (1, s), (-end, over), at_least=0)
+        slack = max(latest - end + 1, 0)
+        builder.row(f"not_over_{name}", (1, s), (-slack, over), at_most=end - 1)
 
 
-def vector(problem: DataPlacement, plan: Plan) -> Ints:
-    """Return the vector of a plan; the inverse of `plan_of`."""
-    at = Layout(problem)
-    x = np.zeros(len(at), dtype=np.int64)
-    node, mask = plan.node.tolist(), plan.cores.tolist()
-    start = np.where(plan.node == LEFT_OUT, problem.horizon, plan.start).tolist()
-    end = (np.array(start, dtype=np.int64) + problem.walltimes).tolist()
-    times = problem.load_times(plan).tolist()
-    for job in range(at.jobs):
-        x[at["s", job]], x[at["l", job]] = start[job], times[job]
-        if node[job] == LEFT_OUT:
-            continue
-        x[at["x", job, node[job]]] = 1
-        for core in range(at.cores):
-            if mask[job] >> core & 1:
-                number = node[job] * at.cores + core
-                x[at["h", job, number]] = 1
-                if start[job] < problem.available[node[job], core]:
-                    x[at["before", job, number]] = 1
-    for one in range(at.jobs):
-        for other in range(at.jobs):
-            if one != other and end[one] <= start[other]:
-                x[at["o", one, other]] = 1
-    if at.until_next:
-        fill_left(problem, at, plan, x)
-    ways = dict.fromkeys(at.sharing, 0)
-    for one, other in at.pairs:
-        if node[one] != node[other] or node[one] == LEFT_OUT:
-            x[at["apart", one, other]] = 1
-            continue
-        i, j = (one, other) if start[one] <= start[other] else (other, one)
-        case = "q" if start[j] <= end[i] else "next" if stays(at, x, i, j) else "gone"
-        x[at[case, i, j]] = 1
-        ways[j] += case != "gone"
-    for entry, job in at.finds:
-        if node[job] == problem.resident[entry, 0]:
-            soon = start[job] <= problem.resident[entry, 4]
-            case = "found" if soon else "still" if entry_stays(at, x, entry, job) else "late"
-            x[at[case, entry, job]] = 1
-            ways[job] += case != "late"
-    for job in at.sharing:
-        x[at["y", job]] = ways[job] == 0
-        x[at["z", job]] = times[job] == 0
-    return x
+def _state_evictions(problem: DataPlacement, v: Variables, builder: ProgramBuilder) -> None:
+    """State that a file is found later unless a job starts on the node in between."""
+    for pair in v.pairs:
+        for i, j in (pair, pair[::-1]):
+            name = f"{i + 1}_{j + 1}"
+            for k in v.others(i, j):
+                reasons = [v.same[min(i, k), max(i, k)], v.o[i, k], v.first[k, j]]
+                _state_all(builder, f"between_{name}_{k + 1}", v.between[i, j, k], reasons)
+            evictors = zip(v.others(i, j), v.evictors(i, j))
+            _state_eviction(builder, name, v.next[i, j], v.gone[i, j], list(evictors))
+    for entry, j in v.finds:
+        node, name = int(problem.resident[entry, 0]), f"file_{entry + 1}_{j + 1}"
+        for k in v.others(j):
+            reasons = [v.x[k][node], v.over[entry, k], v.first[k, j]]
+            _state_all(builder, f"evicts_{name}_{k + 1}", v.evicts[entry, j, k], reasons)
+        if v.may_stay(entry, j):
+            evictors = zip(v.others(j), v.entry_evictors(entry, j))
+            _state_eviction(builder, name, v.still[entry, j], v.late[entry, j], list(evictors))
+
+
+def _state_all(builder: ProgramBuilder, name: str, both: int, reasons: list[int]) -> None:
+    """State that one variable is 1 when all others are, and only then."""
+    builder.row(name, (1, reasons), (-1, both), at_most=len(reasons) - 1)
+    for number, reason in enumerate(reasons, start=1):
+        builder.row(f"{name}_{number}", (1, both), (-1, reason), at_most=0)
+
+
+def _state_eviction(
+    builder: ProgramBuilder,
+    name: str,
+    found: int,
+    gone: int,
+    evictors: Sequence[tuple[int, int]],
+) -> None:
+    """State that a file that was left is found unless some job evicts it."""
+    by = [evicts for _, evicts in evictors]
+    builder.row(f"evicted_{name}", (1, gone), (-1, by), at_most=0)
+    for k, evicts in evictors:
+        builder.row(f"still_{name}_{k + 1}", (1, found), (1, evicts), at_most=1)

@@ -6,27 +6,20 @@ Model page: ``models/gang-packing/README.md``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from optsched.column_sets import interval_text
-from optsched.models.column_choice import columns_for
 from optsched.models.fields import FieldChecks
-from optsched.models.gang_packing.fields import (
+from optsched.models.gang_packing.column_choice import columns_for
+from optsched.models.gang_packing.matrix_fields import (
     WIDEST,
-    Fields,
-    check_fields,
+    ColumnSets,
+    Numbers,
     columns_on_file,
-    is_fine,
 )
 from optsched.models.problem import Problem, Violation
+from optsched.models.schema import Choice, Fields, Flag, Integer, Labels, declared, field
 from optsched.registry import models
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from optsched.models.program import Program
 
 NOT_PLACED = -1
 
@@ -52,28 +45,9 @@ class Packing(NamedTuple):
 
 
 @models.register("gang-packing")
-@dataclass(frozen=True, eq=False, init=False)
+@declared
 class GangPacking(Problem[Packing]):
     """Rows and columns of an Ousterhout matrix for running and waiting jobs.
-
-    Parameters
-    ----------
-    columns : int
-        How many columns (nodes) the matrix has.
-    rows : int
-        How many rows (time slices) it may have, the multiprogramming level.
-    running : sequence of int
-        The columns of each running job as a bit mask: bit c stands for column c.
-    rows_of_running : sequence of int
-        The present row of each running job, from 0.
-    waiting : sequence of int
-        The size of each waiting job, in the order of the queue.
-    admission : {"fcfs", "skip"}
-        Whether jobs behind one that is not placed have to wait, or may be placed.
-    rerow : bool
-        Whether running jobs may change their rows. They keep their columns in any case.
-    running_jobs, waiting_jobs : sequence, optional
-        A label for each job, for people.
 
     Raises
     ------
@@ -100,40 +74,58 @@ class GangPacking(Problem[Packing]):
     [Violation(constraint='overlap', detail='waiting job 1 shares columns 0-1 in row 1')]
     """
 
-    columns: int
-    rows: int
-    running: tuple[int, ...]
-    rows_of_running: tuple[int, ...]
-    waiting: tuple[int, ...]
-    admission: Admission
-    rerow: bool
-    running_jobs: Sequence[str | int] | None
-    waiting_jobs: Sequence[str | int] | None
+    columns: int = field(Integer(1, WIDEST), "columns of the matrix, one for each node", symbol="C")
+    rows: int = field(
+        Integer(1, WIDEST),
+        "rows that the matrix may have at most: the multiprogramming level",
+        symbol="R",
+    )
+    running: tuple[int, ...] = field(
+        ColumnSets(), "columns of each running job; columns count from 0", symbol="M_j"
+    )
+    rows_of_running: tuple[int, ...] = field(
+        Numbers("row", 0, "rows", like="running"), "present row of each running job"
+    )
+    waiting: tuple[int, ...] = field(
+        Numbers("size", 1, "columns"),
+        "size of each waiting job, in the order of the queue; s_j = |M_j| for running ones",
+        symbol="s_j",
+    )
+    admission: Admission = field(
+        Choice("fcfs", "skip"),
+        "`fcfs`: jobs behind one that is not placed wait, too; `skip`: any may be placed",
+        default="fcfs",
+        always=True,
+    )
+    rerow: bool = field(
+        Flag(),
+        "whether running jobs may change their rows; they keep their columns in any case",
+        default=False,
+        always=True,
+    )
+    running_jobs: Sequence[str | int] | None = field(
+        Labels("running"), "a label for each running job", default=None
+    )
+    waiting_jobs: Sequence[str | int] | None = field(
+        Labels("waiting"), "a label for each waiting job", default=None
+    )
 
     sense = "max"
     default_solver = "row-search"
 
-    def __init__(
-        self,
-        columns: int,
-        rows: int,
-        running: Sequence[int],
-        rows_of_running: Sequence[int],
-        waiting: Sequence[int],
-        admission: Admission = "fcfs",
-        rerow: bool = False,
-        running_jobs: Sequence[str | int] | None = None,
-        waiting_jobs: Sequence[str | int] | None = None,
-    ) -> None:
-        given = (columns, rows, running, rows_of_running, waiting, admission, rerow)
-        labels = (running_jobs, waiting_jobs)
-        fields = Fields(*(tuple(v) if type(v) is list else v for v in (*given, *labels)))
-        if not is_fine(fields):
-            check = FieldChecks(self.name)
-            fields = check_fields(check, fields)
-            check.done()
-        # one by one they would each go through the lock of a frozen dataclass
-        self.__dict__.update(fields._asdict())
+    @staticmethod
+    def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
+        """Return the running jobs that share columns with another one in their row."""
+        found: list[str] = []
+        running, rows = fields["running"], fields["rows_of_running"]
+        held = [0] * fields["rows"]
+        for place, (mask, row) in enumerate(zip(running, rows)):
+            others = held[row]
+            if others & mask:
+                text = f"columns {interval_text(others & mask)} of row {row + on_file}"
+                found.append(f"running[{place}]: holds {text}, which another job holds")
+            held[row] = others | mask
+        return found
 
     @property
     def size(self) -> str:
@@ -161,27 +153,6 @@ class GangPacking(Problem[Packing]):
             held = self.occupied(rows_of_running)
             chosen = columns_for(self.columns, held, rows_of_waiting, self.waiting)
         return Packing(tuple(rows_of_running), tuple(rows_of_waiting), chosen)
-
-    def formulate(self) -> Program:
-        """State the program of the model's page: x of each job and row, then y of each row."""
-        from optsched.models.gang_packing.program import formulate
-
-        return formulate(self)
-
-    def decode(self, x: NDArray[np.int64]) -> Packing:
-        """Return the rows, the used ones of those that are alike first, and the columns they give.
-
-        The columns are those of `columns_for`.
-        """
-        from optsched.models.gang_packing.program import rows_of, used_first
-
-        return self.packing(*used_first(self, *rows_of(self, x)))
-
-    def encode(self, solution: Packing) -> NDArray[np.int64]:
-        """Return the 0-1 vector; the used ones of rows that are alike come first."""
-        from optsched.models.gang_packing.program import used_first, vector
-
-        return vector(self, *used_first(self, *solution[:2]))
 
     def objective(self, solution: Packing) -> int:
         """Return (rows + 1) times the nodes served in a cycle, minus the rows in use."""
@@ -237,39 +208,6 @@ class GangPacking(Problem[Packing]):
                 detail = f"waiting job {job} is placed, job {first_out} before it is not"
                 found.append(Violation("order", detail))
         return found
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields; column sets as intervals, rows from 1."""
-        fields: dict[str, Any] = {
-            "columns": self.columns,
-            "rows": self.rows,
-            "running": [interval_text(mask) for mask in self.running],
-            "rows_of_running": [row + 1 for row in self.rows_of_running],
-            "waiting": list(self.waiting),
-            "admission": self.admission,
-            "rerow": self.rerow,
-        }
-        if self.running_jobs is not None:
-            fields["running_jobs"] = list(self.running_jobs)
-        if self.waiting_jobs is not None:
-            fields["waiting_jobs"] = list(self.waiting_jobs)
-        return fields
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> GangPacking:
-        """Build the problem from a snapshot's fields."""
-        required = ("columns", "rows", "running", "rows_of_running", "waiting")
-        optional = ("admission", "rerow", "running_jobs", "waiting_jobs")
-        check = FieldChecks(cls.name)
-        check.names(fields, required=required, optional=optional)
-        known = {name: fields[name] for name in (*required, *optional) if name in fields}
-        blank: dict[str, Any] = {"columns": WIDEST, "rows": WIDEST}
-        blank |= dict.fromkeys(required[2:], ()) | {"admission": "fcfs", "rerow": False}
-        blank |= dict.fromkeys(optional[2:])
-        whole = all(name in known for name in required)
-        read = check_fields(check, Fields(**(blank | known)), on_file=True, whole=whole)
-        check.done()
-        return cls(*read)
 
     def solution_to_json(self, solution: Packing) -> dict[str, Any]:
         """Return rows, from 1, and columns as intervals; null for a job that is not placed."""

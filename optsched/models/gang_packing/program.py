@@ -1,117 +1,98 @@
-"""The 0-1 program of a gang packing, and its vectors.
-
-Variables are x[j, r], job j (running ones first) in row r, at place ``j * rows + r``, and behind
-them y[r], row r in use.
-"""
+"""The 0-1 program of a gang packing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.program import UNBOUNDED, Program
-from optsched.models.statement import Statement
-
-if TYPE_CHECKING:
-    from optsched.models.gang_packing.problem import GangPacking
+from optsched.models.formulation import Formulation, formulations
+from optsched.models.gang_packing.problem import NOT_PLACED, GangPacking, Packing
+from optsched.models.program import Program
+from optsched.models.program_builder import ProgramBuilder
 
 Rows = tuple[int, ...]
 
 
-def formulate(problem: GangPacking) -> Program:
-    """Return the program of the model's page, equations (1) to (10)."""
-    n, jobs = len(problem.running), len(problem.running) + len(problem.waiting)
-    rows = range(problem.rows)
-    sizes = [mask.bit_count() for mask in problem.running] + list(problem.waiting)
-    lower = np.zeros((jobs + 1) * len(rows), dtype=np.int64)
-    upper = np.ones((jobs + 1) * len(rows), dtype=np.int64)
-    if not problem.rerow:
-        for job, kept in enumerate(problem.rows_of_running):
-            upper[job * len(rows) : (job + 1) * len(rows)] = 0
-            lower[job * len(rows) + kept] = upper[job * len(rows) + kept] = 1
-            lower[jobs * len(rows) + kept] = 1
-        for row, held in enumerate(problem.occupied(problem.rows_of_running)):
-            for job in range(n, jobs):
-                fits = sizes[job] <= problem.columns - held.bit_count()
-                upper[job * len(rows) + row] = fits
-    state = Statement()
+@formulations.register("gang-packing")
+class GangFormulation(Formulation[GangPacking, Packing]):
+    """Equations (1) to (10) of the model's page.
 
-    def x(job: int, row: int) -> int:
-        return job * len(rows) + row
+    ``x[j, r]`` is 1 when job j is in row r, running jobs first; ``y[r]`` when row r is in use.
+    Rows of the matrix that no running job has to keep are interchangeable; of these the used ones
+    come first.
+    """
 
-    def y(row: int) -> int:
-        return jobs * len(rows) + row
+    @cached_property
+    def program(self) -> Program:
+        """The program: x[j, r] job by job, then y[r]."""
+        problem, rows = self.problem, self.problem.rows
+        running = [f"run{job + 1}" for job in range(len(problem.running))]
+        waiting = [f"wait{job + 1}" for job in range(len(problem.waiting))]
+        n = len(running)
+        sizes = np.array([*map(int.bit_count, problem.running), *problem.waiting], dtype=np.int64)
+        lower, upper = np.zeros((len(sizes), rows), dtype=np.int64), np.ones((len(sizes), rows))
+        kept = np.zeros(rows, dtype=np.int64)
+        if not problem.rerow:
+            of_running = list(problem.rows_of_running)
+            held = problem.occupied(of_running)
+            lower[range(n), of_running] = kept[of_running] = 1
+            upper[:n] = lower[:n]
+            upper[n:] = sizes[n:, None] <= [problem.columns - mask.bit_count() for mask in held]
+        gain = np.where(np.arange(len(sizes)) < n, 0, (rows + 1) * sizes)
 
-    def name(job: int) -> str:
-        return f"run{job + 1}" if job < n else f"wait{job - n + 1}"
+        builder = ProgramBuilder("max")
+        x = builder.variables(
+            "x_{}_row{}",
+            running + waiting,
+            rows,
+            lower=lower,
+            upper=upper,
+            objective=gain[:, None],
+        )
+        y = builder.variables("y_row{}", rows, lower=kept, objective=-1)
+        for row in range(rows):
+            used = (-problem.columns, y[row])
+            builder.row(f"capacity_row{row + 1}", (sizes, x[:, row]), used, at_most=0)
+            builder.row(f"used_row{row + 1}", (-1, x[:, row]), (1, y[row]), at_most=0)
+        builder.rows("once_{}", (1, x[:n]), over=(running,), equal=1)
+        builder.rows("once_{}", (1, x[n:]), over=(waiting,), at_most=1)
+        if problem.rerow:
+            for number, jobs in enumerate(_sharing(problem), start=1):
+                name = f"conflict{number}_row{{}}"
+                builder.rows(name, (1, x[jobs].T), (-1, y[:, None]), at_most=0)
+        if problem.admission == "fcfs":
+            behind = (1, x[n + 1 :]), (-1, x[n:-1])
+            builder.rows("order_{}", *behind, over=(waiting[1:],), at_most=0)
+        alike = np.array(_interchangeable(problem), dtype=np.int64)
+        pair = (-1, y[alike[:-1], None]), (1, y[alike[1:], None])
+        builder.rows("first_row{}", *pair, over=((alike[:-1] + 1).tolist(),), at_most=0)
+        return builder.build(offset=(rows + 1) * int(sizes[:n].sum()))
 
-    for row in rows:
-        terms = {x(job, row): sizes[job] for job in range(jobs)}
-        state.add(f"capacity_row{row + 1}", terms | {y(row): -problem.columns}, 0)
-        terms = dict.fromkeys(range(row, jobs * len(rows), len(rows)), -1)
-        state.add(f"used_row{row + 1}", terms | {y(row): 1}, 0)
-    for job in range(jobs):
-        terms = {x(job, row): 1 for row in rows}
-        state.add(f"once_{name(job)}", terms, 1, 1 if job < n else -UNBOUNDED)
-    if problem.rerow:
-        for number, group in enumerate(_sharing(problem), start=1):
-            for row in rows:
-                terms = {x(job, row): 1 for job in group}
-                state.add(f"conflict{number}_row{row + 1}", terms | {y(row): -1}, 0)
-    if problem.admission == "fcfs":
-        for job in range(n, jobs - 1):
-            terms = {x(job + 1, row): 1 for row in rows} | {x(job, row): -1 for row in rows}
-            state.add(f"order_{name(job + 1)}", terms, 0)
-    alike = _alike(problem)
-    for row, following in pairwise(alike):
-        state.add(f"first_row{row + 1}", {y(row): -1, y(following): 1}, 0)
-    gain = np.zeros(len(lower), dtype=np.int64)
-    for job in range(n, jobs):
-        gain[job * len(rows) : (job + 1) * len(rows)] = (len(rows) + 1) * sizes[job]
-    gain[jobs * len(rows) :] = -1
+    def decode(self, x: NDArray[np.int64]) -> Packing:
+        """Return the rows, renumbered, and the columns that `columns_for` chooses in them."""
+        problem = self.problem
+        n, jobs = len(problem.running), len(problem.running) + len(problem.waiting)
+        placed = np.asarray(x)[: jobs * problem.rows].reshape(jobs, problem.rows)
+        row = np.where(placed.any(axis=1), placed.argmax(axis=1), NOT_PLACED).tolist()
+        return problem.packing(*_used_first(problem, tuple(row[:n]), tuple(row[n:])))
 
-    def variable_name(number: int) -> str:
-        job, row = divmod(number, len(rows))
-        return f"y_row{row + 1}" if job == jobs else f"x_{name(job)}_row{row + 1}"
-
-    return Program(
-        sense="max",
-        objective=gain,
-        lower=lower,
-        upper=upper,
-        **state.rows(),
-        offset=(len(rows) + 1) * sum(sizes[:n]),
-        variable_name=variable_name,
-        row_name=state.names.__getitem__,
-    )
-
-
-def rows_of(problem: GangPacking, x: NDArray[np.int64]) -> tuple[Rows, Rows]:
-    """Return the rows of running and of waiting jobs in a vector; -1 for a job in none."""
-    n, jobs = len(problem.running), len(problem.running) + len(problem.waiting)
-    placed = np.asarray(x)[: jobs * problem.rows].reshape(jobs, problem.rows)
-    found: list[int] = np.where(placed.any(axis=1), placed.argmax(axis=1), -1).tolist()
-    return tuple(found[:n]), tuple(found[n:])
+    def encode(self, solution: Packing) -> NDArray[np.int64]:
+        """Return the 0-1 vector of the rows, renumbered; columns are not part of it."""
+        running, waiting = _used_first(self.problem, *solution[:2])
+        rows = (*running, *waiting)
+        x = np.zeros((len(rows) + 1, self.problem.rows), dtype=np.int64)
+        for job, row in enumerate(rows):
+            if row != NOT_PLACED:
+                x[job, row] = x[-1, row] = 1
+        return x.ravel()
 
 
-def vector(problem: GangPacking, running: Rows, waiting: Rows) -> NDArray[np.int64]:
-    """Return the vector of rows; the inverse of `rows_of`."""
-    rows = (*running, *waiting)
-    x = np.zeros((len(rows) + 1, problem.rows), dtype=np.int64)
-    for job, row in enumerate(rows):
-        if row >= 0:
-            x[job, row] = x[-1, row] = 1
-    return x.ravel()
-
-
-def used_first(problem: GangPacking, running: Rows, waiting: Rows) -> tuple[Rows, Rows]:
-    """Return the rows of the jobs, renumbered: of rows that are alike the used ones come first."""
+def _used_first(problem: GangPacking, running: Rows, waiting: Rows) -> tuple[Rows, Rows]:
+    """Return the rows of the jobs, renumbered: of interchangeable rows the used ones come first."""
     used = {*running, *waiting}
-    alike = _alike(problem)
+    alike = _interchangeable(problem)
     there = [row for row in alike if row in used]
     number = dict(zip(there, alike))
     return tuple(number.get(row, row) for row in running), tuple(
@@ -119,8 +100,8 @@ def used_first(problem: GangPacking, running: Rows, waiting: Rows) -> tuple[Rows
     )
 
 
-def _alike(problem: GangPacking) -> Sequence[int]:
-    """Return the rows that may change their numbers: those that no running job has to keep."""
+def _interchangeable(problem: GangPacking) -> list[int]:
+    """Return the rows that no running job has to keep."""
     kept = set() if problem.rerow else set(problem.rows_of_running)
     return [row for row in range(problem.rows) if row not in kept]
 

@@ -6,107 +6,43 @@ Model page: ``models/migration/README.md``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.boxes.box import Box, Grid, Triple
+from optsched.boxes.box import Box, Triple
+from optsched.boxes.free_boxes import anchors
 from optsched.boxes.shapes import shapes as ranked_shapes
-from optsched.models.fields import FieldChecks
-from optsched.models.migration.fields import (
-    PARKED,
-    Fields,
-    check_fields,
-    from_file,
-    plan_from_file,
+from optsched.models.fields import LARGEST, FieldChecks
+from optsched.models.migration.job_fields import Movable, wrong_jobs
+from optsched.models.migration.solution import PARKED, Plan, ordered, plan_from_json
+from optsched.models.problem import Violation
+from optsched.models.schema import Fields, Integer, Integers, Label, Labels, declared, field
+from optsched.models.torus_fields import (
+    LONGEST,
+    MOST_NODES,
+    Boxes,
+    TorusProblem,
+    overlaps,
+    routers_for,
 )
-from optsched.models.problem import Problem, Violation
-from optsched.models.torus_fields import TorusFields, routers_for
 from optsched.registry import models
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optsched.models.migration.program import Columns
-    from optsched.models.program import Program
-
 FREE, HOLE, LARGE = -1, -2, -3
 """Who holds a router, if no running job does."""
 
-
-class Step(NamedTuple):
-    """One step of a plan.
-
-    Parameters
-    ----------
-    job : int
-        The running job, from 0.
-    box : Box or None
-        Where it is restarted. None if it is parked: stopped, its routers given back, to be
-        restarted by a later step.
-    """
-
-    job: int
-    box: Box | None
-
-
-class Plan(NamedTuple):
-    """Steps in order, and where the large job starts after them.
-
-    Parameters
-    ----------
-    steps : tuple of Step
-        Moves and parkings, one after the other.
-    place : Box or None
-        The box of the large job; none in what is no solution.
-    """
-
-    steps: tuple[Step, ...]
-    place: Box | None
-
-    @property
-    def destinations(self) -> dict[int, Box]:
-        """The box of each job that is moved."""
-        return {step.job: step.box for step in self.steps if step.box is not None}
+MOST_IN_ALL = MOST_NODES * LONGEST**3
+"""Nodes of the largest torus."""
 
 
 @models.register("migration")
-@dataclass(frozen=True, eq=False, init=False)
-class Migration(Problem[Plan]):
+@declared
+class Migration(TorusProblem[Plan]):
     """A large job that needs a box, and running jobs that may make room for it.
-
-    Parameters
-    ----------
-    torus : (int, int, int)
-        Routers in each dimension.
-    running : sequence of Box
-        The boxes of the running jobs, which do not overlap; texts such as ``2x4x4@3,0,22`` will do.
-    sizes : sequence of int
-        Nodes that each of them needs; its box has as many or more.
-    elapsed : sequence of int
-        Seconds that each has run. Moving it costs its size times that, in node-seconds.
-    incoming : int
-        Nodes that the large job needs.
-    wrap : (bool, bool, bool)
-        Whether each dimension wraps around.
-    nodes_per_router : int
-        Nodes on each router; a job takes whole routers.
-    holes : sequence of Box
-        Routers that no job can have.
-    links : (int, int, int)
-        Speed of a link of each dimension, for the rank of shapes.
-    movable : sequence of int, optional
-        The running jobs that may be moved, from 0; all if left out.
-    shapes : int, optional
-        How many of the best shapes a job may take, all if left out. The large job and those that
-        are moved choose among the first so many of `optsched.boxes.shapes.shapes`; a running job
-        may keep its present shape in any case.
-    running_jobs : sequence, optional
-        A label for each running job, for people.
-    incoming_job : str or int, optional
-        A label for the large one.
 
     Raises
     ------
@@ -128,58 +64,45 @@ class Migration(Problem[Plan]):
     [Violation(constraint='overlap', detail='the large job in 2x1x1@0,0,0 meets job 1')]
     """
 
-    torus: Triple
-    running: tuple[Box, ...]
-    sizes: tuple[int, ...]
-    elapsed: tuple[int, ...]
-    incoming: int
-    wrap: tuple[bool, bool, bool]
-    nodes_per_router: int
-    holes: tuple[Box, ...]
-    links: Triple
-    movable: tuple[int, ...] | None
-    shapes: int | None
-    running_jobs: Sequence[str | int] | None
-    incoming_job: str | int | None
+    running: tuple[Box, ...] = field(
+        Boxes(), "box of each running job; they overlap neither each other nor a hole", symbol="B_j"
+    )
+    sizes: tuple[int, ...] = field(
+        Integers(1, like="running", as_tuple=True),
+        "nodes that each running job needs, at most those of its box",
+    )
+    elapsed: tuple[int, ...] = field(
+        Integers(0, like="running", as_tuple=True),
+        "seconds that each running job has run; moving it costs its size times that",
+    )
+    incoming: int = field(Integer(1, MOST_IN_ALL), "nodes of the large job; it takes whole routers")
+    movable: tuple[int, ...] | None = field(
+        Movable(), "running jobs that may be moved; all if left out", symbol="M", default=None
+    )
+    shapes: int | None = field(
+        Integer(1, LARGEST),
+        "how many of the best shapes the large job and moved ones may take, all if left out; a "
+        "running job may keep its present shape in any case",
+        default=None,
+    )
+    running_jobs: Sequence[str | int] | None = field(
+        Labels("running"), "a label for each running job", default=None
+    )
+    incoming_job: str | int | None = field(Label(), "a label for the large job", default=None)
 
     sense = "min"
     default_solver = "position-search"
 
-    def __init__(
-        self,
-        torus: Sequence[int],
-        running: Sequence[Box | str],
-        sizes: Sequence[int],
-        elapsed: Sequence[int],
-        incoming: int,
-        wrap: Sequence[bool] = (True, True, True),
-        nodes_per_router: int = 1,
-        holes: Sequence[Box | str] = (),
-        links: Sequence[int] = (1, 1, 1),
-        movable: Sequence[int] | None = None,
-        shapes: int | None = None,
-        running_jobs: Sequence[str | int] | None = None,
-        incoming_job: str | int | None = None,
-    ) -> None:
-        check = FieldChecks(self.name)
-        on_torus, fields = check_fields(
-            check,
-            TorusFields(torus, wrap, nodes_per_router, holes, links),
-            Fields(running, sizes, elapsed, incoming, movable, shapes, running_jobs, incoming_job),
-        )
-        check.done()
-        self.__dict__.update(on_torus._asdict() | fields._asdict())
+    @staticmethod
+    def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
+        """Return the running jobs that overlap, do not fit into their boxes or cost too much."""
+        return [*wrong_jobs(fields), *overlaps(fields, "running")]
 
     @property
     def size(self) -> str:
         """Running jobs, routers of the large job and torus: ``212+550@24x24x24``."""
         sides = "x".join(map(str, self.torus))
         return f"{len(self.running)}+{self.routers}@{sides}"
-
-    @property
-    def grid(self) -> Grid:
-        """The routers and their links."""
-        return Grid(self.torus, self.wrap)
 
     @property
     def routers(self) -> int:
@@ -214,41 +137,33 @@ class Migration(Problem[Plan]):
         return self.grid.free_of([*self.holes, *(self.running[job] for job in sorted(kept))])
 
     def plan(self, destinations: Mapping[int, Box], place: Box | None) -> Plan:
-        """Return the plan with the steps that `ordered` finds for these moves."""
-        from optsched.models.migration.order import ordered
+        """Return the plan with the steps that `ordered` finds for these moves.
 
-        return ordered(self, destinations, place)
-
-    @cached_property
-    def columns(self) -> Columns:
-        """The columns of the program."""
-        from optsched.models.migration.program import columns_of
-
-        return columns_of(self)
-
-    def formulate(self) -> Program:
-        """State the program of the model's page.
-
-        Raises
-        ------
-        InputError
-            If it has too many entries.
+        Parameters
+        ----------
+        destinations : mapping
+            The boxes of the jobs to move, by their numbers.
+        place : Box or None
+            The box of the large job.
         """
-        from optsched.models.migration.program import formulate
+        return Plan(ordered(self.grid, self.running, self.costs, destinations), place)
 
-        return formulate(self)
+    def program_size(self) -> tuple[int, int]:
+        """Return the number of variables of the program and a bound on that of its entries.
 
-    def decode(self, x: NDArray[np.int64]) -> Plan:
-        """Return the moves of a vector, in the order of `ordered`."""
-        from optsched.models.migration.program import moves_of
-
-        return self.plan(*moves_of(self, x))
-
-    def encode(self, solution: Plan) -> NDArray[np.int64]:
-        """Return the 0-1 vector; the order of the moves is not part of it."""
-        from optsched.models.migration.program import vector
-
-        return vector(self, solution.destinations, solution.place)
+        A variable is a box that a job may take, with an entry for each of its routers and one for
+        the job.
+        """
+        room = self.room()
+        found: dict[Triple, int] = {}
+        variables = entries = 0
+        for extents in (self.place_extents, *map(self.extents, self.movers)):
+            for extent in extents:
+                if extent not in found:
+                    found[extent] = len(anchors(room, self.grid, extent))
+                variables += found[extent]
+                entries += found[extent] * (extent[0] * extent[1] * extent[2] + 1)
+        return variables, entries
 
     def objective(self, solution: Plan) -> int:
         """Return the cost of the jobs that are moved; parking on the way costs nothing more."""
@@ -318,33 +233,6 @@ class Migration(Problem[Plan]):
             return "the large job" if self.incoming_job is None else f"job {self.incoming_job}"
         return f"job {job + 1 if self.running_jobs is None else self.running_jobs[job]}"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields; boxes as texts, jobs from 1."""
-        torus = TorusFields(*(getattr(self, name) for name in TorusFields._fields))
-        fields = torus.to_json() | {
-            "running": [str(box) for box in self.running],
-            "sizes": list(self.sizes),
-            "elapsed": list(self.elapsed),
-            "incoming": self.incoming,
-        }
-        if self.movable is not None:
-            fields["movable"] = [job + 1 for job in self.movable]
-        if self.shapes is not None:
-            fields["shapes"] = self.shapes
-        if self.running_jobs is not None:
-            fields["running_jobs"] = list(self.running_jobs)
-        if self.incoming_job is not None:
-            fields["incoming_job"] = self.incoming_job
-        return fields
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> Migration:
-        """Build the problem from a snapshot's fields."""
-        check = FieldChecks(cls.name)
-        torus, rest = from_file(check, fields)
-        check.done()
-        return cls(**torus._asdict(), **rest._asdict())
-
     def solution_to_json(self, solution: Plan) -> dict[str, Any]:
         """Return the steps in order, jobs from 1, and the box of the large job."""
         return {
@@ -357,12 +245,40 @@ class Migration(Problem[Plan]):
     def solution_from_json(self, fields: Mapping[str, Any]) -> Plan:
         """Return the plan written by `solution_to_json`."""
         check = FieldChecks(self.name)
-        steps, place = plan_from_file(check, fields)
+        plan = plan_from_json(check, fields)
         check.done()
-        return Plan(tuple(Step(job, box) for job, box in steps), place)
+        return plan
 
     def describe(self, solution: Plan | None = None) -> list[tuple[str, str]]:
         """Return what there is to decide and the program's size, or the plan step by step."""
-        from optsched.models.migration.description import described, told
+        return self._described() if solution is None else self._steps_of(solution)
 
-        return described(self) if solution is None else told(self, solution)
+    def _described(self) -> list[tuple[str, str]]:
+        held = sum(box.volume for box in self.running)
+        usable = int(self.grid.free_of(self.holes).sum())
+        share = held / usable if usable else 0.0
+        variables, entries = self.program_size()
+        sides = "x".join(map(str, self.torus))
+        return [
+            ("torus", f"{sides}, nodes per router: {self.nodes_per_router}"),
+            ("running", f"{len(self.running)} jobs on {share:.1%} of {usable} routers"),
+            ("movable", f"{len(self.movers)} jobs"),
+            ("large job", f"{self.incoming} nodes, shapes: {len(self.place_extents)}"),
+            ("program", f"{variables} variables, up to {entries} entries"),
+        ]
+
+    def _steps_of(self, plan: Plan) -> list[tuple[str, str]]:
+        lines = []
+        parked = set()
+        for number, (job, box) in enumerate(plan.steps, start=1):
+            name = f"{self.named(job)} ({self.sizes[job]})"
+            if box is None:
+                text = f"park {name}, give back {self.running[job]}"
+                parked.add(job)
+            elif job in parked:
+                text = f"restart {name} in {box}"
+            else:
+                text = f"move {name} from {self.running[job]} to {box}"
+            lines.append((f"step {number}", text))
+        place = "-" if plan.place is None else str(plan.place)
+        return [*lines, ("start", f"{self.named(LARGE)} ({self.incoming}) in {place}")]

@@ -1,14 +1,15 @@
-"""The 0-1 program of a migration: its columns, its size, and its vectors.
+"""The 0-1 program of a migration.
 
-Every column is a box of a job: first the places of the large job, then for each job that may be
+Every variable is a box of a job: first the places of the large job, then for each job that may be
 moved its present box, which stands for staying, and the boxes that it may move to. A job's boxes
 are in the order of its extents, those of one extent in row-major order of their anchors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,168 +17,136 @@ from numpy.typing import NDArray
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.boxes.free_boxes import anchors
 from optsched.errors import InputError
-from optsched.models.program import UNBOUNDED, Program
-
-if TYPE_CHECKING:
-    from optsched.models.migration.problem import Migration
+from optsched.models.formulation import Formulation, formulations
+from optsched.models.migration.problem import LARGE, Migration
+from optsched.models.migration.solution import Plan
+from optsched.models.program import Program
+from optsched.models.program_builder import ProgramBuilder
 
 Ints = NDArray[np.int64]
 
 MOST_ENTRIES = 20_000_000
 """A larger program is refused: no solver in use gets anywhere with it."""
 
-LARGE = -1
-"""Stands for the large job among the jobs of columns."""
 
-
-class Columns(NamedTuple):
-    """The columns of a program.
+class Variables(NamedTuple):
+    """The boxes that a migration chooses from.
 
     Parameters
     ----------
-    job : int64 array, shape (columns,)
-        The job of each; -1 for the large one.
-    box : int64 array, shape (columns, 6)
+    job : int64 array, shape (variables,)
+        The job of each; `LARGE` for the large one.
+    box : int64 array, shape (variables, 6)
         Its box: x y z nx ny nz.
-    first : int64 array, shape (movable jobs + 2,)
-        Where the columns of the large job and of each job that may be moved begin, and the end.
-        A job's first column is that for staying.
+    stays : bool array, shape (variables,)
+        Whether it is the present box of its job.
     """
 
     job: Ints
     box: Ints
-    first: Ints
+    stays: NDArray[np.bool_]
+
+    def name(self, variable: int) -> str:
+        """Return the name of a variable."""
+        x, y, z, nx, ny, nz = self.box[variable].tolist()
+        box = f"{nx}x{ny}x{nz}_at_{x}_{y}_{z}"
+        if self.job[variable] == LARGE:
+            return f"place_{box}"
+        name = f"job{self.job[variable] + 1}"
+        return f"{name}_stays" if self.stays[variable] else f"{name}_to_{box}"
 
 
-def measure(problem: Migration) -> tuple[int, int]:
-    """Return the number of columns and a bound on the number of entries, without stating them."""
-    room = problem.room()
-    found: dict[Triple, int] = {}
-    columns = entries = 0
-    for job in (LARGE, *problem.movers):
-        for extent in _extents(problem, job):
-            if extent not in found:
-                found[extent] = len(anchors(room, problem.grid, extent))
-            columns += found[extent]
-            # one in each router's row and one in the job's
-            entries += found[extent] * (extent[0] * extent[1] * extent[2] + 1)
-    return columns, entries
+@formulations.register("migration")
+class MigrationFormulation(Formulation[Migration, Plan]):
+    """Equations (1) to (5) of the model's page."""
 
+    @cached_property
+    def program(self) -> Program:
+        """The program: the variables in the order of the module's description.
 
-def columns_of(problem: Migration) -> Columns:
-    """Return the columns.
+        Raises
+        ------
+        InputError
+            If it would have more than `MOST_ENTRIES`.
+        """
+        problem = self.problem
+        job, box, stays = self.variables
+        moves = (job != LARGE) & ~stays
+        cost = np.zeros(len(job), dtype=np.int64)
+        cost[moves] = np.array(problem.costs, dtype=np.int64)[job[moves]]
+        builder = ProgramBuilder("min")
+        v = builder.variables(self.variables.name, range(len(job)), objective=cost)
+        builder.row("place", (1, v[job == LARGE]), equal=1)
+        movers = v[job != LARGE]
+        once = (1, movers, job[movers])
+        builder.ragged_rows("once_job{}", (len(problem.running),), once, equal=1)
+        entries = list(_routers(problem.grid, box))
+        taken = np.concatenate([numbers for numbers, _ in entries] or [v[:0]])
+        router = np.concatenate([cells for _, cells in entries] or [v[:0]])
+        # a router that one variable has cannot be given away twice
+        shared = (np.bincount(router, minlength=problem.grid.routers) > 1)[router]
+        sides = [range(side) for side in problem.torus]
+        apart = (1, taken[shared], router[shared])
+        builder.ragged_rows("router_{}_{}_{}", sides, apart, at_most=1)
+        return builder.build()
 
-    Raises
-    ------
-    InputError
-        If the program had too many entries.
-    """
-    _, entries = measure(problem)
-    if entries > MOST_ENTRIES:
-        raise InputError(
-            f"the program would have {entries} entries, more than {MOST_ENTRIES}; a short list "
-            "of movable jobs or fewer shapes make it smaller, and position-search needs none"
-        )
-    room = problem.room()
-    found: dict[Triple, Ints] = {}
-    jobs, boxes, first = [], [], [0]
-    for job in (LARGE, *problem.movers):
-        parts = []
-        if job != LARGE:
-            parts.append(np.array([problem.running[job]]))
-        for extent in _extents(problem, job):
-            if extent not in found:
-                at = anchors(room, problem.grid, extent)
-                found[extent] = np.hstack((at, np.broadcast_to(extent, at.shape)))
-            there = found[extent]
-            parts.append(there[(there != parts[0]).any(axis=1)] if job != LARGE else there)
-        boxes += parts
-        count = sum(map(len, parts))
-        jobs.append(np.full(count, job))
-        first.append(first[-1] + count)
-    whole = np.concatenate(boxes) if boxes else np.empty((0, 6), dtype=np.int64)
-    return Columns(np.concatenate(jobs), whole, np.array(first))
+    def decode(self, x: Ints) -> Plan:
+        """Return the moves of a vector, in the order of `Migration.plan`."""
+        destinations: dict[int, Box] = {}
+        place = None
+        for number in np.flatnonzero(x)[::-1].tolist():  # of several boxes the first counts
+            job, box = int(self.variables.job[number]), Box(*self.variables.box[number].tolist())
+            if job == LARGE:
+                place = box
+            elif box == self.problem.running[job]:
+                destinations.pop(job, None)
+            else:
+                destinations[job] = box
+        return self.problem.plan(destinations, place)
 
+    def encode(self, solution: Plan) -> Ints:
+        """Return the 0-1 vector of a plan; the order of the moves is not part of it."""
+        boxes = dict(enumerate(self.problem.running)) | solution.destinations
+        wanted = np.array([*boxes.values(), solution.place or (-1,) * 6])
+        job, box, _ = self.variables
+        of_job = np.where(job == LARGE, len(boxes), job)
+        x: Ints = (box == wanted[of_job]).all(axis=1).astype(np.int64)
+        return x
 
-def formulate(problem: Migration) -> Program:
-    """Return the program of the model's page, equations (1) to (5)."""
-    job, box, first = problem.columns
-    count = len(job)
-    entries = list(_routers(problem.grid, box))
-    of_column = np.concatenate([numbers for numbers, _ in entries] or [np.empty(0, np.int64)])
-    router = np.concatenate([cells for _, cells in entries] or [np.empty(0, np.int64)])
-    wanted = np.bincount(router, minlength=problem.grid.routers)
-    # a router that one column has cannot be given away twice
-    shared = np.flatnonzero(wanted > 1)
-    kept = wanted[router] > 1
-    of_column, router = of_column[kept], router[kept]
-    by_router = np.argsort(router, kind="stable")
-    groups = len(first) - 1
-    start = np.concatenate((first, first[-1] + np.cumsum(wanted[shared])))
-    ones = np.ones(count, dtype=np.int64)
-    cost = np.zeros(count, dtype=np.int64)
-    moved = job != LARGE
-    moved[first[1:-1]] = False
-    cost[moved] = np.array(problem.costs, dtype=np.int64)[job[moved]]
+    @cached_property
+    def variables(self) -> Variables:
+        """The variables of the program.
 
-    def variable_name(number: int) -> str:
-        if job[number] == LARGE:
-            return f"place_{_text(box[number])}"
-        name = f"job{job[number] + 1}"
-        return f"{name}_to_{_text(box[number])}" if moved[number] else f"{name}_stays"
-
-    def row_name(number: int) -> str:
-        if number == 0:
-            return "place"
-        if number < groups:
-            return f"once_job{problem.movers[number - 1] + 1}"
-        x, y, z = np.unravel_index(shared[number - groups], problem.torus)
-        return f"router_{x}_{y}_{z}"
-
-    return Program(
-        sense="min",
-        objective=cost,
-        lower=np.zeros(count, dtype=np.int64),
-        upper=ones,
-        row_start=start,
-        columns=np.concatenate((np.arange(count), of_column[by_router])),
-        values=np.ones(start[-1], dtype=np.int64),
-        row_lower=np.repeat((1, -UNBOUNDED), (groups, len(shared))),
-        row_upper=np.ones(groups + len(shared), dtype=np.int64),
-        variable_name=variable_name,
-        row_name=row_name,
-    )
-
-
-def moves_of(problem: Migration, x: Ints) -> tuple[dict[int, Box], Box | None]:
-    """Return the destinations of the jobs that a vector moves, and the place of the large job."""
-    columns = problem.columns
-    destinations: dict[int, Box] = {}
-    place = None
-    for number in np.flatnonzero(x)[::-1].tolist():  # of several boxes the first counts
-        job, box = int(columns.job[number]), Box(*columns.box[number].tolist())
-        if job == LARGE:
-            place = box
-        elif box == problem.running[job]:
-            destinations.pop(job, None)
-        else:
-            destinations[job] = box
-    return destinations, place
-
-
-def vector(problem: Migration, destinations: Mapping[int, Box], place: Box | None) -> Ints:
-    """Return the vector of moves and a place; the inverse of `moves_of`."""
-    job, box, first = problem.columns
-    x = np.zeros(len(job), dtype=np.int64)
-    for start, end, mover in zip(first, first[1:], (LARGE, *problem.movers)):
-        wanted = place if mover == LARGE else destinations.get(mover, problem.running[mover])
-        if wanted is not None:
-            x[start + np.flatnonzero((box[start:end] == wanted).all(axis=1))] = 1
-    return x
-
-
-def _extents(problem: Migration, job: int) -> tuple[Triple, ...]:
-    return problem.place_extents if job == LARGE else problem.extents(job)
+        Raises
+        ------
+        InputError
+            If the program had more than `MOST_ENTRIES`.
+        """
+        problem = self.problem
+        _, entries = problem.program_size()
+        if entries > MOST_ENTRIES:
+            raise InputError(
+                f"the program would have {entries} entries, more than {MOST_ENTRIES}; a short "
+                "list of movable jobs or fewer shapes make it smaller, and position-search needs "
+                "none"
+            )
+        room = problem.room()
+        found: dict[Triple, Ints] = {}
+        jobs, boxes, stays = [], [], []
+        for job in (LARGE, *problem.movers):
+            parts = [] if job == LARGE else [np.array([problem.running[job]])]
+            for extent in problem.place_extents if job == LARGE else problem.extents(job):
+                if extent not in found:
+                    at = anchors(room, problem.grid, extent)
+                    found[extent] = np.hstack((at, np.broadcast_to(extent, at.shape)))
+                there = found[extent]
+                parts.append(there[(there != parts[0]).any(axis=1)] if job != LARGE else there)
+            count = sum(map(len, parts))
+            boxes += parts
+            jobs.append(np.full(count, job))
+            stays.append((np.arange(count) == 0) & (job != LARGE))
+        whole = np.concatenate(boxes) if boxes else np.empty((0, 6), dtype=np.int64)
+        return Variables(np.concatenate(jobs), whole, np.concatenate(stays))
 
 
 def _routers(grid: Grid, boxes: Ints) -> Iterator[tuple[Ints, Ints]]:
@@ -191,8 +160,3 @@ def _routers(grid: Grid, boxes: Ints) -> Iterator[tuple[Ints, Ints]]:
         at = (boxes[start:end, None, :3] + offsets) % grid.shape
         cells = (at[..., 0] * grid.shape[1] + at[..., 1]) * grid.shape[2] + at[..., 2]
         yield np.repeat(np.arange(start, end), len(offsets)), cells.ravel()
-
-
-def _text(box: Ints) -> str:
-    x, y, z, nx, ny, nz = box.tolist()
-    return f"{nx}x{ny}x{nz}_at_{x}_{y}_{z}"

@@ -1,5 +1,6 @@
 """The partition knapsack: waiting jobs into free boxes of a torus, layer by layer."""
 
-from optsched.models.partition_mkp.problem import PartitionMKP, Place, Placement
+from optsched.models.partition_mkp.problem import PartitionMKP
+from optsched.models.partition_mkp.solution import Place, Placement
 
 __all__ = ["PartitionMKP", "Place", "Placement"]

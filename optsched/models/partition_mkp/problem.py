@@ -6,79 +6,33 @@ Model page: ``models/partition-mkp/README.md``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
-from optsched.boxes.box import Box, Grid, Triple
+from optsched.boxes.box import Box, Grid
 from optsched.boxes.layer_shapes import layer_shape
 from optsched.errors import InputError
-from optsched.models.fields import FieldChecks
-from optsched.models.partition_mkp.boxes import check_bins, ill_led, misplaced, stacked
-from optsched.models.problem import Problem, Violation
-from optsched.models.torus_fields import (
-    LONGEST,
-    OPTIONAL,
-    TorusFields,
-    check_boxes,
-    check_torus,
-    routers_for,
+from optsched.models.partition_mkp.solution import (
+    Place,
+    Placement,
+    ill_led,
+    misplaced,
+    overlapping_bins,
+    stacked,
 )
+from optsched.models.problem import Violation
+from optsched.models.schema import Fields, Integers, Labels, declared, field
+from optsched.models.torus_fields import Boxes, TorusProblem, routers_for
 from optsched.registry import models
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from optsched.models.partition_mkp.program import Columns
-    from optsched.models.program import Program
-
-
-class Place(NamedTuple):
-    """Where a job is: in a layer of a bin, on a shelf of that layer.
-
-    Parameters
-    ----------
-    bin : int
-        The bin, from 0.
-    layer : int
-        The job, from 0, that leads the layer: it leads the first of the highest of its shelves. A
-        job with layers of its own leads them.
-    shelf : int
-        The job, from 0, that leads the shelf: the first of the highest on it.
-    """
-
-    bin: int
-    layer: int
-    shelf: int
-
-
-Placement = tuple[Place | None, ...]
-"""The place of each job in order; none for a job that is not placed."""
 
 
 @models.register("partition-mkp")
-@dataclass(frozen=True, eq=False, init=False)
-class PartitionMKP(Problem[Placement]):
+@declared
+class PartitionMKP(TorusProblem[Placement]):
     """0-1 multiple knapsack of a scan window of jobs into free boxes (Li et al. 2015, section 4).
 
     The weight of a job depends on the bin: it takes whole XZ layers of it, or a rectangle inside
     one, and has this box to itself. Inside a layer rectangles stand on shelves.
-
-    Parameters
-    ----------
-    torus : (int, int, int)
-        Routers in each dimension.
-    bins : sequence of Box or str
-        Free boxes, apart from each other; ``2x24x4@3,0,22`` as text.
-    waiting : array_like of int, shape (jobs,)
-        Size of each waiting job, in nodes, in the order of the queue.
-    profits : array_like of int, shape (jobs,), optional
-        What placing each job is worth; its size if left out.
-    waiting_jobs : sequence, optional
-        A label for each job, for people.
-    wrap, nodes_per_router, holes, links
-        See `optsched.models.torus_fields.TorusFields`.
 
     Raises
     ------
@@ -106,62 +60,39 @@ class PartitionMKP(Problem[Placement]):
     ([], '3x2x1@4,0,0')
     """
 
-    torus: Triple
-    bins: tuple[Box, ...]
-    waiting: tuple[int, ...]
-    profits: tuple[int, ...]
-    waiting_jobs: Sequence[str | int] | None
-    wrap: tuple[bool, bool, bool]
-    nodes_per_router: int
-    holes: tuple[Box, ...]
-    links: Triple
+    bins: tuple[Box, ...] = field(
+        Boxes(), "free boxes, apart from each other and from the holes", symbol="A x B x C"
+    )
+    waiting: tuple[int, ...] = field(
+        Integers(1, as_tuple=True),
+        "size of each waiting job in nodes, in the order of the queue; n_j is in routers, "
+        "rounded up",
+        symbol="n_j",
+    )
+    profits: tuple[int, ...] = field(
+        Integers(0, like="waiting", as_tuple=True),
+        "profit of placing each job; its size in nodes if left out",
+        symbol="p_j",
+        default=None,
+        filled=lambda fields: fields["waiting"],
+    )
+    waiting_jobs: Sequence[str | int] | None = field(
+        Labels("waiting"), "a label for each waiting job", default=None
+    )
 
     sense = "max"
     default_solver = "migration-based"
 
-    def __init__(
-        self,
-        torus: Any,
-        bins: Sequence[Any],
-        waiting: Any,
-        profits: Any = None,
-        waiting_jobs: Sequence[str | int] | None = None,
-        wrap: Any = (True, True, True),
-        nodes_per_router: int = 1,
-        holes: Sequence[Any] = (),
-        links: Any = (1, 1, 1),
-    ) -> None:
-        check = FieldChecks(self.name)
-        machine = check_torus(check, TorusFields(torus, wrap, nodes_per_router, holes, links))
-        free = check_boxes(check, "bins", bins, None if check.mistakes else machine.grid)
-        if not check.mistakes:
-            check_bins(check, free, machine.holes, machine.grid)
-        sizes = check.integers("waiting", waiting, at_least=1)
-        worth = sizes
-        if profits is not None:
-            worth = check.integers("profits", profits, at_least=0)
-            check.same_length("profits", worth, "waiting", sizes)
-        labels = check.labels("waiting_jobs", waiting_jobs)
-        if labels is not None:
-            check.same_length("waiting_jobs", labels, "waiting", sizes)
-        check.done()
-        self.__dict__.update(
-            machine._asdict(),
-            bins=free,
-            waiting=tuple(sizes.tolist()),
-            profits=tuple(worth.tolist()),
-            waiting_jobs=labels,
-        )
+    @staticmethod
+    def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
+        """Return the bins that overlap another one or a hole."""
+        grid = Grid(fields["torus"], fields["wrap"])
+        return overlapping_bins(fields["bins"], fields["holes"], grid)
 
     @property
     def size(self) -> str:
         """Jobs x bins."""
         return f"{len(self.waiting)}x{len(self.bins)}"
-
-    @property
-    def grid(self) -> Grid:
-        """The routers and their links."""
-        return Grid(self.torus, self.wrap)
 
     @cached_property
     def routers(self) -> tuple[int, ...]:
@@ -176,26 +107,6 @@ class PartitionMKP(Problem[Placement]):
     def boxes(self, solution: Placement) -> tuple[Box | None, ...]:
         """Return the box of each job, none for one that is not placed; see `stacked`."""
         return stacked(self.grid, self.bins, self.routers, solution)
-
-    @cached_property
-    def _columns(self) -> Columns:
-        from optsched.models.partition_mkp.program import columns_of
-
-        return columns_of(self)
-
-    def formulate(self) -> Program:
-        """State the program of the model's page, equations (1) to (7)."""
-        from optsched.models.partition_mkp.program import formulate
-
-        return formulate(self, self._columns)
-
-    def decode(self, x: NDArray[np.int64]) -> Placement:
-        """Return the places in a vector."""
-        return self._columns.places(x, len(self.waiting))
-
-    def encode(self, solution: Placement) -> NDArray[np.int64]:
-        """Return the 0-1 vector of a placement."""
-        return self._columns.vector(solution)
 
     def objective(self, solution: Placement) -> int:
         """Return the profit of the placed jobs, equation (1)."""
@@ -218,34 +129,6 @@ class PartitionMKP(Problem[Placement]):
             found.append(Violation("size", detail))
         found += ill_led(solution, boxes)
         return found + misplaced(self.grid, self.bins, self.routers, solution, boxes)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields; boxes as text, profits where they differ from the sizes."""
-        machine = TorusFields(*(getattr(self, name) for name in TorusFields._fields))
-        fields = machine.to_json()
-        fields |= {"bins": [str(box) for box in self.bins], "waiting": list(self.waiting)}
-        if self.profits != self.waiting:
-            fields["profits"] = list(self.profits)
-        if self.waiting_jobs is not None:
-            fields["waiting_jobs"] = list(self.waiting_jobs)
-        return fields
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> PartitionMKP:
-        """Build the problem from a snapshot's fields."""
-        required, of_jobs = ("torus", "bins", "waiting"), ("profits", "waiting_jobs")
-        check = FieldChecks(cls.name)
-        check.names(fields, required=required, optional=(*of_jobs, *OPTIONAL))
-        blank: dict[str, Any] = {"torus": (LONGEST,) * 3, "bins": (), "waiting": ()}
-        comparable = of_jobs if "waiting" in fields else ()
-        read = (*required, *comparable, *OPTIONAL)
-        known = {name: fields[name] for name in read if name in fields}
-        try:
-            problem = cls(**blank | known)
-        except InputError as error:
-            check.mistakes += error.mistakes
-        check.done()
-        return problem
 
     def solution_to_json(self, solution: Placement) -> dict[str, Any]:
         """Return bins, leaders of layers and shelves from 1, and boxes; null for none."""

@@ -6,30 +6,43 @@ Model page: ``models/threshold-allocation/README.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from optsched.models.fields import LARGEST, FieldChecks, read_fields
-from optsched.models.holdings import as_objects, default_names
+from optsched.models.fields import LARGEST, FieldChecks
+from optsched.models.holdings import (
+    COUNTABLE,
+    MOST_NODES,
+    NO_PENALTY,
+    WIDEST,
+    Holdings,
+    crowds,
+    default_names,
+)
 from optsched.models.problem import Problem, Violation
 from optsched.models.read_only import once
-from optsched.models.threshold_allocation.fields import (
+from optsched.models.schema import (
+    Choice,
     Fields,
-    check_fields,
-    is_fine,
-    with_defaults,
+    Integer,
+    Integers,
+    Label,
+    Labels,
+    Limit,
+    declared,
+    field,
 )
 from optsched.registry import models
 
-if TYPE_CHECKING:
-    from optsched.models.program import Program
+Ints = NDArray[np.int64]
 
 Goal = Literal["start", "penalty", "response", "everybody"]
+
+GOALS: tuple[str, ...] = get_args(Goal)
 
 
 class Placement(NamedTuple):
@@ -48,39 +61,9 @@ class Placement(NamedTuple):
 
 
 @models.register("threshold-allocation")
-@dataclass(frozen=True, eq=False, init=False, repr=False)
+@declared
 class ThresholdAllocation(Problem[Placement]):
     """Processes of one job onto nodes whose processors share resources: where and when.
-
-    Parameters
-    ----------
-    nodes : int
-        Nodes, all alike, a million at most.
-    processors : int
-        Of each node, 64 at most.
-    capacity : array_like of int, shape (resources,)
-        What a node has of each shared resource, in MB/s for instance.
-    held : array_like of int, shape (holdings, 4 + resources)
-        Running jobs (from 0 to their estimated end) and reservations: the node, processes, start
-        and end in seconds from now, and the demand of one process of each resource.
-    asked : int
-        Processes of the job.
-    walltime : int
-        Seconds that it asks for.
-    demand : array_like of int, shape (resources,)
-        What one of its processes demands of each resource.
-    threshold : int, optional
-        Most penalty factor in thousandths, from 1000; any if left out.
-    goal : {"start", "penalty", "response", "everybody"}
-        What is minimised: the start in seconds; the job's penalised time in units (see `unit`);
-        the start and the penalised time together, in units; the penalised processor-time that the
-        job adds for all jobs on its nodes, its own included, in units.
-    latest : int, optional
-        The latest start allowed; any if left out.
-    resources : sequence of str, optional
-        Names of the resources, for people.
-    job : str or int, optional
-        A label, for people.
 
     Raises
     ------
@@ -115,45 +98,74 @@ class ThresholdAllocation(Problem[Placement]):
     []
     """
 
-    nodes: int
-    processors: int
-    capacity: NDArray[np.int64]
-    held: NDArray[np.int64]
-    asked: int
-    walltime: int
-    demand: NDArray[np.int64]
-    threshold: int | None
-    goal: Goal
-    latest: int | None
-    resources: tuple[str, ...]
-    job: str | int | None
+    nodes: int = field(Integer(1, MOST_NODES), "nodes, all alike", symbol="N")
+    processors: int = field(Integer(1, WIDEST), "processors of each node", symbol="Q")
+    capacity: NDArray[np.int64] = field(
+        Integers(1),
+        "capacity of a node for each shared resource r, in MB/s for instance; empty: nothing is "
+        "lost",
+        symbol="c_r",
+    )
+    held: NDArray[np.int64] = field(
+        Holdings(), "*holdings*: running jobs and reservations on nodes, each with these numbers"
+    )
+    asked: int = field(
+        Integer(
+            1,
+            LARGEST,
+            limit=Limit(
+                ("nodes", "processors"),
+                lambda fields: fields["nodes"] * fields["processors"],
+                "the {} processors of all nodes",
+            ),
+        ),
+        "processes of the job",
+        symbol="a",
+    )
+    walltime: int = field(Integer(1, LARGEST), "seconds that the job asks for", symbol="d")
+    demand: NDArray[np.int64] = field(
+        Integers(0, like="capacity"),
+        "demand of one of its processes of each resource",
+        symbol="b_r",
+    )
+    threshold: int | None = field(
+        Integer(NO_PENALTY, LARGEST),
+        "most penalty factor in thousandths, 1150 is 1.15; any if left out",
+        symbol="f",
+        default=None,
+        always=True,
+    )
+    goal: Goal = field(
+        Choice(*GOALS),
+        "what is minimised, see (6)",
+        default="start",
+        always=True,
+    )
+    latest: int | None = field(
+        Integer(0, LARGEST), "the latest start allowed; any if left out", default=None, always=True
+    )
+    resources: tuple[str, ...] = field(
+        Labels("capacity", as_text=True),
+        "names of the resources",
+        default=None,
+        filled=lambda fields: default_names(len(fields["capacity"])),
+    )
+    job: str | int | None = field(
+        Label("expected a label, a text or an integer"), "a label for the job", default=None
+    )
 
     sense = "min"
     default_solver = "bottleneck-search"
 
-    def __init__(
-        self,
-        nodes: int,
-        processors: int,
-        capacity: ArrayLike,
-        held: ArrayLike,
-        asked: int,
-        walltime: int,
-        demand: ArrayLike,
-        threshold: int | None = None,
-        goal: Goal = "start",
-        latest: int | None = None,
-        resources: Sequence[str] | None = None,
-        job: str | int | None = None,
-    ) -> None:
-        given = (nodes, processors, capacity, held, asked, walltime, demand)
-        fields = Fields(*given, threshold, goal, latest, resources, job)
-        if not is_fine(fields):
-            check = FieldChecks(self.name)
-            fields = check_fields(check, fields)
-            check.done()
-        # one by one they would each go through the lock of a frozen dataclass
-        self.__dict__.update(with_defaults(fields)._asdict())
+    @staticmethod
+    def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
+        """Return the penalties that cannot be counted, and the holdings of too many processes."""
+        if not _are_countable(fields):
+            return [
+                "capacity: nodes, times, demands and capacities are too large together; "
+                "coarser units make penalties that can be counted in 64 bits"
+            ]
+        return crowds(fields["held"], fields["processors"])
 
     def __repr__(self) -> str:
         return f"<ThresholdAllocation {self.size}>"
@@ -179,35 +191,9 @@ class ThresholdAllocation(Problem[Placement]):
         times = _now_and_ends(self.held)
         return times if self.latest is None else times[: times.searchsorted(self.latest, "right")]
 
-    def formulate(self) -> Program:
-        """State the program of the model's page.
-
-        Raises
-        ------
-        InputError
-            If it would have more than `optsched.models.threshold_allocation.program.MOST_ENTRIES`.
-        """
-        from optsched.models.threshold_allocation.program import formulate
-
-        return formulate(self)
-
-    def decode(self, x: NDArray[np.int64]) -> Placement:
-        """Return the start and the processes on each node in a vector."""
-        from optsched.models.threshold_allocation.program import placement_of
-
-        return placement_of(self, x)
-
-    def encode(self, solution: Placement) -> NDArray[np.int64]:
-        """Return the vector of a placement."""
-        from optsched.models.threshold_allocation.program import vector
-
-        return vector(self, solution)
-
     def penalised_time(self, solution: Placement) -> int:
         """Return P, the penalised time of the job in units: `unit` of them are a second."""
-        from optsched.models.threshold_allocation.rules import shared_windows
-
-        return shared_windows(self, solution).penalised
+        return _shared_windows(self, solution).penalised
 
     def factor(self, solution: Placement) -> float:
         """Return the penalty factor of the job: 1 if it loses nothing."""
@@ -219,42 +205,38 @@ class ThresholdAllocation(Problem[Placement]):
         if self.goal == "start":
             return int(solution.start)
         if self.goal == "everybody":
-            from optsched.models.threshold_allocation.rules import added_penalty
-
-            return added_penalty(self, solution)
+            return _added_penalty(self, solution)
         penalised = self.penalised_time(solution)
         return penalised if self.goal == "penalty" else int(solution.start) * self.unit + penalised
 
     def violations(self, solution: Placement) -> list[Violation]:
-        """Check that all processes are there, on free processors, and lose little enough."""
-        from optsched.models.threshold_allocation.rules import broken
-
-        return broken(self, solution)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields; holdings as objects."""
-        fields: dict[str, Any] = {
-            "nodes": self.nodes,
-            "processors": self.processors,
-            "capacity": self.capacity.tolist(),
-            "held": as_objects(self.held),
-            "asked": self.asked,
-            "walltime": self.walltime,
-            "demand": self.demand.tolist(),
-            "threshold": self.threshold,
-            "goal": self.goal,
-            "latest": self.latest,
-        }
-        if self.resources != default_names(len(self.capacity)):
-            fields["resources"] = list(self.resources)
-        if self.job is not None:
-            fields["job"] = self.job
-        return fields
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> ThresholdAllocation:
-        """Build the problem from a snapshot's fields."""
-        return cls(*read_fields(cls.name, fields, Fields, check_fields))
+        """Check equations (1), (2), (3) and (5): the start, free processors, and the threshold."""
+        start, processes = solution
+        if processes.shape != (self.nodes,) or (processes.size and processes.min() < 0):
+            expected = f"expected a number of processes, 0 or more, for each of {self.nodes} nodes"
+            return [Violation("processes", expected)]
+        found: list[Violation] = []
+        if start != 0 and not (start > 0 and (self.held[:, 3] == start).any()):
+            found.append(Violation("start", f"{start} s is neither now nor the end of a holding"))
+        if self.latest is not None and start > self.latest:
+            found.append(Violation("start", f"{start} s is after the latest, {self.latest} s"))
+        total = int(processes.sum())
+        if total != self.asked:
+            found.append(Violation("asked", f"{total} processes are placed, {self.asked} asked"))
+        windows = _shared_windows(self, solution)
+        over = windows.processes > self.processors
+        if over.any():
+            found += [
+                Violation("free", f"more than {self.processors} processes on node {node} at a time")
+                for node in np.unique(windows.node[over]).tolist()
+            ]
+        if self.threshold is not None:
+            requested = self.walltime * self.unit
+            if 1000 * (requested + windows.penalised) > self.threshold * requested:
+                factor, most = self.factor(solution), self.threshold / 1000
+                detail = f"the factor is {factor:.4f}, above {most:.3f}"
+                found.append(Violation("threshold", detail))
+        return found
 
     def solution_to_json(self, solution: Placement) -> dict[str, Any]:
         """Return the start, and the processes on each node."""
@@ -312,8 +294,112 @@ class ThresholdAllocation(Problem[Placement]):
         return "" if self.job is None else f"{self.job}, "
 
 
+class _SharedWindows(NamedTuple):
+    """The shared windows within a job's walltime on the nodes that it uses, in their order.
+
+    Parameters
+    ----------
+    node, length : int64 array, shape (windows,)
+        The node of each, and its seconds.
+    processes : int64 array, shape (windows,)
+        Processes in it, the job's included.
+    demand : int64 array, shape (windows, resources)
+        Demand in it, the job's included.
+    penalised : int
+        P, the units that the job loses on the worst of its nodes, equation (4) of the model's page.
+    """
+
+    node: Ints
+    length: Ints
+    processes: Ints
+    demand: Ints
+    penalised: int
+
+
+def _shared_windows(problem: ThresholdAllocation, placement: Placement) -> _SharedWindows:
+    """Return the shared windows of a placement; of one that cannot change, found once."""
+    known = problem.__dict__.get("_known_windows")
+    if known is not None and known[0] is placement:
+        windows: _SharedWindows = known[1]
+        return windows
+    windows = _windows_of(problem, placement)
+    if not placement.processes.flags.writeable:
+        problem.__dict__["_known_windows"] = (placement, windows)
+    return windows
+
+
+def _windows_of(problem: ThresholdAllocation, placement: Placement) -> _SharedWindows:
+    """Return the shared windows.
+
+    Between two neighbouring events of a node, the starts and ends of what it holds, the job itself
+    included, nothing changes.
+    """
+    held, start, walltime = problem.held, placement.start, problem.walltime
+    is_used = placement.processes != 0
+    used = np.flatnonzero(is_used)
+    there = (held[:, 2] < start + walltime) & (held[:, 3] > start) & is_used[held[:, 0]]
+    own = np.empty((len(used), held.shape[1]), dtype=np.int64)
+    own[:, 0], own[:, 1] = used, placement.processes[used]
+    own[:, 2], own[:, 3], own[:, 4:] = start, start + walltime, problem.demand
+    rows = np.concatenate((own, held[there]))
+    # the walltime on one node after the other, as one line; what begins on a node also ends there
+    line = (is_used.cumsum() - 1)[rows[:, 0]] * walltime - start
+    begins = line + np.maximum(rows[:, 2], start)
+    ends = line + np.minimum(rows[:, 3], start + walltime)
+    events = np.concatenate((begins, ends))
+    order = events.argsort()
+    events = events[order]
+    # processes in the first column, demands in the others
+    change = rows[:, 3:] * rows[:, 1:2]
+    change[:, 0] = rows[:, 1]
+    active = np.concatenate((change, -change))[order].cumsum(axis=0)
+    length = events[1:] - events[:-1]
+    inside = length.nonzero()[0]
+    length, place = length[inside], events[inside] // walltime
+    demand = active[inside, 1:]
+    lost = length * _penalties(problem, demand)
+    # every node has windows, one after the other
+    on_nodes = np.add.reduceat(lost, place.searchsorted(np.arange(len(used))))
+    penalised = int(on_nodes.max(initial=0))
+    return _SharedWindows(used[place], length, active[inside, 0], demand, penalised)
+
+
+def _penalties(problem: ThresholdAllocation, demand: Ints) -> Ints:
+    """Return the penalties of windows with a demand (windows, resources), in units of 1/L."""
+    return np.asarray(np.maximum(demand - problem.capacity, 0) @ problem.scale, dtype=np.int64)
+
+
+def _added_penalty(problem: ThresholdAllocation, placement: Placement) -> int:
+    """Return the penalised processor-time that the job adds for everybody, equation (6)."""
+    windows = _shared_windows(problem, placement)
+    own = placement.processes[windows.node]
+    with_job = _penalties(problem, windows.demand)
+    without = _penalties(problem, windows.demand - own[:, None] * problem.demand)
+    added = windows.processes * with_job - (windows.processes - own) * without
+    return int(windows.length @ added)
+
+
 @once
 def _now_and_ends(held: NDArray[np.int64]) -> NDArray[np.int64]:
     times = np.concatenate((np.zeros(1, dtype=np.int64), np.unique(held[:, 3])))
     times.flags.writeable = False
     return times
+
+
+@once
+def _most(held: NDArray[np.int64]) -> list[int]:
+    """Return the last end of holdings, and the largest demand of each resource."""
+    return [int(most) for most in held[:, 3:].max(axis=0, initial=0)]
+
+
+def _are_countable(fields: Fields) -> bool:
+    """Return whether no sum of penalties can leave 64 bits."""
+    capacities = fields["capacity"].tolist()
+    unit = math.lcm(*capacities)
+    last, *demands = _most(fields["held"])
+    horizon = last + fields["walltime"]
+    each = 1
+    for capacity, own, held in zip(capacities, fields["demand"].tolist(), demands):
+        each += max(own, held) * (unit // capacity)
+    worst = fields["processors"] ** 2 * each * fields["walltime"] + horizon * (unit + 2)
+    return bool(fields["nodes"] * worst < COUNTABLE)

@@ -6,16 +6,14 @@ Model page: ``models/window-mkp/README.md``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.models.fields import FieldChecks
 from optsched.models.problem import Problem, Violation
-from optsched.models.program import UNBOUNDED, Program
+from optsched.models.schema import Integers, Labels, declared, field
 from optsched.registry import models
 
 Assignment = tuple[int, ...]
@@ -25,22 +23,9 @@ NOT_PLACED = -1
 
 
 @models.register("window-mkp")
-@dataclass(frozen=True, eq=False, init=False)
+@declared
 class WindowMKP(Problem[Assignment]):
     """0-1 multiple knapsack of a window of jobs into free slots (Yang et al. 2014, eq. 1-5).
-
-    Parameters
-    ----------
-    weights : array_like of int, shape (jobs,)
-        Size of each job, in nodes.
-    capacities : array_like of int, shape (slots,)
-        Size of each slot, in nodes.
-    profits : array_like of int, shape (jobs,), optional
-        Profit of placing each job; its size if left out, as in the paper.
-    jobs : sequence, optional
-        A label for each job, for people; its number in the window if left out.
-    slots : sequence, optional
-        A label for each slot, for people; its number if left out.
 
     Raises
     ------
@@ -66,88 +51,33 @@ class WindowMKP(Problem[Assignment]):
     [Violation(constraint='capacity', detail='slot 3 of size 6 holds jobs of size 7')]
     """
 
-    weights: NDArray[np.int64]
-    capacities: NDArray[np.int64]
-    profits: NDArray[np.int64]
-    jobs: Sequence[str | int] | None
-    slots: Sequence[str | int] | None
+    weights: NDArray[np.int64] = field(Integers(1), "size of each job, in nodes", symbol="n, w_j")
+    capacities: NDArray[np.int64] = field(
+        Integers(0), "size of each slot, in nodes", symbol="m, C_i"
+    )
+    profits: NDArray[np.int64] = field(
+        Integers(0, like="weights"),
+        "profit of starting each job; its size if left out, as in the paper",
+        symbol="p_j",
+        default=None,
+        filled=lambda fields: fields["weights"],
+    )
+    jobs: Sequence[str | int] | None = field(
+        Labels("weights"),
+        "a label for each job, its number in the trace for instance",
+        default=None,
+    )
+    slots: Sequence[str | int] | None = field(
+        Labels("capacities"), "a label for each slot, its first node for instance", default=None
+    )
 
     sense = "max"
     default_solver = "branch-and-bound"
-
-    def __init__(
-        self,
-        weights: ArrayLike,
-        capacities: ArrayLike,
-        profits: ArrayLike | None = None,
-        jobs: Sequence[str | int] | None = None,
-        slots: Sequence[str | int] | None = None,
-    ) -> None:
-        check = FieldChecks(self.name)
-        sizes = check.integers("weights", weights, at_least=1)
-        room = check.integers("capacities", capacities, at_least=0)
-        worth = sizes
-        if profits is not None:
-            worth = check.integers("profits", profits, at_least=0)
-            check.same_length("profits", worth, "weights", sizes)
-        job_labels, slot_labels = check.labels("jobs", jobs), check.labels("slots", slots)
-        if job_labels is not None:
-            check.same_length("jobs", job_labels, "weights", sizes)
-        if slot_labels is not None:
-            check.same_length("slots", slot_labels, "capacities", room)
-        check.done()
-        for field, value in (
-            ("weights", sizes),
-            ("capacities", room),
-            ("profits", worth),
-            ("jobs", job_labels),
-            ("slots", slot_labels),
-        ):
-            object.__setattr__(self, field, value)
 
     @property
     def size(self) -> str:
         """Jobs x slots."""
         return f"{len(self.weights)}x{len(self.capacities)}"
-
-    def formulate(self) -> Program:
-        """State equations (1) to (4): ``x[j * slots + i]`` is 1 when job j is put into slot i.
-
-        Pairs with a job larger than the slot are left out by an upper bound of 0.
-        """
-        n, m = len(self.weights), len(self.capacities)
-        pairs = np.arange(n * m)
-        by_slot = pairs.reshape(n, m).T.ravel()
-        fits = self.weights[:, None] <= self.capacities[None, :]
-        return Program(
-            sense="max",
-            objective=np.repeat(self.profits, m),
-            lower=np.zeros(n * m, dtype=np.int64),
-            upper=fits.ravel().astype(np.int64),
-            row_start=np.concatenate((np.arange(m + 1) * n, m * n + np.arange(1, n + 1) * m)),
-            columns=np.concatenate((by_slot, pairs)),
-            values=np.concatenate((np.tile(self.weights, m), np.ones(n * m, dtype=np.int64))),
-            row_lower=np.full(m + n, -UNBOUNDED),
-            row_upper=np.concatenate((self.capacities, np.ones(n, dtype=np.int64))),
-            variable_name=lambda v: f"x_job{v // m + 1}_slot{v % m + 1}",
-            row_name=lambda r: f"capacity_slot{r + 1}" if r < m else f"once_job{r - m + 1}",
-        )
-
-    def decode(self, x: NDArray[np.int64]) -> Assignment:
-        """Return the slot of each job."""
-        placed = np.asarray(x).reshape(len(self.weights), len(self.capacities))
-        if placed.shape[1] == 0:
-            return (NOT_PLACED,) * len(self.weights)
-        slot = np.where(placed.any(axis=1), placed.argmax(axis=1), NOT_PLACED)
-        return tuple(slot.tolist())
-
-    def encode(self, solution: Assignment) -> NDArray[np.int64]:
-        """Return the 0-1 vector of an assignment."""
-        x = np.zeros((len(self.weights), len(self.capacities)), dtype=np.int64)
-        for job, slot in enumerate(solution):
-            if slot != NOT_PLACED:
-                x[job, slot] = 1
-        return x.ravel()
 
     def objective(self, solution: Assignment) -> int:
         """Return the profit of the placed jobs, equation (1)."""
@@ -181,34 +111,6 @@ class WindowMKP(Problem[Assignment]):
                 detail = f"slot {slot + 1} of size {size} holds jobs of size {size - left}"
                 found.append(Violation("capacity", detail))
         return found
-
-    def to_json(self) -> dict[str, Any]:
-        """Return weights, capacities, profits where they differ from the weights, and labels."""
-        fields: dict[str, Any] = {
-            "weights": self.weights.tolist(),
-            "capacities": self.capacities.tolist(),
-        }
-        if not np.array_equal(self.profits, self.weights):
-            fields["profits"] = self.profits.tolist()
-        if self.jobs is not None:
-            fields["jobs"] = list(self.jobs)
-        if self.slots is not None:
-            fields["slots"] = list(self.slots)
-        return fields
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> WindowMKP:
-        """Build the problem from a snapshot's fields."""
-        required, optional = ("weights", "capacities"), ("profits", "jobs", "slots")
-        check = FieldChecks(cls.name)
-        check.names(fields, required=required, optional=optional)
-        known = {name: fields[name] for name in (*required, *optional) if name in fields}
-        try:
-            problem = cls(**{"weights": [], "capacities": [], **known})
-        except InputError as error:
-            check.mistakes += error.mistakes
-        check.done()
-        return problem
 
     def solution_to_json(self, solution: Assignment) -> dict[str, Any]:
         """Return the number of each job's slot, from 1; null for a job that is not placed."""

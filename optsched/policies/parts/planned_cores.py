@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.machines.cluster import Cluster, Cores
-from optsched.models.data_placement.plan import Plan
+from optsched.models.data_placement.solution import Plan
 
 
 class PlannedCores:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.machines.cluster import Cores
-from optsched.models.data_placement.plan import Plan
+from optsched.models.data_placement.solution import Plan
 
 
 class PlannedStarts:

@@ -14,7 +14,8 @@ from optsched.executions.resource_sharing import demands
 from optsched.machines.smp import Smp
 from optsched.models.threshold_allocation import Goal, Placement, ThresholdAllocation
 from optsched.simulator.system import System
-from optsched.solvers.threshold_allocation.posing import penalty_within, timeline_of
+from optsched.solvers.threshold_allocation.kernel_input import timeline_of
+from optsched.solvers.threshold_allocation.penalty_limit import penalty_within
 
 
 class ReservationTable:
@@ -171,7 +172,7 @@ class ReservationTable:
 
         No problem needs to be posed for other candidates.
         """
-        from optsched.solvers.threshold_allocation.room_now import have_room
+        from optsched.solvers.threshold_allocation.prefilter import can_start_now
 
         jobs = [job for job, _ in candidates]
         walltimes = self._walltime[jobs]
@@ -179,7 +180,7 @@ class ReservationTable:
             penalty_within(threshold, walltime * self._unit)
             for (_, threshold), walltime in zip(candidates, walltimes.tolist())
         ]
-        found = have_room(
+        found = can_start_now(
             timeline_of(self._rows_now(), self._machine.nodes),
             self._machine.processors,
             self._capacity,

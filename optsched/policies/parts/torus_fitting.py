@@ -17,21 +17,21 @@ from optsched.machines.torus import Torus
 from optsched.models.box_placement import BoxPlacement
 from optsched.models.partition_mkp import PartitionMKP
 from optsched.models.problem import Problem
-from optsched.models.torus_fields import TorusFields, routers_for
+from optsched.models.torus_fields import routers_for
 from optsched.simulator.system import System
 
 Free = NDArray[np.bool_]
 
 
-def fields_of(torus: Torus, kept: Sequence[Box] = ()) -> TorusFields:
+def fields_of(torus: Torus, kept: Sequence[Box] = ()) -> dict[str, Any]:
     """Return the fields of a torus in the models; the routers of `kept` count as held."""
-    return TorusFields(
-        torus.shape,
-        torus.grid.wrap,
-        torus.nodes_per_router,
-        (*torus.holes, *kept),
-        torus.links,
-    )
+    return {
+        "torus": torus.shape,
+        "wrap": torus.grid.wrap,
+        "nodes_per_router": torus.nodes_per_router,
+        "holes": (*torus.holes, *kept),
+        "links": torus.links,
+    }
 
 
 class Fitting(ABC):
@@ -153,7 +153,7 @@ class InBins(Fitting):
             bins=bins,
             waiting=[system.processors[job] for job in jobs],
             profits=profits,
-            **fields_of(torus)._asdict(),
+            **fields_of(torus),
             waiting_jobs=[system.job_id[job] for job in jobs],
         )
 
@@ -195,7 +195,7 @@ class InBoxes(Fitting):
             waiting=[system.processors[job] for job in jobs],
             profits=profits,
             shapes=self.best,
-            **fields_of(self.torus, kept)._asdict(),
+            **fields_of(self.torus, kept),
             running_jobs=[system.job_id[job] for job in running],
             waiting_jobs=[system.job_id[job] for job in jobs],
         )

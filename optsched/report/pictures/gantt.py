@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.machines.torus import Torus
 from optsched.registry import pictures
 from optsched.report import load, style
 from optsched.report.durations import ROUND, spoken, time_ticks, unit_for
@@ -202,7 +201,7 @@ class Gantt(RunPicture):
 
         None for jobs in boxes of a torus, since a box is scattered on a line of processors.
         """
-        if isinstance(run.machine, Torus) and run.machine.holds_boxes:
+        if run.machine.holds_boxes:
             return None
         with style.applied():
             part = window(run, most)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.metrics.node_time import OCCUPIED, PARTS, NodeTime
 from optsched.registry import pictures
 from optsched.report import load, style
 from optsched.report.durations import spoken
 from optsched.report.run_picture import RunFacts, RunPicture
-from optsched.simulator.node_time import OCCUPIED, PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,8 +44,8 @@ class Histogram(RunPicture):
 
         None on machines whose jobs hold no boxes, and if no job ended.
         """
-        found = run.node_time
-        if found is None or not found.shares:
+        found = run.metrics.get("node-time")
+        if not isinstance(found, NodeTime) or not found.shares:
             return None
         bars = {"the whole run": found.shares}
         if found.recorded is not None:

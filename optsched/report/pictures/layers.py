@@ -30,8 +30,8 @@ from optsched.report.torus_maps import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from optsched.schedule import Migration
     from optsched.simulator.run import Run
-    from optsched.simulator.schedule import Migration
 
 
 @dataclass(frozen=True, eq=False)

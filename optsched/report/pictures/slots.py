@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.metrics.fragmentation import Fragmentation
 from optsched.numbers import counted
 from optsched.registry import pictures
 from optsched.report import load, style
@@ -29,8 +30,8 @@ class Slots(RunPicture):
 
     def figure(self, run: Run) -> Figure | None:
         """Return the free nodes by the size of their slot; None for machines without slots."""
-        found = run.fragmentation
-        if found is None or len(found.time) < 2:
+        found = run.metrics.get("fragmentation")
+        if not isinstance(found, Fragmentation) or len(found.time) < 2:
             return None
         begin, end = float(found.time[0]), float(found.time[-1])
         unit, unit_name = unit_for(end - begin)

@@ -12,7 +12,7 @@ from optsched.report import load, style
 from optsched.report.durations import spoken, time_ticks, unit_for
 from optsched.report.run_picture import RunFacts, RunPicture
 from optsched.report.steps import Steps
-from optsched.simulator.schedule import State
+from optsched.schedule import State
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

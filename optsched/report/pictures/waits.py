@@ -13,7 +13,7 @@ from optsched.report import load, style
 from optsched.report.durations import log_ticks, spoken
 from optsched.report.run_picture import RunFacts, RunPicture
 from optsched.report.steps import thinned
-from optsched.simulator.schedule import State
+from optsched.schedule import State
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

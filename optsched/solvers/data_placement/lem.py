@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from optsched.models.data_placement import DataPlacement
 from optsched.registry import solvers
-from optsched.solvers.data_placement.rule import Rule, Score
+from optsched.solvers.data_placement.rule import Rule
+from optsched.solvers.data_placement.score import Score
 
 
 @solvers.register("lem")

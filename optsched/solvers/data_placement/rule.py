@@ -1,43 +1,20 @@
-"""What the published rules for data placement share: a score."""
+"""Base class of the published rules for data placement: list scheduling by a score."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.data_placement import DataPlacement
-from optsched.models.data_placement.plan import Plan
+from optsched.models.data_placement.solution import Plan
+from optsched.solvers.data_placement.score import Score
 from optsched.solvers.heuristic import Heuristic
 
 
-class Score(NamedTuple):
-    """What is added to the time at which a job can start on a node; the least sum wins.
-
-    A ``@kernel`` that takes it is compiled for these fields.
-
-    Parameters
-    ----------
-    loading : int
-        Weight of a second of loading.
-    reloading : int
-        Weight of a second of loading again what is evicted.
-    opportune : bool
-        Whether, from the first node of a scan on that is free now, only loading counts, once (LEO).
-    threshold : int
-        Per cent of the nodes; while fewer run a job only loading counts, once (LEM).
-    """
-
-    loading: int
-    reloading: int = 0
-    opportune: bool = False
-    threshold: int = 0
-
-
 class Rule(Heuristic):
-    """Jobs are placed in the order of the queue, each on the node where its score is least.
+    """List scheduling in queue order, each job on the node with the least score.
 
     Work is counted in jobs times nodes.
     """
@@ -49,10 +26,10 @@ class Rule(Heuristic):
 
     @abstractmethod
     def score(self, problem: DataPlacement) -> Score:
-        """Return the score."""
+        """Return the score of the rule."""
 
     def place(self, problem: DataPlacement) -> Plan:
-        """Return the plan."""
+        """Return the plan of the rule."""
         holes = np.zeros_like(problem.available) if problem.reserved is None else problem.reserved
         jobs = (problem.processors, problem.walltimes, problem.files, problem.loads)
         given = (problem.available, holes.copy(), problem.occupied, np.column_stack(jobs))
@@ -69,12 +46,12 @@ class Rule(Heuristic):
         return Plan(*plan(*given, *rule, backfill, widest_noticed(problem, holes), *ends).T)
 
     def effort(self, problem: DataPlacement) -> int:
-        """Return the number of jobs times that of nodes."""
+        """Return the number of jobs times the number of nodes."""
         return len(problem.available) * len(problem.processors)
 
 
 def widest_noticed(problem: DataPlacement, holes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the cores and the node of the widest hole, as far as it is known."""
+    """Return the cores and the node of the widest known hole."""
     if problem.noticed is not None:
         return np.array(problem.noticed)
     cores = np.count_nonzero(holes, axis=1)

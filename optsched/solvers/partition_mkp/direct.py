@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from optsched.models.partition_mkp import PartitionMKP, Placement
-from optsched.solvers.partition_mkp.filling import Fillings
+from optsched.solvers.partition_mkp.bins import Bins
 
 
 def placed_directly(problem: PartitionMKP) -> Placement:
-    """Put each job, in the order of the queue, into the first bin that accepts it (Algorithm 2).
+    """Return the placement by Algorithm 2: each job in turn, into the first bin that accepts it.
 
     Bins are tried in the order of the job's preference: the fewest idle routers, then the least
     remaining capacity, then the number.
     """
-    bins = Fillings(problem)
+    bins = Bins(problem)
     hopeless: set[int] = set()
     for job, routers in enumerate(problem.routers):
         if routers not in hopeless:
@@ -21,5 +21,5 @@ def placed_directly(problem: PartitionMKP) -> Placement:
                 hopeless.add(routers)
                 continue
             choice, spot = direct
-            bins.fillings[choice.bin].put(job, choice.shape, spot)
+            bins.bins[choice.bin].put(job, choice.shape, spot)
     return bins.places(len(problem.routers))

@@ -1,4 +1,4 @@
-"""Free processors of nodes, and what a job loses on them when it starts at some time: compiled."""
+"""Free processors and penalties of nodes for a job at a start time, compiled."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
-from optsched.solvers.threshold_allocation.posing import NEVER
+from optsched.solvers.threshold_allocation.penalty_limit import NEVER
 
 Integers = NDArray[np.int64]
 
 
 class Timeline(NamedTuple):
-    """Starts and ends of holdings, node after node, by time; ends before starts.
+    """Starts and ends of allocations by node and time; of equal times, ends come first.
 
     Parameters
     ----------
     first : int64 array, shape (nodes + 1,)
-        Where the events of each node begin.
+        Index of the first event of each node.
     time, processes : int64 array, shape (events,)
-        When, and by how many the processes there change.
+        Time in seconds, and change of the number of processes.
     demand : int64 array, shape (events, resources)
-        By how much the demand changes.
+        Change of the demand.
     """
 
     first: Integers
@@ -33,14 +33,14 @@ class Timeline(NamedTuple):
 
 
 class Job(NamedTuple):
-    """What is asked of nodes that are alike.
+    """A job and the identical nodes that it may use.
 
     Parameters
     ----------
     processors : int
-        Of each node.
+        Processors of each node.
     asked, walltime : int
-        Processes, and the seconds of each.
+        Processes, and their walltime in seconds.
     demand, capacity, scale : int64 array, shape (resources,)
         As in the threshold-allocation problem.
     """
@@ -55,7 +55,7 @@ class Job(NamedTuple):
 
 @kernel
 def timeline(held: Integers, nodes: int) -> Timeline:
-    """Return the events of holdings."""
+    """Return the timeline of the allocations `held`."""
     rows, resources = len(held), held.shape[1] - 4
     first = np.zeros(nodes + 1, dtype=np.int64)
     for row in range(rows):
@@ -87,7 +87,7 @@ def timeline(held: Integers, nodes: int) -> Timeline:
 
 @kernel
 def free_processors(events: Timeline, processors: int, start: int, end: int) -> Integers:
-    """Return the processors of each node that are free from start to end, shape (nodes,)."""
+    """Return the number of processors of each node that are free throughout, shape (nodes,)."""
     nodes = len(events.first) - 1
     free = np.empty(nodes, dtype=np.int64)
     for node in range(nodes):
@@ -103,10 +103,10 @@ def free_processors(events: Timeline, processors: int, start: int, end: int) -> 
 
 
 @kernel
-def penalised_times(events: Timeline, job: Job, start: int, free: Integers) -> Integers:
-    """Return what a job loses with 1, 2, ... processes on a node, shape (nodes, processors).
+def penalized_times(events: Timeline, job: Job, start: int, free: Integers) -> Integers:
+    """Return the penalized time with 1, 2, ... processes on a node, shape (nodes, processors).
 
-    In units, equation (4) of the model's page; `NEVER` for more than are free.
+    Times are in units, by equation (4) of the model's page; `NEVER` beyond the free processors.
     """
     lost: Integers = _costs(events, job, start, free, False)[0]
     return lost
@@ -114,9 +114,9 @@ def penalised_times(events: Timeline, job: Job, start: int, free: Integers) -> I
 
 @kernel
 def added_penalties(events: Timeline, job: Job, start: int, free: Integers) -> Integers:
-    """Return what each further process on a node adds for everybody, shape (nodes, processors).
+    """Return the penalty that each further process adds for all jobs, shape (nodes, processors).
 
-    In units, equation (6) of the model's page, process by process.
+    Penalties are in units, by equation (6) of the model's page.
     """
     added: Integers = _costs(events, job, start, free, True)[1]
     return added
@@ -154,18 +154,18 @@ def _costs(
             length = until - at
             at = until
             for r in range(resources):
-                room = job.capacity[r] - level[r]
-                if most * job.demand[r] <= room:
+                free_capacity = job.capacity[r] - level[r]
+                if most * job.demand[r] <= free_capacity:
                     continue
                 weight = length * job.scale[r]
                 for k in range(1, most + 1):
-                    over = k * job.demand[r] - room
+                    over = k * job.demand[r] - free_capacity
                     if over > 0:
                         lost[node, k - 1] += weight * over
                 if everybody:
-                    before = active * max(0, -room)
+                    before = active * max(0, -free_capacity)
                     for k in range(1, most + 1):
-                        now = (active + k) * max(0, k * job.demand[r] - room)
+                        now = (active + k) * max(0, k * job.demand[r] - free_capacity)
                         added[node, k - 1] += weight * (now - before)
                         before = now
     return lost, added
@@ -173,34 +173,34 @@ def _costs(
 
 @kernel
 def take_cheapest(costs: Integers, asked: int) -> tuple[Integers, int]:
-    """Return how many processes each node has of the cheapest, and what the last one costs.
+    """Return the cheapest placement of `asked` processes.
 
     Parameters
     ----------
     costs : int64 array, shape (nodes, processors)
-        Of each further process; they do not fall along a node, and end with `NEVER`.
+        Cost of each further process on a node, nondecreasing; `NEVER` for an impossible one.
     asked : int
-        Processes wanted.
+        Number of processes.
 
     Returns
     -------
     processes : int64 array, shape (nodes,)
-        Of equal costs those on nodes of lower number.
+        Processes on each node; of equal costs, nodes of lower number come first.
     last : int
-        The highest cost among them; `NEVER` if there are not enough.
+        Largest cost of these processes; `NEVER` if there are too few.
     """
     nodes, processors = costs.shape
     processes = np.zeros(nodes, dtype=np.int64)
     last = np.partition(costs.ravel(), asked - 1)[asked - 1]
     if last == NEVER:
         return processes, last
-    left = asked
+    missing = asked
     for node in range(nodes):
         while processes[node] < processors and costs[node, processes[node]] < last:
             processes[node] += 1
-            left -= 1
+            missing -= 1
     for node in range(nodes):
-        while left > 0 and processes[node] < processors and costs[node, processes[node]] == last:
+        while missing > 0 and processes[node] < processors and costs[node, processes[node]] == last:
             processes[node] += 1
-            left -= 1
+            missing -= 1
     return processes, last

@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from optsched import Budget, solve
 from optsched.models import ThresholdAllocation
 from optsched.models.threshold_allocation import Placement
-from optsched.models.threshold_allocation.fields import GOALS
+from optsched.models.threshold_allocation.problem import GOALS
 from optsched.solvers.result import Status
 from optsched.solvers.threshold_allocation import _penalties as kernels
 from optsched.solvers.threshold_allocation.bottleneck_search import BottleneckSearch
-from optsched.solvers.threshold_allocation.posing import NEVER, most_penalised, posed
-from optsched.solvers.threshold_allocation.room_now import have_room
+from optsched.solvers.threshold_allocation.kernel_input import kernel_input
+from optsched.solvers.threshold_allocation.penalty_limit import NEVER, most_penalized
+from optsched.solvers.threshold_allocation.prefilter import can_start_now
 from optsched.testing import check_solver, threshold_allocations
 
 
@@ -30,8 +31,8 @@ def with_goal(problem: ThresholdAllocation, goal: str) -> ThresholdAllocation:
 @settings(max_examples=100, deadline=None)
 @given(threshold_allocations(max_processors=4, max_held=8))
 def test_there_is_room_now_where_nodes_take_enough_processes_within_the_threshold(stated, problem):
-    events, job = posed(problem)
-    most = most_penalised(problem)
+    events, job = kernel_input(problem)
+    most = most_penalized(problem)
     room = sum(
         max(k for k in range(free + 1) if stated.lost(problem, node, 0, k) <= most)
         for node, free in enumerate(stated.free(problem, 0))
@@ -39,7 +40,7 @@ def test_there_is_room_now_where_nodes_take_enough_processes_within_the_threshol
     asked = np.arange(1, problem.nodes * problem.processors + 1)
     walltime, limit = np.full_like(asked, job.walltime), np.full_like(asked, most)
     demand = np.tile(job.demand, (len(asked), 1))
-    found = have_room(
+    found = can_start_now(
         events, job.processors, job.capacity, job.scale, asked, walltime, demand, limit
     )
     assert found.tolist() == (asked <= room).tolist()
@@ -48,11 +49,11 @@ def test_there_is_room_now_where_nodes_take_enough_processes_within_the_threshol
 @settings(max_examples=100, deadline=None)
 @given(threshold_allocations(max_processors=4, max_held=8))
 def test_kernels_compute_what_is_stated(stated, problem):
-    events, job = posed(problem)
+    events, job = kernel_input(problem)
     for start in problem.starts.tolist():
         free = kernels.free_processors(events, problem.processors, start, start + problem.walltime)
         assert free.tolist() == stated.free(problem, start)
-        lost = kernels.penalised_times(events, job, start, free)
+        lost = kernels.penalized_times(events, job, start, free)
         added = kernels.added_penalties(events, job, start, free)
         for node, room in enumerate(free.tolist()):
             counts = range(room + 1)

@@ -1,0 +1,59 @@
+"""The one import for authors of plug-ins.
+
+Contracts, the data that passes through them, actions, and the registries. Names stay here when
+modules are split or renamed. `optsched.testing` checks plug-ins.
+"""
+
+from __future__ import annotations
+
+from optsched.errors import InputError as InputError
+from optsched.errors import MissingDependencyError as MissingDependencyError
+from optsched.machines.machine import Allocation as Allocation
+from optsched.machines.machine import Machine as Machine
+from optsched.metrics.metric import Metric as Metric
+from optsched.models.problem import Problem as Problem
+from optsched.models.problem import Violation as Violation
+from optsched.models.program import UNBOUNDED as UNBOUNDED
+from optsched.models.program import Program as Program
+from optsched.models.snapshot import Snapshot as Snapshot
+from optsched.registry import executions as executions
+from optsched.registry import machines as machines
+from optsched.registry import metrics as metrics
+from optsched.registry import models as models
+from optsched.registry import pictures as pictures
+from optsched.registry import policies as policies
+from optsched.registry import readers as readers
+from optsched.registry import solvers as solvers
+from optsched.registry import studies as studies
+from optsched.registry import workloads as workloads
+from optsched.report.run_picture import RunFacts as RunFacts
+from optsched.report.run_picture import RunPicture as RunPicture
+from optsched.schedule import Schedule as Schedule
+from optsched.schedule import State as State
+from optsched.simulator.actions import Action as Action
+from optsched.simulator.actions import Migrate as Migrate
+from optsched.simulator.actions import Move as Move
+from optsched.simulator.actions import Share as Share
+from optsched.simulator.actions import Start as Start
+from optsched.simulator.actions import Wake as Wake
+from optsched.simulator.execution import ExecutionModel as ExecutionModel
+from optsched.simulator.execution import ExecutionReport as ExecutionReport
+from optsched.simulator.policy import Answers as Answers
+from optsched.simulator.policy import Policy as Policy
+from optsched.simulator.system import System as System
+from optsched.solvers.generic import GenericSolver as GenericSolver
+from optsched.solvers.generic import Outcome as Outcome
+from optsched.solvers.generic import Search as Search
+from optsched.solvers.progress import Progress as Progress
+from optsched.solvers.result import Budget as Budget
+from optsched.solvers.result import Incumbent as Incumbent
+from optsched.solvers.result import Limit as Limit
+from optsched.solvers.result import Result as Result
+from optsched.solvers.result import Status as Status
+from optsched.solvers.solver import OnIncumbent as OnIncumbent
+from optsched.solvers.solver import Solver as Solver
+from optsched.traces.trace import Trace as Trace
+from optsched.workloads.spec_table import SpecTable as SpecTable
+from optsched.workloads.streams import Stream as Stream
+from optsched.workloads.workload_model import Jobs as Jobs
+from optsched.workloads.workload_model import WorkloadModel as WorkloadModel

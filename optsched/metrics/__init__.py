@@ -1,0 +1,1 @@
+"""Metrics of runs: those of the jobs, and those of certain kinds of machines."""

@@ -1,0 +1,141 @@
+"""Fragmentation of the free nodes of a line into slots, and the capacity lost by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.machines._interval_text import interval_runs
+from optsched.machines.machine import Machine
+from optsched.machines.nodes import Nodes
+from optsched.metrics.metric import Metric
+from optsched.registry import metrics
+from optsched.schedule import Schedule, State
+from optsched.traces.trace import Trace
+
+END, SUBMISSION, START = 0, 1, 2
+"""Kinds of events, in their order within an instant."""
+
+
+STRETCHES = 200
+"""Number of stretches of time for the sizes of slots."""
+
+
+@metrics.register("fragmentation")
+@dataclass(frozen=True, eq=False)
+class Fragmentation(Metric):
+    """The free slots of a line of nodes over time.
+
+    Parameters
+    ----------
+    time : float64 array, shape (instants,)
+        Instants at which a job was submitted, started or ended, in seconds. Other arrays hold the
+        state from each instant to the next.
+    free, slots, largest_slot : int64 array, shape (instants,)
+        Free nodes, number of slots, nodes of the largest slot.
+    smallest_waiting : int64 array, shape (instants,)
+        Nodes of the smallest waiting job; 0 if no job waits.
+    useless : int64 array, shape (instants,)
+        Free nodes in slots that are too small for every waiting job, while enough are free in all
+        slots together: external fragmentation.
+    classes : float64 array, shape (stretches, classes)
+        Node-seconds free in slots of 2^k to 2^(k+1) - 1 nodes, in stretches of equal length from
+        the first to the last instant.
+    nodes : int
+        Nodes of the line.
+    """
+
+    time: NDArray[np.float64]
+    free: NDArray[np.int64]
+    slots: NDArray[np.int64]
+    largest_slot: NDArray[np.int64]
+    smallest_waiting: NDArray[np.int64]
+    useless: NDArray[np.int64]
+    classes: NDArray[np.float64]
+    nodes: int
+
+    @classmethod
+    def measure(
+        cls, trace: Trace, machine: Machine, schedule: Schedule, large_from: int | None
+    ) -> Fragmentation | None:
+        """Measure the slots of a line of nodes; None on other machines."""
+        if not isinstance(machine, Nodes) or machine.holds_boxes:
+            return None
+        return fragmentation(trace, machine.size, schedule)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the figures over the whole time, JSON-able.
+
+        ``loss_of_capacity`` is the share of node time that was free while a job waited that needed
+        no more nodes than were free, and ``external_fragmentation`` the part of this share in slots
+        too small for every waiting job. ``mean_slots`` and ``mean_largest_slot`` are means over
+        time, and ``free_by_slot_size`` is the distribution of free node time over slots of 1, 2 to
+        3, 4 to 7 and so on nodes.
+
+        References
+        ----------
+        Y. Zhang, H. Franke, J. Moreira, A. Sivasubramaniam, "An integrated approach to parallel
+        scheduling using gang-scheduling, backfilling and migration", JSSPP 2001 (loss of capacity).
+        """
+        spans = np.diff(self.time)
+        total = float(spans.sum())
+        if total == 0.0:
+            return {}
+
+        def over_time(values: NDArray[Any]) -> float:
+            return float((values[:-1] * spans).sum() / total)
+
+        wanted = self.smallest_waiting
+        idle = np.where((wanted > 0) & (wanted <= self.free), self.free, 0)
+        free = self.classes.sum()
+        shares = self.classes.sum(axis=0) / free if free else self.classes[0]
+        return {
+            "loss_of_capacity": over_time(idle) / self.nodes,
+            "external_fragmentation": over_time(self.useless) / self.nodes,
+            "mean_slots": over_time(self.slots),
+            "mean_largest_slot": over_time(self.largest_slot),
+            "free_by_slot_size": {
+                str(1 << kind): float(share) for kind, share in enumerate(shares)
+            },
+        }
+
+
+def fragmentation(trace: Trace, nodes: int, schedule: Schedule) -> Fragmentation:
+    """Follow the free slots of a line of nodes through a schedule.
+
+    Parameters
+    ----------
+    trace : Trace
+        The cleaned trace.
+    nodes : int
+        Nodes of the line.
+    schedule : Schedule
+        When and where the jobs ran; their resources are interval sets of positions on the line.
+    """
+    from optsched.metrics._free_line import free_line
+
+    jobs = len(trace)
+    number = np.arange(jobs)
+    ended, started = np.isfinite(schedule.end), np.isfinite(schedule.start)
+    waited = (schedule.state != State.REJECTED) & (schedule.state != State.UNSUBMITTED)
+    times = [schedule.end[ended], trace.submit[waited].astype(float), schedule.start[started]]
+    which = [number[ended], number[waited], number[started]]
+    kinds = np.repeat([END, SUBMISSION, START], [len(part) for part in times])
+    time, job = np.concatenate(times), np.concatenate(which)
+    order = np.lexsort((job, kinds, time))
+    time, job, kinds = time[order], job[order], kinds[order]
+    instants, begins = np.unique(time, return_index=True)
+    sizes, rank = np.unique(trace.processors, return_inverse=True)
+    text = np.frombuffer(("\n".join(schedule.resources) + "\n").encode("ascii"), np.uint8)
+    first, last, runs = interval_runs(text, jobs)
+    table = np.zeros((len(instants), 5), np.int64)
+    classes = np.zeros((STRETCHES, int(nodes).bit_length()))
+    free_line(
+        nodes, instants, np.append(begins, len(time)), kinds, job, rank.astype(np.int64),
+        sizes.astype(np.int64), first, last, runs, table, classes,
+    )  # fmt: skip
+    free, slots, largest, smallest, useless = np.ascontiguousarray(table.T)
+    return Fragmentation(instants, free, slots, largest, smallest, useless, classes, nodes)

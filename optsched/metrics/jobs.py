@@ -1,0 +1,181 @@
+"""The summary of a run: final states, waits and slowdowns of jobs, utilization of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.schedule import Schedule, State
+from optsched.traces.trace import Trace
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+THRESHOLD = 10.0
+"""Lower limit of the run time in the bounded slowdown, in seconds."""
+
+LARGE = 0.9
+"""Quantile of sizes from which a job is large by default."""
+
+MEANS = {"mean_runs": "runs", "mean_hops": "mean_hops", "mean_dispersal": "dispersal"}
+"""Means in the summary, with the measures of the machine that they are taken of."""
+
+
+def bounded_slowdown(
+    wait: NDArray[np.float64], runtime: NDArray[np.float64], threshold: float = THRESHOLD
+) -> NDArray[np.float64]:
+    """Return ``max(1, (wait + runtime) / max(runtime, threshold))`` for each job.
+
+    Parameters
+    ----------
+    wait, runtime : float64 array, shape (jobs,)
+        Seconds of the response in which the job did not run, and in which it did.
+    threshold : float
+        Lower limit of the run time in seconds.
+
+    References
+    ----------
+    D. Feitelson, L. Rudolph, U. Schwiegelshohn, K. Sevcik, P. Wong, "Theory and practice in
+    parallel job scheduling", JSSPP 1997.
+    """
+    return np.maximum(1.0, (wait + runtime) / np.maximum(runtime, threshold))
+
+
+def summarise(
+    trace: Trace, processors: int, schedule: Schedule, large_from: int | None = None
+) -> dict[str, Any]:
+    """Return the metrics of a schedule as JSON-able values; times in seconds.
+
+    Means and percentiles are over finished jobs. The makespan is from the first submission to the
+    last end. Utilization is the processor-seconds in which jobs ran, divided by the processors of
+    the machine times the makespan. Slowdown is the response divided by the time that the job ran,
+    which excludes pauses.
+
+    Parameters
+    ----------
+    trace : Trace
+        The cleaned trace.
+    processors : int
+        Processors of the machine.
+    schedule : Schedule
+        When and where the jobs ran.
+    large_from : int, optional
+        Number of processors from which a job is large; by default that of the largest tenth.
+    """
+    start, end, state = schedule.start, schedule.end, schedule.state
+    counts = {name: int(np.count_nonzero(state == name)) for name in State}
+    finished = state == State.FINISHED
+    held = np.isfinite(end)
+    runtime = schedule.run_time
+    wait = start - trace.submit
+    response = end - trace.submit
+    makespan = float(end[held].max() - trace.submit.min()) if held.any() else 0.0
+    busy = float((runtime[held] * trace.processors[held]).sum())
+    slowdown = response[finished] / runtime[finished]
+    large_from = least_large(trace, large_from)
+    large = finished & (trace.processors >= large_from)
+    bounded = bounded_slowdown((response - runtime)[finished], runtime[finished])
+    return {
+        "jobs": len(trace),
+        "finished": counts[State.FINISHED],
+        "killed": counts[State.KILLED],
+        "rejected": counts[State.REJECTED],
+        "waiting": counts[State.WAITING],
+        "dropped": _dropped(trace),
+        "utilization": busy / (processors * makespan) if makespan else None,
+        "makespan": makespan,
+        "mean_wait": _mean(wait[finished]),
+        "median_wait": _quantile(wait[finished], 0.5),
+        "p95_wait": _quantile(wait[finished], 0.95),
+        "max_wait": _quantile(wait[finished], 1.0),
+        "mean_response": _mean(response[finished]),
+        "mean_slowdown": _mean(slowdown),
+        "large_from": large_from,
+        "large_jobs": int(large.sum()),
+        "large_mean_wait": _mean(wait[large]),
+        "large_max_wait": _quantile(wait[large], 1.0),
+        "large_mean_response": _mean(response[large]),
+        "mean_bounded_slowdown": _mean(bounded),
+        "p95_bounded_slowdown": _quantile(bounded, 0.95),
+        "decisions": schedule.decisions,
+        "cleaning": trace.cleaning.to_json() if trace.cleaning is not None else None,
+    }
+
+
+def least_large(trace: Trace, large_from: int | None = None) -> int:
+    """Return the number of processors from which a job is large: `large_from`, or a quantile."""
+    if large_from is not None:
+        return large_from
+    return int(np.quantile(trace.processors, LARGE, method="higher"))
+
+
+def summarise_placement(measures: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return the means of the measures of allocations over the jobs that ran.
+
+    Parameters
+    ----------
+    measures : mapping of str to array, shape (jobs,)
+        The result of `Machine.job_measures`; means without a measure are left out.
+    """
+    means = {name: measures[measure] for name, measure in MEANS.items() if measure in measures}
+    if "runs" in measures:
+        means = {"contiguous_share": measures["runs"] == 1} | means
+    return {name: _mean(values) for name, values in means.items()}
+
+
+def summarise_problems(decisions: pd.DataFrame, compared: Collection[str]) -> dict[str, Any]:
+    """Return figures on the results of the solvers.
+
+    ``unproven`` counts the results without a proof of optimality or infeasibility, ``unanswered``
+    the problems without a solution, and ``nominal_seconds`` is the nominal time of all solves. Over
+    the solved problems of the compared models, ``heuristic_matched`` is the share in which the
+    policy's heuristic is as good as the solution used, and ``heuristic_gap`` the mean relative
+    difference in the objective where the heuristic is worse.
+
+    Parameters
+    ----------
+    decisions : pandas.DataFrame
+        One row per problem, see `ProblemSolver.frame`.
+    compared : collection of str
+        The models whose problems the heuristic solved too, see `ProblemSolver.compared`.
+    """
+    proven = decisions["status"].isin(["optimal", "infeasible"])
+    figures: dict[str, Any] = {"unproven": int((~proven).sum())}
+    if len(decisions):
+        figures["nominal_seconds"] = float(decisions["price"].sum())
+    solved = decisions[decisions["objective"].notna()]
+    if len(solved) < len(decisions):
+        figures["unanswered"] = len(decisions) - len(solved)
+    if len(solved):
+        both = solved[solved["model"].isin(compared)]
+        objective = both["objective"].astype(np.float64)
+        heuristic = both["heuristic"].astype(np.float64)
+        differs = objective != heuristic
+        worse = differs & heuristic.notna()
+        difference = (objective[worse] - heuristic[worse]).abs()
+        gap = difference / objective[worse].abs().clip(lower=1.0)
+        figures["heuristic_matched"] = _mean(~differs.to_numpy())
+        figures["heuristic_gap"] = _mean(gap.to_numpy())
+    return figures
+
+
+def _dropped(trace: Trace) -> int | None:
+    """Return the number of jobs that cleaning dropped, None for a part of a cleaned trace.
+
+    A part is counted in jobs of the cleaned trace, so dropped jobs belong to no part.
+    """
+    report = trace.cleaning
+    if report is None:
+        return 0
+    return report.dropped if len(trace) == report.jobs_read - report.dropped else None
+
+
+def _mean(values: NDArray[Any]) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def _quantile(values: NDArray[np.float64], q: float) -> float | None:
+    return float(np.quantile(values, q)) if len(values) else None

@@ -1,0 +1,331 @@
+"""The breakdown of the node time of a torus whose jobs hold boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.machines.machine import Machine
+from optsched.machines.torus import Torus
+from optsched.metrics.jobs import least_large
+from optsched.metrics.metric import Metric
+from optsched.registry import metrics
+from optsched.schedule import Schedule, State
+from optsched.traces.trace import Trace
+
+OCCUPIED = 80
+"""Percentage of held nodes at which the recorded time begins."""
+
+PARTS = ("running", "migrating", "internal", "fragmented", "drained", "undecided", "unwanted")
+"""Parts of node time, first those of held nodes; see `NodeTime`."""
+
+
+@metrics.register("node-time")
+@dataclass(frozen=True, eq=False)
+class NodeTime(Metric):
+    """The nodes of a torus over time, and the parts of its node time.
+
+    A node that a job holds is
+
+    ``running``
+        if the job requested it and makes progress,
+    ``migrating``
+        if the job requested it and is stopped by a migration,
+    ``internal``
+        if the job holds it beyond its request: internal fragmentation.
+
+    A free node is
+
+    ``fragmented``
+        if enough routers are free for the queue head, but no free box holds that job: external
+        fragmentation,
+    ``drained``
+        if too few routers are free for the queue head,
+    ``undecided``
+        if a free box holds the queue head, which waits for the next decision or was passed over,
+    ``unwanted``
+        if no job waits.
+
+    Parameters
+    ----------
+    time : float64 array, shape (instants,)
+        Instants of changes in seconds, from the first submission to the last end.
+    held, running : int64 array, shape (instants,)
+        Nodes in boxes of jobs and running nodes, from each instant to the next.
+    nodes : int
+        Nodes of the machine.
+    shares : mapping of str to float
+        Shares of the parts in all node time, which add up to 1. Empty if no job ran.
+    recorded : (float, float) or None
+        The recorded time in seconds: from the first instant at which 80 % of the nodes are held to
+        the last submission, after which the machine empties. None if there is no such time.
+    recorded_shares : mapping of str to float
+        Shares of the parts in the node time of the recorded time; empty if `recorded` is None.
+    drain : float64 array, shape (large jobs,)
+        Seconds for which each large job was the queue head; nan if a job never was, because it
+        never started or started before a job that was submitted earlier.
+
+    References
+    ----------
+    K. Li, M. Malawski, J. Nabrzyski, "Topology-aware scheduling on Blue Waters with proactive queue
+    scanning and migration-based job placement", JSSPP 2015, sections 1 (``fragmented`` and
+    ``drained`` are its two scenarios of system drainage) and 7 (the recorded time).
+    """
+
+    time: NDArray[np.float64]
+    held: NDArray[np.int64]
+    running: NDArray[np.int64]
+    nodes: int
+    shares: Mapping[str, float]
+    recorded: tuple[float, float] | None
+    recorded_shares: Mapping[str, float]
+    drain: NDArray[np.float64]
+
+    @classmethod
+    def measure(
+        cls, trace: Trace, machine: Machine, schedule: Schedule, large_from: int | None
+    ) -> NodeTime | None:
+        """Measure the boxes of a torus; None on other machines, and where jobs hold no boxes."""
+        if not isinstance(machine, Torus) or not machine.holds_boxes:
+            return None
+        return node_time(trace, machine, schedule, large_from)
+
+    def histogram(self, levels: int = 20) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the distributions of the numbers of held and of running nodes over time.
+
+        Parameters
+        ----------
+        levels : int
+            Number of levels of equal width from 0 to all nodes, which belong to the last level.
+
+        Returns
+        -------
+        held, running : float64 array, shape (levels,)
+            Shares of the recorded time at each level, which add up to 1; all 0 if there is no
+            recorded time.
+        """
+        if self.recorded is None:
+            return np.zeros(levels), np.zeros(levels)
+        begin, end = np.searchsorted(self.time, self.recorded)
+        spans = np.diff(self.time[begin : end + 1])
+        held, running = (
+            np.bincount(
+                np.minimum(nodes[begin:end] * levels // self.nodes, levels - 1), spans, levels
+            )
+            / spans.sum()
+            for nodes in (self.held, self.running)
+        )
+        return held, running
+
+    def summary(self) -> dict[str, Any]:
+        """Return the figures, JSON-able.
+
+        ``occupied`` and ``useful`` are the mean shares of held and of running nodes over the
+        recorded time. ``internal_fragmentation`` is the share of the held node time that is
+        internal; ``external_fragmentation`` and ``drained`` are shares of all node time.
+        ``large_mean_drain`` and ``large_max_drain`` are over the ``large_at_head`` large jobs that
+        were the queue head. ``recorded_held`` and ``recorded_running`` are the histogram: shares of
+        the recorded time, by the percentage of nodes at which a level begins; levels that do not
+        occur are left out.
+        """
+        shares, recorded = dict(self.shares), dict(self.recorded_shares)
+        if not shares:
+            return {}
+        held = _held(shares)
+        drain = self.drain[np.isfinite(self.drain)]
+        begin, end = (None, None) if self.recorded is None else self.recorded
+        return {
+            "occupied": _held(recorded) if recorded else None,
+            "useful": recorded["running"] if recorded else None,
+            "recorded_from": begin,
+            "recorded_until": end,
+            "internal_fragmentation": shares["internal"] / held,
+            "external_fragmentation": shares["fragmented"],
+            "drained": shares["drained"],
+            "large_at_head": len(drain),
+            "large_mean_drain": float(drain.mean()) if len(drain) else None,
+            "large_max_drain": float(drain.max()) if len(drain) else None,
+            "node_time": shares,
+            "recorded_node_time": recorded,
+            **dict(zip(("recorded_held", "recorded_running"), map(_by_level, self.histogram()))),
+        }
+
+
+def node_time(
+    trace: Trace, torus: Torus, schedule: Schedule, large_from: int | None = None
+) -> NodeTime:
+    """Follow the boxes of a torus through a schedule.
+
+    Parameters
+    ----------
+    trace : Trace
+        The cleaned trace.
+    torus : Torus
+        The machine, of at most 64 routers along Z.
+    schedule : Schedule
+        When and where the jobs ran; the resources of a job are all nodes of its box.
+    large_from : int, optional
+        Number of processors from which a job is large; by default that of the largest tenth.
+    """
+    submit, nodes = trace.submit.astype(np.float64), torus.size
+    waits_until = _waiting_ends(schedule)
+    drain = _time_at_head(submit, waits_until)
+    drain = drain[trace.processors >= least_large(trace, large_from)]
+    if not np.isfinite(schedule.end).any():
+        empty = np.zeros(0, np.int64)
+        return NodeTime(empty.astype(np.float64), empty, empty, nodes, {}, None, {}, drain)
+    stays = _stays(torus, schedule)
+    time = np.unique(np.concatenate((submit, stays.since, stays.resumes, stays.until)))
+    time = time[time <= stays.until.max()]
+    requested = trace.processors[stays.job]
+    boxes = stays.box[:, 3:].prod(axis=1) * torus.nodes_per_router
+    held = _over_time(time, stays.since, stays.until, boxes)
+    running = _over_time(time, stays.resumes, stays.until, requested)
+    migrating = _over_time(time, stays.since, stays.resumes, requested)
+    free = nodes - held
+    needed = -(-_head_sizes(trace, waits_until, time) // torus.nodes_per_router)
+    waits = needed > 0
+    enough = waits & (needed * torus.nodes_per_router <= free)
+    fits = _fits(torus, stays, time, np.where(enough, needed, 0))
+    parts = [running, migrating, held - running - migrating]
+    parts += [free * why for why in (enough & ~fits, waits & ~enough, fits, ~waits)]
+
+    def shares(begin: int, end: int) -> dict[str, float]:
+        spans = np.diff(time[begin : end + 1])
+        total = nodes * spans.sum()
+        return {name: float(part[begin:end] @ spans / total) for name, part in zip(PARTS, parts)}
+
+    begin = int(np.argmax(held * 100 >= OCCUPIED * nodes))
+    end = int(np.searchsorted(time, min(submit[-1], time[-1])))
+    reached = held[begin] * 100 >= OCCUPIED * nodes and begin < end
+    return NodeTime(
+        time=time,
+        held=held,
+        running=running,
+        nodes=nodes,
+        shares=shares(0, len(time) - 1),
+        recorded=(float(time[begin]), float(time[end])) if reached else None,
+        recorded_shares=shares(begin, end) if reached else {},
+        drain=drain,
+    )
+
+
+def _waiting_ends(schedule: Schedule) -> NDArray[np.float64]:
+    """Return the end of each job's wait: -inf if a job never waits, inf if it never starts."""
+    never = (schedule.state == State.REJECTED) | (schedule.state == State.UNSUBMITTED)
+    started = np.isfinite(schedule.start)
+    return np.where(started, schedule.start, np.where(never, -np.inf, np.inf))
+
+
+def _time_at_head(
+    submit: NDArray[np.float64], waits_until: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the seconds for which each job that started was the queue head; nan if never."""
+    passed = np.maximum.accumulate(waits_until)
+    comes = np.maximum(submit, np.append(-np.inf, passed[:-1]))
+    was_head = np.isfinite(waits_until) & (waits_until >= comes)
+    drain = np.full(len(submit), np.nan)
+    drain[was_head] = waits_until[was_head] - comes[was_head]
+    return drain
+
+
+def _head_sizes(
+    trace: Trace, waits_until: NDArray[np.float64], time: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Return the processors of the queue head from each instant on; 0 if no job waits."""
+    passed = np.maximum.accumulate(waits_until)
+    head = np.minimum(np.searchsorted(passed, time, side="right"), len(trace) - 1)
+    waits = (trace.submit[head] <= time) & (passed[head] > time)
+    sizes: NDArray[np.int64] = np.where(waits, trace.processors[head], 0)
+    return sizes
+
+
+class _Stays(NamedTuple):
+    """Stays of jobs in boxes, one row for each box that a job held.
+
+    A stay is from `since` to `until`. From `since` to `resumes` the job is stopped by the migration
+    to the box.
+    """
+
+    job: NDArray[np.int64]
+    since: NDArray[np.float64]
+    resumes: NDArray[np.float64]
+    until: NDArray[np.float64]
+    box: NDArray[np.int64]
+
+
+def _stays(torus: Torus, schedule: Schedule) -> _Stays:
+    """Return the stays of the jobs that ended, at least one, by job and time."""
+    start, end = schedule.start, schedule.end
+    ran = np.flatnonzero(np.isfinite(end))
+    moves = [one for one in schedule.migrations if np.isfinite(end[one.job])]
+    job = np.append(ran, np.array([one.job for one in moves], np.int64))
+    time = np.append(start[ran], [one.time for one in moves])
+    resumes = np.append(start[ran], [one.time + one.delay for one in moves])
+    source = np.array([""] * len(ran) + [one.left for one in moves], dtype=object)
+    order = np.argsort(job, kind="stable")
+    job, time, resumes, source = job[order], time[order], resumes[order], source[order]
+    last = np.append(job[1:] != job[:-1], True)
+    since = np.maximum(time, start[job])  # a charged decision delays a start beyond a migration
+    until = np.where(last, end[job], np.append(since[1:], np.inf))
+    resources = np.asarray(schedule.resources, dtype=object)
+    text = np.where(last, resources[job], np.append(source[1:], ""))
+    stays = until > since
+    return _Stays(
+        job[stays],
+        since[stays],
+        np.clip(resumes, since, until)[stays],
+        until[stays],
+        torus.boxes_of(text[stays].tolist()),
+    )
+
+
+def _held(shares: Mapping[str, float]) -> float:
+    return sum(shares[name] for name in PARTS[:3])
+
+
+def _by_level(shares: NDArray[np.float64]) -> dict[str, float]:
+    """Return the positive levels of a histogram, by the percentage at which a level begins."""
+    return {
+        f"{100 * level // len(shares)}": float(shares[level]) for level in np.flatnonzero(shares)
+    }
+
+
+def _over_time(
+    time: NDArray[np.float64],
+    since: NDArray[np.float64],
+    until: NDArray[np.float64],
+    nodes: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Return the sum of held nodes from each instant on, each held from `since` to `until`."""
+    changes = np.zeros(len(time), np.int64)
+    np.add.at(changes, np.searchsorted(time, since), nodes)
+    np.subtract.at(changes, np.searchsorted(time, until), nodes)
+    return np.cumsum(changes)
+
+
+def _fits(
+    torus: Torus, stays: _Stays, time: NDArray[np.float64], needed: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Return for each instant whether a free box has the needed routers; False for 0."""
+    from optsched.boxes.free_boxes import words_of
+    from optsched.metrics._node_time import free_box_holds
+
+    jobs = len(stays.job)
+    when = np.append(stays.until, stays.since)
+    order = np.argsort(when, kind="stable")  # at one instant the releases come first
+    changes = np.append(np.searchsorted(when[order], time), 2 * jobs)
+    fits: NDArray[np.bool_] = free_box_holds(
+        words_of(torus.emptied().boxes.free, torus.grid),
+        np.concatenate((stays.box, stays.box))[order],
+        order < jobs,
+        changes,
+        needed,
+        torus.shape[2],
+        torus.grid.wrap,
+    )
+    return fits

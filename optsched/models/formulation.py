@@ -1,0 +1,109 @@
+"""The contract of a formulation: a problem as an integer program, and solutions as its vectors."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from optsched.errors import InputError
+from optsched.registry import models
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from optsched.models.program import Program
+
+P = TypeVar("P")
+Solution = TypeVar("Solution")
+
+
+class Formulation(ABC, Generic[P, Solution]):
+    """The statement of a problem as a program, and the translation of its solutions.
+
+    A subclass is registered for its model with ``@formulations.register(model)``.
+
+    Parameters
+    ----------
+    problem : Problem
+        The decision to state.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, problem: P) -> None:
+        self.problem = problem
+
+    @property
+    @abstractmethod
+    def program(self) -> Program:
+        """The problem as an integer linear program; best as a ``functools.cached_property``.
+
+        Raises
+        ------
+        InputError
+            If the program is too large to be stated.
+        """
+
+    @abstractmethod
+    def decode(self, x: NDArray[np.int64]) -> Solution:
+        """Return the solution that a vector of the program stands for.
+
+        Parameters
+        ----------
+        x : int64 array, shape (variables,)
+            The vector, within the bounds of the variables; rows may be broken.
+        """
+
+    @abstractmethod
+    def encode(self, solution: Solution) -> NDArray[np.int64]:
+        """Return the vector of a feasible solution; the inverse of `decode`."""
+
+
+F = TypeVar("F", bound=type[Formulation[Any, Any]])
+
+
+class Formulations:
+    """The formulation of each model, by the name of the model.
+
+    A formulation is registered in the module that defines its problem, or in the module
+    ``program`` beside it, which is imported when it is first asked for.
+    """
+
+    def __init__(self) -> None:
+        self._classes: dict[str, type[Formulation[Any, Any]]] = {}
+
+    def register(self, name: str) -> Callable[[F], F]:
+        """Return a decorator that files a class as the formulation of a model.
+
+        Raises
+        ------
+        ValueError
+            If the model already has another formulation.
+        """
+
+        def file_under(cls: F) -> F:
+            holder = self._classes.get(name)
+            if holder is not None and holder.__qualname__ != cls.__qualname__:
+                raise ValueError(f"the formulation of {name!r} is already {holder.__qualname__}")
+            cls.name = name
+            self._classes[name] = cls
+            return cls
+
+        return file_under
+
+    def __getitem__(self, name: str) -> type[Formulation[Any, Any]]:
+        if name not in self._classes:
+            package = sys.modules[models[name].__module__].__package__
+            if package and find_spec(f"{package}.program"):
+                import_module(f"{package}.program")
+        if name not in self._classes:
+            raise InputError(f"model {name!r} has no formulation")
+        return self._classes[name]
+
+
+formulations = Formulations()

@@ -1,0 +1,70 @@
+"""The running jobs of a migration: those that may be moved, and what is wrong with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optsched.models.fields import LARGEST, first_few
+from optsched.models.schema import DOUBTFUL, Fields, Kind, Reading
+
+
+class Movable(Kind):
+    """Numbers of running jobs in ascending order, each once; from 1 on file, from 0 in Python."""
+
+    on_file = "list of numbers of running jobs, from 1"
+    in_python = "sequence of int, from 0"
+
+    def accept(self, value: Any, fields: Fields) -> Any:
+        if type(value) not in (list, tuple) or not {*map(type, value)} <= {int}:
+            return DOUBTFUL
+        if value and not (min(value) >= 0 and max(value) < len(fields["running"])):
+            return DOUBTFUL
+        return tuple(sorted(set(value)))
+
+    def read(self, name: str, value: Any, reading: Reading) -> Any:
+        given = value.tolist() if isinstance(value, np.ndarray) else value
+        if not isinstance(given, list | tuple) or not {*map(type, given)} <= {int}:
+            reading.wrong(name, "expected a list of numbers of running jobs, from 1")
+            return self.blank
+        most, known = LARGEST, ""
+        if "running" not in reading.unread:
+            most = len(reading.fields["running"])
+            known = f" to {most}"
+        jobs = [job - reading.on_file for job in given]
+        wrong = [
+            f"{name}[{place}]: {job + 1}; expected a running job, from 1{known}"
+            for place, job in enumerate(jobs)
+            if not 0 <= job < most
+        ]
+        reading.note(name, wrong)
+        return tuple(sorted(set(jobs)))
+
+    def write(self, value: Any) -> Any:
+        return [job + 1 for job in value]
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": {"type": "integer", "minimum": 1}}
+
+
+def wrong_jobs(fields: Fields) -> list[str]:
+    """Return the running jobs that do not fit into their boxes, and those that cost too much."""
+    labels = fields["running_jobs"] or range(1, len(fields["running"]) + 1)
+    nodes_per_router = fields["nodes_per_router"]
+    small, dear = [], []
+    for place, (box, size, elapsed, label) in enumerate(
+        zip(fields["running"], fields["sizes"], fields["elapsed"], labels)
+    ):
+        held = box.volume * nodes_per_router
+        if size > held:
+            small.append(
+                f"sizes[{place}]: job {label} of {size} nodes has {held} in {box} "
+                f"(nodes_per_router: {nodes_per_router})"
+            )
+        if size * elapsed > LARGEST:
+            dear.append(
+                f"elapsed[{place}]: job {label} costs {size * elapsed} node-seconds; "
+                f"expected at most {LARGEST}"
+            )
+    return [*first_few("sizes", small), *first_few("elapsed", dear)]

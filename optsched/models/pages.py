@@ -1,0 +1,65 @@
+"""What the pages of models say of their fields: the JSON Schema and the table of each.
+
+``python -m optsched.models.pages`` writes both from the declarations, see `write_pages`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from optsched.errors import InputError
+from optsched.files import written
+from optsched.json_text import json_text
+from optsched.models.snapshot import has_schema, snapshot_schema
+from optsched.models.snapshot_file import SCHEMA_FILE
+from optsched.registry import models
+
+TABLE = re.compile(r"(?<=<!-- fields: make pages -->\n).*?(?=<!-- end of fields -->)", re.DOTALL)
+
+
+def with_table(page: str, model: str) -> str:
+    """Return a model's page with the table of its fields, between the marks for it.
+
+    Raises
+    ------
+    InputError
+        If the page does not have these marks.
+    """
+    if len(TABLE.findall(page)) != 1:
+        raise InputError("expected <!-- fields: make pages --> and <!-- end of fields --> once")
+    return TABLE.sub(lambda _: models[model].schema.table() + "\n", page)
+
+
+def write_pages(folder: str | Path) -> None:
+    """Write the schema of each model that declares fields, and the table on its page.
+
+    Parameters
+    ----------
+    folder : path
+        The folder of the models' folders.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or written, or a page has no place for the table.
+    """
+    for model in models:
+        home = Path(folder) / model
+        if not has_schema(model) or not home.is_dir():
+            continue
+        page = home / "README.md"
+        try:
+            text = with_table(page.read_text(encoding="utf-8"), model)
+        except InputError as error:
+            raise error.within(page) from None
+        schema = json_text(snapshot_schema(model), indent=1) + "\n"
+        for file, content in ((page, text), (home / SCHEMA_FILE, schema)):
+            with written(file) as temporary:
+                temporary.write_text(content, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    from optsched.content import bundled
+
+    write_pages(bundled("models"))

@@ -1,0 +1,564 @@
+"""The fields of a problem, each declared once in the body of its class.
+
+A declaration gives the constructor, the check of what it is given, the messages, both ways between
+a problem and its snapshot, the JSON Schema of snapshots and the table on the model's page.
+
+A value that is plain and sound, as almost every one of a simulation, is accepted quickly. Otherwise
+all fields are read slowly, and every mistake is noted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from optsched.json_text import json_text
+from optsched.models.fields import LARGEST, FieldChecks, plain
+from optsched.models.read_only import kept
+
+Fields = dict[str, Any]
+"""Fields that have been read, by name; a field may depend on those declared before it."""
+
+C = TypeVar("C", bound=type[Any])
+
+DOUBTFUL: Any = object()
+"""In place of a value that is not accepted quickly."""
+
+HEAD = 16
+"""Up to so many elements Python is faster than numpy."""
+
+
+class Reading(FieldChecks):
+    """Fields that are read slowly, and the mistakes in them.
+
+    Parameters
+    ----------
+    kind : str
+        The kind of problem, for messages.
+    on_file : bool
+        Whether they are as on file.
+    """
+
+    def __init__(self, kind: str, *, on_file: bool) -> None:
+        super().__init__(kind)
+        self.on_file = on_file
+        self.fields: Fields = {}
+
+    def wrong(self, name: str, mistake: str) -> None:
+        """Note that a field cannot be read, so that nothing is compared with it."""
+        self.mistakes.append(f"{name}: {mistake}")
+        self.unread.add(name)
+
+    def compare_length(self, name: str, other: str | None) -> None:
+        """Note when a list is not as long as another one, if both could be read."""
+        if other is None or self.fields.get(name) is None or {name, other} & self.unread:
+            return
+        self.same_length(name, self.fields[name], other, self.fields[other])
+
+
+class Kind:
+    """One kind of field.
+
+    Attributes
+    ----------
+    on_file, in_python : str
+        What a value is, for people.
+    blank : object
+        In place of a value that could not be read; what depends on it is not wrong as well.
+    like : str or None
+        The list, declared before, that has as many values.
+    """
+
+    on_file = ""
+    in_python = ""
+    blank: Any = ()
+    like: str | None = None
+
+    def accept(self, value: Any, fields: Fields) -> Any:
+        """Return a sound value of Python as it is kept, or `DOUBTFUL`."""
+        raise NotImplementedError
+
+    def read(self, name: str, value: Any, reading: Reading) -> Any:
+        """Return a value as it is kept; note what is wrong with it."""
+        raise NotImplementedError
+
+    def write(self, value: Any) -> Any:
+        """Return a value as it is on file."""
+        if isinstance(value, np.ndarray):
+            return value.tolist()
+        return list(value) if isinstance(value, tuple) else value
+
+    def json_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the value on file."""
+        raise NotImplementedError
+
+    def parts(self) -> Sequence[tuple[str, str]]:
+        """Return (symbol, meaning) of what is inside a value, for the model's page."""
+        return ()
+
+
+class Limit(NamedTuple):
+    """The most that an integer may be, by the fields before it.
+
+    Parameters
+    ----------
+    needs : tuple of str
+        The fields that it depends on.
+    most : callable
+        The limit by these fields.
+    text : str
+        The words for it in messages, with {} for the number.
+    """
+
+    needs: tuple[str, ...]
+    most: Callable[[Fields], int]
+    text: str
+
+
+class Integer(Kind):
+    """An integer from `least` to `most`, if there is a most; in messages as `expected`."""
+
+    in_python = "int"
+
+    def __init__(
+        self,
+        least: int,
+        most: int | None = None,
+        expected: str | None = None,
+        limit: Limit | None = None,
+    ) -> None:
+        self.least, self.limit = least, limit
+        self.most = math.inf if most is None else most
+        self.blank = least if most is None else most
+        self.bounds = {"minimum": least} | ({} if most is None else {"maximum": most})
+        is_open = most is None or most == LARGEST
+        self.on_file = f"integer from {least}" if is_open else f"integer, {least} to {most:,}"
+        self.expected = expected or f"expected an integer from {least} to {most}"
+
+    def accept(self, value: Any, fields: Fields) -> Any:
+        if type(value) is not int or not self.least <= value <= self.most:
+            return DOUBTFUL
+        return value if self.limit is None or value <= self.limit.most(fields) else DOUBTFUL
+
+    def read(self, name: str, value: Any, reading: Reading) -> Any:
+        if isinstance(value, np.ndarray | np.integer):
+            value = value.tolist()
+        if type(value) is not int or not self.least <= value <= self.most:
+            reading.wrong(name, f"{value!r}; {self.expected}")
+            return self.blank
+        if self.limit is not None and not reading.unread & {*self.limit.needs}:
+            most = self.limit.most(reading.fields)
+            if value > most:
+                reading.wrong(name, f"{value}; expected at most {self.limit.text.format(most)}")
+        return value
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"type": "integer", **self.bounds}
+
+
+class Integers(Kind):
+    """A list of integers from `least`, kept as a read-only int64 array or as a tuple."""
+
+    def __init__(
+        self,
+        least: int,
+        *,
+        like: str | None = None,
+        limit: Limit | None = None,
+        as_tuple: bool = False,
+    ) -> None:
+        self.least, self.like, self.limit, self.as_tuple = least, like, limit, as_tuple
+        self.on_file = f"list of integers from {least}"
+        self.in_python = "sequence of int" if as_tuple else "array_like of int"
+        self.blank = () if as_tuple else np.empty(0, np.int64)
+
+    def accept(self, value: Any, fields: Fields) -> Any:
+        most = LARGEST if self.limit is None else self.limit.most(fields)
+        if type(value) in (list, tuple):
+            if not {*map(type, value)} <= {int}:
+                return DOUBTFUL
+            if value and not (min(value) >= self.least and max(value) <= most):
+                return DOUBTFUL
+        elif not is_table(value, 1, self.least, most):
+            return DOUBTFUL
+        if self.like is not None and len(value) != len(fields[self.like]):
+            return DOUBTFUL
+        if isinstance(value, np.ndarray):
+            return tuple(value.tolist()) if self.as_tuple else kept(value)
+        return tuple(value) if self.as_tuple else kept(np.array(value, np.int64))
+
+    def read(self, name: str, value: Any, reading: Reading) -> Any:
+        array = reading.integers(name, value, at_least=self.least)
+        if self.limit is not None and not reading.unread & {*self.limit.needs}:
+            most = self.limit.most(reading.fields)
+            expected = f"expected at most {self.limit.text.format(most)}"
+            above = np.flatnonzero(array > most).tolist()
+            reading.note(name, [f"{name}[{i}]: {array[i]}; {expected}" for i in above])
+        return tuple(array.tolist()) if self.as_tuple else array
+
+    def json_schema(self) -> dict[str, Any]:
+        most = LARGEST
+        if self.limit is not None and not self.limit.needs:
+            most = self.limit.most({})
+        return {
+            "type": "array",
+            "items": {"type": "integer", "minimum": self.least, "maximum": most},
+        }
+
+
+class Choice(Kind):
+    """One of some texts."""
+
+    def __init__(self, *choices: str) -> None:
+        self.choices, self.blank = choices, choices[0]
+        self.on_file = _listed([f"`{choice}`" for choice in choices])
+        self.in_python = f"{{{', '.join(map(repr, choices))}}}".replace("'", '"')
+
+    def accept(self, value: Any, fields: Fields) -> Any:
+        return value if isinstance(value, str) and value in self.choices else DOUBTFUL
+
+    def read(self, name: str, value: Any, reading: Reading) -> Any:
+        if not isinstance(value, str) or value not in self.choices:
+            reading.wrong(name, f"{value!r}; expected {_listed(self.choices)}")
+        return value
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"enum": list(self.choices)}
+
+
+class Flag(Kind):
+    """True or false."""
+
+    on_file = "true or false"
+    in_python = "bool"
+    blank = False
+
+    def accept(self, value: Any, fields: Fields) -> Any:
+        return value if type(value) is bool else DOUBTFUL
+
+    def read(self, name: str, value: Any, reading: Reading) -> Any:
+        if type(value) is not bool:
+            reading.wrong(name, f"{value!r}; expected true or false")
+        return value
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"type": "boolean"}
+
+
+class Label(Kind):
+    """A text or an integer, for people; in messages as `expected`."""
+
+    on_file = "text or integer"
+    in_python = "str or int"
+    blank = None
+
+    def __init__(self, expected: str = "expected a text or an integer") -> None:
+        self.expected = expected
+
+    def accept(self, value: Any, fields: Fields) -> Any:
+        return value if type(value) in (int, str) else DOUBTFUL
+
+    def read(self, name: str, value: Any, reading: Reading) -> Any:
+        if type(value) not in (int, str):
+            reading.wrong(name, f"{value!r}; {self.expected}")
+            return None
+        return value
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"type": ["integer", "string"]}
+
+
+class Labels(Kind):
+    """A text or an integer for each value of another list, for people; all as texts if asked."""
+
+    on_file = "list of texts or integers"
+    in_python = "sequence"
+    blank = None
+
+    def __init__(self, like: str, *, as_text: bool = False) -> None:
+        self.like = self.of = like
+        self.as_text = as_text
+        self.kinds = {str} if as_text else {int, str}
+
+    def accept(self, value: Any, fields: Fields) -> Any:
+        if type(value) not in (list, tuple) or not {*map(type, value)} <= self.kinds:
+            return DOUBTFUL
+        return tuple(value) if len(value) == len(fields[self.of]) else DOUBTFUL
+
+    def read(self, name: str, value: Any, reading: Reading) -> Any:
+        labels = reading.labels(name, value)
+        return tuple(map(str, labels)) if self.as_text and labels is not None else labels
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": {"type": ["integer", "string"]}}
+
+
+class Declared(NamedTuple):
+    """A field of a problem as it was declared; see `field`."""
+
+    name: str
+    kind: Kind
+    meaning: str
+    symbol: str
+    default: Any
+    filled: Callable[[Fields], Any] | None
+    always: bool
+
+    @property
+    def is_required(self) -> bool:
+        """Whether the field may not be left out."""
+        return self.default is dataclasses.MISSING
+
+    @property
+    def may_be_null(self) -> bool:
+        """Whether it may be None, which is as if it was left out."""
+        return self.default is None
+
+    @property
+    def on_file(self) -> str:
+        """What it is on file, and whether it may be left out; Markdown."""
+        if self.is_required:
+            return self.kind.on_file
+        if self.may_be_null:
+            return f"{self.kind.on_file}; optional"
+        default = json_text(self.kind.write(self.default)).strip('"')
+        return f"{self.kind.on_file}; `{default}` if left out"
+
+
+def field(
+    kind: Kind,
+    meaning: str,
+    *,
+    symbol: str = "",
+    default: Any = dataclasses.MISSING,
+    filled: Callable[[Fields], Any] | None = None,
+    always: bool = False,
+    kw_only: bool = False,
+) -> Any:
+    """Declare a field in the body of a class decorated with `declared`.
+
+    Parameters
+    ----------
+    kind : Kind
+        How it is checked, read and written.
+    meaning : str
+        What it is, for people; Markdown.
+    symbol : str
+        Its symbol in the equations of the model's page.
+    default : object, optional
+        Its value if left out; without one it may not be left out.
+    filled : callable, optional
+        In place of None: a value by the fields declared before.
+    always : bool
+        Whether it is written to file with its default value, too.
+    kw_only : bool
+        Whether the constructor takes it by its name only.
+    """
+    about = {"kind": kind, "meaning": meaning, "symbol": symbol}
+    return dataclasses.field(
+        default=default, kw_only=kw_only, metadata=about | {"filled": filled, "always": always}
+    )
+
+
+class Schema:
+    """The fields of one kind of problem, in the order in which they were declared.
+
+    Parameters
+    ----------
+    model : type
+        A dataclass whose fields are declared with `field`.
+    """
+
+    def __init__(self, model: type[Any]) -> None:
+        self.model = model
+        self.fields = tuple(_declared(model))
+        self._rule = model.joint_mistakes
+        self._steps = [(f.name, _or_default(f)) for f in self.fields]
+
+    def validated(self, given: Mapping[str, Any]) -> Fields:
+        """Return the fields as they are kept, from Python.
+
+        Raises
+        ------
+        InputError
+            With all mistakes at once.
+        """
+        fields = self.accept(given)
+        if fields is not None:
+            return fields
+        return self._read(Reading(self.model.name, on_file=False), given)
+
+    def accept(self, given: Mapping[str, Any]) -> Fields | None:
+        """Return the fields as they are kept if all are plain and sound; otherwise None."""
+        fields: Fields = {}
+        for name, accept in self._steps:
+            value = accept(given[name], fields)
+            if value is DOUBTFUL:
+                return None
+            fields[name] = value
+        return None if self._rule(fields, on_file=False) else fields
+
+    def from_file(self, fields: Mapping[str, Any]) -> Fields:
+        """Return the fields as they are kept, from a snapshot.
+
+        Raises
+        ------
+        InputError
+            With all mistakes at once.
+        """
+        reading = Reading(self.model.name, on_file=True)
+        required = [f.name for f in self.fields if f.is_required]
+        optional = [f.name for f in self.fields if not f.is_required]
+        reading.names(fields, required=required, optional=optional)
+        return self._read(reading, fields)
+
+    def to_file(self, problem: Any) -> dict[str, Any]:
+        """Return the fields of a problem as they are on file."""
+        values = vars(problem)
+        return {
+            f.name: None if values[f.name] is None else f.kind.write(values[f.name])
+            for f in self.fields
+            if f.is_required or f.always or not _is_default(f, values)
+        }
+
+    def json_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the fields on file."""
+        return {
+            "type": "object",
+            "properties": {f.name: _property(f) for f in self.fields},
+            "required": [f.name for f in self.fields if f.is_required],
+        }
+
+    def table(self) -> str:
+        """Return the table of the fields on the model's page, Markdown."""
+        lines = ["| symbol | field | on file | meaning |", "|---|---|---|---|"]
+        for f in self.fields:
+            lines.append(_row(f.symbol, f"`{f.name}`", f.on_file, f.meaning))
+            lines += [_row(symbol, "", "", meaning) for symbol, meaning in f.kind.parts()]
+        return "\n".join(lines)
+
+    def parameters(self) -> str:
+        """Return the section of the class's docstring on parameters, numpydoc."""
+        lines = ["Parameters", "----------"]
+        for f in sorted(self.fields, key=lambda f: self.model.__dataclass_fields__[f.name].kw_only):
+            optional = "" if f.is_required else ", optional"
+            lines += [f"{f.name} : {f.kind.in_python}{optional}", f"    {f.meaning}"]
+        return "\n".join(lines)
+
+    def _read(self, reading: Reading, given: Mapping[str, Any]) -> Fields:
+        fields = reading.fields
+        for f in self.fields:
+            value = given.get(f.name, None if f.is_required else f.default)
+            if f.name not in given and f.is_required:
+                fields[f.name] = f.kind.blank
+                reading.unread.add(f.name)
+            elif value is None and f.may_be_null:
+                fields[f.name] = None
+            else:
+                fields[f.name] = f.kind.read(f.name, value, reading)
+                reading.compare_length(f.name, f.kind.like)
+        reading.done()
+        for f in self.fields:
+            if fields[f.name] is None and f.filled is not None:
+                fields[f.name] = f.filled(fields)
+        reading.mistakes += self._rule(fields, on_file=reading.on_file)
+        reading.done()
+        return fields
+
+
+def declared(cls: C) -> C:
+    """Make a frozen dataclass of a problem whose fields are declared with `field`."""
+    made: Any = dataclasses.dataclass(frozen=True, eq=False)(cls)
+    made.schema = schema = Schema(made)
+    of_init = inspect.signature(made.__init__)
+    signature = of_init.replace(parameters=[*of_init.parameters.values()][1:])
+    validated = schema.validated
+    in_order = tuple(n for n, p in signature.parameters.items() if p.kind is not p.KEYWORD_ONLY)
+    defaults = {f.name: f.default for f in schema.fields if not f.is_required}
+    count = len(schema.fields)
+
+    def __init__(self: Any, *values: Any, **named: Any) -> None:  # noqa: N807
+        given = defaults | named
+        if values:
+            given |= zip(in_order, values)
+        is_clear = not values or named.keys().isdisjoint(in_order[: len(values)])
+        if len(given) != count or len(values) > len(in_order) or not is_clear:
+            signature.bind(*values, **named)  # raises TypeError
+        # one by one they would each go through the lock of a frozen dataclass
+        self.__dict__.update(validated(given))
+
+    made.__init__ = __init__
+    made.__signature__ = signature
+    head, mark, rest = (made.__doc__ or "").partition("\n    Raises\n")
+    made.__doc__ = f"{head}\n{_indented(made.schema.parameters())}\n{mark}{rest}"
+    return made  # type: ignore[no-any-return]
+
+
+def _declared(model: type[Any]) -> Iterator[Declared]:
+    for f in dataclasses.fields(model):
+        yield Declared(name=f.name, default=f.default, **f.metadata)
+
+
+def _or_default(declared: Declared) -> Callable[[Any, Fields], Any]:
+    """Return the quick check of a field that may be None, or the one of its kind."""
+    accept, filled = declared.kind.accept, declared.filled
+    if not declared.may_be_null:
+        return accept
+    if filled is None:
+        return lambda value, fields: None if value is None else accept(value, fields)
+    return lambda value, fields: filled(fields) if value is None else accept(value, fields)
+
+
+def _is_default(declared: Declared, values: Mapping[str, Any]) -> bool:
+    value, default = values[declared.name], declared.default
+    if declared.filled is not None:
+        default = declared.filled(dict(values))
+    if isinstance(value, np.ndarray):
+        return default is not None and np.array_equal(value, default)
+    return bool(value == default)
+
+
+def _property(declared: Declared) -> dict[str, Any]:
+    schema = {"description": declared.meaning} | declared.kind.json_schema()
+    if declared.may_be_null:
+        about = {"description": schema.pop("description")}
+        schema = about | {"anyOf": [schema, {"type": "null"}]}
+    elif not declared.is_required:
+        schema["default"] = declared.kind.write(declared.default)
+    return schema
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _indented(text: str) -> str:
+    return "".join(f"\n    {line}" for line in text.splitlines())
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
+
+
+def is_table(value: Any, dimensions: int, least: int, most: int = LARGEST) -> bool:
+    """Return whether a value is an int64 array of so many dimensions within these bounds."""
+    if not isinstance(value, np.ndarray) or value.dtype != np.int64 or value.ndim != dimensions:
+        return False
+    if dimensions == 1 and len(value) <= HEAD:
+        numbers = value.tolist()
+        return not numbers or (min(numbers) >= least and max(numbers) <= most)
+    return not value.size or bool(value.min() >= least and value.max() <= most)
+
+
+def plain_sequence(value: Any) -> tuple[Any, ...] | None:
+    """Return a sequence as a tuple, integers of numpy as those of Python; None if it is no list."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if not isinstance(value, list | tuple):
+        return None
+    return tuple(map(plain, value))

@@ -1,0 +1,84 @@
+"""The schedule of a trace: when and where each job ran."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class State(StrEnum):
+    """State of a job, under Batsim's name for it if Batsim has one."""
+
+    FINISHED = "COMPLETED_SUCCESSFULLY"
+    KILLED = "COMPLETED_WALLTIME_REACHED"
+    REJECTED = "REJECTED"
+    WAITING = "WAITING"
+    RUNNING = "RUNNING"
+    UNSUBMITTED = "UNSUBMITTED"
+
+
+class Migration(NamedTuple):
+    """The stop of a running job and its restart in another place.
+
+    Parameters
+    ----------
+    time : float
+        Time of the migration in seconds.
+    job : int
+        Row of the job in the trace.
+    left, taken : str
+        The processors that the job left and those that it took, as interval sets.
+    parked : bool
+        Whether the job left its place before the new one was free.
+    delay : float
+        Seconds until the job makes progress again, unless it is migrated again before.
+    """
+
+    time: float
+    job: int
+    left: str
+    taken: str
+    parked: bool
+    delay: float
+
+
+class Schedule(NamedTuple):
+    """When and where each job of a trace ran.
+
+    Parameters
+    ----------
+    start, end : float64 array, shape (jobs,)
+        Start and end of each job in the trace's own seconds; nan if the job never started or ended.
+    state : array of str, shape (jobs,)
+        Final state of each job, a value of `State`.
+    resources : sequence of str
+        The processors of each job as interval sets; of a job that migrated, the last ones.
+    decisions : int
+        Number of decisions of the policy.
+    paused : float64 array, shape (jobs,), optional
+        Seconds for which each job held processors and did not run, because of other jobs' turns,
+        context switches or migrations; by default all 0.
+    migrations : sequence of Migration
+        The migrations in the order in which they took place.
+    """
+
+    def __repr__(self) -> str:
+        return f"<Schedule: {len(self.start):,} jobs, {self.decisions:,} decisions>"
+
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+    state: NDArray[np.str_]
+    resources: Sequence[str]
+    decisions: int
+    paused: NDArray[np.float64] | None = None
+    migrations: Sequence[Migration] = ()
+
+    @property
+    def run_time(self) -> NDArray[np.float64]:
+        """Seconds for which each job ran, shape (jobs,): end minus start, less its pauses."""
+        held = self.end - self.start
+        return held if self.paused is None else held - self.paused

@@ -1,0 +1,294 @@
+"""The solver calls of a simulation: solve, verify, fall back, record, capture and charge."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from optsched.errors import InputError
+from optsched.models.problem import Problem
+from optsched.models.snapshot import Snapshot
+from optsched.models.snapshot_file import save_snapshot
+from optsched.simulator.chosen_solvers import LONGEST, ChosenSolver, text_of
+from optsched.solvers.comparison.claims import contradicted
+from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.solver_call import call_solver, prepare
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TICK = 2.0**-20
+"""Unit of nominal time in seconds, about a microsecond.
+
+Being a power of two, it keeps times up to 2^33 s exact in binary after charges have been added, so
+that the end of a job minus its start is its run time to the last digit."""
+
+COLUMNS = (
+    "time",
+    "decision",
+    "model",
+    "size",
+    "status",
+    "objective",
+    "heuristic",
+    "bound",
+    "work",
+    "price",
+    "fallback",
+    "wrong",
+    "message",
+    "captured",
+)
+
+
+class ProblemSolver:
+    """Solves the problems that a policy poses.
+
+    Every solution passes `Problem.violations` before it is used. If the solver fails, gives a wrong
+    answer, or finds no solution or a worse one than the fallback within its budget, the fallback
+    decides, and the event is counted. Of two equally good solutions, the fallback's is taken.
+
+    Parameters
+    ----------
+    solvers : mapping of str to ChosenSolver
+        The solver of each model.
+    charge : bool
+        Whether the nominal time of the solver (its ``seconds_per_solve`` and ``seconds_per_work``)
+        delays the decision.
+    capture : path, optional
+        Folder for snapshots of the problems.
+    capture_every : int
+        Interval of the capture: every N-th problem of each model is written.
+    origin : mapping
+        Origin that captured snapshots state.
+
+    Attributes
+    ----------
+    config : dict
+        Solvers, budgets and fallbacks, for the record of the run.
+    charged : float
+        Nominal seconds charged for the present decision so far.
+    rows : list of tuple
+        One row per problem, in the order of `COLUMNS`.
+    fallbacks : int
+        Number of problems that the fallback decided.
+    solver_seconds : float
+        Wall-clock seconds spent in the solvers.
+    """
+
+    def __init__(
+        self,
+        solvers: Mapping[str, ChosenSolver],
+        *,
+        charge: bool = False,
+        capture: Path | None = None,
+        capture_every: int = 1,
+        origin: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.solvers = solvers
+        for chosen in solvers.values():
+            prepare(chosen.solver, chosen.name)
+            prepare(chosen.fallback, chosen.fallback.name)
+        self.charge = charge
+        self.capture = capture
+        self.capture_every = capture_every
+        self.origin = dict(origin or {})
+        self.config = {
+            "solver": text_of(solvers),
+            "solvers": {model: chosen.to_json() for model, chosen in solvers.items()},
+            "charge_decisions": charge,
+        }
+        self.charged = 0.0
+        self.rows: list[tuple[Any, ...]] = []
+        self.fallbacks = 0
+        self.solver_seconds = 0.0
+        self._now = 0.0
+        self._decision = 0
+        self._posed = 0
+        self._posed_of = dict.fromkeys(solvers, 0)
+
+    def begin_decision(self, now: float) -> None:
+        """Begin a decision of the policy at `now` seconds."""
+        self._now = now
+        self._decision += 1
+        self._posed = 0
+        self.charged = 0.0
+
+    def pose(self, problem: Problem[Any]) -> Any:
+        """Return a verified solution of `problem`, None if neither solver nor fallback finds one.
+
+        Raises
+        ------
+        InputError
+            If both the solver and the fallback fail.
+        """
+        chosen = self.solvers[problem.name]
+        began = time.perf_counter()
+        result = call_solver(
+            chosen.solver, problem, name=chosen.name, budget=chosen.budget, seed=chosen.seed
+        )
+        self.solver_seconds += time.perf_counter() - began
+        per_solve, per_work = chosen.solver.seconds_per_solve, chosen.solver.seconds_per_work
+        if result.work * per_work > LONGEST:
+            message = f"{chosen.name} claims work of {result.work:g}, which would take years"
+            result = Result(chosen.name, Status.ERROR, message=message)
+        nominal_time = math.ceil((per_solve + result.work * per_work) / TICK) * TICK
+        if self.charge:
+            self.charged += nominal_time
+        heuristic = result
+        if chosen.is_compared or result.status is Status.ERROR:
+            fallback, seed = chosen.fallback, chosen.seed
+            heuristic = call_solver(
+                fallback, problem, name=fallback.name, budget=Budget(), seed=seed
+            )
+            result = contradicted(problem, result, heuristic)
+        used, fell_back, message = _choose_result(problem, result, heuristic)
+        self.fallbacks += fell_back
+        self._posed += 1
+        captured = ""
+        if self.capture is not None and self._posed_of[problem.name] % self.capture_every == 0:
+            captured = self._write(problem, used, chosen.name)
+        self._posed_of[problem.name] += 1
+        self.rows.append(
+            (
+                self._now,
+                self._decision,
+                problem.name,
+                problem.size,
+                result.status.value,
+                used.objective,
+                heuristic.objective if chosen.is_compared else None,
+                result.bound,
+                result.work,
+                nominal_time,
+                fell_back,
+                result.wrong or heuristic.wrong,
+                message,
+                captured,
+            )
+        )
+        return used.solution
+
+    def _write(self, problem: Problem[Any], used: Result, solver: str) -> str:
+        """Write the snapshot of a problem, and return the file name."""
+        assert self.capture is not None
+        suffix = "" if self._posed == 1 else f"-{self._posed}"
+        file = f"decision-{self._decision:07d}{suffix}.json"
+        origin = self.origin | {
+            "solver": solver,
+            "time": self._now,
+            "decision": self._decision,
+            "objective": used.objective,
+        }
+        save_snapshot(Snapshot(problem, origin=origin), self.capture / file)
+        return file
+
+    @property
+    def compared(self) -> frozenset[str]:
+        """The models whose problems the fallback solves beside the solver."""
+        return frozenset(model for model, one in self.solvers.items() if one.is_compared)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The problems, one row each, with the columns of `COLUMNS`."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows, columns=list(COLUMNS))
+
+
+def _choose_result(
+    problem: Problem[Any], result: Result, heuristic: Result
+) -> tuple[Result, bool, str]:
+    """Return the result to use, whether the fallback decided in place of the solver, and a message.
+
+    The solver's result is used if its objective is better than the heuristic's. Of two equally good
+    results the heuristic's is used, so that runs of two solvers differ only where one solver gains.
+    """
+    if result.status is Status.ERROR and heuristic.status is Status.ERROR:
+        raise InputError(f"the fallback {heuristic.solver} failed: {heuristic.message}")
+    if result.status is Status.ERROR:
+        return heuristic, True, result.message
+    if heuristic.solution is None or heuristic.status is Status.ERROR:
+        return result, False, heuristic.message
+    if result.solution is None:
+        return heuristic, True, result.message or f"{result.solver}: {result.status.value}"
+    assert result.objective is not None
+    assert heuristic.objective is not None
+    gain = result.objective - heuristic.objective
+    if problem.sense == "min":
+        gain = -gain
+    if gain < 0:
+        message = f"{result.solver} found a worse solution than {heuristic.solver}"
+        return heuristic, True, message
+    return (result if gain > 0 else heuristic), False, ""
+
+
+def mishaps(decisions: pd.DataFrame) -> list[str]:
+    """Return a message for each kind of mishap of the solvers of a run.
+
+    Parameters
+    ----------
+    decisions : pandas.DataFrame
+        One row per problem, see `ProblemSolver.frame`.
+    """
+    if decisions.empty:
+        return []
+    wrong, failed = decisions["wrong"], decisions["status"] == Status.ERROR
+    messages = []
+    for which, singular, plural, consequence in (
+        (wrong, "wrong answer", "wrong answers", "not used"),
+        (failed & ~wrong, "failure of a solver", "failures of solvers", "the fallback decided"),
+        (
+            decisions["fallback"] & ~wrong & ~failed,
+            "problem",
+            "problems",
+            "not solved within the budget, or not as well as by the fallback, which decided",
+        ),
+    ):
+        rows = decisions[which]
+        if len(rows):
+            count = f"{len(rows):,} {singular if len(rows) == 1 else plural}, {consequence}"
+            first = rows.iloc[0]
+            messages.append(f"{count}; first at {first['time']:.15g} s: {first['message']}")
+    return messages
+
+
+def never_answered(decisions: pd.DataFrame) -> bool:
+    """Return whether problems were posed and the solver failed on every one."""
+    return not decisions.empty and bool((decisions["status"] == Status.ERROR).all())
+
+
+class NoProblems:
+    """Stand-in for `ProblemSolver` under a policy that poses no problems."""
+
+    charged = 0.0
+    fallbacks = 0
+    solver_seconds = 0.0
+    compared: frozenset[str] = frozenset()
+
+    def __init__(self) -> None:
+        self.config: dict[str, Any] = {}
+        self.solvers: Mapping[str, ChosenSolver] = {}
+
+    def begin_decision(self, now: float) -> None:
+        """Do nothing."""
+
+    def pose(self, problem: Problem[Any]) -> Any:
+        """Raise an error.
+
+        Raises
+        ------
+        RuntimeError
+            Always: the policy names no models.
+        """
+        raise RuntimeError("this policy names no models, so it cannot pose problems")
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """An empty table."""
+        import pandas as pd
+
+        return pd.DataFrame(columns=list(COLUMNS))

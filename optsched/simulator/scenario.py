@@ -1,0 +1,328 @@
+"""Scenarios: all that determines a run, with each option declared once.
+
+`optsched.simulate`, the options of the command line, the keys of a sweep file, ``run.json`` and the
+command that repeats a run derive from the fields of `Scenario`. A new option is a new field: type,
+default, entry in the docstring, and an `Option` in the metadata.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from optsched import registry
+from optsched.class_file import ClassInFile
+from optsched.errors import InputError
+from optsched.machines.machine import Machine
+from optsched.numbers import parse_span
+from optsched.settings import configure_parts
+from optsched.simulator.chosen_solvers import SolverChoice
+from optsched.simulator.event_order import EventOrder
+from optsched.simulator.execution import ExecutionModel
+from optsched.simulator.policy import Policy
+from optsched.simulator.replay import REPLAY_FROM
+from optsched.solvers.result import Budget
+from optsched.solvers.solving import check_budget, checked_seed
+from optsched.traces.trace import Trace
+
+
+class Option(NamedTuple):
+    """An option of a run, in the form of the command line and of sweep files.
+
+    Parameters
+    ----------
+    name : str
+        Name in Python and in a sweep file.
+    kind : type
+        Type of a value: str, int, float, bool, `pathlib.Path`, dict for ``KEY=VALUE``, or the tuple
+        of choices.
+    default : object
+        The default value.
+    expected : str
+        The expected value in messages about a sweep file; empty for an option that only the command
+        line has.
+    help : str
+        Help of the command line, if it differs from the docstring of the field.
+    """
+
+    name: str
+    kind: Any
+    default: Any = None
+    expected: str = ""
+    help: str = ""
+
+    @property
+    def flag(self) -> str:
+        """The option on the command line, ``--event-order`` for instance."""
+        return f"--{'set' if self.kind is dict else self.name.replace('_', '-')}"
+
+    def words(self, value: Any) -> list[str]:
+        """Return the words of the command line that state a value, empty for None and False."""
+        if value is None or value is False:
+            return []
+        if self.kind is dict:
+            return [word for key, one in value.items() for word in (self.flag, f"{key}={one}")]
+        if isinstance(value, list):
+            value = ":".join(map(str, value))
+        return [self.flag] if value is True else [self.flag, str(value)]
+
+
+def _option(
+    default: Any,
+    kind: Any,
+    expected: str = "",
+    help: str = "",  # noqa: A002 (as in Option)
+    *,
+    recorded: bool = False,
+) -> Any:
+    """Return a field with one option; ``run.json`` holds its value if it is recorded."""
+    option = Option("", kind, default, expected, help)
+    return field(default=default, metadata={"options": (option,), "recorded": recorded})
+
+
+BUDGET = (
+    Option(
+        *("time_limit", float, None, "seconds above 0"),
+        help="Wall-clock seconds for one problem. The run then depends on the machine.",
+    ),
+    Option(
+        *("work_limit", float, None, "a number above 0"),
+        help="Work for one problem in the solver's own deterministic unit.",
+    ),
+)
+"""The options that make up a budget, in the order of its fields."""
+
+TRACE = Option("trace", str, None, "a trace file or a name from the catalogue")
+
+
+@dataclass(frozen=True, eq=False)
+class Scenario:
+    """All that determines a run.
+
+    Parameters
+    ----------
+    trace : Trace, path or str
+        A trace, a trace file (.swf, .swf.gz, Batsim .json), or a name from the catalogue. A raw
+        trace is cleaned first.
+    machine : Machine, path or str, optional
+        nodes:NUMBER, another of `optsched list machines`, or a TOML file; by default of the size
+        that the trace states.
+    policy : Policy or str
+        A policy, `optsched list policies`, or FILE.py:CLASS.
+    solver : str, Solver or mapping, optional
+        Solver or profile for the policy's problems, `optsched list solvers`, or FILE.py:CLASS; by
+        default the policy's choice. MODEL=NAME,MODEL=NAME names one for each of several models.
+    settings : mapping, optional
+        Settings of the policy and of the execution model, where these are given by name.
+    execution : ExecutionModel or str, optional
+        An execution model, which sets the speeds of jobs: `optsched list executions`, or
+        FILE.py:CLASS; by default the policy's choice. Under most policies every job runs for its
+        run time.
+    jobs : (int, int) or str, optional
+        FROM:TO, the jobs to run, counted in the cleaned trace from 1, both included.
+    event_order : {"batched", "one-by-one"}
+        Order within an instant: all ends, all submissions, one decision; or each event alone.
+    capture : path, optional
+        Existing, empty folder for snapshots of the posed problems.
+    capture_every : int
+        Write every N-th problem of each model.
+    large_from : int, optional
+        Number of processors from which a job counts as large in the summary; by default the
+        policy's number, or that of the largest tenth of the jobs.
+    budget : Budget, optional
+        Budget of a solver for one problem; by default its default work.
+    seed : int, optional
+        Seed of the solver's random choices; by default the profile's seed.
+    charge_decisions : bool
+        Delay decisions by the nominal time of the solver's work.
+    check : bool
+        Check the invariants of the simulation after every event (slow).
+    journal : bool
+        Keep every event and action.
+    compiled_from : int
+        Number of jobs from which the compiled implementation of the policy is used, if there is
+        one. The run is the same: for a small trace, the engine takes less time than loading the
+        kernel.
+    progress : callable, optional
+        Called periodically with the number of jobs that have left the queue (started or rejected),
+        and the simulated time.
+
+    Raises
+    ------
+    InputError
+        If a value is not of its type.
+    """
+
+    trace: Trace | Path | str = field(metadata={"options": (TRACE,)})
+    machine: Machine | Path | str | None = _option(
+        None, str, "a machine, nodes:1152 for instance, or a TOML file"
+    )
+    policy: Policy | ClassInFile | str = _option("easy", str, "the name of a policy")
+    _: KW_ONLY
+    solver: SolverChoice = _option(None, str, "a solver, a profile or a TOML file")
+    settings: Mapping[str, Any] | None = _option(
+        *(None, dict, ""),
+        "KEY=VALUE, a setting of the policy or of the execution model; may be given several times.",
+    )
+    execution: ExecutionModel | ClassInFile | str | None = _option(
+        None, str, "the name of an execution model"
+    )
+    jobs: tuple[int, int] | str | None = _option(
+        None, str, "FROM:TO, 1:5000 for instance", recorded=True
+    )
+    event_order: EventOrder | str = _option(
+        EventOrder.BATCHED, tuple(map(str, EventOrder)), " or ".join(EventOrder), recorded=True
+    )
+    capture: Path | str | None = _option(
+        None, Path, "", "Folder for snapshots of the posed problems."
+    )
+    capture_every: int = _option(1, int, recorded=True)
+    large_from: int | None = _option(None, int, "a number of processors", recorded=True)
+    budget: Budget | None = field(default=None, metadata={"options": BUDGET, "recorded": True})
+    seed: int | None = _option(None, int, "an integer", recorded=True)
+    charge_decisions: bool = _option(False, bool, "true or false")
+    check: bool = _option(False, bool)
+    journal: bool = _option(
+        False, bool, "", "Write every event and action to journal.parquet.", recorded=True
+    )
+    compiled_from: int = REPLAY_FROM
+    progress: Callable[[int, float], None] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.policy, Policy | ClassInFile | str):
+            expected = "expected a policy or the name of one"
+            raise InputError(f"{self.policy!r}; {expected}", field="policy")
+        if not isinstance(self.settings, Mapping | None):
+            expected = "expected a mapping of names to values"
+            raise InputError(f"{self.settings!r}; {expected}", field="settings")
+        counts = {"capture every": self.capture_every}
+        if self.large_from is not None:
+            counts["large from"] = self.large_from
+        for name, count in counts.items():
+            if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+                raise InputError(f"{count!r}; expected a whole number from 1", field=name)
+        if self.capture is None and self.capture_every != 1:
+            raise InputError("no folder to capture to", field="capture every")
+        check_budget(self.budget)
+        object.__setattr__(self, "event_order", _event_order(self.event_order))
+        object.__setattr__(self, "jobs", _span(self.jobs))
+        object.__setattr__(self, "seed", checked_seed(self.seed))
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """First and last job to run, None for all of them."""
+        return _span(self.jobs)
+
+    @property
+    def order(self) -> EventOrder:
+        """The order of the events of an instant."""
+        return EventOrder(self.event_order)
+
+    def recorded(self) -> dict[str, Any]:
+        """Return the recorded options by name, JSON-able."""
+        recorded = {
+            field.name: _as_json(getattr(self, field.name))
+            for field in fields(self)
+            if field.metadata.get("recorded")
+        }
+        return recorded | ({} if self.capture is not None else {"capture_every": None})
+
+
+OPTIONS: Mapping[str, Option] = {
+    option.name or field.name: option._replace(name=option.name or field.name)
+    for field in fields(Scenario)
+    for option in field.metadata.get("options", ())
+}
+"""All options of the command line and of sweep files by name, in the order of the fields."""
+
+
+def from_words(words: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `Scenario` for values of options.
+
+    Parameters
+    ----------
+    words : mapping
+        Values of `OPTIONS` by name; None stands for the default.
+
+    Raises
+    ------
+    InputError
+        If a limit is not above 0.
+    """
+    stated = {name: value for name, value in words.items() if value is not None}
+    limits = [stated.pop(option.name, None) for option in BUDGET]
+    return stated | ({} if limits == [None, None] else {"budget": Budget(*limits)})
+
+
+def configure(
+    policy: Policy | ClassInFile | str,
+    execution: ExecutionModel | ClassInFile | str | None,
+    settings: Mapping[str, Any],
+) -> tuple[Policy, ExecutionModel | None]:
+    """Return a policy and an execution model with their settings.
+
+    Parameters
+    ----------
+    policy : Policy, ClassInFile or str
+        A policy, or its class or name.
+    execution : ExecutionModel, ClassInFile or str, optional
+        An execution model, or its class or name; by default the policy's choice.
+    settings : mapping
+        Settings of the policy and of the model, where these are given by class or name.
+
+    Raises
+    ------
+    InputError
+        If there is no such policy or execution model, a setting belongs to neither of them, or a
+        value is not of the setting's type.
+    """
+    parts: dict[str, type[Any]] = {}
+    if not isinstance(policy, Policy):
+        policy_class: type[Policy] = registry.policies[policy]
+        parts[f"policy {policy_class.name!r}"] = policy_class
+        own = policy_class.execution
+    else:
+        own = policy.execution
+    if execution is None:
+        execution = own
+    if isinstance(execution, ClassInFile | str):
+        model_class: type[ExecutionModel] = registry.executions[execution]
+        parts[f"execution model {model_class.name!r}"] = model_class
+    if settings and not parts:
+        raise InputError("settings belong to a policy that is given by name")
+    built = configure_parts(parts, settings)
+    chosen = policy if isinstance(policy, Policy) else built.pop(0)
+    model = built.pop() if isinstance(execution, ClassInFile | str) else execution
+    chosen.check_interval()
+    return chosen, model
+
+
+def _event_order(name: EventOrder | str) -> EventOrder:
+    try:
+        return EventOrder(name)
+    except ValueError:
+        choices = " or ".join(EventOrder)
+        raise InputError(f"{name!r}; expected {choices}", field="event order") from None
+
+
+def _span(jobs: Any) -> tuple[int, int] | None:
+    if jobs is None:
+        return None
+    try:
+        first, last = parse_span(jobs) if isinstance(jobs, str) else map(operator.index, jobs)
+    except (TypeError, ValueError):
+        if isinstance(jobs, str):
+            expected = "expected FROM:TO, 1:5000 for instance"
+        else:
+            expected = "expected the first and the last job, (1, 5000) for instance"
+        raise InputError(f"{jobs!r}; {expected}", field="jobs") from None
+    return first, last
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, Budget):
+        return asdict(value)
+    return list(value) if isinstance(value, tuple) else value

@@ -1,1 +1,0 @@
-"""Solvers of joint allocation (`optsched.models.joint_allocation`)."""

@@ -1,0 +1,228 @@
+"""Cheapest boxes of a torus by the cost of the jobs that they overlap, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.boxes._anchors import layer_starts
+from optsched.boxes._rows import NONE, ONE, Integers, Words, Wrap, lowest
+from optsched.compiled import kernel
+
+
+@kernel
+def anchor_runs(at: int, length: int, shape: int, side: int, ring: bool, runs: Integers) -> int:
+    """Find the anchors, in one dimension, of boxes that overlap a given one; return the run count.
+
+    Parameters
+    ----------
+    at, length : int
+        Anchor and length of the given box.
+    shape, side : int
+        Length of the overlapping boxes, and of the dimension.
+    ring : bool
+        Whether the dimension wraps around.
+    runs : int64 array, shape (2, 2)
+        Overwritten by start and end (exclusive) of each run of anchors.
+    """
+    low, high = at - shape + 1, at + length
+    if not ring:
+        runs[0, 0], runs[0, 1] = max(low, 0), high
+        return 1
+    if high - low >= side:
+        runs[0, 0], runs[0, 1] = 0, side
+        return 1
+    if low < 0:
+        low, high = low + side, high + side
+    runs[0, 0], runs[0, 1] = low, min(high, side)
+    if high <= side:
+        return 1
+    runs[1, 0], runs[1, 1] = 0, high - side
+    return 2
+
+
+@kernel
+def sum_up(
+    shape: Integers, boxes: Integers, values: Integers, side: int, wrap: Wrap, table: Integers
+) -> None:
+    """Fill a table with the total value of the jobs that a box at each anchor overlaps.
+
+    The anchors of the boxes that overlap a job form a box themselves. The value of the job is added
+    at the corners of that box in a table of differences, of which prefix sums are taken.
+
+    Parameters
+    ----------
+    shape : int64 array, shape (3,)
+        Routers of the box in each dimension.
+    boxes : int64 array, shape (jobs, 6)
+        Boxes of the jobs.
+    values : int64 array, shape (jobs,)
+        Values of the jobs.
+    side : int
+        Routers along Z.
+    wrap : (bool, bool, bool)
+        Whether each dimension wraps around.
+    table : int64 array, shape (X + 1, Y + 1, Z + 1)
+        Overwritten; entries beyond the torus are undefined.
+    """
+    sx, sy = table.shape[0] - 1, table.shape[1] - 1
+    runs = np.empty((3, 2, 2), dtype=np.int64)
+    table[:] = 0
+    for job in range(len(boxes)):
+        box = boxes[job]
+        in_x = anchor_runs(box[0], box[3], shape[0], sx, wrap[0], runs[0])
+        in_y = anchor_runs(box[1], box[4], shape[1], sy, wrap[1], runs[1])
+        in_z = anchor_runs(box[2], box[5], shape[2], side, wrap[2], runs[2])
+        for x in range(in_x):
+            for y in range(in_y):
+                for z in range(in_z):
+                    for corner in range(8):
+                        i, j, k = corner >> 2, corner >> 1 & 1, corner & 1
+                        sign = 1 - 2 * ((i + j + k) & 1)
+                        table[runs[0, x, i], runs[1, y, j], runs[2, z, k]] += sign * values[job]
+    for x in range(1, sx):
+        table[x] += table[x - 1]
+    for x in range(sx):
+        for y in range(1, sy):
+            table[x, y] += table[x, y - 1]
+        for y in range(sy):
+            total = np.int64(0)
+            for z in range(side):
+                total += table[x, y, z]
+                table[x, y, z] = total
+
+
+@kernel
+def comes_before(cost: int, number: int, other_cost: int, other_number: int) -> bool:
+    """Return whether a box precedes another by cost, then by number."""
+    return cost < other_cost or (cost == other_cost and number < other_number)
+
+
+@kernel
+def sift_down(heap: Integers, count: int) -> None:
+    """Restore a max-heap after its top was replaced."""
+    place = 0
+    while 2 * place + 1 < count:
+        child = 2 * place + 1
+        if child + 1 < count and comes_before(
+            heap[child, 0], heap[child, 1], heap[child + 1, 0], heap[child + 1, 1]
+        ):
+            child += 1
+        if not comes_before(heap[place, 0], heap[place, 1], heap[child, 0], heap[child, 1]):
+            break
+        for column in range(2):
+            kept = heap[place, column]
+            heap[place, column] = heap[child, column]
+            heap[child, column] = kept
+        place = child
+
+
+@kernel
+def cheapest_boxes(
+    shapes: Integers,
+    boxes: Integers,
+    costs: Integers,
+    free: Words,
+    side: int,
+    wrap: Wrap,
+    overlapping: bool,
+    after: Integers,
+    below: int,
+    most: int,
+) -> Integers:
+    """Return the boxes that overlap the cheapest sets of jobs.
+
+    Parameters
+    ----------
+    shapes : int64 array, shape (shapes, 3)
+        Shapes of the boxes.
+    boxes : int64 array, shape (jobs, 6)
+        Boxes of the jobs.
+    costs : int64 array, shape (jobs,)
+        Costs of the jobs.
+    free : uint64 array, shape (X, Y)
+        Routers that boxes may take, rows along Z as bits.
+    side : int
+        Routers along Z.
+    wrap : (bool, bool, bool)
+        Whether each dimension wraps around.
+    overlapping : bool
+        Whether to skip boxes that overlap no job.
+    after : int64 array, shape (2,)
+        Cost and number up to which boxes are skipped.
+    below : int
+        Cost from which on boxes are skipped.
+    most : int
+        Largest number of boxes.
+
+    Returns
+    -------
+    int64 array, shape (found, 2)
+        Cost and number of each box, in order. Numbers are row-major over shape and anchor.
+    """
+    sx, sy = free.shape
+    heap = np.empty((most, 2), dtype=np.int64)
+    count = 0
+    table = np.empty((sx + 1, sy + 1, side + 1), dtype=np.int64)
+    met = np.ones_like(table)
+    by_count = overlapping and len(costs) > 0 and costs.min() == 0
+    starts = np.zeros(2 * sy, dtype=np.uint64)
+    for shape_number in range(len(shapes)):
+        shape = shapes[shape_number]
+        sum_up(shape, boxes, costs, side, wrap, table)
+        if by_count:
+            sum_up(shape, boxes, np.ones_like(costs), side, wrap, met)
+        for x in range(sx):
+            if not layer_starts(free, x, shape, side, wrap, starts):
+                continue
+            for y in range(sy):
+                word = starts[y]
+                while word != NONE:
+                    z = lowest(word)
+                    word &= word - ONE
+                    cost = table[x, y, z]
+                    if cost >= below or (count == most and cost > heap[0, 0]):
+                        continue
+                    if overlapping and (cost == 0 if not by_count else met[x, y, z] == 0):
+                        continue
+                    number = ((shape_number * sx + x) * sy + y) * side + z
+                    if not comes_before(after[0], after[1], cost, number):
+                        continue
+                    if count < most:
+                        place = count
+                        count += 1
+                        while place and comes_before(
+                            heap[(place - 1) // 2, 0], heap[(place - 1) // 2, 1], cost, number
+                        ):
+                            heap[place] = heap[(place - 1) // 2]
+                            place = (place - 1) // 2
+                        heap[place, 0], heap[place, 1] = cost, number
+                    elif comes_before(cost, number, heap[0, 0], heap[0, 1]):
+                        heap[0, 0], heap[0, 1] = cost, number
+                        sift_down(heap, count)
+    for end in range(count - 1, 0, -1):
+        for column in range(2):
+            kept = heap[0, column]
+            heap[0, column] = heap[end, column]
+            heap[end, column] = kept
+        sift_down(heap, end)
+    return heap[:count].copy()
+
+
+@kernel
+def overlaps(boxes: Integers, others: Integers, sides: Integers) -> NDArray[np.bool_]:
+    """Return flags of the pairs of boxes with a router in common, shape (boxes, others)."""
+    found = np.ones((len(boxes), len(others)), dtype=np.bool_)
+    for one in range(len(boxes)):
+        for other in range(len(others)):
+            for axis in range(3):
+                ahead = others[other, axis] - boxes[one, axis]
+                behind = -ahead
+                if ahead < 0:
+                    ahead += sides[axis]
+                elif behind < 0:
+                    behind += sides[axis]
+                if ahead >= boxes[one, 3 + axis] and behind >= others[other, 3 + axis]:
+                    found[one, other] = False
+                    break
+    return found

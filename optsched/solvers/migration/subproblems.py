@@ -1,0 +1,315 @@
+"""Packing subproblems of a migration problem, and families of these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.boxes._rows import fill, words_of
+from optsched.boxes.box import Box, Triple
+from optsched.models.migration import Migration, Plan
+from optsched.solvers.migration._cheapest_boxes import cheapest_boxes, overlaps
+from optsched.solvers.migration._packing import OPEN, YES, freed, pack
+
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+NEVER = np.iinfo(np.int64).max
+"""Cost beyond that of any plan."""
+
+BATCH = 64
+"""Number of boxes in the first batch of a family."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subproblem:
+    """A packing subproblem: new boxes for given jobs beside the large job.
+
+    Parameters
+    ----------
+    cost : int
+        Cost of moving the jobs.
+    place : tuple of int
+        Box of the large job.
+    jobs : int
+        Bit mask of the jobs to move.
+    """
+
+    is_family: ClassVar[bool] = False
+
+    cost: int
+    place: tuple[int, ...]
+    jobs: int
+
+
+class PackingResult(NamedTuple):
+    """Result of a packing subproblem.
+
+    Parameters
+    ----------
+    plan : Plan or None
+        Plan, if the subproblem is feasible.
+    is_open : bool
+        Whether the limit was reached.
+    needed : tuple of int
+        Set of jobs that together do not fit, if the subproblem is infeasible.
+    tried : int
+        Number of boxes tried.
+    """
+
+    plan: Plan | None
+    is_open: bool
+    needed: tuple[int, ...]
+    tried: int
+
+
+class Subproblems:
+    """Generator and solver of the packing subproblems of a migration problem.
+
+    Parameters
+    ----------
+    problem : Migration
+        The problem.
+    """
+
+    def __init__(self, problem: Migration) -> None:
+        self.problem = problem
+        grid = problem.grid
+        self.side, self.wrap = grid.shape[2], grid.wrap
+        self.sides = np.array(grid.shape)
+        self.boxes = np.array(problem.running, dtype=np.int64).reshape(-1, 6)
+        self.costs = np.array(problem.costs, dtype=np.int64)
+        self.usable = words_of(problem.room())
+        self.free = words_of(grid.free_of([*problem.holes, *problem.running]))
+        self.large = _table(problem.place_extents)
+        self.extents = {job: problem.extents(job) for job in problem.movers}
+        # kinds of jobs by decreasing size
+        kinds = sorted(set(self.extents.values()), key=lambda extents: (-_least(extents), extents))
+        number = {extents: kind for kind, extents in enumerate(kinds)}
+        self._kinds = np.full(len(problem.running), -1)
+        for job, extents in self.extents.items():
+            self._kinds[job] = number[extents]
+        self._first = np.cumsum([0, *map(len, kinds)])
+        self._shapes = _table([extent for extents in kinds for extent in extents])
+        self._needs = np.array([_least(extents) for extents in kinds], dtype=np.int64)
+        self.in_order = sorted(problem.movers, key=lambda job: (self._kinds[job], job))
+        self._cheapest = sorted(problem.movers, key=problem.costs.__getitem__)
+        self._floors: dict[int, int] = {}
+
+    def may_fit(self) -> bool:
+        """Return whether the area bound admits a plan: enough routers for all movable jobs."""
+        if not len(self.large):
+            return False
+        routers = int(np.bitwise_count(self.usable).sum())
+        needed = int(self._needs[self._kinds[self.in_order]].sum())
+        return int(self.large[0].prod()) + needed <= routers
+
+    def floor(self, jobs: int) -> int | None:
+        """Return a lower bound on the cost of plans that move the jobs of a bit mask.
+
+        The bound is None if one of the jobs cannot be moved at all. Floors are known for jobs that
+        did not fit in a subproblem.
+        """
+        known = [least for job, least in self._floors.items() if jobs >> job & 1]
+        least = max(known, default=0)
+        return least if least < NEVER else None
+
+    def cheapest_beyond(self, jobs: int) -> int | None:
+        """Return the least cost of a movable job outside a bit mask, or None without any."""
+        others = (self.problem.costs[job] for job in self._cheapest if not jobs >> job & 1)
+        return next(others, None)
+
+    def places(self) -> Family:
+        """Return the family of all places, each with the jobs that it overlaps."""
+        return Family(self, self.large, self.usable, 0, 0, None)
+
+    def wider(self, subproblem: Subproblem, needed: Sequence[int]) -> Family:
+        """Return the family of larger subproblems that follow from an infeasible one.
+
+        Parameters
+        ----------
+        subproblem : Subproblem
+            The infeasible subproblem.
+        needed : sequence of int
+            Jobs that do not fit, one of which needs a box that overlaps further jobs.
+        """
+        if len(needed) == 1 and needed[0] not in self._floors:
+            self._floors[needed[0]] = self._floor_of(needed[0])
+        free = self.usable.copy()
+        fill(free, np.array(subproblem.place), self.side, False)
+        shapes = _table(sorted({shape for job in needed for shape in self.extents[job]}))
+        return Family(self, shapes, free, subproblem.cost, subproblem.jobs, subproblem.place)
+
+    def _floor_of(self, job: int) -> int:
+        """Return the least cost of moving a job, with the jobs that its new box overlaps."""
+        # the first of the cheapest boxes is the present one
+        boxes = Family(self, self.shapes_of(job), self.usable, 0, 1 << job, None).boxes(None, 2)
+        return self.problem.costs[job] + int(boxes[1, 0]) if len(boxes) > 1 else NEVER
+
+    def members(self, jobs: int) -> list[int]:
+        """Return the jobs of a bit mask, largest first and grouped by kind."""
+        return [job for job in self.in_order if jobs >> job & 1]
+
+    def shapes_of(self, job: int) -> Ints:
+        """Return the shapes of a job, best-ranked first, array of shape (shapes, 3)."""
+        kind = self._kinds[job]
+        return self._shapes[self._first[kind] : self._first[kind + 1]]
+
+    def solve(self, subproblem: Subproblem, most: int) -> PackingResult:
+        """Solve a subproblem with at most `most` boxes tried."""
+        jobs = self.members(subproblem.jobs)
+        numbers = np.array(jobs, dtype=np.int64)
+        words = freed(
+            self.free, self.boxes, numbers, np.array(subproblem.place, dtype=np.int64), self.side
+        )
+        outcome, tried, placed, needed = pack(
+            words,
+            numbers,
+            self._kinds,
+            self._first,
+            self._shapes,
+            self._needs,
+            self.side,
+            self.wrap,
+            most,
+        )
+        if outcome == YES:
+            found = {job: Box(*box) for job, box in zip(jobs, placed.tolist())}
+            moves = {j: box for j, box in found.items() if box != self.problem.running[j]}
+            return PackingResult(self.problem.plan(moves, Box(*subproblem.place)), False, (), tried)
+        which = tuple(job for job, is_needed in zip(jobs, needed) if is_needed)
+        return PackingResult(None, outcome == OPEN, which, tried)
+
+
+class Family:
+    """Subproblems that move the jobs overlapped by boxes of some shapes, cheapest first.
+
+    Parameters
+    ----------
+    subproblems : Subproblems
+        The problem with its jobs.
+    shapes : int64 array, shape (shapes, 3)
+        Shapes of the boxes.
+    free : uint64 array, shape (X, Y)
+        Routers that the boxes may take, rows along Z as bits.
+    cost : int
+        Cost of the jobs that move in any case.
+    jobs : int
+        Bit mask of the jobs that move in any case.
+    place : tuple of int, optional
+        Box of the large job; without it, the boxes of the family are the places.
+
+    Attributes
+    ----------
+    cost : int or None
+        Least cost of the remaining subproblems; None if there are no more.
+    is_wider : bool
+        Whether the family follows from an infeasible subproblem.
+    """
+
+    is_family = True
+
+    def __init__(
+        self,
+        subproblems: Subproblems,
+        shapes: Ints,
+        free: Words,
+        cost: int,
+        jobs: int,
+        place: tuple[int, ...] | None,
+    ) -> None:
+        self._subproblems = subproblems
+        self.shapes = shapes
+        self._usable = free
+        self._base = cost
+        self.jobs = jobs
+        self._place = place
+        self._others: Ints | None = None
+        self.is_wider = place is not None
+        self._after = np.array([-1, -1])
+        self._size = 0
+        self.cost: int | None = cost
+        if self.is_wider:
+            further = subproblems.cheapest_beyond(jobs)
+            self.cost = None if further is None else cost + further
+
+    def cheapest(self, below: int | None, most: int = BATCH) -> list[Subproblem]:
+        """Return the next subproblems, and drop those that cost `below` or more.
+
+        The first batch has at most `most` subproblems, each later one four times as many.
+        """
+        self._size = self._size * 4 or most
+        found = self.boxes(below, self._size + 1)
+        self.cost = None
+        if len(found) > self._size:
+            self.cost = self._base + int(found[-1, 0])
+            found = found[:-1]
+            self._after = found[-1]
+        return self._of_boxes(found)
+
+    def boxes(self, below: int | None, most: int) -> Ints:
+        """Return costs and numbers of the next boxes; see `cheapest_boxes`."""
+        subproblems = self._subproblems
+        if self._others is None:
+            others = [job for job in subproblems.problem.movers if not self.jobs >> job & 1]
+            self._others = np.array(others, dtype=np.int64)
+        return cheapest_boxes(  # type: ignore[no-any-return]
+            self.shapes,
+            subproblems.boxes[self._others],
+            subproblems.costs[self._others],
+            self._usable,
+            subproblems.side,
+            subproblems.wrap,
+            self.is_wider,
+            self._after,
+            NEVER if below is None else below - self._base,
+            most,
+        )
+
+    def overlapped_by(self, chosen: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+        """Return boxes by number, with flags of the running jobs that each overlaps.
+
+        Parameters
+        ----------
+        chosen : int64 array, shape (boxes, 2)
+            Result of `boxes`.
+
+        Returns
+        -------
+        boxes : int64 array, shape (boxes, 6)
+            Columns x, y, z, nx, ny, nz.
+        met : bool array, shape (boxes, running jobs)
+            Flags of the overlapped jobs, without those that move in any case.
+        """
+        subproblems = self._subproblems
+        assert self._others is not None
+        grid = (len(self.shapes), *subproblems.problem.torus)
+        number, x, y, z = np.unravel_index(chosen[:, 1], grid)
+        boxes = np.column_stack((x, y, z, self.shapes[number]))
+        met = np.zeros((len(boxes), len(subproblems.boxes)), np.bool_)
+        met[:, self._others] = overlaps(boxes, subproblems.boxes[self._others], subproblems.sides)
+        return boxes, met
+
+    def _of_boxes(self, chosen: Ints) -> list[Subproblem]:
+        boxes, met = self.overlapped_by(chosen)
+        masks = np.packbits(met, axis=1, bitorder="little")
+        found = []
+        for box, cost, row in zip(boxes.tolist(), chosen[:, 0].tolist(), masks):
+            further = int.from_bytes(row.tobytes(), "little")
+            if self._place is None:
+                found.append(Subproblem(cost, tuple(box), further))
+            else:
+                found.append(Subproblem(self._base + cost, self._place, self.jobs | further))
+        return found
+
+
+def _table(extents: Sequence[Triple]) -> Ints:
+    return np.array(extents, dtype=np.int64).reshape(-1, 3)
+
+
+def _least(extents: Sequence[Triple]) -> int:
+    return min(nx * ny * nz for nx, ny, nz in extents)

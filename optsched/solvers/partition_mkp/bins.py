@@ -1,0 +1,244 @@
+"""Partly filled bins of a partition knapsack, with layers and shelves."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from optsched.boxes.box import Triple
+from optsched.boxes.layer_shapes import layer_shape
+from optsched.models.partition_mkp import PartitionMKP, Place, Placement
+from optsched.models.torus_fields import LONGEST
+
+Shape = Triple
+
+NEVER = (LONGEST + 1) ** 2
+"""Rank beyond that of every spot in a used layer."""
+
+
+class Shelf:
+    """Rectangles side by side along X.
+
+    Parameters
+    ----------
+    free : int
+        Free width.
+    """
+
+    __slots__ = ("free", "height", "shapes")
+
+    def __init__(self, free: int) -> None:
+        self.free = free
+        self.height = 0
+        self.shapes: dict[int, Shape] = {}
+
+    @property
+    def leader(self) -> int:
+        """First of the highest jobs."""
+        return min(job for job, shape in self.shapes.items() if shape[2] == self.height)
+
+    def height_without(self, job: int) -> int:
+        """Return the height of the shelf without a job."""
+        return max((shape[2] for other, shape in self.shapes.items() if other != job), default=0)
+
+
+class Layer:
+    """Shelves on top of each other along Z.
+
+    Parameters
+    ----------
+    free : int
+        Free height.
+    """
+
+    __slots__ = ("free", "shelves")
+
+    def __init__(self, free: int) -> None:
+        self.free = free
+        self.shelves: list[Shelf] = []
+
+
+Spot = tuple[Layer | None, Shelf | None]
+"""A layer and a shelf of that layer, each None for a new one."""
+
+NEW: Spot = (None, None)
+
+
+class Bin:
+    """A partly filled bin.
+
+    Parameters
+    ----------
+    extent : (int, int, int)
+        Routers in each dimension.
+    """
+
+    __slots__ = ("extent", "free", "held", "layers", "remaining")
+
+    def __init__(self, extent: Triple) -> None:
+        self.extent = extent
+        self.free = extent[1]
+        """Number of empty layers."""
+        self.remaining = extent[0] * extent[1] * extent[2]
+        """Remaining capacity: number of routers without a box."""
+        self.layers: list[Layer] = []
+        self.held: dict[int, tuple[Shape, Spot]] = {}
+
+    def spot(self, shape: Shape) -> Spot | None:
+        """Return the spot for a shape, or None if the shape does not fit.
+
+        A shape deeper than one layer takes whole new layers. Any other shape goes onto the shelf,
+        or onto a new shelf, of a used layer by which the shelves grow least; of equal spots, into
+        the layer with the least remaining height; else into a new layer.
+        """
+        width, depth, height = shape
+        if depth > 1:
+            return NEW if depth <= self.free else None
+        if width * height > self.remaining:
+            return None
+        found: Spot | None = NEW if self.free else None
+        least = NEVER
+        for layer in self.layers:
+            free = layer.free
+            if height <= free and (rank := height * LONGEST + free - height) < least:
+                least, found = rank, (layer, None)
+            for shelf in layer.shelves:
+                if width <= shelf.free and (gain := height - shelf.height) <= free:
+                    rank = -gain if gain <= 0 else gain * LONGEST + free - gain
+                    if rank < least:
+                        least, found = rank, (layer, shelf)
+        return found
+
+    def put(self, job: int, shape: Shape, spot: Spot) -> None:
+        """Put a job into a spot found by `spot`."""
+        width, depth, height = shape
+        layer, shelf = spot
+        self.remaining -= width * depth * height
+        if depth > 1:
+            self.free -= depth
+            self.held[job] = shape, NEW
+            return
+        if layer is None:
+            layer = Layer(self.extent[2])
+            self.layers.append(layer)
+            self.free -= 1
+        if shelf is None:
+            shelf = Shelf(self.extent[0])
+            layer.shelves.append(shelf)
+        layer.free -= max(0, height - shelf.height)
+        shelf.height = max(shelf.height, height)
+        shelf.free -= width
+        shelf.shapes[job] = shape
+        self.held[job] = shape, (layer, shelf)
+
+    def take(self, job: int) -> None:
+        """Remove a job, and lower its shelf to the highest remaining job."""
+        (width, depth, height), (layer, shelf) = self.held.pop(job)
+        self.remaining += width * depth * height
+        if layer is None or shelf is None:
+            self.free += depth
+            return
+        remaining = shelf.height_without(job)
+        layer.free += shelf.height - remaining
+        shelf.height = remaining
+        shelf.free += width
+        del shelf.shapes[job]
+        if not shelf.shapes:
+            layer.shelves.remove(shelf)
+        if not layer.shelves:
+            self.layers.remove(layer)
+            self.free += 1
+
+    def fits_without(self, job: int, shape: Shape) -> bool:
+        """Return whether a shape that does not fit would fit if a job were removed."""
+        width, depth, height = shape
+        (freed, layers, high), (layer, shelf) = self.held[job]
+        if width * depth * height > self.remaining + freed * layers * high:
+            return False
+        if layer is None or shelf is None:
+            return depth <= self.free + layers
+        if len(layer.shelves) == len(shelf.shapes) == 1:
+            return depth <= self.free + 1
+        if depth > 1:
+            return False
+        remaining = shelf.height_without(job)
+        free = layer.free + shelf.height - remaining
+        return height <= free or any(
+            width <= other.free + freed * (other is shelf)
+            and height - (remaining if other is shelf else other.height) <= free
+            for other in layer.shelves
+        )
+
+
+class Choice(NamedTuple):
+    """A bin for a job, ordered by preference: few idle routers, then little remaining capacity."""
+
+    idle: int
+    remaining: int
+    bin: int
+    shape: Shape
+
+
+class Bins:
+    """The partly filled bins of a problem.
+
+    Parameters
+    ----------
+    problem : PartitionMKP
+        The problem.
+    """
+
+    def __init__(self, problem: PartitionMKP) -> None:
+        self.bins = [Bin(box.extent) for box in problem.bins]
+        self._ways: dict[int, list[tuple[int, int, Shape]]] = {}
+
+    def preferences(self, routers: int) -> list[Choice]:
+        """Return the bins that are large enough for a job, even if full, in order of preference."""
+        bins = self.bins
+        ways = self._ways_of(routers)
+        return sorted(Choice(idle, bins[b].remaining, b, shape) for idle, b, shape in ways)
+
+    def direct(self, routers: int, besides: int = -1) -> tuple[Choice, Spot] | None:
+        """Return the most preferred bin that accepts a job, with the spot, or None.
+
+        Parameters
+        ----------
+        routers : int
+            Routers of the job.
+        besides : int
+            Number of an excluded bin.
+        """
+        bins = self.bins
+        for choice in sorted(
+            Choice(idle, remaining, b, shape)
+            for idle, b, shape in self._ways_of(routers)
+            if (remaining := bins[b].remaining) >= routers + idle and b != besides
+        ):
+            spot = bins[choice.bin].spot(choice.shape)
+            if spot is not None:
+                return choice, spot
+        return None
+
+    def _ways_of(self, routers: int) -> list[tuple[int, int, Shape]]:
+        """Return idle routers, number and shape for each bin that is large enough for a job."""
+        ways = self._ways.get(routers)
+        if ways is None:
+            ways = self._ways[routers] = [
+                (shape[0] * shape[1] * shape[2] - routers, number, shape)
+                for number, knapsack in enumerate(self.bins)
+                if (shape := layer_shape(routers, knapsack.extent)) is not None
+            ]
+        return ways
+
+    def places(self, jobs: int) -> Placement:
+        """Return the place of each job; the first highest job leads a shelf or a layer."""
+        places: list[Place | None] = [None] * jobs
+        for number, knapsack in enumerate(self.bins):
+            for job in knapsack.held:
+                places[job] = Place(number, job, job)
+            for layer in knapsack.layers:
+                leaders = [(-shelf.height, shelf.leader) for shelf in layer.shelves]
+                _, first = min(leaders)
+                for (_, leader), shelf in zip(leaders, layer.shelves):
+                    for job in shelf.shapes:
+                        places[job] = Place(number, first, leader)
+        return tuple(places)

@@ -1,0 +1,408 @@
+"""Calls of solvers, and verification of their results."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import reprlib
+import textwrap
+import time
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+from optsched.errors import InputError
+from optsched.models.problem import Problem, Violation
+from optsched.solvers import separate_process
+from optsched.solvers.result import INFINITE, Budget, Incumbent, Limit, Result, Status
+from optsched.solvers.solver import OnIncumbent, Solver
+
+TOLERANCE = 1e-6
+"""Relative tolerance of a solver's bound."""
+
+NUMBERS = ("objective", "bound", "work")
+"""Numeric fields of a result, other than the incumbents."""
+
+LONGEST_MESSAGE = 400
+"""Largest length of a message, in characters."""
+
+
+def call_solver(
+    solver: Solver,
+    problem: Problem[Any],
+    *,
+    name: str,
+    budget: Budget,
+    hint: Any = None,
+    seed: int = 0,
+    on_incumbent: OnIncumbent | None = None,
+    prepare: bool = False,
+) -> Result:
+    """Call a solver and verify its result.
+
+    A solver of another package gets copies of the problem and the hint, so that verification and
+    the fallback use data that the solver cannot have changed. For the solvers of this package,
+    copies and checks of the result's form are left to the tests, because in a simulation both would
+    take longer than many decisions.
+
+    Parameters
+    ----------
+    solver : Solver
+        The solver.
+    problem : Problem
+        The problem.
+    name : str
+        Name of the solver in the result.
+    budget : Budget
+        Budget of the solve.
+    hint : solution, optional
+        Feasible solution to start from.
+    seed : int
+        Seed of random choices.
+    on_incumbent : callable, optional
+        Callback for each `Incumbent`.
+    prepare : bool
+        Whether to call the solver's `prepare` first, whose time does not count.
+
+    Returns
+    -------
+    Result
+        Result, verified as by `verify`. An exception of the solver, or a result of the wrong form,
+        gives the status ``error``; an `InputError` is a refusal and gives ``no-solution``. Only
+        `KeyboardInterrupt` and exceptions of `on_incumbent` are raised.
+    """
+    trusted = _is_bundled(solver)
+    given = problem
+    if not trusted:
+        given, hint = problem.copy(), copy.deepcopy(hint)
+    raised_by_callback: list[BaseException] = []
+
+    def report(found: Incumbent) -> None:
+        assert on_incumbent is not None
+        if not _is_incumbent(found):
+            raise TypeError(f"on_incumbent was called with {_shown(found)}; expected an Incumbent")
+        try:
+            on_incumbent(found)
+        except BaseException as error:
+            raised_by_callback.append(error)
+            raise
+
+    began = time.perf_counter()
+    try:
+        if prepare:
+            separate_process.allow_preparation()
+            solver.prepare(given)
+        separate_process.allow_solve(budget.seconds)
+        began = time.perf_counter()
+        answer = solver.solve(
+            given,
+            budget=budget,
+            hint=hint,
+            seed=seed,
+            on_incumbent=None if on_incumbent is None else report,
+        )
+        if raised_by_callback:  # the solver has ignored the exception
+            raise raised_by_callback[0]
+        seconds = time.perf_counter() - began
+        mistake = "" if trusted else _form_error(answer)
+        if not mistake:
+            parts = _parts(answer, name, seconds) if trusted else _plain(answer, name, seconds)
+            parts.update(_verdict(problem, answer, name, seconds))
+            return Result(**parts)
+        status, message = Status.ERROR, f"{name} returned {mistake}"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if raised_by_callback:
+            raise raised_by_callback[0] from None
+        seconds = time.perf_counter() - began
+        if isinstance(error, InputError):
+            status, message = Status.NO_SOLUTION, f"{name}: {_one_line(error)}"
+        else:
+            logging.getLogger("optsched").debug("%s raised", name, exc_info=True)
+            status, message = Status.ERROR, f"{name} raised {_described(error)}"
+    finally:
+        separate_process.allow_any_time()
+    refused = status is Status.NO_SOLUTION
+    return Result(name, status, seconds=seconds, verified=refused, message=message)
+
+
+def prepare(solver: Solver, name: str) -> None:
+    """Let a solver import and compile its dependencies.
+
+    Raises
+    ------
+    InputError
+        If the solver fails.
+    """
+    try:
+        solver.prepare()
+    except (KeyboardInterrupt, InputError):
+        raise
+    except BaseException as error:
+        raise InputError(f"solver {name!r} cannot be prepared: {_described(error)}") from None
+
+
+def supports(solver: Solver | type[Solver], problem: Problem[Any]) -> bool:
+    """Return whether a solver accepts problems of this model.
+
+    Raises
+    ------
+    InputError
+        If the method of the solver fails.
+    """
+    check_models(solver)
+    return bool(_stated(solver, "supports", problem))
+
+
+def version_of(solver: Solver | type[Solver]) -> str | None:
+    """Return the version of a solver, or None if it is not installed.
+
+    Raises
+    ------
+    InputError
+        If the method of the solver fails.
+    """
+    version: str | None = _stated(solver, "installed_version")
+    return version
+
+
+def check_models(solver: Solver | type[Solver]) -> None:
+    """Check that a solver states its models as the contract requires.
+
+    Raises
+    ------
+    InputError
+        If ``models`` is neither a frozenset nor None.
+    """
+    if not isinstance(solver.models, frozenset | None):
+        expected = "expected a frozenset or None"
+        raise InputError(
+            f"solver {solver.name!r} states {_shown(solver.models)} as its models; {expected}"
+        )
+
+
+def _stated(solver: Solver | type[Solver], method: str, *arguments: Any) -> Any:
+    try:
+        return getattr(solver, method)(*arguments)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        message = f"solver {solver.name!r} fails in {method}: {_described(error)}"
+        raise InputError(message) from None
+
+
+def verify(problem: Problem[Any], result: Result) -> Result:
+    """Return `result` with its objective recomputed, and with status ``error`` if it is wrong.
+
+    A result is wrong if its solution is infeasible, if its objective is not the value of the
+    solution, if the solution beats the bound or the bound of an incumbent, if the other fields
+    contradict the status, if an incumbent is better than the solution, or if incumbents are not in
+    order of time. A wrong result keeps its solution for inspection.
+    """
+    return replace(result, **_verdict(problem, result, result.solver, result.seconds))
+
+
+def _verdict(problem: Problem[Any], result: Result, name: str, seconds: float) -> dict[str, Any]:
+    """Return the fields that verification changes in a result."""
+    if result.status is Status.ERROR:
+        return {"verified": False}
+    with_solution = result.status in (Status.OPTIMAL, Status.FEASIBLE)
+    if with_solution != (result.solution is not None):
+        has = "no solution" if with_solution else "a solution"
+        return _refutation(f"{name} claims {result.status.value} with {has}")
+    if result.solution is None:
+        if result.incumbents:
+            return _refutation(f"{name} claims {result.status.value} with an incumbent")
+        return {"verified": True}
+    violations = violations_of(problem, result.solution)
+    if violations:
+        message = f"{name} returned an infeasible solution: {_one_line(violations[0])}"
+        return _refutation(message) | {"violations": tuple(violations)}
+    objective = problem.objective(result.solution)
+    if result.objective is not None and result.objective != objective:
+        claim = f"{name} reports {result.objective} for a solution of {objective}"
+        return _refutation(claim, objective)
+    if result.bound is not None and _beats(problem, objective, result.bound):
+        claim = f"{name} claims the bound {result.bound}, beaten by {objective}"
+        return _refutation(claim, objective)
+    if result.status is Status.OPTIMAL and not _met(objective, result.bound):
+        claim = f"{name} claims that {objective} is optimal with a bound of {result.bound}"
+        return _refutation(claim, objective)
+    if not result.incumbents:
+        incumbents = (Incumbent(seconds, objective, result.bound),)
+        return {"objective": objective, "verified": True, "incumbents": incumbents}
+    mistake = _incumbent_error(problem, result, objective)
+    if mistake:
+        return _refutation(f"{name} {mistake}", objective)
+    return {"objective": objective, "verified": True}
+
+
+def _incumbent_error(problem: Problem[Any], result: Result, objective: int) -> str:
+    """Return a message on the first contradictory incumbent, or an empty string."""
+    before = 0.0
+    for seconds, found, bound in result.incumbents:
+        if seconds < before:
+            return f"reports an incumbent at {seconds} s after one at {before} s"
+        if found != objective and _beats(problem, found, objective):
+            return f"reports an incumbent of {found}, better than its answer of {objective}"
+        if bound not in (None, result.bound) and _beats(problem, objective, bound):
+            return f"claims the bound {bound} with an incumbent, beaten by {objective}"
+        before = seconds
+    return ""
+
+
+def refuted(result: Result, message: str) -> Result:
+    """Return a verified result as a wrong answer, for the reason in `message`."""
+    return replace(result, **_refutation(message, result.objective))
+
+
+def _refutation(message: str, objective: int | None = None) -> dict[str, Any]:
+    """Return the changed fields of a wrong answer, with the objective of a feasible solution."""
+    return {
+        "status": Status.ERROR,
+        "objective": objective,
+        "verified": False,
+        "wrong": True,
+        "message": message,
+    }
+
+
+def violations_of(problem: Problem[Any], solution: Any) -> list[Violation]:
+    """Return the violations of a solution, which may be any object."""
+    try:
+        return problem.violations(solution)
+    except Exception as error:
+        return [Violation("form", f"not a solution at all ({_described(error)})")]
+
+
+def answer_to_json(problem: Problem[Any], result: Result) -> Any:
+    """Return the solution of a result in the JSON form of its model, or None without a solution.
+
+    A solution that did not pass verification may be any object, and is returned as text.
+    """
+    if result.solution is None:
+        return None
+    if result.verified:
+        return problem.solution_to_json(result.solution)
+    try:
+        return repr(result.solution)
+    except Exception:
+        return _shown(result.solution)
+
+
+def _is_bundled(solver: Solver) -> bool:
+    return type(solver).__module__.partition(".")[0] == "optsched"
+
+
+def _form_error(answer: Any) -> str:
+    """Return a message on the first malformed field of a result, or an empty string."""
+    if not isinstance(answer, Result):
+        return f"{_shown(answer)}; expected a Result"
+    expected = "a finite number below 1e20"
+    for name, value, fine, wanted in (
+        ("status", answer.status, type(answer.status) is Status, "a Status"),
+        ("objective", answer.objective, _is_number_or_none(answer.objective), expected),
+        ("bound", answer.bound, _is_number_or_none(answer.bound), expected),
+        ("limit", answer.limit, isinstance(answer.limit, Limit | None), "a Limit or None"),
+        ("work", answer.work, _is_amount(answer.work), "a number from 0 to 1e20"),
+        ("message", answer.message, isinstance(answer.message, str), "a text"),
+    ):
+        if not fine:
+            return f"a result with the {name} {_shown(value)}; expected {wanted}"
+    if not isinstance(answer.incumbents, tuple | list):
+        return f"a result with the incumbents {_shown(answer.incumbents)}; expected a tuple"
+    for found in answer.incumbents:
+        if not _is_incumbent(found):
+            return f"a result with the incumbent {_shown(found)}; expected finite numbers"
+    return ""
+
+
+def _is_incumbent(found: Any) -> bool:
+    return (
+        isinstance(found, Incumbent)
+        and _is_amount(found.seconds)
+        and _is_number(found.objective)
+        and _is_number_or_none(found.bound)
+    )
+
+
+def _is_number(value: Any) -> bool:
+    kind = type(value)
+    # nearly all numbers are int or float, and the check for a Real is slow
+    real = kind is int or kind is float or (isinstance(value, Real) and kind is not bool)
+    return real and bool(-INFINITE < value < INFINITE)
+
+
+def _is_number_or_none(value: Any) -> bool:
+    return value is None or _is_number(value)
+
+
+def _is_amount(value: Any) -> bool:
+    return _is_number(value) and value >= 0
+
+
+def _parts(answer: Result, name: str, seconds: float) -> dict[str, Any]:
+    """Return the fields of a well-formed result, with the caller's name and seconds."""
+    message = _one_line(answer.message) if answer.message else ""
+    if answer.status is Status.ERROR and not message:
+        message = "failed, and does not say why"
+    if message and not message.startswith(name):
+        message = f"{name}: {message}"
+    return {
+        "solver": name,
+        "status": answer.status,
+        "solution": answer.solution,
+        "objective": answer.objective,
+        "bound": answer.bound,
+        "limit": answer.limit,
+        "seconds": seconds,
+        "work": answer.work,
+        "incumbents": answer.incumbents,
+        "message": message,
+    }
+
+
+def _plain(answer: Result, name: str, seconds: float) -> dict[str, Any]:
+    """Return the fields of a well-formed result with plain Python numbers."""
+    numbers = {part: _plain_number(getattr(answer, part)) for part in NUMBERS}
+    incumbents = tuple(Incumbent(*map(_plain_number, one)) for one in answer.incumbents)
+    return _parts(answer, name, seconds) | numbers | {"incumbents": incumbents}
+
+
+def _plain_number(value: Any) -> Any:
+    if type(value) in (int, float) or value is None:
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
+def _described(error: BaseException) -> str:
+    text = _one_line(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _one_line(what: object) -> str:
+    try:
+        # truncated first, because `shorten` splits the whole text into words
+        text = str(what)[: 4 * LONGEST_MESSAGE]
+        return textwrap.shorten(text, LONGEST_MESSAGE, placeholder=" ...")
+    except Exception:
+        return f"a text that cannot be read, of {type(what).__name__}"
+
+
+def _shown(value: object) -> str:
+    try:
+        return _one_line(reprlib.repr(value))
+    except Exception:
+        return f"something of {type(value).__name__}"
+
+
+def _met(objective: float, bound: float | None) -> bool:
+    return bound is not None and abs(objective - bound) <= TOLERANCE * max(1.0, abs(bound))
+
+
+def _beats(problem: Problem[Any], objective: float, bound: float) -> bool:
+    tolerance = TOLERANCE * max(1.0, abs(bound))
+    if problem.sense == "max":
+        return objective > bound + tolerance
+    return objective < bound - tolerance

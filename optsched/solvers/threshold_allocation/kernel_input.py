@@ -1,0 +1,49 @@
+"""Threshold allocations as input of the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.models.read_only import kept, once
+from optsched.models.threshold_allocation import ThresholdAllocation
+
+if TYPE_CHECKING:
+    from optsched.solvers.threshold_allocation._penalties import Job, Timeline
+
+NOW = kept(np.zeros(1, dtype=np.int64))
+"""Start time that is tried first, since most jobs are to start now."""
+
+
+def kernel_input(problem: ThresholdAllocation) -> tuple[Timeline, Job]:
+    """Return the timeline of the nodes, and the job."""
+    from optsched.solvers.threshold_allocation._penalties import Job
+
+    job = Job(
+        problem.processors,
+        problem.asked,
+        problem.walltime,
+        problem.demand,
+        problem.capacity,
+        problem.scale,
+    )
+    return timeline_of(problem.held, problem.nodes), job
+
+
+@once
+def timeline_of(held: NDArray[np.int64], nodes: int) -> Timeline:
+    """Return the timeline of the allocations `held`."""
+    from optsched.solvers.threshold_allocation._penalties import timeline
+
+    events: Timeline = timeline(held, nodes)
+    return events
+
+
+def start_batches(problem: ThresholdAllocation) -> Iterator[NDArray[np.int64]]:
+    """Yield the possible start times in two parts: now, which often suffices, and later."""
+    yield NOW
+    if problem.latest != 0 and len(problem.starts) > 1:
+        yield problem.starts[1:]

@@ -1,0 +1,327 @@
+"""Search node of the column search: propagation, Lagrangian bound and variable fixing."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from optsched.compiled import kernel
+from optsched.solvers.window_mkp._lagrangian.columns import Columns
+from optsched.solvers.window_mkp._lagrangian.knapsack import (
+    INFEASIBLE,
+    Bools,
+    conditional_bounds,
+    knapsack,
+)
+from optsched.solvers.window_mkp._reduction import Ints
+
+PATIENCE = 3
+"""Evaluations without a better bound before steps are shortened."""
+
+SHORTER = 0.6
+"""Factor by which steps are shortened."""
+
+MOMENTUM = 0.7
+"""Weight of the previous direction in the next one."""
+
+UNKNOWN = 1 << 62
+
+
+class Instance(NamedTuple):
+    """Instance of a column search.
+
+    Parameters
+    ----------
+    weights, profits : int64 arrays, shape (jobs,)
+        Weights and profits of the jobs.
+    must : bool array, shape (jobs,)
+        Whether a job must be placed.
+    columns : Columns
+        Columns of all slots.
+    total, rank : int64 arrays, shape (columns,)
+        Weight of each column, and its rank among those of its slot.
+    twin : int64 array, shape (slots,)
+        Last earlier slot with the same columns, -1 without one.
+    unit : int
+        Common divisor of all profits.
+    """
+
+    weights: Ints
+    profits: Ints
+    must: Bools
+    columns: Columns
+    total: Ints
+    rank: Ints
+    twin: Ints
+    unit: int
+
+
+class Node(NamedTuple):
+    """Bounds and counts of the current search node.
+
+    Parameters
+    ----------
+    alive, heaviest : int64 arrays, shape (slots,)
+        Number of remaining columns of each slot, and the largest weight of these.
+    best, best_column : int64 arrays, shape (slots,)
+        Best value of a column at the multipliers, and the number of that column.
+    home : int64 array, shape (jobs,)
+        Slot all of whose columns contain the job, -1 without one.
+    possible, must, chosen : bool arrays, shape (jobs,)
+        Whether any column contains the job, whether the job must be placed, and whether the
+        knapsack contains it.
+    inside, outside : int64 arrays, shape (jobs,)
+        Loss of the knapsack with the job forced in, and with the job forced out.
+    having, best_having : int64 arrays, shape (slots, jobs)
+        Number of columns of the slot that contain the job, and the best value of these.
+    value : int64 array, shape (columns,)
+        Value of each column at the multipliers.
+    """
+
+    alive: Ints
+    heaviest: Ints
+    best: Ints
+    best_column: Ints
+    home: Ints
+    possible: Bools
+    must: Bools
+    chosen: Bools
+    inside: Ints
+    outside: Ints
+    having: Ints
+    best_having: Ints
+    value: Ints
+
+
+@kernel
+def new_node(slots: int, jobs: int, columns: int) -> Node:
+    """Return the working space of a search node."""
+    return Node(
+        np.empty(slots, np.int64),
+        np.empty(slots, np.int64),
+        np.empty(slots, np.int64),
+        np.empty(slots, np.int64),
+        np.empty(jobs, np.int64),
+        np.empty(jobs, np.bool_),
+        np.empty(jobs, np.bool_),
+        np.empty(jobs, np.bool_),
+        np.empty(jobs, np.int64),
+        np.empty(jobs, np.int64),
+        np.empty((slots, jobs), np.int64),
+        np.empty((slots, jobs), np.int64),
+        np.empty(columns, np.int64),
+    )
+
+
+@kernel
+def count_columns(instance: Instance, alive: Ints, node: Node) -> None:
+    """Count the columns of each slot, in total and by job."""
+    first, jobs = instance.columns.first, instance.columns.jobs
+    node.alive[:] = 0
+    node.heaviest[:] = 0
+    node.having[:] = 0
+    for column in alive:
+        slot = instance.columns.slot[column]
+        node.alive[slot] += 1
+        node.heaviest[slot] = max(node.heaviest[slot], instance.total[column])
+        for job in jobs[first[column] : first[column + 1]]:
+            node.having[slot, job] += 1
+
+
+@kernel
+def propagate_columns(instance: Instance, alive: Ints, node: Node) -> int:
+    """Remove columns in conflict with jobs whose slot is known; return the number kept.
+
+    Of slots with the same columns, the first takes the column of lower rank (symmetry breaking).
+    The result is 0 if a slot has no columns, or if a job that must be placed is in no column.
+    """
+    first, jobs = instance.columns.first, instance.columns.jobs
+    m = len(node.alive)
+    lowest, highest = np.empty(m, np.int64), np.empty(m, np.int64)
+    kept = len(alive)
+    dropped = True
+    while dropped:
+        alive = alive[:kept]
+        count_columns(instance, alive, node)
+        if not find_homes(instance, node):
+            return 0
+        lowest[:], highest[:] = UNKNOWN, -1
+        for column in alive:
+            slot, rank = instance.columns.slot[column], instance.rank[column]
+            lowest[slot], highest[slot] = min(lowest[slot], rank), max(highest[slot], rank)
+        for slot in range(m):
+            if instance.twin[slot] >= 0:
+                lowest[slot] = max(lowest[slot], lowest[instance.twin[slot]])
+        for slot in range(m - 1, -1, -1):
+            before = instance.twin[slot]
+            if before >= 0:
+                highest[before] = min(highest[before], highest[slot])
+        kept = 0
+        for column in alive:
+            slot = instance.columns.slot[column]
+            fits = lowest[slot] <= instance.rank[column] <= highest[slot]
+            for job in jobs[first[column] : first[column + 1]]:
+                if node.home[job] >= 0 and node.home[job] != slot:
+                    fits = False
+                    break
+            if fits:
+                alive[kept] = column
+                kept += 1
+        dropped = kept < len(alive)
+    return kept
+
+
+@kernel
+def find_homes(instance: Instance, node: Node) -> bool:
+    """Find the jobs whose slot is known; return whether the node is feasible."""
+    m, n = node.having.shape
+    if node.alive.min() == 0:
+        return False
+    for job in range(n):
+        node.home[job] = -1
+        node.possible[job] = False
+        for slot in range(m):
+            if node.having[slot, job] > 0:
+                node.possible[job] = True
+                if node.having[slot, job] == node.alive[slot]:
+                    if node.home[job] >= 0:
+                        return False
+                    node.home[job] = slot
+        node.must[job] = instance.must[job] or node.home[job] >= 0
+        if node.must[job] and not node.possible[job]:
+            return False
+    return True
+
+
+@kernel
+def value_columns(instance: Instance, alive: Ints, multipliers: Ints, node: Node) -> int:
+    """Compute the values of columns at the multipliers; return the sum of best values."""
+    first, jobs = instance.columns.first, instance.columns.jobs
+    node.best[:] = -1
+    for column in alive:
+        value = 0
+        for job in jobs[first[column] : first[column + 1]]:
+            value += multipliers[job]
+        node.value[column] = value
+        slot = instance.columns.slot[column]
+        if value > node.best[slot]:
+            node.best[slot], node.best_column[slot] = value, column
+    return int(node.best.sum())
+
+
+@kernel
+def choose(instance: Instance, multipliers: Ints, node: Node) -> tuple[int, int]:
+    """Solve the knapsack of jobs at reduced profits, as large as the heaviest columns together."""
+    worth = np.where(node.possible, instance.profits - multipliers, 0)
+    capacity = node.heaviest.sum()
+    slack = instance.unit // 32
+    return knapsack(worth, instance.weights, capacity, node.must, slack, node.chosen)
+
+
+@kernel
+def descend(
+    instance: Instance,
+    alive: Ints,
+    multipliers: Ints,
+    node: Node,
+    target: int,
+    evaluations: int,
+    placement: Ints,
+) -> tuple[int, int, int]:
+    """Improve the multipliers of a node; return its bound, the profit of a placement, and steps."""
+    n = len(multipliers)
+    first, jobs = instance.columns.first, instance.columns.jobs
+    best_bound, best_multipliers = UNKNOWN, multipliers.copy()
+    direction = np.zeros(n)
+    holders = np.empty(n, np.int64)
+    length = 1.0
+    stalled, found, steps = 0, -1, 0
+    for _ in range(evaluations):
+        worth, more = choose(instance, multipliers, node)
+        steps += more
+        if worth == INFEASIBLE:
+            return INFEASIBLE, found, steps
+        bound = worth + value_columns(instance, alive, multipliers, node)
+        stalled += 1
+        if bound < best_bound:
+            best_bound, stalled = bound, 0
+            best_multipliers[:] = multipliers
+        if best_bound < target:
+            break
+        holders[:] = 0
+        for column in node.best_column:
+            for job in jobs[first[column] : first[column + 1]]:
+                holders[job] += 1
+        norm = 0.0
+        agree = True
+        for job in range(n):
+            if node.home[job] >= 0 or not node.possible[job]:
+                direction[job] = 0.0
+                continue
+            slope = holders[job] - (1 if node.chosen[job] else 0)
+            agree = agree and slope == 0
+            direction[job] = slope + MOMENTUM * direction[job]
+            norm += direction[job] * direction[job]
+        if agree:
+            # slots and knapsack agree, which gives a placement, though not always the best so far,
+            # since the knapsack may stop before its optimum
+            profit = 0
+            for column in node.best_column:
+                for job in jobs[first[column] : first[column + 1]]:
+                    profit += instance.profits[job]
+            if profit >= max(target, found + 1):
+                found = profit
+                placement[:] = -1
+                for slot, column in enumerate(node.best_column):
+                    placement[jobs[first[column] : first[column + 1]]] = slot
+            if profit > bound - instance.unit:
+                return bound, found, steps
+        if norm == 0.0:
+            break
+        if stalled == PATIENCE:
+            length *= SHORTER
+            stalled = 0
+        step = length * (bound - target + instance.unit) / norm
+        for job in range(n):
+            if node.home[job] < 0 and node.possible[job]:
+                multipliers[job] = max(
+                    0, multipliers[job] - np.int64(np.rint(step * direction[job]))
+                )
+    multipliers[:] = best_multipliers
+    return best_bound, found, steps
+
+
+@kernel
+def fix_columns(
+    instance: Instance, alive: Ints, multipliers: Ints, node: Node, bound: int, target: int
+) -> int:
+    """Remove columns with which the bound falls below `target`; return the number kept.
+
+    A column lowers the bound by the difference of its value to the best one of its slot, and by the
+    largest loss of the knapsack with one of its jobs forced in. Kept columns move to the front of
+    `alive`.
+    """
+    first, jobs = instance.columns.first, instance.columns.jobs
+    value_columns(instance, alive, multipliers, node)
+    worth, _ = choose(instance, multipliers, node)
+    conditional_bounds(
+        np.where(node.possible, instance.profits - multipliers, 0), instance.weights,
+        node.heaviest.sum(), node.must, worth, node.inside, node.outside,
+    )  # fmt: skip
+    # losses of the knapsack with each job forced in, and forced out
+    node.inside[:] = worth - node.inside
+    node.outside[:] = worth - node.outside
+    node.best_having[:] = -1
+    kept = 0
+    for column in alive:
+        slot = instance.columns.slot[column]
+        loss = 0
+        for job in jobs[first[column] : first[column + 1]]:
+            loss = max(loss, node.inside[job])
+        if bound - (node.best[slot] - node.value[column]) - loss >= target:
+            alive[kept] = column
+            kept += 1
+            for job in jobs[first[column] : first[column + 1]]:
+                node.best_having[slot, job] = max(node.best_having[slot, job], node.value[column])
+    return kept

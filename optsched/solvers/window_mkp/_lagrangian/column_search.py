@@ -1,0 +1,379 @@
+"""Branch and bound over enumerated columns."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from optsched.compiled import kernel
+from optsched.solvers.window_mkp._lagrangian.column_node import (
+    UNKNOWN,
+    Instance,
+    Node,
+    count_columns,
+    descend,
+    fix_columns,
+    new_node,
+    propagate_columns,
+)
+from optsched.solvers.window_mkp._lagrangian.columns import TOO_MANY, Columns, list_columns
+from optsched.solvers.window_mkp._lagrangian.knapsack import CELLS_PER_STEP, Bools
+from optsched.solvers.window_mkp._lagrangian.slots import coarseness
+from optsched.solvers.window_mkp._reduction import Ints
+
+DONE, PAUSED, FULL = 0, 1, 2
+
+EVALUATIONS = 15
+"""Evaluations of the relaxation in a node, a third as many when the node is bounded again."""
+
+MANY = 0.3
+"""Share of removed columns from which on a node is bounded again."""
+
+PER_SLOT = 1.5
+"""Largest ratio of columns to choices of the best job for branching on a slot."""
+
+
+class Tree(NamedTuple):
+    """Path from the root to the current node: the complete state of a search.
+
+    Parameters
+    ----------
+    alive : int64 array, shape (space,)
+        Columns of the nodes on the path, node by node.
+    begin, end : int64 array, shape (depths,)
+        Range of each node in `alive`.
+    multipliers : int64 array, shape (depths, jobs)
+        Multipliers of each node.
+    branch : int64 array, shape (depths,)
+        Job that each node branches on, -1 for a slot.
+    choice, promise : int64 array, shape (space,)
+        Open choices, node by node, most promising last, each with a bound of the profit: slots of
+        the job (-1 for not placed), or columns of the slot.
+    choices : int64 array, shape (depths,)
+        Offset of the choices of each node.
+    position : int64 array, shape (3,)
+        Depth of the current node (-1 at the end), 1 if the node is not bounded yet, and offset of
+        the next choice.
+    """
+
+    alive: Ints
+    begin: Ints
+    end: Ints
+    multipliers: Ints
+    branch: Ints
+    choice: Ints
+    promise: Ints
+    choices: Ints
+    position: Ints
+
+
+def first_tree(instance: Instance, multipliers: Ints) -> Tree:
+    """Return the tree with the root alone."""
+    slots, jobs = len(instance.twin), len(instance.weights)
+    columns = len(instance.total)
+    depths = slots + jobs + 2
+    tree = Tree(
+        alive=np.arange(4 * columns + 1000),
+        begin=np.zeros(depths, np.int64),
+        end=np.full(depths, columns),
+        multipliers=np.zeros((depths, jobs), np.int64),
+        branch=np.zeros(depths, np.int64),
+        choice=np.empty(2 * columns + 1000, np.int64),
+        promise=np.empty(2 * columns + 1000, np.int64),
+        choices=np.zeros(depths, np.int64),
+        position=np.array([0, 1, 0]),
+    )
+    tree.multipliers[0] = multipliers
+    return tree
+
+
+def doubled(tree: Tree) -> Tree:
+    """Return the tree with twice the space."""
+    space = {name: getattr(tree, name) for name in ("alive", "choice", "promise")}
+    return tree._replace(**{name: np.resize(a, 2 * len(a)) for name, a in space.items()})
+
+
+@kernel
+def explore(
+    instance: Instance, tree: Tree, target: int, cells: int, placement: Ints
+) -> tuple[int, int, int, int]:
+    """Search for placements of at least `target`, up to the most profitable one.
+
+    Parameters
+    ----------
+    instance : Instance
+        Instance of the search.
+    tree : Tree
+        State of the search, which is updated.
+    target : int
+        Least profit of a placement.
+    cells : int
+        Approximate number of table cells after which to pause.
+    placement : int64 array, shape (jobs,)
+        Overwritten by the slot of each job, -1 if not placed, when a placement is found.
+
+    Returns
+    -------
+    status : int
+        `DONE`, `PAUSED`, or `FULL` if the tree needs more space.
+    profit : int
+        Profit of `placement`, -1 without one.
+    nodes : int
+        Number of nodes bounded.
+    looked_at : int
+        Number of table cells visited.
+    """
+    m, n = len(instance.twin), len(instance.weights)
+    node = new_node(m, n, len(instance.total))
+    found, nodes, looked_at = -1, 0, 0
+    position = tree.position
+    while position[0] >= 0:
+        depth = position[0]
+        space = tree.end[depth] + (tree.end[depth] - tree.begin[depth])
+        if space > len(tree.alive) or position[2] + len(node.value) + m > len(tree.choice):
+            return FULL, found, nodes, looked_at
+        if looked_at > cells:
+            return PAUSED, found, nodes, looked_at
+        if position[1] == 1:
+            nodes += 1
+            position[1] = 0
+            tree.choices[depth] = position[2]
+            profit, seen = bound_node(instance, tree, depth, node, target, placement)
+            looked_at += seen
+            if profit >= target:
+                found, target = profit, profit + instance.unit
+        elif position[2] == tree.choices[depth]:
+            position[0] = depth - 1
+        else:
+            position[2] -= 1
+            if tree.promise[position[2]] >= target:
+                looked_at += apply_choice(instance, tree, depth, tree.choice[position[2]])
+                position[0], position[1] = depth + 1, 1
+    return DONE, found, nodes, looked_at
+
+
+@kernel
+def bound_node(
+    instance: Instance, tree: Tree, depth: int, node: Node, target: int, placement: Ints
+) -> tuple[int, int]:
+    """Bound a node, remove columns that cannot reach `target`, and branch if any remain.
+
+    Returns
+    -------
+    found : int
+        Profit of a placement, -1 without one.
+    looked_at : int
+        Number of table cells visited.
+    """
+    found, looked_at = -1, 0
+    evaluations: Any = np.int64(EVALUATIONS)
+    begin = tree.begin[depth]
+    while True:
+        alive = tree.alive[begin : tree.end[depth]]
+        alive = alive[: propagate_columns(instance, alive, node)]
+        if len(alive) == 0:
+            return found, looked_at
+        bound, profit, steps = descend(
+            instance, alive, tree.multipliers[depth], node, target, evaluations, placement
+        )
+        looked_at += 3 * (evaluations + 3) * len(alive) + CELLS_PER_STEP * steps
+        if profit >= target:
+            found, target = profit, profit + instance.unit
+        if bound < target:
+            return found, looked_at
+        kept = fix_columns(instance, alive, tree.multipliers[depth], node, bound, target)
+        tree.end[depth] = begin + kept
+        if kept > (1 - MANY) * len(alive):
+            count_columns(instance, alive[:kept], node)
+            if node.alive.min() == 0:
+                return found, looked_at
+            # one column per slot is a placement, which the next round evaluates
+            if node.alive.max() > 1:
+                branch(instance, tree, depth, alive[:kept], node, bound, target)
+                return found, looked_at
+        evaluations = EVALUATIONS // 3
+
+
+@kernel
+def branch(
+    instance: Instance, tree: Tree, depth: int, alive: Ints, node: Node, bound: int, target: int
+) -> None:
+    """Branch on the job with the fewest choices, or on a slot with hardly more columns."""
+    m, n = node.having.shape
+    begin = top = tree.position[2]
+    branched, fewest = -1, UNKNOWN
+    for job in range(n):
+        choices = 0
+        settled = False
+        for slot in range(m):
+            if node.having[slot, job] > 0:
+                choices += 1
+                settled = settled or node.having[slot, job] == node.alive[slot]
+        if settled or choices == 0:
+            continue
+        if bound - node.outside[job] >= target:
+            choices += 1
+        heavier = branched < 0 or instance.weights[job] > instance.weights[branched]
+        if choices < fewest or (choices == fewest and heavier):
+            branched, fewest = job, choices
+    smallest = -1
+    for slot in range(m):
+        if node.alive[slot] > 1 and (smallest < 0 or node.alive[slot] < node.alive[smallest]):
+            smallest = slot
+    if branched < 0 or node.alive[smallest] <= PER_SLOT * fewest:
+        tree.branch[depth] = -1
+        for column in alive:
+            if instance.columns.slot[column] == smallest:
+                tree.choice[top] = column
+                tree.promise[top] = bound - (node.best[smallest] - node.value[column])
+                top += 1
+    else:
+        tree.branch[depth] = branched
+        for slot in range(m):
+            if node.having[slot, branched] > 0:
+                lost = node.best[slot] - node.best_having[slot, branched]
+                tree.choice[top] = slot
+                tree.promise[top] = bound - lost - node.inside[branched]
+                top += 1
+        if bound - node.outside[branched] >= target:
+            tree.choice[top] = -1
+            tree.promise[top] = bound - node.outside[branched]
+            top += 1
+    order = np.argsort(tree.promise[begin:top], kind="mergesort")
+    tree.choice[begin:top] = tree.choice[begin:top][order]
+    tree.promise[begin:top] = tree.promise[begin:top][order]
+    tree.position[2] = top
+
+
+@kernel
+def apply_choice(instance: Instance, tree: Tree, depth: int, choice: int) -> int:
+    """Append the columns of a child to the path; return the number of table cells visited."""
+    slots, first, jobs = instance.columns.slot, instance.columns.first, instance.columns.jobs
+    branched = tree.branch[depth]
+    taken = np.zeros(len(instance.weights), np.bool_)
+    if branched >= 0:
+        taken[branched] = True
+    else:
+        taken[jobs[first[choice] : first[choice + 1]]] = True
+    end = begin = tree.end[depth]
+    for column in tree.alive[tree.begin[depth] : begin]:
+        has = False
+        for job in jobs[first[column] : first[column + 1]]:
+            if taken[job]:
+                has = True
+                break
+        if branched >= 0:
+            fits = has == (slots[column] == choice)
+        elif slots[column] == slots[choice]:
+            fits = column == choice
+        else:
+            fits = not has
+        if fits:
+            tree.alive[end] = column
+            end += 1
+    tree.begin[depth + 1], tree.end[depth + 1] = begin, end
+    tree.multipliers[depth + 1] = tree.multipliers[depth]
+    return 3 * (begin - tree.begin[depth])
+
+
+class ColumnSearch:
+    """Search for all placements of at least a given profit, in pieces.
+
+    Parameters
+    ----------
+    weights, profits : int64 arrays, shape (jobs,)
+        Weights and profits of the jobs.
+    residual : int64 array, shape (slots,)
+        Residual capacities of the slots.
+    allowed : bool array, shape (slots, jobs)
+        Whether a job may go into a slot.
+    must : bool array, shape (jobs,)
+        Whether a job must be placed.
+    multipliers : int64 array, shape (jobs,)
+        Multipliers of the Lagrangian decomposition, see `list_columns`.
+    target : int
+        Least profit of a placement.
+    unit : int
+        Common divisor of all profits.
+    most : int
+        Largest number of columns to search.
+
+    Attributes
+    ----------
+    listed : bool
+        Whether the columns were enumerated; False if there are too many.
+    done : bool
+        Whether the search is complete.
+    profit : int
+        Profit of `placement`, -1 without one.
+    placement : int64 array, shape (jobs,)
+        Slot of each job, -1 if not placed.
+    cells : int
+        Number of table cells visited.
+    nodes : int
+        Number of nodes bounded.
+    """
+
+    def __init__(
+        self,
+        weights: Ints,
+        profits: Ints,
+        residual: Ints,
+        allowed: Bools,
+        must: Bools,
+        multipliers: Ints,
+        target: int,
+        unit: int,
+        most: int,
+    ) -> None:
+        scale = coarseness(len(weights), int(residual.max()))
+        columns = Columns(
+            np.empty(most, np.int64), np.empty(most + 1, np.int64), np.empty(8 * most, np.int64)
+        )
+        count, self.cells = list_columns(
+            multipliers, weights, profits, residual, allowed, must, target, scale, columns
+        )
+        self.listed = count != TOO_MANY
+        self.done = count == 0
+        self.nodes = 0
+        self.profit = -1
+        self.placement = np.full(len(weights), -1)
+        if count <= 0:
+            return
+        slot, first = columns.slot[:count].copy(), columns.first[: count + 1].copy()
+        columns = Columns(slot, first, columns.jobs[: first[-1]].copy())
+        of_column = np.repeat(np.arange(count), np.diff(first))
+        total = np.zeros(count, np.int64)
+        np.add.at(total, of_column, weights[columns.jobs])
+        rank = np.empty(count, np.int64)
+        twin = np.full(len(residual), -1)
+        alike: dict[tuple[int, bytes], int] = {}
+        for number in range(len(residual)):
+            mine = slot == number
+            rank[mine] = np.arange(mine.sum())
+            kind = int(residual[number]), allowed[number].tobytes()
+            twin[number] = alike.get(kind, -1)
+            alike[kind] = number
+        self._instance = Instance(weights, profits, must, columns, total, rank, twin, unit)
+        self._tree = first_tree(self._instance, multipliers)
+
+    def run(self, target: int, cells: int) -> None:
+        """Search for placements of at least `target`, and pause after about `cells` table cells.
+
+        Nothing happens if the search is `done`, as it may be from the start.
+        """
+        if self.done:
+            return
+        status = FULL
+        while status == FULL:
+            status, profit, nodes, looked_at = explore(
+                self._instance, self._tree, target, cells, self.placement
+            )
+            self.nodes += nodes
+            self.cells += looked_at
+            if profit >= target:
+                self.profit, target = profit, profit + self._instance.unit
+            if status == FULL:
+                self._tree = doubled(self._tree)
+        self.done = status == DONE

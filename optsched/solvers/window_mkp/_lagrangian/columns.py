@@ -1,0 +1,174 @@
+"""Enumeration of the columns that each slot may hold, given a target profit."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from optsched.compiled import kernel
+from optsched.solvers.window_mkp._lagrangian.knapsack import (
+    CELLS_PER_STEP,
+    INFEASIBLE,
+    Bools,
+    knapsack,
+)
+from optsched.solvers.window_mkp._lagrangian.slots import fill_backward, leaders, shared_capacity
+from optsched.solvers.window_mkp._reduction import Ints
+
+TOO_MANY = -1
+
+
+class Columns(NamedTuple):
+    """Sets of jobs for slots, stored slot by slot.
+
+    Parameters
+    ----------
+    slot : int64 array, shape (columns,)
+        Slot of each column.
+    first : int64 array, shape (columns + 1,)
+        Offsets of the columns in `jobs`.
+    jobs : int64 array, shape (total,)
+        Jobs of all columns.
+    """
+
+    slot: Ints
+    first: Ints
+    jobs: Ints
+
+
+@kernel
+def list_columns(
+    multipliers: Ints,
+    weights: Ints,
+    profits: Ints,
+    residual: Ints,
+    allowed: Bools,
+    must: Bools,
+    target: int,
+    scale: int,
+    columns: Columns,
+) -> tuple[int, int]:
+    """Enumerate the columns that a slot may hold in a placement of at least a given profit.
+
+    The bound of a placement is that of the Lagrangian decomposition: the optimum of one knapsack of
+    jobs at their reduced profits, plus the best column of each slot at the multipliers. A column
+    whose value is below the best one of its slot lowers the bound by the difference.
+
+    Parameters
+    ----------
+    multipliers : int64 array, shape (jobs,)
+        Nonnegative multipliers.
+    weights, profits : int64 arrays, shape (jobs,)
+        Weights and profits of the jobs.
+    residual : int64 array, shape (slots,)
+        Residual capacity of each slot.
+    allowed : bool array, shape (slots, jobs)
+        Whether a job may go into a slot.
+    must : bool array, shape (jobs,)
+        Whether a job must be placed.
+    target : int
+        Least profit of a placement.
+    scale : int
+        Divisor of weights and capacities in tables; 1 if the tables are small enough.
+    columns : Columns
+        Overwritten; the length of its arrays limits the number of columns.
+
+    Returns
+    -------
+    count : int
+        Number of columns, or `TOO_MANY`. There is no placement if a slot has no column.
+    cells : int
+        Number of table cells and partial columns visited.
+    """
+    m, n = allowed.shape
+    leader = leaders(allowed)
+    coarse, coarse_room = weights // scale, residual // scale
+    table = np.empty((n + 1, coarse_room.max() + 1), np.int64)
+    chosen = np.empty(n, np.bool_)
+    slack, steps = knapsack(
+        profits - multipliers, weights, residual.sum(), must, np.int64(0), chosen
+    )
+    cells = CELLS_PER_STEP * steps
+    if slack == INFEASIBLE:
+        return 0, cells
+    slack -= target
+    count: Any = np.int64(0)  # a literal 0 would cause a second compilation
+    columns.first[0] = 0
+    for listing in (False, True):
+        for lead in range(m):
+            if leader[lead] != lead:
+                continue
+            jobs = np.flatnonzero(allowed[lead])
+            size = shared_capacity(lead, leader, coarse_room)
+            fill_backward(table, multipliers, coarse, jobs, size)
+            cells += len(jobs) * (size + 1)
+            for slot in range(lead, m):
+                if leader[slot] != lead:
+                    continue
+                unused = size - coarse_room[slot]
+                if not listing:
+                    slack += table[0, unused]
+                elif slack >= 0:
+                    count, looked_at = list_sets(
+                        slot, residual[slot], unused, table[0, unused] - slack, table, jobs,
+                        multipliers, weights, coarse, columns, count,
+                    )  # fmt: skip
+                    cells += looked_at
+                    if count == TOO_MANY:
+                        return TOO_MANY, cells
+    return count, cells
+
+
+@kernel
+def list_sets(
+    slot: int,
+    residual: int,
+    unused: int,
+    least: int,
+    table: Ints,
+    jobs: Ints,
+    multipliers: Ints,
+    weights: Ints,
+    coarse: Ints,
+    columns: Columns,
+    count: int,
+) -> tuple[int, int]:
+    """Enumerate the sets of `jobs` for one slot with a value of at least `least`.
+
+    The table bounds the value that the k-th and later jobs can add. So every partial set leads to a
+    complete one, except by rounding in a coarse table.
+    """
+    cells = 0
+    deepest = len(jobs) + 1
+    # a set of `depth` jobs, and the index in `jobs` from which on it may grow
+    place, in_use = np.empty(deepest + 1, np.int64), np.empty(deepest + 1, np.int64)
+    remaining, value = np.empty(deepest + 1, np.int64), np.empty(deepest + 1, np.int64)
+    member = np.empty(deepest + 1, np.int64)
+    depth = 0
+    place[0], in_use[0], remaining[0], value[0] = 0, unused, residual, 0
+    while depth >= 0:
+        cells += 1
+        k = place[depth]
+        if value[depth] + table[k, in_use[depth]] < least:
+            depth -= 1
+        elif k == len(jobs):
+            end = columns.first[count] + depth
+            if count == len(columns.slot) or end > len(columns.jobs):
+                return TOO_MANY, cells
+            columns.jobs[columns.first[count] : end] = member[:depth]
+            columns.slot[count] = slot
+            count += 1
+            columns.first[count] = end
+            depth -= 1
+        else:
+            place[depth] = k + 1
+            job = jobs[k]
+            if weights[job] <= remaining[depth]:
+                member[depth] = job
+                place[depth + 1] = k + 1
+                in_use[depth + 1] = in_use[depth] + coarse[job]
+                remaining[depth + 1] = remaining[depth] - weights[job]
+                value[depth + 1] = value[depth] + multipliers[job]
+                depth += 1
+    return count, cells

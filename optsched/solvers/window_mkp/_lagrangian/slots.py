@@ -1,0 +1,285 @@
+"""Contents of single slots: best values by dynamic programming, reachable sums as bits."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.compiled import kernel
+from optsched.solvers.window_mkp._lagrangian.knapsack import INFEASIBLE, Bools
+from optsched.solvers.window_mkp._reduction import Ints
+
+WORD = 64
+
+LARGEST_SET = 1 << 17
+"""Largest sum in a bit set; in larger slots every sum counts as reachable."""
+
+TABLE = 1 << 21
+"""Largest number of cells in a table; beyond it, weights are rounded down to a coarser unit."""
+
+
+@kernel
+def add_weight(bits: NDArray[np.uint64], weight: int) -> None:
+    """Add every sum plus `weight` to a set of sums (bit s of the words), in place."""
+    skip = weight // WORD
+    shift = np.uint64(weight % WORD)
+    carry = np.uint64(WORD) - shift
+    for word in range(len(bits) - 1, skip - 1, -1):
+        moved = bits[word - skip] << shift
+        if shift and word > skip:
+            moved |= bits[word - skip - 1] >> carry
+        bits[word] |= moved
+
+
+@kernel
+def holds(bits: NDArray[np.uint64], total: int) -> bool:
+    """Return whether `total` is in a set of sums."""
+    return (bits[total // WORD] >> np.uint64(total % WORD)) & np.uint64(1) != 0
+
+
+@kernel
+def largest_sum(slot: int, allowed: Bools, weights: Ints, where: Ints, residual: int) -> int:
+    """Return the largest total weight within `residual` of the free jobs allowed in a slot."""
+    if residual > LARGEST_SET:
+        return residual
+    bits = np.zeros(residual // WORD + 1, np.uint64)
+    bits[0] = 1
+    for job in range(len(weights)):
+        if where[job] < 0 and allowed[slot, job]:
+            add_weight(bits, weights[job])
+    while not holds(bits, residual):
+        residual -= 1
+    return residual
+
+
+@kernel
+def tighten(
+    allowed: Bools, weights: Ints, capacities: Ints, where: Ints, ordered: bool, residual: Ints
+) -> None:
+    """Reduce the residual capacity of each slot to the part that can be filled.
+
+    The contents of two slots can be exchanged if the larger slot holds less. So larger slots may be
+    required to hold at least as much (`ordered`); then the largest content of a slot limits all
+    smaller slots.
+
+    Parameters
+    ----------
+    allowed : bool array, shape (slots, jobs)
+        Whether a job may go into a slot.
+    weights, capacities : int64 arrays, shapes (jobs,) and (slots,)
+        As in the problem, capacities nondecreasing.
+    where : int64 array, shape (jobs,)
+        Negative for free jobs.
+    ordered : bool
+        Whether larger slots must hold at least as much weight.
+    residual : int64 array, shape (slots,)
+        Residual capacities beside the fixed jobs; overwritten, negative for an overfull slot.
+    """
+    limit, next_limit = capacities[-1], capacities[-1]
+    for slot in range(len(residual) - 1, -1, -1):
+        if slot + 1 < len(residual) and capacities[slot] < capacities[slot + 1]:
+            limit = next_limit
+        settled = capacities[slot] - residual[slot]
+        if ordered:
+            residual[slot] = min(residual[slot], limit - settled)
+        if residual[slot] >= 0:
+            residual[slot] = largest_sum(slot, allowed, weights, where, residual[slot])
+        next_limit = min(next_limit, settled + residual[slot])
+
+
+@kernel
+def leaders(allowed: Bools) -> Ints:
+    """Return the first slot with the same allowed jobs for each slot: slots that share a table."""
+    m = len(allowed)
+    leader = np.arange(m)
+    for slot in range(m):
+        for other in range(slot):
+            if leader[other] == other and np.array_equal(allowed[slot], allowed[other]):
+                leader[slot] = other
+                break
+    return leader
+
+
+@kernel
+def coarseness(jobs: int, capacity: int) -> int:
+    """Return the divisor of weights that makes a table of this size small enough.
+
+    Weights and capacities are rounded down after division; 1 leaves them unchanged. Every set that
+    fits still fits, so values in the table are bounds.
+    """
+    return 1 + (jobs + 1) * (capacity + 1) // TABLE
+
+
+@kernel
+def fill_forward(table: Ints, worth: Ints, weights: Ints, jobs: Ints, capacity: int) -> None:
+    """Fill ``table[k, c]`` with the optimum of the first k of `jobs` within capacity c."""
+    table[0, : capacity + 1] = 0
+    for k in range(len(jobs)):
+        gain, weight = worth[jobs[k]], weights[jobs[k]]
+        if gain <= 0 or weight > capacity:
+            table[k + 1, : capacity + 1] = table[k, : capacity + 1]
+            continue
+        table[k + 1, :weight] = table[k, :weight]
+        without = table[k, weight : capacity + 1]
+        within = table[k, : capacity + 1 - weight]
+        after = table[k + 1, weight : capacity + 1]
+        for c in range(len(after)):
+            after[c] = max(without[c], within[c] + gain)
+
+
+@kernel
+def fill_backward(table: Ints, worth: Ints, weights: Ints, jobs: Ints, capacity: int) -> None:
+    """Fill ``table[k, c]`` with the optimum of the k-th and later `jobs` with c already used."""
+    count = len(jobs)
+    table[count, : capacity + 1] = 0
+    for k in range(count - 1, -1, -1):
+        gain, weight = worth[jobs[k]], weights[jobs[k]]
+        if gain <= 0 or weight > capacity:
+            table[k, : capacity + 1] = table[k + 1, : capacity + 1]
+            continue
+        last = capacity + 1 - weight
+        table[k, last : capacity + 1] = table[k + 1, last : capacity + 1]
+        without = table[k + 1, :last]
+        within = table[k + 1, weight : capacity + 1]
+        after = table[k, :last]
+        for c in range(last):
+            after[c] = max(without[c], within[c] + gain)
+
+
+@kernel
+def shared_capacity(slot: int, leader: Ints, residual: Ints) -> int:
+    """Return the largest residual capacity of the slots that share the table of `slot`."""
+    largest = 0
+    for other in range(slot, len(residual)):
+        if leader[other] == slot:
+            largest = max(largest, residual[other])
+    return largest
+
+
+@kernel
+def best_patterns(
+    worth: Ints,
+    weights: Ints,
+    residual: Ints,
+    allowed: Bools,
+    leader: Ints,
+    table: Ints,
+    pattern: Bools,
+    value: Ints,
+) -> int:
+    """Find the set of jobs of most value for each slot alone.
+
+    Parameters
+    ----------
+    worth, weights : int64 arrays, shape (jobs,)
+        Value and weight of each job.
+    residual : int64 array, shape (slots,)
+        Residual capacity of each slot.
+    allowed : bool array, shape (slots, jobs)
+        Whether a job may go into a slot.
+    leader : int64 array, shape (slots,)
+        Result of `leaders`.
+    table : int64 array, shape (jobs + 1, residual.max() + 1)
+        Working space.
+    pattern : bool array, shape (slots, jobs)
+        Overwritten by the set of each slot.
+    value : int64 array, shape (slots,)
+        Overwritten by the value of each set.
+
+    Returns
+    -------
+    int
+        Number of table cells filled.
+    """
+    m = len(residual)
+    cells = 0
+    pattern[:] = False
+    for slot in range(m):
+        if leader[slot] != slot:
+            continue
+        capacity = shared_capacity(slot, leader, residual)
+        jobs = np.flatnonzero(allowed[slot])
+        fill_forward(table, worth, weights, jobs, capacity)
+        cells += (len(jobs) + 1) * (capacity + 1)
+        for other in range(slot, m):
+            if leader[other] != slot:
+                continue
+            remaining = residual[other]
+            value[other] = table[len(jobs), remaining]
+            for k in range(len(jobs) - 1, -1, -1):
+                if table[k + 1, remaining] != table[k, remaining]:
+                    pattern[other, jobs[k]] = True
+                    remaining -= weights[jobs[k]]
+    return cells
+
+
+@kernel
+def best_sum(first: Ints, second: Ints) -> int:
+    """Return the largest ``first[c] + second[c]``."""
+    best = 0
+    for c in range(len(first)):
+        best = max(best, first[c] + second[c])
+    return best
+
+
+@kernel
+def conditional_patterns(
+    worth: Ints,
+    weights: Ints,
+    residual: Ints,
+    allowed: Bools,
+    leader: Ints,
+    pattern: Bools,
+    value: Ints,
+    table: Ints,
+    inside: Ints,
+    outside: Ints,
+) -> int:
+    """Find the optimum of each slot with each job forced in, and forced out.
+
+    Parameters
+    ----------
+    worth, weights, residual, allowed, leader, table
+        As for `best_patterns`.
+    pattern, value
+        Results of `best_patterns`.
+    inside, outside : int64 array, shape (slots, jobs)
+        Overwritten by the optima.
+
+    Returns
+    -------
+    int
+        Number of table cells visited.
+    """
+    m = len(residual)
+    cells = 0
+    behind = np.empty_like(table)
+    for slot in range(m):
+        inside[slot] = INFEASIBLE
+        outside[slot] = value[slot]
+    for slot in range(m):
+        if leader[slot] != slot:
+            continue
+        capacity = shared_capacity(slot, leader, residual)
+        jobs = np.flatnonzero(allowed[slot])
+        fill_forward(table, worth, weights, jobs, capacity)
+        fill_backward(behind, worth, weights, jobs, capacity)
+        cells += 2 * (len(jobs) + 1) * (capacity + 1)
+        for other in range(slot, m):
+            if leader[other] != slot:
+                continue
+            unused = capacity - residual[other]
+            for k in range(len(jobs)):
+                job = jobs[k]
+                first, second = (
+                    table[k, : residual[other] + 1],
+                    behind[k + 1, unused : capacity + 1],
+                )
+                if pattern[other, job]:
+                    inside[other, job] = value[other]
+                    outside[other, job] = best_sum(first, second)
+                elif weights[job] <= residual[other]:
+                    last = residual[other] + 1 - weights[job]
+                    inside[other, job] = worth[job] + best_sum(first[:last], second[weights[job] :])
+            cells += len(jobs) * (residual[other] + 1)
+    return cells

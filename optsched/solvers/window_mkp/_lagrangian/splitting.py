@@ -1,0 +1,229 @@
+"""Placements from a set of chosen jobs by filling slots one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optsched.compiled import kernel
+from optsched.solvers.window_mkp._lagrangian.knapsack import Bools, knapsack
+from optsched.solvers.window_mkp._lagrangian.slots import LARGEST_SET, WORD, add_weight, holds
+from optsched.solvers.window_mkp._reduction import Ints
+
+
+@kernel
+def fill_fullest(slot: int, residual: Ints, weights: Ints, jobs: Ints, placement: Ints) -> None:
+    """Fill a slot with the largest total weight of unplaced `jobs`, larger jobs first.
+
+    The jobs are in order of decreasing weight. A very large slot takes each job that fits.
+    """
+    if residual[slot] > LARGEST_SET:
+        for job in jobs:
+            if placement[job] < 0 and weights[job] <= residual[slot]:
+                placement[job] = slot
+                residual[slot] -= weights[job]
+        return
+    words = residual[slot] // WORD + 1
+    free = np.empty(len(jobs), np.int64)
+    count = 0
+    for job in jobs:
+        if placement[job] < 0 and weights[job] <= residual[slot]:
+            free[count] = job
+            count += 1
+    # sums[k]: totals of the jobs from the k-th on, that is of the smaller ones
+    sums = np.zeros((count + 1, words), np.uint64)
+    sums[count, 0] = 1
+    for k in range(count - 1, -1, -1):
+        sums[k] = sums[k + 1]
+        add_weight(sums[k], weights[free[k]])
+    total = residual[slot]
+    while not holds(sums[0], total):
+        total -= 1
+    for k in range(count):
+        job = free[k]
+        if weights[job] <= total and holds(sums[k + 1], total - weights[job]):
+            placement[job] = slot
+            residual[slot] -= weights[job]
+            total -= weights[job]
+
+
+@kernel
+def split(
+    chosen: Bools,
+    weights: Ints,
+    profits: Ints,
+    residual: Ints,
+    heaviest: Ints,
+    slots: Ints,
+    placement: Ints,
+) -> int:
+    """Place the `chosen` jobs slot by slot, then any others that fit, and return the profit.
+
+    Parameters
+    ----------
+    chosen : bool array, shape (jobs,)
+        Jobs to place first.
+    weights, profits : arrays, shape (jobs,)
+        Weight and profit of each job, most efficient first.
+    residual : int64 array, shape (slots,)
+        Capacity of each slot; overwritten by the residual capacities.
+    heaviest : int64 array, shape (jobs,)
+        Job numbers by decreasing weight.
+    slots : int64 array, shape (slots,)
+        Slot numbers in the order of filling.
+    placement : int64 array, shape (jobs,)
+        Overwritten by the slot of each job, -1 if not placed.
+    """
+    placement[:] = -1
+    jobs = heaviest[chosen[heaviest]]
+    for slot in slots:
+        fill_fullest(slot, residual, weights, jobs, placement)
+    return fill_best(weights, profits, residual, placement)
+
+
+@kernel
+def fill_best(weights: Ints, profits: Ints, residual: Ints, placement: Ints) -> int:
+    """Put each unplaced job into the fullest slot that holds it, and return the total profit."""
+    profit = 0
+    for job in range(len(weights)):
+        if placement[job] < 0:
+            fullest = -1
+            for slot in range(len(residual)):
+                if residual[slot] >= weights[job] and (
+                    fullest < 0 or residual[slot] < residual[fullest]
+                ):
+                    fullest = slot
+            if fullest < 0:
+                continue
+            placement[job] = fullest
+            residual[fullest] -= weights[job]
+        profit += profits[job]
+    return profit
+
+
+@kernel
+def exchange_waiting(weights: Ints, profits: Ints, residual: Ints, placement: Ints) -> None:
+    """Replace placed jobs by waiting ones of at most the weight and at least the profit."""
+    n = len(weights)
+    for job in range(n):
+        if placement[job] < 0:
+            continue
+        for waiting in range(job):
+            if (
+                placement[waiting] < 0
+                and weights[waiting] <= weights[job]
+                and profits[waiting] >= profits[job]
+            ):
+                placement[waiting] = placement[job]
+                residual[placement[job]] += weights[job] - weights[waiting]
+                placement[job] = -1
+                break
+
+
+@kernel
+def improve(
+    weights: Ints,
+    profits: Ints,
+    capacities: Ints,
+    heaviest: Ints,
+    enough: int,
+    most: int,
+    placement: Ints,
+) -> tuple[int, int]:
+    """Improve a placement by solving pairs of slots again (local search).
+
+    The jobs in two slots and the waiting ones form a knapsack as large as both slots. If its
+    optimum exceeds the profit of the two slots, its solution is split between them. If that gains
+    nothing, the first slot is filled optimally, and then the second with the remaining jobs.
+
+    Parameters
+    ----------
+    weights, profits, capacities : int64 arrays
+        Instance, jobs by decreasing profit per weight.
+    heaviest : int64 array, shape (jobs,)
+        Job numbers by decreasing weight.
+    enough : int
+        Upper bound of the profit, at which the search ends.
+    most : int
+        Approximate limit of partial solutions to visit.
+    placement : int64 array, shape (jobs,)
+        Slot of each job, -1 if not placed; overwritten.
+
+    Returns
+    -------
+    profit : int
+        Profit of the improved placement.
+    steps : int
+        Number of partial solutions visited.
+    """
+    n, m = len(weights), len(capacities)
+    residual = capacities.copy()
+    for job in range(n):
+        if placement[job] >= 0:
+            residual[placement[job]] -= weights[job]
+    exchange_waiting(weights, profits, residual, placement)
+    profit = fill_best(weights, profits, residual, placement)
+    trial, remaining = placement.copy(), residual.copy()
+    steps = 0
+    pair = -1
+    unchanged = 0
+    while unchanged < m * m and profit < enough and steps < most:
+        pair = (pair + 1) % (m * m)
+        first, second = pair // m, pair % m
+        unchanged += 1
+        if first == second:
+            continue
+        held = 0
+        count = 0
+        jobs = np.empty(n, np.int64)
+        for job in range(n):
+            if placement[job] == first or placement[job] == second:
+                held += profits[job]
+            elif placement[job] >= 0:
+                continue
+            jobs[count] = job
+            count += 1
+        jobs = jobs[:count]
+        for way in range(2):
+            trial[:] = placement
+            trial[jobs] = -1
+            remaining[:] = residual
+            remaining[first], remaining[second] = capacities[first], capacities[second]
+            if way == 0:
+                both = capacities[first] + capacities[second]
+                bound, work, chosen = best_of(jobs, weights, profits, both)
+                steps += work
+                if bound <= held:
+                    break
+                order = heaviest[chosen[heaviest]]
+                fill_fullest(first, remaining, weights, order, trial)
+                fill_fullest(second, remaining, weights, order, trial)
+            else:
+                for slot in (first, second):
+                    waiting = jobs[trial[jobs] < 0]
+                    _, work, chosen = best_of(waiting, weights, profits, capacities[slot])
+                    steps += work
+                    for job in waiting:
+                        if chosen[job]:
+                            trial[job] = slot
+                            remaining[slot] -= weights[job]
+            fill_best(weights, profits, remaining, trial)
+            gained = 0
+            for placed in jobs[trial[jobs] >= 0]:
+                gained += profits[placed]
+            if gained > held:
+                placement[:], residual[:] = trial, remaining
+                profit += gained - held
+                unchanged = 0
+                break
+    return profit, steps
+
+
+@kernel
+def best_of(jobs: Ints, weights: Ints, profits: Ints, capacity: int) -> tuple[int, int, Bools]:
+    """Solve a knapsack over some of the jobs; see `knapsack`."""
+    picked = np.empty(len(jobs), np.bool_)
+    must = np.zeros(len(jobs), np.bool_)
+    bound, steps = knapsack(profits[jobs], weights[jobs], capacity, must, np.int64(0), picked)
+    chosen = np.zeros(len(weights), np.bool_)
+    chosen[jobs[picked]] = True
+    return bound, steps, chosen

@@ -1,0 +1,83 @@
+"""Surrogate relaxation of all slots as one, and placements that split its solution."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optsched.compiled import kernel
+from optsched.solvers.window_mkp._lagrangian.knapsack import CELLS_PER_STEP, dense_bound, knapsack
+from optsched.solvers.window_mkp._lagrangian.slots import tighten
+from optsched.solvers.window_mkp._lagrangian.splitting import improve, split
+from optsched.solvers.window_mkp._reduction import Ints
+
+DENSE = 1 << 26
+"""Largest number of cells in dynamic programming over every capacity."""
+
+
+@kernel
+def surrogate(
+    weights: Ints, profits: Ints, capacities: Ints, heaviest: Ints, allowance: int, placement: Ints
+) -> tuple[int, int, int, int]:
+    """Bound a window by the surrogate relaxation, and split the solution among the slots.
+
+    This is the root of Pisinger's mulknap, and usually suffices if slots hold many jobs. Placements
+    by subset sums are improved by `improve`.
+
+    Parameters
+    ----------
+    weights, profits, capacities : int64 arrays
+        Instance, jobs by decreasing profit per weight, slots by increasing capacity.
+    heaviest : int64 array, shape (jobs,)
+        Job numbers by decreasing weight.
+    allowance : int
+        Approximate limit of table cells to visit.
+    placement : int64 array, shape (jobs,)
+        Overwritten by the slot of each job, -1 if not placed.
+
+    Returns
+    -------
+    bound : int
+        Upper bound of the profit.
+    profit : int
+        Profit of `placement`.
+    steps : int
+        Number of partial solutions visited.
+    cells : int
+        Number of table cells visited.
+    """
+    n, m = len(weights), len(capacities)
+    allowed = np.empty((m, n), np.bool_)
+    for slot in range(m):
+        allowed[slot] = weights <= capacities[slot]
+    residual = capacities.copy()
+    tighten(allowed, weights, capacities, np.full(n, -1), False, residual)
+    total = residual.sum()
+    must = np.zeros(n, np.bool_)
+    chosen = np.empty(n, np.bool_)
+    bound, steps = knapsack(profits, weights, total, must, np.int64(0), chosen)
+    cells = n * total // 64
+    if bound > profits[chosen].sum() and n * total <= min(DENSE, allowance):
+        bound = min(bound, dense_bound(profits, weights, total))
+        cells += n * total
+    best = -1
+    trial = np.empty(n, np.int64)
+    slots = np.arange(m)
+    for _ in range(2):
+        split(chosen, weights, profits, capacities.copy(), heaviest, slots, trial)
+        profit, more = improve(
+            weights,
+            profits,
+            capacities,
+            heaviest,
+            bound,
+            (allowance - cells) // CELLS_PER_STEP - steps,
+            trial,
+        )
+        steps += more
+        if profit > best:
+            best = profit
+            placement[:] = trial
+        if best == bound:
+            break
+        slots = slots[::-1].copy()
+    return bound, best, steps, cells

@@ -1,0 +1,145 @@
+"""Reference implementations in plain Python, which the kernels of this package must agree with.
+
+Weights, profits and capacities are sequences of integers. A placement is a list with the slot of
+each job, or `NOT_PLACED`. Jobs are ordered by decreasing profit per weight, then by decreasing
+weight; slots by increasing capacity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+NOT_PLACED = -1
+
+Numbers = Sequence[int]
+
+
+def jobs_in_order(weights: Numbers, profits: Numbers) -> list[int]:
+    """Return the numbers of the jobs, most efficient first, then larger, then by number."""
+    return sorted(
+        range(len(weights)), key=lambda j: (-Fraction(profits[j], weights[j]), -weights[j], j)
+    )
+
+
+def slots_in_order(capacities: Numbers) -> list[int]:
+    """Return the numbers of the slots, smallest first, then by number."""
+    return sorted(range(len(capacities)), key=lambda i: (capacities[i], i))
+
+
+def greedy(weights: Numbers, profits: Numbers, capacities: Numbers) -> list[int]:
+    """Fill slot after slot with the jobs that still fit (Algorithm 3, once for each slot)."""
+    placement = [NOT_PLACED] * len(weights)
+    jobs = jobs_in_order(weights, profits)
+    for slot in slots_in_order(capacities):
+        residual = capacities[slot]
+        for job in jobs:
+            if placement[job] == NOT_PLACED and weights[job] <= residual:
+                placement[job] = slot
+                residual -= weights[job]
+    return placement
+
+
+def greedy_exchange(weights: Numbers, profits: Numbers, capacities: Numbers) -> list[int]:
+    """Improve GREEDY by the two exchanges of Martello and Toth (section III.B.2)."""
+    placement = greedy(weights, profits, capacities)
+    jobs = jobs_in_order(weights, profits)
+    residual = list(capacities)
+    for job, slot in enumerate(placement):
+        if slot != NOT_PLACED:
+            residual[slot] -= weights[job]
+
+    # two jobs in different slots change places, if a waiting job then fits beside the smaller one
+    for first in range(len(jobs)):
+        for second in range(first + 1, len(jobs)):
+            large, small = jobs[first], jobs[second]
+            if weights[large] < weights[small]:
+                large, small = small, large
+            here, there = placement[large], placement[small]
+            more = weights[large] - weights[small]
+            if NOT_PLACED in (here, there) or here == there or more > residual[there]:
+                continue
+            fitting = [
+                job
+                for job in jobs
+                if placement[job] == NOT_PLACED and weights[job] <= residual[here] + more
+            ]
+            if fitting:
+                added = max(fitting, key=lambda job: profits[job])
+                placement[large], placement[small], placement[added] = there, here, here
+                residual[there] -= more
+                residual[here] += more - weights[added]
+
+    # each job in turn, the least efficient first, makes way for waiting jobs of more profit
+    for job in reversed(jobs):
+        slot = placement[job]
+        if slot == NOT_PLACED:
+            continue
+        remaining = residual[slot] + weights[job]
+        instead = []
+        for other in jobs:
+            if placement[other] == NOT_PLACED and weights[other] <= remaining:
+                instead.append(other)
+                remaining -= weights[other]
+        if sum(profits[other] for other in instead) > profits[job]:
+            placement[job] = NOT_PLACED
+            for other in instead:
+                placement[other] = slot
+            residual[slot] = remaining
+    return placement
+
+
+def dantzig_bound(jobs: Numbers, weights: Numbers, profits: Numbers, residual: Numbers) -> int:
+    """Bound the profit of `jobs`, in order, by the linear relaxation of one merged slot."""
+    if not jobs:
+        return 0
+    smallest = min(weights[job] for job in jobs)
+    total = sum(capacity for capacity in residual if capacity >= smallest)
+    bound = 0
+    for job in jobs:
+        if weights[job] > max(residual):
+            continue
+        if weights[job] > total:
+            return bound + profits[job] * total // weights[job]
+        total -= weights[job]
+        bound += profits[job]
+    return bound
+
+
+def depth_first(weights: Numbers, profits: Numbers, capacities: Numbers) -> list[int]:
+    """Put each job into each slot in turn, then leave it waiting; prune by the surrogate bound.
+
+    Section III.B.1 and Figure 3 of Yang et al. 2014, after the reductions (7) and (8).
+    """
+    jobs = [
+        job
+        for job in jobs_in_order(weights, profits)
+        if profits[job] > 0 and weights[job] <= max(capacities, default=0)
+    ]
+    smallest = min((weights[job] for job in jobs), default=0)
+    slots = [slot for slot in slots_in_order(capacities) if capacities[slot] >= smallest]
+    slots = slots[max(0, len(slots) - len(jobs)) :]
+    best: list[int] = [NOT_PLACED] * len(weights)
+    best_profit = 0
+    placement = list(best)
+    residual = [capacities[slot] for slot in slots]
+
+    def branch(depth: int, profit: int) -> None:
+        nonlocal best, best_profit
+        if profit > best_profit:
+            best, best_profit = list(placement), profit
+        if profit + dantzig_bound(jobs[depth:], weights, profits, residual) <= best_profit:
+            return
+        job = jobs[depth]
+        for number, slot in enumerate(slots):
+            # symmetry breaking: of slots with equal residual capacity only the first is tried
+            if weights[job] <= residual[number] and residual.index(residual[number]) == number:
+                placement[job] = slot
+                residual[number] -= weights[job]
+                branch(depth + 1, profit + profits[job])
+                residual[number] += weights[job]
+                placement[job] = NOT_PLACED
+        branch(depth + 1, profit)
+
+    branch(0, 0)
+    return best

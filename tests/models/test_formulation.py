@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import optsched
+from optsched.errors import InputError
+from optsched.models import WindowMKP
+from optsched.models.formulation import Formulation, Formulations, formulations
+from optsched.models.window_mkp.program import WindowFormulation
+
+OUTSIDE = """
+from functools import cached_property
+
+from optsched.models.formulation import Formulation, formulations
+from optsched.models.program_builder import ProgramBuilder
+"""
+"""What a formulation in a file outside imports."""
+
+HALVES = """
+@formulations.register("halves")
+class HalvesFormulation(Formulation):
+    @cached_property
+    def program(self):
+        builder = ProgramBuilder("max")
+        x = builder.variables("x{}", 2, objective=3)
+        builder.rows("one", (1, x[None]), at_most=1)
+        return builder.build()
+
+    def decode(self, x):
+        return tuple(x.tolist())
+
+    def encode(self, solution):
+        return np.array(solution)
+"""
+
+PROBLEM = """
+import numpy as np
+
+from optsched.models.problem import Problem
+from optsched.registry import models
+
+
+@models.register("halves")
+class Halves(Problem):
+    sense = "max"
+    size = "2"
+
+    def objective(self, solution):
+        return 3 * sum(solution)
+
+    def violations(self, solution):
+        return []
+
+    to_json = from_json = solution_to_json = solution_from_json = describe = None
+"""
+
+
+def printed(folder, code):
+    """Return what Python prints that starts in a folder."""
+    run = [sys.executable, "-c", textwrap.dedent(code)]
+    path = ":".join((str(folder), *filter(None, sys.path)))
+    env = {"PYTHONPATH": path, "PATH": "/usr/bin"}
+    done = subprocess.run(run, cwd=folder, env=env, capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_a_formulation_is_found_by_the_name_of_the_model():
+    problem = WindowMKP([2, 1], [2])
+    formulation = problem.formulate()
+    assert type(formulation) is WindowFormulation is formulations["window-mkp"]
+    assert formulation.problem is problem
+    assert formulation.program is formulation.program
+
+
+def test_only_the_formulation_that_is_asked_for_is_imported(tmp_path):
+    code = """
+        import sys
+        from optsched.models.window_mkp.problem import WindowMKP
+        print("optsched.models.window_mkp.program" in sys.modules)
+        WindowMKP([1], [1]).formulate()
+        print(*(name for name in sys.modules if name.endswith("_mkp.program")))
+        print(any("migration" in name for name in sys.modules))
+    """
+    assert printed(tmp_path, code) == ["False", "optsched.models.window_mkp.program", "False"]
+
+
+@pytest.mark.parametrize("package", [False, True], ids=["in one file", "beside its problem"])
+def test_a_formulation_of_another_package_is_found(tmp_path, package):
+    if package:
+        (tmp_path / "halves").mkdir()
+        (tmp_path / "halves" / "__init__.py").write_text("")
+        (tmp_path / "halves" / "problem.py").write_text(PROBLEM)
+        (tmp_path / "halves" / "program.py").write_text("import numpy as np\n" + OUTSIDE + HALVES)
+    else:
+        (tmp_path / "halves.py").write_text(OUTSIDE + PROBLEM + HALVES)
+    code = f"""
+        import optsched
+        from {"halves.problem" if package else "halves"} import Halves
+        result = optsched.solve(Halves(), "highs")
+        print(result.status, result.objective)
+    """
+    assert printed(tmp_path, code) == ["optimal", "3"]
+
+
+def test_a_model_without_a_formulation_is_not_for_generic_solvers(tmp_path):
+    (tmp_path / "halves.py").write_text(PROBLEM)
+    code = """
+        import optsched
+        from halves import Halves
+        result = optsched.solve(Halves(), "highs")
+        print(result.status, result.message.replace(" ", "_"))
+    """
+    message = "highs:_model_'halves'_has_no_formulation"
+    assert printed(tmp_path, code) == ["no-solution", message]
+
+
+def test_an_unknown_model_is_named():
+    with pytest.raises(InputError, match="unknown model 'window'"):
+        formulations["window"]
+
+
+def test_a_model_has_one_formulation():
+    registry = Formulations()
+
+    class One(Formulation):
+        pass
+
+    class Other(Formulation):
+        pass
+
+    registry.register("x")(One)
+    registry.register("x")(One)  # a module that is imported again
+    with pytest.raises(ValueError, match="the formulation of 'x' is already"):
+        registry.register("x")(Other)
+    assert registry["x"].name == "x"
+
+
+def test_a_solution_starts_a_generic_solver():
+    problem = WindowMKP([6, 4, 3, 1, 2], [3, 6, 6])
+    assert optsched.solve(problem, "highs", hint=(1, 2, 0, -1, 2)).objective == 15

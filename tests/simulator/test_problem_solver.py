@@ -1,0 +1,278 @@
+"""What happens when solvers fail inside a simulation."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pandas as pd
+import pytest
+
+from optsched import registry, simulate
+from optsched.content import bundled
+from optsched.errors import InputError
+from optsched.metrics.jobs import summarise_problems
+from optsched.models.snapshot_file import read_snapshot, snapshot_files
+from optsched.simulator.policy import Answers
+from optsched.solvers.cp_sat import CpSat
+from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.solver import Solver
+from optsched.solvers.solving import find_solver
+
+
+@pytest.fixture
+def busy_trace(make_trace):
+    rows = [(20 * k, 300 + 7 * k, 400 + 7 * k, 1 + (5 * k) % 7) for k in range(30)]
+    return make_trace(*rows)
+
+
+@pytest.fixture
+def register():
+    """Register a solver for one test."""
+    names = []
+
+    def file_under(name, answer):
+        class Fake(Solver):
+            models = frozenset({"window-mkp"})
+
+            def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):
+                return answer(problem)
+
+        registry.solvers.register(name)(Fake)
+        names.append(name)
+
+    yield file_under
+    for name in names:
+        del registry.solvers._classes[name]
+
+
+def overfull(problem):
+    everything = (0,) * len(problem.weights)
+    return Result("liar", Status.OPTIMAL, everything, int(problem.profits.sum()))
+
+
+def misvalued(problem):
+    return Result("liar", Status.OPTIMAL, (-1,) * len(problem.weights), 10**6, 10**6)
+
+
+def gives_up(problem):
+    return Result("liar", Status.NO_SOLUTION)
+
+
+def breaks(problem):
+    return Result("liar", Status.ERROR, message="out of memory")
+
+
+def explodes(problem):
+    raise ValueError("liar ran into a wall")
+
+
+def claims_without_a_solution(problem):
+    return Result("liar", Status.OPTIMAL)
+
+
+def starts_nothing(problem):
+    return Result("liar", Status.FEASIBLE, (-1,) * len(problem.weights), 0)
+
+
+ANSWERS = [
+    overfull,
+    misvalued,
+    gives_up,
+    breaks,
+    explodes,
+    claims_without_a_solution,
+    starts_nothing,
+]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_the_fallback_decides_and_it_is_counted(answer, busy_trace, register):
+    register("liar", answer)
+    run = simulate(busy_trace, "nodes:10", "window", solver="liar", check=True)
+    greedy = simulate(busy_trace, "nodes:10", "window", solver="greedy", check=True)
+    assert run.summary["finished"] == len(busy_trace)
+    # one slot can hold all that is asked of it now and then; then overfull is right
+    assert 0 < run.fallbacks <= run.summary["problems"]
+    assert run.fallbacks == run.decisions.fallback.sum()
+    assert "liar" in run.mishaps[0]
+    if answer is not overfull:
+        assert (run.start == greedy.start).all()
+    if answer not in (overfull, starts_nothing):
+        assert run.fallbacks == run.summary["problems"]
+
+
+def test_a_run_does_not_die_of_its_heuristic(busy_trace, register, monkeypatch):
+    register("liar", explodes)
+    answers = {"window-mkp": Answers("branch-and-bound", fallback="liar")}
+    monkeypatch.setattr(registry.policies["window"], "models", answers)
+    run = simulate(busy_trace, "nodes:10", "window", solver="greedy", check=True)
+    assert run.summary["finished"] == len(busy_trace)
+    assert run.fallbacks == 0
+    with pytest.raises(InputError, match="the fallback liar failed: liar raised"):
+        simulate(busy_trace, "nodes:10", "window", solver="liar")
+
+
+def test_a_solver_that_is_its_own_fallback_is_not_compared_with_itself(busy_trace):
+    own = simulate(busy_trace, "nodes:10", "window", solver="greedy")
+    assert (own.summary["heuristic_matched"], own.summary["heuristic_gap"]) == (None, None)
+    assert own.decisions["heuristic"].isna().all()
+    exact = simulate(busy_trace, "nodes:10", "window", solver="branch-and-bound")
+    answered = exact.decisions[exact.decisions["objective"].notna()]
+    alike = (answered["heuristic"] == answered["objective"]).mean()
+    assert exact.summary["heuristic_matched"] == pytest.approx(alike)
+
+
+def test_of_two_models_only_the_one_with_a_heuristic_beside_it_is_compared():
+    decisions = pd.DataFrame(
+        {
+            "model": ["a", "a", "b", "b"],
+            "status": ["optimal"] * 2 + ["feasible"] * 2,
+            "objective": [4, 4, 1, 1],
+            "heuristic": [4, 3, None, None],
+            "price": [0.0] * 4,
+        }
+    )
+    found = summarise_problems(decisions, {"a"})
+    assert (found["heuristic_matched"], found["heuristic_gap"]) == (0.5, 0.25)
+    # where both are compared the heuristic has found nothing for the second
+    assert summarise_problems(decisions, {"a", "b"})["heuristic_matched"] == 0.25
+    assert summarise_problems(decisions, ())["heuristic_matched"] is None
+
+
+def test_of_equally_good_answers_that_of_the_heuristic_is_taken(busy_trace, register):
+    greedy_solver, _ = find_solver("greedy")
+    told = []
+
+    def elsewhere(problem):
+        found = greedy_solver.solve(problem, budget=Budget())
+        choices = range(-1, len(problem.capacities))
+        for solution in itertools.product(choices, repeat=len(problem.weights)):
+            if not problem.violations(solution) and problem.objective(solution) == found.objective:
+                told.append(solution != found.solution)
+                return Result("liar", Status.FEASIBLE, solution, found.objective)
+        raise AssertionError("greedy's own answer is one of them")
+
+    register("liar", elsewhere)
+    run = simulate(busy_trace, "nodes:10", "window", solver="liar")
+    greedy = simulate(busy_trace, "nodes:10", "window", solver="greedy")
+    assert any(told)
+    assert run.resources == greedy.resources
+    assert run.fallbacks == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "of_no_use"),
+    [
+        ({"solver": "greedy"}, "a solver"),
+        ({"budget": Budget(work=5), "seed": 0}, "a limit, a seed"),
+        ({"charge_decisions": True}, "charging decisions"),
+    ],
+)
+def test_a_policy_without_problems_has_no_use_for_a_solver(options, of_no_use, busy_trace):
+    expected = f"policy 'easy' poses no problems, so it has no use for {of_no_use}"
+    with pytest.raises(InputError, match=expected):
+        simulate(busy_trace, "nodes:10", "easy", **options)
+
+
+def test_folders_to_capture_to_are_there_and_empty(busy_trace, tmp_path):
+    with pytest.raises(InputError, match="has no use for a capture folder"):
+        simulate(busy_trace, "nodes:10", "easy", capture=tmp_path)
+    with pytest.raises(InputError, match="none: no such folder; expected an empty one"):
+        simulate(busy_trace, "nodes:10", "window", capture=tmp_path / "none")
+    (tmp_path / "note").write_text("mine")
+    with pytest.raises(InputError, match="is not empty; expected an empty folder"):
+        simulate(busy_trace, "nodes:10", "window", capture=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["note"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"capture_every": 0}, "capture every: 0; expected a whole number from 1"),
+        ({"capture_every": 2.5}, "capture every: 2.5; expected a whole number from 1"),
+        ({"capture_every": 2}, "capture every: no folder to capture to"),
+        ({"event_order": "x"}, "event order: 'x'; expected batched or one-by-one"),
+        (
+            {"settings": {"interval": "inf"}},
+            "interval of policy 'window': 'inf'; expected a number",
+        ),
+        ({"settings": {"interval": 1e-300}}, "interval of policy 'window': 1e-300; expected 0 or"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(options, message, busy_trace):
+    with pytest.raises(InputError, match=message):
+        simulate(busy_trace, "nodes:10", "window", **options)
+
+
+def test_charged_decisions_delay_the_starts(busy_trace, register):
+    def slow(problem):
+        return Result("slow", Status.OPTIMAL, (-1,) * len(problem.weights), 0, work=7e6)
+
+    free = simulate(busy_trace, "nodes:10", "window", solver="branch-and-bound")
+    charged = simulate(
+        busy_trace, "nodes:10", "window", solver="branch-and-bound", charge_decisions=True
+    )
+    assert (charged.start >= free.start).all()
+    assert (charged.start[:3] > free.start[:3]).all()
+    assert (charged.start[:3] < free.start[:3] + 1).all()
+
+
+def test_charges_leave_no_rounding_behind(busy_trace):
+    run = simulate(busy_trace, "nodes:10", "window", charge_decisions=True)
+    assert (run.jobs.execution_time == run.jobs.run_time).all()
+    first = run.decisions.iloc[0]
+    assert run.start[0] == first.time + first.price
+    assert (run.jobs.waiting_time + run.jobs.submission_time == run.jobs.starting_time).all()
+
+
+def test_captured_snapshots_say_where_they_come_from(busy_trace, tmp_path):
+    folder = tmp_path / "captured"
+    folder.mkdir()
+    run = simulate(busy_trace, "nodes:10", "window", capture=folder, capture_every=3)
+    files = sorted(folder.iterdir())
+    assert [file.name for file in files] == [name for name in run.decisions.captured if name]
+    assert len(files) == -(-run.summary["problems"] // 3)
+    row = run.decisions[run.decisions.captured == files[-1].name].iloc[0]
+    snapshot = read_snapshot(files[-1])
+    assert files[-1].name == f"decision-{row.decision:07d}.json"
+    assert snapshot.origin["decision"] == row.decision
+    assert snapshot.problem.name == row.model
+    assert snapshot.origin["time"] == row.time
+    assert snapshot.origin["objective"] == row.objective
+    assert snapshot.problem.size == row["size"]
+    written = json.loads(files[-1].read_text())
+    assert set(written["jobs"]) <= set(busy_trace.job_id.tolist())
+
+
+def test_the_record_of_a_capture_is_no_snapshot(busy_trace, tmp_path):
+    folder = tmp_path / "captured"
+    folder.mkdir()
+    simulate(busy_trace, "nodes:10", "window", capture=folder, capture_every=10)
+    (folder / "capture.json").write_text("{}")
+    files = sorted(folder.iterdir())
+    assert [len(snapshot_files(file)) for file in files] == [0, *[1] * (len(files) - 1)]
+
+
+def test_a_tiny_budget_is_honest(busy_trace):
+    run = simulate(busy_trace, "nodes:10", "window", solver="cp-sat", budget=Budget(work=1e-9))
+    assert run.summary["finished"] == len(busy_trace)
+    assert run.fallbacks + run.summary["unproven"] >= run.fallbacks
+    assert run.fallbacks == run.decisions.fallback.sum()
+
+
+def test_a_solver_is_recorded_with_its_options(busy_trace):
+    run = simulate(busy_trace, "nodes:8", "window", solver=CpSat(relative_gap=0.05))
+    assert run.config["solver"] == "cp-sat"
+    assert run.config["solvers"]["window-mkp"]["options"] == {"relative_gap": 0.05}
+    assert run.summary["problems"] > 0
+
+
+def test_a_command_repeats_a_run_unless_the_solver_was_built_with_options():
+    log = bundled("traces") / "samples" / "sample-256.swf"
+    named, plain, built = (
+        simulate(log, policy="window", solver=solver, jobs=(1, 20)).config["repeat"]
+        for solver in ("cp-sat", CpSat(), CpSat(relative_gap=0.05))
+    )
+    assert "--solver cp-sat" in named
+    assert (plain, built) == (named, None)

@@ -1,0 +1,72 @@
+"""A run is stated once: all that states one is a view of the fields of a scenario."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+
+import pytest
+
+import optsched
+from optsched.cli.simulate_command import command
+from optsched.docstrings import parameters
+from optsched.errors import InputError
+from optsched.extend import Policy, Start
+from optsched.simulator.scenario import OPTIONS, Scenario, from_words
+from optsched.solvers.result import Budget
+from optsched.sweeps.sweep_file import KEYS
+
+NAMES = [field.name for field in fields(Scenario)]
+
+
+def test_simulate_takes_the_fields_and_says_what_they_are():
+    signature = inspect.signature(optsched.simulate)
+    assert list(signature.parameters) == NAMES
+    assert signature.replace(return_annotation=None) == inspect.signature(Scenario)
+    assert list(parameters(optsched.simulate)) == list(parameters(Scenario)) == NAMES
+
+
+def test_the_command_line_takes_all_options_and_a_sweep_file_those_that_change_a_run():
+    taken = inspect.signature(command).parameters
+    own = {"output", "demands_sha256", "plots", "json"}
+    assert set(taken) - own == set(OPTIONS)
+    assert set(OPTIONS) - set(KEYS) == {"settings", "capture", "capture_every", "check", "journal"}
+
+
+def test_a_scenario_is_checked_when_it_is_stated(make_trace):
+    trace = make_trace((0, 10, 10, 1))
+    assert Scenario(trace, jobs="1:5").span == Scenario(trace, jobs=(1, 5)).span == (1, 5)
+    with pytest.raises(InputError, match="jobs: '5'; expected FROM:TO"):
+        Scenario(trace, jobs="5")
+    with pytest.raises(InputError, match="large from: 0; expected a whole number from 1"):
+        Scenario(trace, large_from=0)
+
+
+def test_words_become_arguments():
+    assert from_words({"seed": None, "policy": "easy"}) == {"policy": "easy"}
+    assert from_words({"work_limit": 5.0}) == {"budget": Budget(None, 5.0)}
+    assert OPTIONS["event_order"].words("batched") == ["--event-order", "batched"]
+    assert OPTIONS["settings"].words({"a": 1, "b": 2}) == ["--set", "a=1", "--set", "b=2"]
+    assert OPTIONS["journal"].words(True) == ["--journal"]
+    assert OPTIONS["journal"].words(False) == OPTIONS["seed"].words(None) == []
+
+
+def test_a_policy_sees_whose_a_job_is(make_trace):
+    class Watching(Policy):
+        def decide(self, system):
+            for job in list(system.queue):
+                of = system.user_of, system.group_of, system.queue_of, system.partition_of
+                seen.append(tuple(one(job) for one in of))
+                yield Start(job)
+
+    seen = []
+    trace = make_trace((0, 10, 10, 1), (5, 10, 10, 1))
+    optsched.simulate(trace, "nodes:4", Watching())
+    assert seen == [(None,) * 4] * 2
+    seen.clear()
+    optsched.simulate(
+        trace.changed(**{name: [k, -1] for k, name in enumerate(("user", "group", "queue"))}),
+        "nodes:4",
+        Watching(),
+    )
+    assert seen == [(0, 1, 2, None), (None,) * 4]

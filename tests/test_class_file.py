@@ -1,0 +1,200 @@
+"""Policies, solvers and execution models in files that belong to no package."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+import shlex
+
+import pytest
+
+import optsched
+from optsched import registry
+from optsched.class_file import find_class
+from optsched.cli import run as command
+from optsched.sweeps.sweep_file import read_sweep
+from optsched.traces.reading import write_trace
+
+POLICY = """
+from __future__ import annotations
+from dataclasses import dataclass
+from optsched.extend import Policy, Start
+
+@dataclass
+class LargestFirst(Policy):
+    at_most: int = 100
+
+    def decide(self, system):
+        for job in sorted(system.queue, key=lambda job: -system.processors[job]):
+            if system.processors[job] <= min(system.machine.free, self.at_most):
+                yield Start(job)
+"""
+
+SOLVER = """
+from dataclasses import dataclass
+from optsched.extend import Result, Solver, Status
+
+@dataclass(frozen=True)
+class Nothing(Solver):
+    models = frozenset({"window-mkp"})
+    exact = False
+
+    def solve(self, problem, **others):
+        return Result(self.name, Status.FEASIBLE, (-1,) * len(problem.weights), 0)
+"""
+
+MODEL = """
+from optsched.extend import ExecutionModel
+
+class Half(ExecutionModel):
+    def started(self, job, allocation, system):
+        return [(job, 0.5)]
+"""
+
+
+@pytest.fixture
+def folder(make_trace, tmp_path, monkeypatch):
+    """Return a folder with a trace and one class of each kind, as the current one."""
+    rows = [(20 * k, 60 + 11 * k % 90, 200, 1 + (7 * k) % 9) for k in range(30)]
+    write_trace(make_trace(*rows), tmp_path / "tiny.swf")
+    (tmp_path / "mine.py").write_text(POLICY)
+    (tmp_path / "theirs.py").write_text(SOLVER)
+    (tmp_path / "model.py").write_text(MODEL)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_run_states_its_files_and_the_command_that_repeats_it_works(folder):
+    words = "simulate tiny.swf --machine nodes:10 --policy mine.py:LargestFirst --set at_most=8"
+    words += " --execution model.py:Half --no-plots -o one"
+    assert command(words.split()) == 0
+    config = json.loads((folder / "one" / "run.json").read_text())
+    assert config["policy"] == "mine.py:LargestFirst"
+    assert config["settings"] == {"at_most": 8}
+    assert config["execution"] == "model.py:Half"
+    assert config["files"] == {name: sha256(folder / name) for name in ("mine.py", "model.py")}
+    assert command([*shlex.split(config["repeat"])[1:-1], "two", "--no-plots"]) == 0
+    for name in ("run.json", "summary.json", "jobs.csv"):
+        assert (folder / "one" / name).read_bytes() == (folder / "two" / name).read_bytes()
+    summary = json.loads((folder / "one" / "summary.json").read_text())
+    assert summary["killed"] == 12  # those that need more than 100 of 200 s at half speed
+    assert summary["waiting"] == 3  # those of 9 processors
+    (folder / "mine.py").unlink()
+    assert command(["report", "one"]) == 0  # a page executes no file
+
+
+def test_from_python_a_solver_in_a_file_answers(folder):
+    run = optsched.simulate(
+        "tiny.swf", "nodes:10", "window", solver="window-mkp=theirs.py:Nothing", check=True
+    )
+    assert run.config["solver"] == "theirs.py:Nothing"
+    assert run.config["files"] == {"theirs.py": sha256(folder / "theirs.py")}
+    assert "--solver theirs.py:Nothing" in run.config["repeat"]
+    assert run.decisions["fallback"].all()
+    problem = optsched.models.WindowMKP([6, 4], [10])
+    assert optsched.solve(problem, "theirs.py:Nothing").solver == "theirs.py:Nothing"
+    compared = optsched.compare(problem, ["theirs.py:Nothing", "greedy"])
+    assert repr(compared) == "<Comparison of theirs.py:Nothing, greedy: 1 snapshots>"
+
+
+def test_solve_and_compare_take_files(folder, capsys):
+    optsched.save_snapshot(optsched.models.WindowMKP([6, 4], [10]), folder / "window.json")
+    assert command(["solve", "window.json", "--solver", "theirs.py:Nothing", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["solver"] == "theirs.py:Nothing"
+    words = "compare window.json --solvers theirs.py:Nothing,greedy -o both"
+    assert command(words.split()) == 0
+    assert "theirs.py:Nothing" in (folder / "both" / "report.html").read_text()
+
+
+def test_a_sweep_takes_files_from_its_own_folder_to_its_workers(folder, tmp_path_factory, request):
+    request.getfixturevalue("monkeypatch").chdir(tmp_path_factory.mktemp("elsewhere"))
+    (folder / "sweep.toml").write_text(
+        """
+        trace = "tiny.swf"
+        machine = "nodes:10"
+        [[runs]]
+        policy = "mine.py:LargestFirst"
+        settings.at_most = [8, 100]
+        execution = "model.py:Half"
+        [[runs]]
+        policy = "window"
+        solver = ["theirs.py:Nothing", "window-mkp=theirs.py:Nothing"]
+        """
+    )
+    results = optsched.sweep(folder / "sweep.toml", folder / "out", workers=2)
+    assert results.error.isna().all()
+    assert len(results) == 3  # the two solvers are one
+    configs = [json.loads(file.read_text()) for file in (folder / "out").glob("runs/*/run.json")]
+    assert all(str(folder) not in json.dumps(config) for config in configs)
+    assert [len(config["files"]) for config in configs].count(2) == 2
+    assert all(config["repeat"] is not None for config in configs)
+
+
+def test_the_name_of_a_run_depends_on_the_content_of_the_file_alone(folder):
+    def name(policy, **others):
+        table = {"trace": "tiny.swf", "machine": "nodes:10", "policy": policy} | others
+        return read_sweep(table, folder).runs[0].name
+
+    before = name("mine.py:LargestFirst")
+    (folder / "moved").mkdir()
+    (folder / "moved" / "copy.py").write_text(POLICY)
+    assert name("moved/copy.py:LargestFirst") == before
+    solved = name("window", solver="theirs.py:Nothing")
+    (folder / "mine.py").write_text(POLICY + "# changed\n")
+    (folder / "theirs.py").write_text(SOLVER + "# changed\n")
+    assert name("mine.py:LargestFirst") != before
+    assert name("window", solver="theirs.py:Nothing") != solved
+
+
+def test_a_class_that_is_pickled_is_the_one_that_was_read(folder):
+    found = pickle.loads(pickle.dumps(find_class("mine.py:LargestFirst")))
+    (folder / "mine.py").write_text("raise SystemExit")
+    assert registry.policies[found]().at_most == 100
+
+
+@pytest.mark.parametrize(
+    ("text", "content", "words"),
+    [
+        ("no.py:Mine", None, "no.py: no such file; expected FILE.py:CLASS"),
+        ("a.py", POLICY, "'a.py'; expected FILE.py:CLASS, a.py:Mine for instance"),
+        ("a.py:", POLICY, "'a.py:'; expected FILE.py:CLASS, a.py:Mine for instance"),
+        ("a.py:Larges", POLICY, "a.py: unknown policy 'Larges'; did you mean LargestFirst?"),
+        ("a.py:Policy", POLICY, "a.py: unknown policy 'Policy'; known: LargestFirst"),
+        ("a.py:Nothing", SOLVER, "a.py: Nothing is not a policy; expected a subclass of"),
+        ("a.py:Mine", "import no_such", "a.py, line 1: ModuleNotFoundError: No module named"),
+        ("a.py:Mine", "\n1 / 0", "a.py, line 2: ZeroDivisionError: division by zero"),
+        ("a.py:Mine", "\n\nclass Mine", "a.py, line 3: SyntaxError: expected ':'"),
+        ("a.py:Mine", "raise SystemExit", "a.py, line 1: SystemExit"),
+        (
+            "a.py:Mine",
+            "from optsched.extend import Policy\nclass Mine(Policy): pass",
+            "a.py: Mine does not define decide",
+        ),
+        (
+            "a.py:Mine",
+            POLICY.replace("LargestFirst", "Mine").replace(" = 100", ""),
+            "setting 'at_most' of policy 'a.py:Mine' is missing; it has no default",
+        ),
+    ],
+)
+def test_mistakes_are_reported_in_one_line(text, content, words, folder, capsys):
+    if content is not None:
+        (folder / "a.py").write_text(content)
+    assert command(["simulate", "tiny.swf", "--policy", text, "-o", "out"]) == 1
+    said = capsys.readouterr()
+    assert words in said.err
+    assert len(said.err.splitlines()) == 1
+    (folder / "sweep.toml").write_text(f"trace = 'tiny.swf'\npolicy = '{text}'\n")
+    assert command(["sweep", "sweep.toml", "-o", "out"]) == 1
+    assert words in capsys.readouterr().err
+
+
+def test_a_profile_names_a_registered_solver(folder):
+    (folder / "profile.toml").write_text('solver = "theirs.py:Nothing"\n')
+    with pytest.raises(optsched.InputError, match="expected the name of a registered solver"):
+        optsched.solve(optsched.models.WindowMKP([6, 4], [10]), "profile.toml")
