@@ -75,12 +75,12 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
         own, nodes = self._costs[0], self.problem.nodes
         lost = own // _step(own)
         most = int(lost.max())
-        penalised = builder.variable("P", upper=most, objective=_step(own))
+        penalized = builder.variable("P", upper=most, objective=_step(own))
         worst = builder.variables("w_{}", range(nodes))
         builder.row("one_worst", (1, worst), equal=1)
         for node in range(nodes):
             loses = lost[:, node] > 0
-            terms = (-lost[:, node][loses], x[:, node][loses]), (1, penalised)
+            terms = (-lost[:, node][loses], x[:, node][loses]), (1, penalized)
             builder.row(f"worst_{node}", *terms, at_least=0)
             builder.row(f"no_more_{node}", *terms, (most, worst[node]), at_most=most)
 
@@ -126,16 +126,16 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
         Every array has shape `_shape`. Costs are in units, and 0 for choices that are not allowed.
         """
         problem, shape = self.problem, self._shape
-        limit = _most_penalised(problem)
+        limit = _most_penalized(problem)
         own, added = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
         allowed = np.zeros(shape, dtype=np.bool_)
         for t, start in enumerate(problem.starts.tolist()):
             for node in range(problem.nodes):
                 choice = _Choice(problem, start, node)
                 for k in range(min(choice.free, shape[2])):
-                    penalised = choice.own(k + 1)
-                    if limit is None or penalised <= limit:
-                        own[t, node, k], added[t, node, k] = penalised, choice.added(k + 1)
+                    penalized = choice.own(k + 1)
+                    if limit is None or penalized <= limit:
+                        own[t, node, k], added[t, node, k] = penalized, choice.added(k + 1)
                         allowed[t, node, k] = True
         return own, added, allowed
 
@@ -180,7 +180,7 @@ class _Choice:
         )
 
 
-def _most_penalised(problem: ThresholdAllocation) -> int | None:
+def _most_penalized(problem: ThresholdAllocation) -> int | None:
     """Return the largest penalized time within the threshold in units, equation (5)."""
     if problem.threshold is None:
         return None
