@@ -48,7 +48,7 @@ def build() -> App:
 
     app = App(
         name="optsched",
-        help="Every decision of a batch scheduler as an optimisation model, any solver behind it.",
+        help="Every decision of a batch scheduler as an optimization model, any solver behind it.",
         version=__version__,
         suppress_keyboard_interrupt=False,
         # a name may begin with a bracket; no option is written as JSON

@@ -14,7 +14,7 @@ from optsched.errors import InputError
 from optsched.machines.free_runs import Run
 from optsched.machines.smp import Smp
 from optsched.models.fields import LARGEST
-from optsched.models.holdings import COUNTABLE, NO_PENALTY
+from optsched.models.node_allocations import COUNTABLE, NO_PENALTY
 from optsched.numbers import LONGEST, MOST_CAPACITY
 from optsched.registry import executions
 from optsched.schedule import Schedule, State

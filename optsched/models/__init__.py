@@ -1,7 +1,7 @@
-"""Decisions as optimisation problems: a package each, with data, formulation and verification.
+"""Optimization models of decisions: a package each, with data, formulation and verification.
 
-The problems and their solutions are here by the names of their classes, ``models.WindowMKP`` for
-instance; they are imported when they are first used.
+The classes of problems and solutions are attributes of this module, ``models.WindowMKP`` for
+instance, and are imported at their first use.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ def __dir__() -> list[str]:
 
 
 def _classes() -> Iterator[tuple[str, type[Any]]]:
-    """Yield the public classes of the registered models, and those that models have in common.
+    """Yield the public classes of registered models, and the classes that models share.
 
-    Of a model they are those of the module of its problem, and those that its package exports.
+    The classes of a model are those that the module of its problem defines, and those in that
+    module that the package of the model exports.
     """
     import sys
 

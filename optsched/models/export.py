@@ -1,4 +1,4 @@
-"""A problem's program as the model of other software: OR-Tools CP-SAT, HiGHS, LP and MPS files."""
+"""Export of programs to other software: OR-Tools CP-SAT, HiGHS, LP and MPS files."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
 
 FORMATS = {".lp": "lp", ".mps": "mps", ".pb.txt": "cp-sat", ".pbtxt": "cp-sat"}
-"""Format of an export by the end of its file's name."""
+"""Format of an export by the suffix of its file."""
 
 LAST = {"lp": "end\n", "mps": "ENDATA\n"}
-"""What a file of HiGHS ends with."""
+"""Last line of a complete file of HiGHS, by format."""
 
 LARGEST = 10**15
-"""LP and MPS files hold numbers below this one to the last digit."""
+"""Upper limit of the numbers that LP and MPS files hold exactly."""
 
 PORTABLE_NAME = re.compile(r"(?![eE](\d|$))[A-Za-z_][A-Za-z0-9_.]{0,99}")
-"""Names that every LP reader takes; ``e`` with a digit behind may be read as part of a number."""
+"""Names that every LP reader accepts; ``e`` before a digit may be read as part of a number."""
 
 
 def highs_model(program: Program) -> Any:
-    """Return the program as a silent ``highspy.Highs``, passed in whole arrays.
+    """Return the program as a silent ``highspy.Highs``.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def highs_model(program: Program) -> Any:
 
 
 def cp_sat_model(program: Program, *, names: bool = False) -> Any:
-    """Return the program as a ``cp_model.CpModel``, with names of variables and rows if asked."""
+    """Return the program as a ``cp_model.CpModel``; with `names`, variables and rows are named."""
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
@@ -80,7 +80,7 @@ def cp_sat_model(program: Program, *, names: bool = False) -> Any:
         row.vars.extend(columns[first:end])
         row.coeffs.extend(values[first:end])
         row.domain.extend(bounds)
-    # the proto minimises scaling_factor * (coeffs @ vars + offset)
+    # the proto minimizes scaling_factor * (coeffs @ vars + offset)
     sign = -1 if program.sense == "max" else 1
     objective = proto.objective
     objective.vars.extend(range(program.num_variables))
@@ -96,23 +96,23 @@ def cp_sat_model(program: Program, *, names: bool = False) -> Any:
 
 
 def export(problem: Problem[Any], path: str | Path, format: str | None = None) -> None:  # noqa: A002
-    """Write the problem's program for other software, with the names of variables and rows.
+    """Write the program of a problem for other software, with the names of variables and rows.
 
     Parameters
     ----------
     problem : Problem
-        The decision.
+        The problem.
     path : path
-        The file; written under a temporary name and renamed.
+        The file, which is written under a temporary name and renamed.
     format : {"lp", "mps", "cp-sat"}, optional
-        CPLEX LP, free MPS or the text form of CP-SAT's ``CpModelProto``; if left out, told by the
-        end of the file's name: ``.lp``, ``.mps``, ``.pb.txt`` or ``.pbtxt``.
+        CPLEX LP, free MPS or the text form of CP-SAT's ``CpModelProto``; by default that of the
+        suffix: ``.lp``, ``.mps``, ``.pb.txt`` or ``.pbtxt``.
 
     Raises
     ------
     InputError
-        If the format is not known, the file cannot be written, or the program does not go into
-        the format: a number too long for LP and MPS, or a name that they cannot hold.
+        If the format is not known, the file cannot be written, or an LP or MPS file cannot hold a
+        number or a name of the program.
 
     Notes
     -----
@@ -163,11 +163,11 @@ def _text_by_highs(program: Program, format: str) -> str:  # noqa: A002
     for number, name in enumerate(rows):
         highs.passRowName(number, name)
     with tempfile.TemporaryDirectory(prefix="optsched-") as folder:
-        # the end of the name tells HiGHS the format
+        # HiGHS takes the format from the suffix
         file = Path(folder) / f"program.{format}"
         highs.writeModel(str(file))
         text = file.read_text()
-    if not text.endswith(LAST[format]):  # HiGHS does not tell
+    if not text.endswith(LAST[format]):  # HiGHS reports no error
         raise InputError(f"cannot be written to {tempfile.gettempdir()} first; is the disk full?")
     return text
 

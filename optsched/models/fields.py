@@ -1,4 +1,4 @@
-"""Check the fields of a problem, and report every mistake in them at once."""
+"""Checks of the fields of a problem, which report all mistakes at once."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from optsched.errors import InputError, UnknownNameError
 
 SHOWN = 5
-"""How many wrong values of one list are shown."""
+"""Number of wrong values of one list in a message."""
 
 LARGEST = 10**12
-"""Largest number in a problem; sums of millions of them still fit into 64 bits."""
+"""Largest number in a problem, so that sums of millions of numbers fit into 64 bits."""
 
 
 class FieldChecks:
-    """Collects mistakes while fields are read; `done` raises them together.
+    """Collects the mistakes in fields; `done` raises them together.
 
     Parameters
     ----------
@@ -28,9 +28,9 @@ class FieldChecks:
     Attributes
     ----------
     mistakes : list of str
-        Those noted so far.
+        The mistakes so far.
     unread : set of str
-        Fields that could not be read; lists are not compared with them.
+        Fields that could not be read, and that lists are not compared with.
     """
 
     def __init__(self, kind: str) -> None:
@@ -51,7 +51,7 @@ class FieldChecks:
         ]
 
     def integers(self, name: str, values: Any, *, at_least: int) -> NDArray[np.int64]:
-        """Return `values` as a read-only int64 array, shape (n,); note what is not such a list."""
+        """Return `values` as a read-only int64 array, shape (n,), and note the mistakes."""
         try:
             array = np.asarray(values)
         except ValueError:
@@ -79,7 +79,7 @@ class FieldChecks:
         return array
 
     def labels(self, name: str, values: Any) -> tuple[str | int, ...] | None:
-        """Return `values` as a tuple of texts and integers; note what is not such a list."""
+        """Return `values` as a tuple of texts and integers, None and a mistake if it is not one."""
         if isinstance(values, np.ndarray):
             values = values.tolist()
         if isinstance(values, list | tuple):
@@ -98,7 +98,7 @@ class FieldChecks:
             )
 
     def note(self, name: str, wrong: Sequence[str]) -> None:
-        """Note the first few mistakes in a list, and how many more there are."""
+        """Note the first few mistakes in a list, and the number of further ones."""
         self.mistakes += first_few(name, wrong)
 
     def done(self) -> None:
@@ -107,20 +107,20 @@ class FieldChecks:
         Raises
         ------
         InputError
-            If there are any.
+            If any mistake has been noted.
         """
         if self.mistakes:
             raise InputError(*self.mistakes, field=self.kind)
 
 
 def first_few(name: str, wrong: Sequence[str], noun: str = "values") -> list[str]:
-    """Return the first few mistakes in a list, and how many more there are."""
+    """Return the first few mistakes in a list, and the number of further ones."""
     more = len(wrong) - SHOWN
     return [*wrong[:SHOWN], *([f"{name}: {more} more such {noun}"] if more > 0 else [])]
 
 
 def _not_expected(value: Any, at_least: int) -> str:
-    """Return what was expected instead of `value`; nothing if it is fine."""
+    """Return the expected range of a wrong integer, an empty text if `value` is valid."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < at_least:
         return f"of at least {at_least}"
@@ -128,10 +128,10 @@ def _not_expected(value: Any, at_least: int) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a whole number of numpy as one of Python, anything else as it is."""
+    """Return an integer of numpy as one of Python, and any other value unchanged."""
     return int(value) if isinstance(value, np.integer) else value
 
 
 def is_whole(value: Any, least: int, most: int = LARGEST) -> bool:
-    """Return whether it is an integer of Python within bounds."""
+    """Return whether a value is an integer of Python within bounds."""
     return type(value) is int and least <= value <= most

@@ -23,14 +23,14 @@ Solution = TypeVar("Solution")
 
 
 class Formulation(ABC, Generic[P, Solution]):
-    """The statement of a problem as a program, and the translation of its solutions.
+    """A formulation of a problem as a program, with the translation of solutions.
 
     A subclass is registered for its model with ``@formulations.register(model)``.
 
     Parameters
     ----------
     problem : Problem
-        The decision to state.
+        The problem to formulate.
     """
 
     name: ClassVar[str]
@@ -46,17 +46,17 @@ class Formulation(ABC, Generic[P, Solution]):
         Raises
         ------
         InputError
-            If the program is too large to be stated.
+            If the program is too large.
         """
 
     @abstractmethod
     def decode(self, x: NDArray[np.int64]) -> Solution:
-        """Return the solution that a vector of the program stands for.
+        """Return the solution of a vector of the program.
 
         Parameters
         ----------
         x : int64 array, shape (variables,)
-            The vector, within the bounds of the variables; rows may be broken.
+            The vector, within the bounds of the variables; it may violate rows.
         """
 
     @abstractmethod
@@ -68,17 +68,17 @@ F = TypeVar("F", bound=type[Formulation[Any, Any]])
 
 
 class Formulations:
-    """The formulation of each model, by the name of the model.
+    """The registered formulations, by the name of the model.
 
-    A formulation is registered in the module that defines its problem, or in the module
-    ``program`` beside it, which is imported when it is first asked for.
+    A formulation is registered in the module that defines its problem, or in the module ``program``
+    beside that module, which is imported at its first use.
     """
 
     def __init__(self) -> None:
         self._classes: dict[str, type[Formulation[Any, Any]]] = {}
 
     def register(self, name: str) -> Callable[[F], F]:
-        """Return a decorator that files a class as the formulation of a model.
+        """Return a decorator that registers a class as the formulation of a model.
 
         Raises
         ------

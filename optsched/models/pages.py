@@ -1,4 +1,4 @@
-"""What the pages of models say of their fields: the JSON Schema and the table of each.
+"""Generated parts of the pages of models: JSON Schemas and tables of fields.
 
 ``python -m optsched.models.pages`` writes both from the declarations, see `write_pages`.
 """
@@ -19,12 +19,12 @@ TABLE = re.compile(r"(?<=<!-- fields: make pages -->\n).*?(?=<!-- end of fields 
 
 
 def with_table(page: str, model: str) -> str:
-    """Return a model's page with the table of its fields, between the marks for it.
+    """Return a model's page with the table of fields between its marks.
 
     Raises
     ------
     InputError
-        If the page does not have these marks.
+        If the page does not have each mark once.
     """
     if len(TABLE.findall(page)) != 1:
         raise InputError("expected <!-- fields: make pages --> and <!-- end of fields --> once")
@@ -32,17 +32,17 @@ def with_table(page: str, model: str) -> str:
 
 
 def write_pages(folder: str | Path) -> None:
-    """Write the schema of each model that declares fields, and the table on its page.
+    """Write the schema and the table of fields of each model that declares fields.
 
     Parameters
     ----------
     folder : path
-        The folder of the models' folders.
+        The folder that holds a folder for each model.
 
     Raises
     ------
     InputError
-        If a file cannot be read or written, or a page has no place for the table.
+        If a file cannot be read or written, or a page has no marks for the table.
     """
     for model in models:
         home = Path(folder) / model

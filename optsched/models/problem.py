@@ -1,4 +1,4 @@
-"""The contract of a decision: frozen data, an objective, and a verification of solutions."""
+"""The contract of a problem: frozen data, an objective, and a verification of solutions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Solution = TypeVar("Solution")
 
 
 class Violation(NamedTuple):
-    """One broken constraint: its name in the model's page, and what is wrong."""
+    """A broken constraint: its name on the model's page, and a detail."""
 
     constraint: str
     detail: str
@@ -29,22 +29,21 @@ class Violation(NamedTuple):
 
 
 class Problem(ABC, Generic[Solution]):
-    """One decision of a scheduler, frozen.
+    """A decision of a scheduler as an immutable optimization problem.
 
     A subclass declares its fields in its body, see `optsched.models.schema`, and is decorated with
-    ``@models.register(kind)`` and ``@declared``. `violations` and `objective` are written from the
-    maths and share no code with its formulation or with any solver: every answer of every solver
-    passes through them. How it is stated as a program is its
-    `optsched.models.formulation.Formulation`.
+    ``@models.register(kind)`` and ``@declared``. Its methods `violations` and `objective` verify
+    every solution of every solver; they are written from the mathematics, and share no code with
+    the `optsched.models.formulation.Formulation` or with any solver.
 
     Attributes
     ----------
     name : str
-        The kind: tag of the problem on file, and folder of its page under ``models/``.
+        Name of the model: ``kind`` of the problem on file, and folder of its page in ``models/``.
     sense : {"max", "min"}
         Direction of the objective.
     default_solver : str
-        The solver that answers when none is named.
+        Name of the default solver.
     schema : Schema
         The declared fields.
     """
@@ -57,24 +56,24 @@ class Problem(ABC, Generic[Solution]):
     if TYPE_CHECKING:
         __dataclass_fields__: ClassVar[dict[str, Any]]
 
-        # it takes more than it keeps: lists for arrays, texts for boxes
+        # the constructor also accepts lists for arrays and texts for boxes
         def __init__(self, *values: Any, **fields: Any) -> None: ...
 
     @staticmethod
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
-        """Return the mistakes in fields that are sound one by one; none unless a model has any.
+        """Return the mistakes in combinations of valid fields; the default has no such check.
 
         Parameters
         ----------
         fields : dict
-            The fields as the problem keeps them.
+            The fields as the problem stores them.
         on_file : bool
-            Whether they came from a file, where jobs, rows and the like count from 1.
+            Whether the fields came from a file, where jobs, rows and the like count from 1.
         """
         return []
 
     def copy(self) -> Self:
-        """Return the same decision in memory of its own."""
+        """Return a deep copy of the problem."""
         twin = copy.deepcopy(self)
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray):
@@ -87,12 +86,12 @@ class Problem(ABC, Generic[Solution]):
         """The size of the problem in the model's own terms, ``5x10`` for instance."""
 
     def formulate(self) -> Formulation[Any, Solution]:
-        """Return the formulation that is registered for the model, of this problem.
+        """Return the registered formulation of the problem.
 
         Raises
         ------
         InputError
-            If there is none.
+            If the model has no formulation.
         """
         return formulations[self.name](self)
 
@@ -102,7 +101,7 @@ class Problem(ABC, Generic[Solution]):
 
     @abstractmethod
     def violations(self, solution: Solution) -> list[Violation]:
-        """Return every constraint that `solution` breaks; empty when it is feasible."""
+        """Return every constraint that `solution` breaks, empty if the solution is feasible."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the problem as JSON-able values, without `kind`."""
@@ -115,7 +114,7 @@ class Problem(ABC, Generic[Solution]):
         Raises
         ------
         InputError
-            With all mistakes at once.
+            If fields are missing, unknown or wrong; the message lists all mistakes.
         """
         problem = cls.__new__(cls)
         problem.__dict__.update(cls.schema.from_file(fields))
@@ -123,7 +122,7 @@ class Problem(ABC, Generic[Solution]):
 
     @abstractmethod
     def solution_to_json(self, solution: Solution) -> dict[str, Any]:
-        """Return `solution` as JSON-able values, in words that a user of the model knows."""
+        """Return `solution` as JSON-able values, in the terms of the model."""
 
     @abstractmethod
     def solution_from_json(self, fields: Mapping[str, Any]) -> Solution:
@@ -132,9 +131,9 @@ class Problem(ABC, Generic[Solution]):
         Raises
         ------
         InputError
-            If it is not of that form.
+            If `fields` are not of that form.
         """
 
     @abstractmethod
     def describe(self, solution: Solution | None = None) -> list[tuple[str, str]]:
-        """Return the problem, or a solution of it, as (label, text) lines for a terminal."""
+        """Return the problem, or a solution of the problem, as (label, text) lines."""

@@ -1,4 +1,4 @@
-"""A solver-neutral integer linear program: what every generic solver is given."""
+"""A solver-neutral integer linear program, the input of every generic solver."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """``optimise objective @ x  subject to  row_lower <= A x <= row_upper, lower <= x <= upper``.
+    """Integer linear program: optimize ``objective @ x + offset`` subject to rows and bounds.
 
-    All numbers are integers and all variables are integer; with bounds 0 and 1 they are binary.
-    The matrix ``A`` is stored by rows (compressed sparse rows, as in scipy).
+    Rows are ``row_lower <= A x <= row_upper``, and bounds ``lower <= x <= upper``. All numbers are
+    integers, and all variables are integer; with bounds 0 and 1 they are binary. The matrix ``A``
+    is stored by rows (compressed sparse rows, as in scipy).
 
     Parameters
     ----------
@@ -32,11 +33,11 @@ class Program:
     values : int64 array, shape (entries,)
         The coefficient of each entry.
     row_lower, row_upper : int64 array, shape (rows,)
-        Bounds of the rows; ``Program.UNBOUNDED`` (negative for `row_lower`) where there is none.
+        Bounds of the rows; `UNBOUNDED` (negative for `row_lower`) for no bound.
     offset : int
-        Constant that is added to the objective.
+        Constant term of the objective.
     variable_name, row_name : callable, optional
-        Name of a variable or row from its number, for exports; ``x<number>`` and ``r<number>`` by
+        Name of a variable or row by its number, for exports; ``x<number>`` and ``r<number>`` by
         default.
     """
 
@@ -69,4 +70,4 @@ class Program:
 
 
 UNBOUNDED = np.iinfo(np.int64).max
-"""Stands for "no upper bound" in ``row_upper``, and negated for "no lower bound"."""
+"""No upper bound in ``row_upper``; negated, no lower bound in ``row_lower``."""

@@ -1,4 +1,4 @@
-"""Programs stated in blocks of variables and families of rows, as equations are on a page."""
+"""Construction of programs from blocks of variables and families of rows."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from optsched.models.program import UNBOUNDED, Program
 Ints = NDArray[np.int64]
 
 Axis = int | Sequence[int] | Sequence[str]
-"""An index set: its labels, or their number if they are 1, 2, ..."""
+"""An index set: a sequence of labels, or the length n of the labels 1 to n."""
 
 Name = str | Callable[..., str]
 """A template with ``{}`` for the label of each axis, or a function of the labels."""
 
 
 class ProgramBuilder:
-    """Collects the variables and rows of a program, block by block.
+    """Builds a program from blocks of variables and families of rows.
 
-    A *term* of a row is a pair: coefficients, and the numbers of variables that they belong to.
-    Coefficients are broadcast against the numbers. No variable may be in two terms of a row.
+    A *term* of a row is a pair of coefficients and numbers of variables; coefficients are broadcast
+    to the shape of the numbers. No variable may be in two terms of a row.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class ProgramBuilder:
     Attributes
     ----------
     variable_name : callable
-        Name of a variable from its number.
+        Name of a variable by its number.
 
     Examples
     --------
@@ -86,8 +86,8 @@ class ProgramBuilder:
 
         Returns
         -------
-        int64 array, of the lengths of the axes
-            The numbers of the variables.
+        int64 array, shape (lengths of the axes)
+            Numbers of the variables.
         """
         shape = tuple(axis if isinstance(axis, int) else len(axis) for axis in axes)
         numbers = len(self._objective) + np.arange(math.prod(shape)).reshape(shape)
@@ -114,7 +114,7 @@ class ProgramBuilder:
         at_most: ArrayLike = UNBOUNDED,
         equal: ArrayLike | None = None,
     ) -> None:
-        """Add a family of rows with equally many entries each.
+        """Add a family of rows of equal length.
 
         Parameters
         ----------
@@ -124,9 +124,9 @@ class ProgramBuilder:
             The last axis of the variables is summed over; the axes before it are those of the
             family, and are broadcast against those of the other terms.
         over : sequence of int or sequence, optional
-            The index sets of the family; 1, 2, ... along each axis if left out.
+            The index sets of the family; by default 1, 2, ... along each axis.
         at_least, at_most, equal : array_like of int
-            Bounds of the rows, broadcast to the shape of the family; `equal` stands for both.
+            Bounds of the rows, broadcast to the shape of the family; `equal` sets both.
         """
         numbers = [np.atleast_1d(variables) for _, variables in terms]
         shape = np.broadcast_shapes(*(block.shape[:-1] for block in numbers))
@@ -157,14 +157,14 @@ class ProgramBuilder:
         Parameters
         ----------
         name : str
-            Its name.
+            Name of the row.
         *terms : (coefficients, variables)
-            One number each, or arrays of any shape; lists of variables with one coefficient.
+            Two numbers, two arrays of any shape, or a coefficient and a list of variables.
         at_least, at_most, equal : int
-            Bounds; `equal` stands for both.
+            Bounds of the row; `equal` sets both.
         """
         for coefficients, variables in terms:
-            # rows by the ten thousand are stated one by one: no arrays for a few numbers
+            # no arrays for a few numbers: some programs add tens of thousands of single rows
             if isinstance(variables, int):
                 self._columns.append(variables)
                 self._values.append(coefficients)
@@ -188,9 +188,9 @@ class ProgramBuilder:
         at_most: ArrayLike = UNBOUNDED,
         equal: ArrayLike | None = None,
     ) -> None:
-        """Add a family of rows of different lengths, given by their entries.
+        """Add a family of rows of different lengths, given by the entries of the rows.
 
-        A row without entries is left out. In a row, entries keep the order in which they are given.
+        A row without entries is left out. The entries of a row keep their order.
 
         Parameters
         ----------
@@ -199,10 +199,10 @@ class ProgramBuilder:
         over : sequence of int or sequence
             The index sets of the family.
         *entries : (coefficients, variables, rows)
-            Variables and the row of each in row-major order of the family, both of shape
+            Variables, and the row of each in row-major order of the family, both of shape
             (entries,); coefficients are broadcast to that shape.
         at_least, at_most, equal : array_like of int
-            Bounds of the rows, broadcast to the shape of the family; `equal` stands for both.
+            Bounds of the rows, broadcast to the shape of the family; `equal` sets both.
         """
         shape = tuple(axis if isinstance(axis, int) else len(axis) for axis in over)
         of_row = np.concatenate([rows for _, _, rows in entries])
@@ -221,7 +221,7 @@ class ProgramBuilder:
         self._row_name.add(len(stated), name, over, stated)
 
     def build(self, offset: int = 0) -> Program:
-        """Return the program, with a constant added to its objective."""
+        """Return the program, with the constant `offset` in its objective."""
         return Program(
             self._sense,
             objective=_as_array(self._objective),
@@ -239,7 +239,7 @@ class ProgramBuilder:
 
 
 class _Names:
-    """The names of variables or rows, which are made when they are asked for."""
+    """Names of variables or rows, formatted on request."""
 
     def __init__(self) -> None:
         self._first: list[int] = []
@@ -249,7 +249,7 @@ class _Names:
     def add(
         self, count: int, name: Name, axes: Sequence[Axis] = (), places: Ints | None = None
     ) -> None:
-        """Add the names of a block, of some places in row-major order, or of all."""
+        """Add the names of a block, or of some places of a block in row-major order."""
         self._first.append(self._count)
         self._blocks.append((name, axes, places))
         self._count += count
@@ -271,7 +271,7 @@ class _Names:
 
 def _extend(numbers: array[int], values: ArrayLike, shape: tuple[int, ...]) -> None:
     spread = np.ascontiguousarray(np.broadcast_to(np.asarray(values, dtype=np.int64), shape))
-    if spread.size:  # what is empty cannot be cast
+    if spread.size:  # an empty buffer cannot be cast
         numbers.frombytes(spread.data.cast("B"))
 
 

@@ -1,4 +1,4 @@
-"""What is computed of arrays that cannot change, once."""
+"""Read-only arrays, and values computed from such arrays once."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Value = TypeVar("Value")
 
 
 def once(function: Callable[..., Value]) -> Callable[..., Value]:
-    """Remember the last value of a function whose first argument is a read-only array.
+    """Cache the last value of a function whose first argument is a read-only array.
 
-    Between two events a simulation poses many problems with the same array.
+    Between two events, a simulation poses many problems with the same array.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def once(function: Callable[..., Value]) -> Callable[..., Value]:
     last: list[Any] = [None, (), None]
 
     @wraps(function)
-    def remembering(array: NDArray[Any], *arguments: Any) -> Value:
+    def cached(array: NDArray[Any], *arguments: Any) -> Value:
         if array is last[0] and arguments == last[1]:
             value: Value = last[2]
             return value
@@ -38,11 +38,11 @@ def once(function: Callable[..., Value]) -> Callable[..., Value]:
             last[:] = array, arguments, value
         return value
 
-    return remembering
+    return cached
 
 
 def kept(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array that cannot change: itself if that is so, or a copy."""
+    """Return an array itself if it is read-only, otherwise a read-only copy."""
     if array.flags.writeable:
         array = array.copy()
         array.flags.writeable = False

@@ -1,10 +1,10 @@
-"""The fields of a problem, each declared once in the body of its class.
+"""Declarations of the fields of problems, each in the body of its class.
 
-A declaration gives the constructor, the check of what it is given, the messages, both ways between
-a problem and its snapshot, the JSON Schema of snapshots and the table on the model's page.
+A declaration defines the constructor, the checks and messages, reading and writing of snapshots,
+the JSON Schema of snapshots, and the table on the model's page.
 
-A value that is plain and sound, as almost every one of a simulation, is accepted quickly. Otherwise
-all fields are read slowly, and every mistake is noted.
+Valid values of plain types, such as almost all values of a simulation, pass a quick check. If a
+value does not, all fields are read by a slow path that notes every mistake.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from optsched.models.fields import LARGEST, FieldChecks, plain
 from optsched.models.read_only import kept
 
 Fields = dict[str, Any]
-"""Fields that have been read, by name; a field may depend on those declared before it."""
+"""Fields that have been read, by name; a field may depend on fields declared before."""
 
 C = TypeVar("C", bound=type[Any])
 
 DOUBTFUL: Any = object()
-"""In place of a value that is not accepted quickly."""
+"""Marker of a value that does not pass the quick check."""
 
 HEAD = 16
-"""Up to so many elements Python is faster than numpy."""
+"""Number of elements up to which Python is faster than numpy."""
 
 
 class Reading(FieldChecks):
-    """Fields that are read slowly, and the mistakes in them.
+    """Fields of the slow path, with their mistakes.
 
     Parameters
     ----------
     kind : str
         The kind of problem, for messages.
     on_file : bool
-        Whether they are as on file.
+        Whether the fields come from a file.
     """
 
     def __init__(self, kind: str, *, on_file: bool) -> None:
@@ -50,28 +50,28 @@ class Reading(FieldChecks):
         self.fields: Fields = {}
 
     def wrong(self, name: str, mistake: str) -> None:
-        """Note that a field cannot be read, so that nothing is compared with it."""
+        """Note that a field cannot be read, so that no other field is compared with it."""
         self.mistakes.append(f"{name}: {mistake}")
         self.unread.add(name)
 
     def compare_length(self, name: str, other: str | None) -> None:
-        """Note when a list is not as long as another one, if both could be read."""
+        """Note a difference in the lengths of two lists, if both could be read."""
         if other is None or self.fields.get(name) is None or {name, other} & self.unread:
             return
         self.same_length(name, self.fields[name], other, self.fields[other])
 
 
 class Kind:
-    """One kind of field.
+    """Base class of the kinds of fields.
 
     Attributes
     ----------
     on_file, in_python : str
-        What a value is, for people.
+        Description of a value on file and in Python.
     blank : object
-        In place of a value that could not be read; what depends on it is not wrong as well.
+        Substitute for a value that could not be read, which leads to no further mistakes.
     like : str or None
-        The list, declared before, that has as many values.
+        Name of a list, declared before, with the same length.
     """
 
     on_file = ""
@@ -80,15 +80,15 @@ class Kind:
     like: str | None = None
 
     def accept(self, value: Any, fields: Fields) -> Any:
-        """Return a sound value of Python as it is kept, or `DOUBTFUL`."""
+        """Return a valid value of Python in its stored form, or `DOUBTFUL`."""
         raise NotImplementedError
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
-        """Return a value as it is kept; note what is wrong with it."""
+        """Return a value in its stored form, and note its mistakes."""
         raise NotImplementedError
 
     def write(self, value: Any) -> Any:
-        """Return a value as it is on file."""
+        """Return a stored value in the form of a file."""
         if isinstance(value, np.ndarray):
             return value.tolist()
         return list(value) if isinstance(value, tuple) else value
@@ -98,21 +98,21 @@ class Kind:
         raise NotImplementedError
 
     def parts(self) -> Sequence[tuple[str, str]]:
-        """Return (symbol, meaning) of what is inside a value, for the model's page."""
+        """Return (symbol, meaning) of the parts of a value, for the model's page."""
         return ()
 
 
 class Limit(NamedTuple):
-    """The most that an integer may be, by the fields before it.
+    """Upper limit of an integer that depends on other fields.
 
     Parameters
     ----------
     needs : tuple of str
-        The fields that it depends on.
+        The fields that the limit depends on, which are declared before.
     most : callable
-        The limit by these fields.
+        Function of all fields read so far that returns the limit.
     text : str
-        The words for it in messages, with {} for the number.
+        The limit in messages, with {} for the number.
     """
 
     needs: tuple[str, ...]
@@ -121,7 +121,7 @@ class Limit(NamedTuple):
 
 
 class Integer(Kind):
-    """An integer from `least` to `most`, if there is a most; in messages as `expected`."""
+    """An integer from `least` to `most`, or without upper limit; described as `expected`."""
 
     in_python = "int"
 
@@ -162,7 +162,7 @@ class Integer(Kind):
 
 
 class Integers(Kind):
-    """A list of integers from `least`, kept as a read-only int64 array or as a tuple."""
+    """A list of integers from `least`, stored as a read-only int64 array or as a tuple."""
 
     def __init__(
         self,
@@ -212,7 +212,7 @@ class Integers(Kind):
 
 
 class Choice(Kind):
-    """One of some texts."""
+    """One of several texts."""
 
     def __init__(self, *choices: str) -> None:
         self.choices, self.blank = choices, choices[0]
@@ -232,7 +232,7 @@ class Choice(Kind):
 
 
 class Flag(Kind):
-    """True or false."""
+    """A truth value."""
 
     on_file = "true or false"
     in_python = "bool"
@@ -251,7 +251,7 @@ class Flag(Kind):
 
 
 class Label(Kind):
-    """A text or an integer, for people; in messages as `expected`."""
+    """A text or an integer as a label; described as `expected` in messages."""
 
     on_file = "text or integer"
     in_python = "str or int"
@@ -274,7 +274,7 @@ class Label(Kind):
 
 
 class Labels(Kind):
-    """A text or an integer for each value of another list, for people; all as texts if asked."""
+    """A label, text or integer, for each value of another list; with `as_text`, all as texts."""
 
     on_file = "list of texts or integers"
     in_python = "sequence"
@@ -299,7 +299,7 @@ class Labels(Kind):
 
 
 class Declared(NamedTuple):
-    """A field of a problem as it was declared; see `field`."""
+    """The declaration of a field; see `field` for the attributes."""
 
     name: str
     kind: Kind
@@ -311,17 +311,17 @@ class Declared(NamedTuple):
 
     @property
     def is_required(self) -> bool:
-        """Whether the field may not be left out."""
+        """Whether the field has no default."""
         return self.default is dataclasses.MISSING
 
     @property
     def may_be_null(self) -> bool:
-        """Whether it may be None, which is as if it was left out."""
+        """Whether the field may be None, with the same meaning as leaving it out."""
         return self.default is None
 
     @property
     def on_file(self) -> str:
-        """What it is on file, and whether it may be left out; Markdown."""
+        """Description of the field on file, with its default; Markdown."""
         if self.is_required:
             return self.kind.on_file
         if self.may_be_null:
@@ -345,19 +345,19 @@ def field(
     Parameters
     ----------
     kind : Kind
-        How it is checked, read and written.
+        The kind of field, which checks, reads and writes values.
     meaning : str
-        What it is, for people; Markdown.
+        Meaning of the field for the model's page; Markdown.
     symbol : str
-        Its symbol in the equations of the model's page.
+        Symbol of the field in the equations of the model's page.
     default : object, optional
-        Its value if left out; without one it may not be left out.
+        The default; a field without one is required.
     filled : callable, optional
-        In place of None: a value by the fields declared before.
+        Function of the fields declared before that returns the value in place of None.
     always : bool
-        Whether it is written to file with its default value, too.
+        Whether the field is written to file even with its default value.
     kw_only : bool
-        Whether the constructor takes it by its name only.
+        Whether the constructor accepts the field as a keyword only.
     """
     about = {"kind": kind, "meaning": meaning, "symbol": symbol}
     return dataclasses.field(
@@ -366,7 +366,7 @@ def field(
 
 
 class Schema:
-    """The fields of one kind of problem, in the order in which they were declared.
+    """The fields of a model, in the order of their declaration.
 
     Parameters
     ----------
@@ -381,12 +381,12 @@ class Schema:
         self._steps = [(f.name, _or_default(f)) for f in self.fields]
 
     def validated(self, given: Mapping[str, Any]) -> Fields:
-        """Return the fields as they are kept, from Python.
+        """Return the arguments of the constructor in their stored form.
 
         Raises
         ------
         InputError
-            With all mistakes at once.
+            If there are mistakes; the message lists all of them.
         """
         fields = self.accept(given)
         if fields is not None:
@@ -394,7 +394,7 @@ class Schema:
         return self._read(Reading(self.model.name, on_file=False), given)
 
     def accept(self, given: Mapping[str, Any]) -> Fields | None:
-        """Return the fields as they are kept if all are plain and sound; otherwise None."""
+        """Return the fields in their stored form if all pass the quick check; otherwise None."""
         fields: Fields = {}
         for name, accept in self._steps:
             value = accept(given[name], fields)
@@ -404,12 +404,12 @@ class Schema:
         return None if self._rule(fields, on_file=False) else fields
 
     def from_file(self, fields: Mapping[str, Any]) -> Fields:
-        """Return the fields as they are kept, from a snapshot.
+        """Return the fields of a snapshot in their stored form.
 
         Raises
         ------
         InputError
-            With all mistakes at once.
+            If there are mistakes; the message lists all of them.
         """
         reading = Reading(self.model.name, on_file=True)
         required = [f.name for f in self.fields if f.is_required]
@@ -418,7 +418,7 @@ class Schema:
         return self._read(reading, fields)
 
     def to_file(self, problem: Any) -> dict[str, Any]:
-        """Return the fields of a problem as they are on file."""
+        """Return the fields of a problem in the form of a file."""
         values = vars(problem)
         return {
             f.name: None if values[f.name] is None else f.kind.write(values[f.name])
@@ -443,7 +443,7 @@ class Schema:
         return "\n".join(lines)
 
     def parameters(self) -> str:
-        """Return the section of the class's docstring on parameters, numpydoc."""
+        """Return the section Parameters of the class's docstring, numpydoc."""
         lines = ["Parameters", "----------"]
         for f in sorted(self.fields, key=lambda f: self.model.__dataclass_fields__[f.name].kw_only):
             optional = "" if f.is_required else ", optional"
@@ -472,7 +472,7 @@ class Schema:
 
 
 def declared(cls: C) -> C:
-    """Make a frozen dataclass of a problem whose fields are declared with `field`."""
+    """Make a class whose fields are declared with `field` a frozen dataclass with a schema."""
     made: Any = dataclasses.dataclass(frozen=True, eq=False)(cls)
     made.schema = schema = Schema(made)
     of_init = inspect.signature(made.__init__)
@@ -489,7 +489,7 @@ def declared(cls: C) -> C:
         is_clear = not values or named.keys().isdisjoint(in_order[: len(values)])
         if len(given) != count or len(values) > len(in_order) or not is_clear:
             signature.bind(*values, **named)  # raises TypeError
-        # one by one they would each go through the lock of a frozen dataclass
+        # faster than setting the attributes of a frozen dataclass one by one
         self.__dict__.update(validated(given))
 
     made.__init__ = __init__
@@ -505,7 +505,7 @@ def _declared(model: type[Any]) -> Iterator[Declared]:
 
 
 def _or_default(declared: Declared) -> Callable[[Any, Fields], Any]:
-    """Return the quick check of a field that may be None, or the one of its kind."""
+    """Return the quick check of a field, which accepts None if the field may be null."""
     accept, filled = declared.kind.accept, declared.filled
     if not declared.may_be_null:
         return accept
@@ -546,7 +546,7 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def is_table(value: Any, dimensions: int, least: int, most: int = LARGEST) -> bool:
-    """Return whether a value is an int64 array of so many dimensions within these bounds."""
+    """Return whether a value is an int64 array with given dimensions and bounds."""
     if not isinstance(value, np.ndarray) or value.dtype != np.int64 or value.ndim != dimensions:
         return False
     if dimensions == 1 and len(value) <= HEAD:
@@ -556,7 +556,7 @@ def is_table(value: Any, dimensions: int, least: int, most: int = LARGEST) -> bo
 
 
 def plain_sequence(value: Any) -> tuple[Any, ...] | None:
-    """Return a sequence as a tuple, integers of numpy as those of Python; None if it is no list."""
+    """Return a list as a tuple with integers of Python, None if the value is not a list."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if not isinstance(value, list | tuple):

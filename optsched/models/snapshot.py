@@ -1,4 +1,4 @@
-"""A problem with what people want to know about it: where it came from, what is known."""
+"""Snapshots: problems with their origin and their known results."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from optsched.registry import models
 FORMAT = 1
 
 DEEPEST = 20
-"""Levels of lists and objects in what is free-form, so that it can be printed and written."""
+"""Most levels of nested lists and objects in the free-form fields."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Snapshot:
-    """A problem with what people want to know about it.
+    """A problem with its origin and its known results.
 
     Parameters
     ----------
     problem : Problem
-        The decision.
+        The problem.
     origin : mapping
-        Where it came from: trace, policy, simulated time, number of the decision; or a citation.
+        Origin of the problem: trace, policy, simulated time, number of the decision; or a citation.
     known : mapping
-        What is known of it: ``objective`` and ``bound`` (equal when the optimum is proven),
-        ``solution`` in the model's JSON form, ``infeasible`` (true when it is proven that there is
-        none), ``source``.
+        Known results: ``objective`` and ``bound`` (equal when the optimum is proven), ``solution``
+        in the model's JSON form, ``infeasible`` (true when it is proven that no solution exists),
+        ``source``.
     """
 
     problem: Problem[Any]
@@ -56,7 +56,7 @@ class Snapshot:
         Raises
         ------
         InputError
-            With all mistakes at once.
+            If there are mistakes; the message lists all of them.
         """
         if not isinstance(fields, dict):
             raise InputError("expected a JSON object with a kind and the fields of the problem")
@@ -91,13 +91,13 @@ class Snapshot:
 def snapshot_schema(kind: str) -> dict[str, Any]:
     """Return the JSON Schema of the snapshots of a model, draft 2020-12.
 
-    A reader refuses all that the schema refuses, and what no such schema can say: boxes that
-    overlap, or lists of different lengths.
+    `Snapshot.from_json` refuses all that the schema refuses, and also mistakes that a schema cannot
+    express: overlapping boxes, or lists of different lengths.
 
     Raises
     ------
     InputError
-        If there is no such model, or it declares no fields.
+        If the model does not exist or declares no fields.
     """
     model = models[kind]
     if not has_schema(kind):
@@ -120,7 +120,7 @@ def snapshot_schema(kind: str) -> dict[str, Any]:
 
 
 def has_schema(kind: str) -> bool:
-    """Return whether the fields of a model are declared; those of a plug-in need not be."""
+    """Return whether a model declares its fields; a plug-in need not."""
     return hasattr(models[kind], "schema")
 
 

@@ -18,30 +18,29 @@ from optsched.models.window_mkp.text import MOST_TEXT, parse_window_mkp_text
 from optsched.text_files import parse_json
 
 SEPARATORS = re.compile(r"[,:\s]*")
-"""What stands between the parts of a JSON list or object."""
+"""Separators of the parts of a JSON list or object."""
 
 PATTERNS = ("*.json", "*.json.gz", "*.txt")
 """The files of a folder that may be snapshots."""
 
 CAPTURE = FolderKind("captured snapshots", "capture.json", ("decision-*.json",))
-"""What a simulation captures to."""
+"""The folder that a simulation captures to."""
 
 SCHEMA_FILE = "schema.json"
-"""The JSON Schema of a model's snapshots, beside them."""
+"""Name of the JSON Schema in a folder of snapshots."""
 
 
 def snapshot_files(path: Path) -> list[Path]:
-    """Return the files that a path stands for: itself, or the snapshots in that folder.
+    """Return the snapshot files of a path: the file itself, or the snapshots in a folder.
 
-    The record that a capture leaves beside its snapshots is none, and a schema is none, though a
-    shell may name them too.
-
-    A text file (``.txt``) in a folder is one if it begins with a number, as instances do.
+    The record of a capture and a schema are skipped, even if the path names one, as a shell
+    pattern may. A text file (``.txt``) in a folder is a snapshot if it begins with a number, as
+    instances do.
 
     Raises
     ------
     InputError
-        If it is a folder without a snapshot.
+        If the path is a folder without a snapshot.
     """
     beside = (CAPTURE.marker, SCHEMA_FILE)
     if not path.is_dir():
@@ -63,7 +62,7 @@ def read_snapshot(path: str | Path) -> Snapshot:
     Raises
     ------
     InputError
-        If the file cannot be read, is not JSON, or holds mistakes; all of them at once.
+        If the file cannot be read, is not JSON, or has mistakes; the message lists all mistakes.
     """
     return read_hashed(path)[0]
 
@@ -91,7 +90,7 @@ def _parsed(data: bytes, path: Path) -> Snapshot:
 
 
 def _with_line(mistake: str, text: str) -> str:
-    """Put the line in front of a mistake that begins with a field, or with a place within it."""
+    """Return a mistake with the line of its field in front, if the field is found."""
     named = re.match(r"(\w+(?:\[\d+\]|\.\w+)*): ", mistake)
     place = None if named is None else _place(text, re.findall(r"\w+", named[1]))
     if place is None:
@@ -100,12 +99,12 @@ def _with_line(mistake: str, text: str) -> str:
 
 
 def _place(text: str, steps: Sequence[str]) -> int | None:
-    """Return where the last of the steps into a JSON object stands that is there, if any is.
+    """Return the position of the innermost existing step into a JSON object, None without any.
 
     Parameters
     ----------
     text : str
-        The object.
+        The JSON object.
     steps : sequence of str
         Names of members and numbers of elements, from the outside to the inside.
     """
@@ -133,7 +132,7 @@ def _place(text: str, steps: Sequence[str]) -> int | None:
 
 
 def _next(text: str, at: int) -> int:
-    """Return where the next value or the end of the list stands."""
+    """Return the position of the next value or of the end of the list."""
     separators = SEPARATORS.match(text, at)
     assert separators is not None
     return separators.end()
@@ -145,7 +144,7 @@ def load_snapshot(path: str | Path) -> Problem[Any]:
 
 
 def save_snapshot(snapshot: Snapshot | Problem[Any], path: str | Path) -> None:
-    """Write a snapshot or a bare problem; under a temporary name first, then renamed."""
+    """Write a snapshot or a bare problem, under a temporary name that is then renamed."""
     if isinstance(snapshot, Problem):
         snapshot = Snapshot(snapshot)
     write_bytes(path, (json_text(snapshot.to_json(), indent=1) + "\n").encode())

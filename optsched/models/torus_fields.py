@@ -13,16 +13,16 @@ from optsched.models.problem import Problem, Solution
 from optsched.models.schema import DOUBTFUL, Fields, Integer, Kind, Reading, declared, field
 
 LONGEST = 64
-"""Most routers along a dimension: a row of them is a machine word."""
+"""Most routers along a dimension, so that a row fits into a machine word."""
 
 FASTEST = 10**6
 
 MOST_NODES = 10**6
-"""Most nodes of a router."""
+"""Largest number of nodes on a router."""
 
 
 class Three(Kind):
-    """Three integers from 1, or three flags: one for each dimension."""
+    """An integer from 1, or a flag, for each of three dimensions."""
 
     def __init__(self, of: type[int] | type[bool], most: int = 1, expected: str = "") -> None:
         self.of, self.most, self.expected = of, most, expected
@@ -56,7 +56,7 @@ class Three(Kind):
 
 
 class Boxes(Kind):
-    """Boxes of the torus; as texts on file."""
+    """Boxes of a torus, written as texts."""
 
     on_file = 'list of boxes such as `"2x4x4@3,0,22"`'
     in_python = "sequence of Box or str"
@@ -102,7 +102,7 @@ class Boxes(Kind):
 
 @declared
 class TorusProblem(Problem[Solution]):
-    """A decision on a torus; the base of its models."""
+    """Base class of the problems on a torus."""
 
     torus: Triple = field(
         Three(int, LONGEST, f"three integers from 1 to {LONGEST}"), "routers in each dimension"
@@ -115,14 +115,14 @@ class TorusProblem(Problem[Solution]):
     )
     nodes_per_router: int = field(
         Integer(1, MOST_NODES, "expected an integer from 1"),
-        "nodes on each router; a job takes whole routers",
+        "nodes on each router; a job holds whole routers",
         default=1,
         kw_only=True,
     )
     holes: tuple[Box, ...] = field(
         Boxes(),
-        "routers that no job can have: service nodes, failed ones, those kept for a reservation; "
-        "they may overlap each other",
+        "unavailable routers, as boxes that may overlap each other: service nodes, failed nodes, "
+        "reservations",
         default=(),
         kw_only=True,
     )
@@ -140,20 +140,20 @@ class TorusProblem(Problem[Solution]):
 
 
 def overlaps(fields: Fields, name: str) -> list[str]:
-    """Return the running jobs whose boxes overlap each other or a hole, by their labels.
+    """Return a mistake for each running job whose box overlaps another job or a hole.
 
     Parameters
     ----------
     fields : dict
         The fields of the problem, with the labels in `running_jobs`.
     name : str
-        The field of the boxes.
+        Name of the field with the boxes.
     """
     grid, holes = Grid(fields["torus"], fields["wrap"]), fields["holes"]
     boxes, labels = fields[name], fields["running_jobs"]
-    left = np.count_nonzero(grid.free_of((*holes, *boxes)))
-    if left == np.count_nonzero(grid.free_of(holes)) - sum(box.volume for box in boxes):
-        return []  # their routers add up
+    free = np.count_nonzero(grid.free_of((*holes, *boxes)))
+    if free == np.count_nonzero(grid.free_of(holes)) - sum(box.volume for box in boxes):
+        return []  # the routers add up, so there is no overlap
     holder: dict[int, str] = {}
     for hole in holes:
         holder.update(dict.fromkeys(grid.cells(hole).tolist(), "a hole"))
@@ -169,7 +169,7 @@ def overlaps(fields: Fields, name: str) -> list[str]:
 
 
 def routers_for(nodes: int, nodes_per_router: int) -> int:
-    """Return how many whole routers so many nodes take."""
+    """Return the number of routers that hold `nodes` nodes."""
     return math.ceil(nodes / nodes_per_router)
 
 

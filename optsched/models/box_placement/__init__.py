@@ -1,4 +1,4 @@
-"""Box placement: waiting jobs into free boxes of a three-dimensional torus."""
+"""Box placement: free boxes of a three-dimensional torus for waiting jobs."""
 
 from optsched.models.box_placement.problem import BoxPlacement, Placement
 

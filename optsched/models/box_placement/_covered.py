@@ -1,6 +1,6 @@
-"""Compiled: which candidate boxes cover which routers.
+"""Compiled kernels that find the candidate boxes of each router.
 
-Said in numpy in ``tests/models/test_box_placement.py``.
+The reference implementation is in ``tests/models/test_box_placement.py``.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from optsched.compiled import kernel
 
 @kernel
 def covered(sides: Any, several: Any, class_of: Any, shapes: Any, start: Any, at: Any) -> Any:
-    """Return how many boxes cover each router, and whether two of them could be chosen together.
+    """Return the number of boxes that cover each router, and whether the router needs a row.
 
-    Parameters are those of `Candidates`; `several` tells which classes have more than one job.
+    A router needs a row if two of its boxes could be chosen together. Parameters are those of
+    `Candidates`; `several` is the mask of the classes with more than one job.
     """
     sy, sz = sides[1], sides[2]
     routers = sides[0] * sy * sz
@@ -44,9 +45,9 @@ def covered(sides: Any, several: Any, class_of: Any, shapes: Any, start: Any, at
 def listed(
     sides: Any, class_of: Any, shapes: Any, start: Any, at: Any, position: Any, columns: Any
 ) -> None:
-    """Write the boxes that cover each router into `columns`, from its place in `position` on.
+    """Write the boxes that cover each router into `columns`, from its entry of `position` on.
 
-    A place below 0 stands for a router that is left out.
+    A negative entry of `position` skips the router.
     """
     sy, sz = sides[1], sides[2]
     for piece in range(len(class_of)):

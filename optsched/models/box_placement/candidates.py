@@ -1,7 +1,7 @@
-"""The boxes that a box placement chooses from: one variable of its program each.
+"""Candidates of a box placement: the boxes that jobs may get, one variable of the program each.
 
-Jobs of equal size and profit are one *class*: they have the same candidates, so that one variable
-for each, and a row that counts the class, say the same as one for each job.
+Jobs of equal size and profit form a *class*. They have the same candidates, so one variable for a
+candidate and a row that counts the jobs of the class replace a variable for each job.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import Box, Grid, Triple
-from optsched.boxes.free_boxes import anchors
+from optsched.boxes.free_boxes import anchors as free_anchors
 from optsched.errors import InputError
 
 MOST = 40_000_000
-"""Most routers of all candidates together: so many entries has the program at most."""
+"""Most routers of all candidates together, a limit on the entries of the program."""
 
 
 class Candidates(NamedTuple):
-    """Candidates class by class, shape by shape as they are ranked, anchors in row-major order.
+    """Candidates by class, then by shape in rank order, then by anchor in row-major order.
 
     Parameters
     ----------
     grid : Grid
-        Where they lie.
+        The torus.
     jobs : tuple of tuple of int
         The jobs of each class, in the order of the queue.
     class_of : int64 array, shape (pieces,)
-        The class of each piece: the candidates of one class and one shape.
+        The class of each piece; a piece is the candidates of one class and one shape.
     shapes : int64 array, shape (pieces, 3)
         The shape of each piece.
     start : int64 array, shape (pieces + 1,)
@@ -57,12 +57,12 @@ class Candidates(NamedTuple):
         return Box(x, *divmod(rest, sz), *self.shapes[self.piece(candidate)].tolist())
 
     def number(self, of_class: int, box: Box) -> int:
-        """Return the candidate of a class that is this box.
+        """Return the number of the candidate with a given box.
 
         Raises
         ------
         InputError
-            If there is none.
+            If the box is no candidate of the class.
         """
         _, sy, sz = self.grid.shape
         same = (self.class_of == of_class) & (self.shapes == box.extent).all(axis=1)
@@ -75,7 +75,7 @@ class Candidates(NamedTuple):
         raise InputError(f"{box} is no candidate of job {self.jobs[of_class][0] + 1}")
 
     def report(self) -> str:
-        """Return how many candidates there are, and how large the program is."""
+        """Return the number of candidates and the size of the program as text."""
         from optsched.models.box_placement._covered import covered
 
         entries, needed = covered(*self.as_arrays())
@@ -84,7 +84,7 @@ class Candidates(NamedTuple):
         return f"{len(self.at)} boxes in {rows} rows, {total} entries"
 
     def as_arrays(self) -> tuple[NDArray[np.int64], ...]:
-        """Return the grid and the candidates as the kernels take them."""
+        """Return the grid and the candidates as arguments of the kernels."""
         several = np.array([len(jobs) > 1 for jobs in self.jobs], dtype=np.int64)
         sides = np.array(self.grid.shape, dtype=np.int64)
         return sides, several, self.class_of, self.shapes, self.start, self.at
@@ -98,7 +98,7 @@ def candidates_of(
     *,
     corners: bool,
 ) -> Candidates:
-    """Return the boxes that jobs may be given.
+    """Return the candidates of a queue of jobs.
 
     Parameters
     ----------
@@ -109,23 +109,23 @@ def candidates_of(
     queue : iterable of (int, int)
         Size and profit of each waiting job, in order.
     admitted : callable
-        The shapes that a job of a size may have, the best first.
+        Function of a size that returns the shapes of a job, the best first.
     corners : bool
-        Whether jobs lie only in boxes that cannot slide, as far as they have any.
+        Whether a job gets only boxes that cannot slide, if it has any.
 
     Raises
     ------
     InputError
-        If they have more than `MOST` routers together.
+        If the candidates have more than `MOST` routers together.
     """
     classes: dict[tuple[int, int], list[int]] = {}
     for job, same in enumerate(queue):
         classes.setdefault(same, []).append(job)
-    places = _Places(grid, free, corners)
+    anchors = _Anchors(grid, free, corners)
     pieces: list[tuple[int, Triple, NDArray[np.int64]]] = []
     routers = 0
     for number, (size, _) in enumerate(classes):
-        found = places.of(admitted(size))
+        found = anchors.of(admitted(size))
         for shape, at in found:
             routers += shape[0] * shape[1] * shape[2] * len(at)
             pieces.append((number, shape, at))
@@ -144,8 +144,8 @@ def candidates_of(
     )
 
 
-class _Places:
-    """Free places of shapes, each shape looked at once."""
+class _Anchors:
+    """Anchors of free boxes by shape, each shape searched once."""
 
     def __init__(self, grid: Grid, free: NDArray[np.bool_], corners: bool) -> None:
         self.grid = grid
@@ -154,14 +154,14 @@ class _Places:
         self.routers = np.count_nonzero(free)
         self._all: dict[Triple, NDArray[np.int64]] = {}
         self._cornered: dict[Triple, NDArray[np.int64]] = {}
-        # routers in use, counted from the origin of a torus that is written down twice
+        # prefix sums of unavailable routers over two copies of the torus in each dimension
         in_use = np.tile(~free, (2, 2, 2)).astype(np.int32)
         self._sums = np.pad(in_use, ((1, 0), (1, 0), (1, 0)))
         for axis in range(3):
             self._sums = self._sums.cumsum(axis, dtype=np.int32)
 
     def of(self, shapes: Iterable[Triple]) -> list[tuple[Triple, NDArray[np.int64]]]:
-        """Return the anchors that a job with some shapes may choose from, by shape."""
+        """Return the anchors of a job with given shapes, by shape."""
         shapes = [shape for shape in shapes if np.prod(shape) <= self.routers]
         if self.corners:
             found = [(shape, at) for shape in shapes if len(at := self.cornered(shape))]
@@ -170,14 +170,14 @@ class _Places:
         return [(shape, at) for shape in shapes if len(at := self.everywhere(shape))]
 
     def everywhere(self, shape: Triple) -> NDArray[np.int64]:
-        """Return where a box of a shape is free, as numbers of routers, ascending."""
+        """Return the anchors of free boxes of a shape, as ascending numbers of routers."""
         if shape not in self._all:
-            x, y, z = anchors(self.free, self.grid, shape).T
+            x, y, z = free_anchors(self.free, self.grid, shape).T
             self._all[shape] = (x * self.grid.shape[1] + y) * self.grid.shape[2] + z
         return self._all[shape]
 
     def cornered(self, shape: Triple) -> NDArray[np.int64]:
-        """Return where it is free and cannot slide."""
+        """Return the anchors of free boxes of a shape that cannot slide."""
         if shape not in self._cornered:
             at = self.everywhere(shape)
             where = np.array(np.unravel_index(at, self.grid.shape))
@@ -200,7 +200,7 @@ class _Places:
         return self._cornered[shape]
 
     def _in_use(self, low: NDArray[np.int64], extent: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return how many routers of each box are in use; `low` has shape (3, boxes)."""
+        """Return the number of unavailable routers in each box; `low` has shape (3, boxes)."""
         (x, y, z), (a, b, c) = low, low + extent[:, None]
         s = self._sums
         upper = s[a, b, c] - s[x, b, c] - s[a, y, c] + s[x, y, c]

@@ -1,4 +1,4 @@
-"""Box placement: waiting jobs into free boxes of a three-dimensional torus.
+"""Box placement: free boxes of a three-dimensional torus for waiting jobs.
 
 Model page: ``models/box-placement/README.md``.
 """
@@ -27,27 +27,27 @@ from optsched.models.torus_fields import (
 from optsched.registry import models
 
 Placement = tuple[Box | None, ...]
-"""The box of each waiting job in order; none for a job that is not placed."""
+"""The box of each waiting job in order; None for a job that is not placed."""
 
 TAKEN = -1
-"""Stands for the holder of routers that are not free."""
+"""Holder of unavailable routers."""
 
 
 @models.register("box-placement")
 @declared
 class BoxPlacement(TorusProblem[Placement]):
-    """Boxes of a torus for waiting jobs: any admitted shape at any free place, exactly.
+    """Boxes of a torus for waiting jobs: any admitted shape at any free anchor.
 
     Raises
     ------
     InputError
         If a box is not on the torus, running jobs overlap each other or a hole, a size is below 1,
-        a profit below 0, or lengths do not match; all mistakes at once.
+        a profit is below 0, or lengths do not match; the message lists all mistakes.
 
     Notes
     -----
-    It is the placement of Li et al. 2015 without their bins. A solution is a tuple with the box of
-    each waiting job, and None for a job that is not placed.
+    The model is the placement of Li et al. 2015 without bins. A solution is a tuple with the box of
+    each waiting job, or None for a job that is not placed.
 
     References
     ----------
@@ -78,13 +78,13 @@ class BoxPlacement(TorusProblem[Placement]):
     )
     shapes: int | None = field(
         Integer(1, expected="expected an integer from 1, or null"),
-        "how many of its best-ranked shapes a job may have; all if left out",
+        "number of its best-ranked shapes that a job may have; all if left out",
         symbol="k",
         default=None,
     )
     anchors: Literal["all", "corners"] = field(
         Choice("all", "corners"),
-        "`all`: a job may lie anywhere; `corners`: only in boxes that cannot slide, see below",
+        "`all`: a job may have any free box; `corners`: only boxes that cannot slide, see below",
         default="all",
         always=True,
     )
@@ -100,7 +100,7 @@ class BoxPlacement(TorusProblem[Placement]):
 
     @staticmethod
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
-        """Return the running jobs that overlap each other or a hole."""
+        """Return a mistake for each running job that overlaps another one or a hole."""
         return overlaps(fields, "running")
 
     @property
@@ -110,28 +110,28 @@ class BoxPlacement(TorusProblem[Placement]):
 
     @cached_property
     def free(self) -> NDArray[np.bool_]:
-        """Whether each router is free: no hole, and no running job's; shape of the torus."""
+        """Mask of the routers that no hole and no running job occupies, shape of the torus."""
         free = self.grid.free_of((*self.holes, *self.running))
         free.flags.writeable = False
         return free
 
     def routers(self, size: int) -> int:
-        """Return how many routers a job of so many nodes takes."""
+        """Return the number of routers that a job of `size` nodes holds."""
         return routers_for(size, self.nodes_per_router)
 
     def admitted(self, size: int) -> tuple[Triple, ...]:
-        """Return the shapes that a job of so many nodes may have, the best first."""
+        """Return the shapes that a job of `size` nodes may have, the best first."""
         ranked = ranked_shapes(self.routers(size), self.grid, self.links)
         return ranked[: self.shapes]
 
     @cached_property
     def candidates(self) -> Candidates:
-        """The boxes that jobs choose from.
+        """The candidate boxes of all jobs.
 
         Raises
         ------
         InputError
-            If they are too many.
+            If the candidates have too many routers.
         """
         queue = zip(self.waiting.tolist(), self.profits.tolist())
         corners = self.anchors == "corners"
@@ -143,7 +143,7 @@ class BoxPlacement(TorusProblem[Placement]):
         return sum(profits[job] for job, box in enumerate(solution) if box is not None)
 
     def violations(self, solution: Placement) -> list[Violation]:
-        """Check that boxes are on the torus, admitted, free, and apart from each other."""
+        """Check that boxes are on the torus, admitted, free and disjoint."""
         if len(solution) != len(self.waiting):
             jobs = len(self.waiting)
             return [Violation("once", f"{len(solution)} entries for {jobs} jobs")]
@@ -188,7 +188,7 @@ class BoxPlacement(TorusProblem[Placement]):
         return tuple(boxes)
 
     def describe(self, solution: Placement | None = None) -> list[tuple[str, str]]:
-        """Return the torus and how many candidates there are, or the boxes of the jobs."""
+        """Return the torus and the number of candidates, or the boxes of the jobs."""
         jobs = self.waiting_jobs or [str(job + 1) for job in range(len(self.waiting))]
         named = [f"{job} ({size})" for job, size in zip(jobs, self.waiting)]
         free = np.count_nonzero(self.free)
@@ -202,8 +202,8 @@ class BoxPlacement(TorusProblem[Placement]):
                 text = error.mistakes[0]
             return [*lines, ("candidates", text)]
         lines += [(f"job {named[job]}", str(box)) for job, box in self._placed(solution)]
-        left = [name for name, box in zip(named, solution) if box is None]
-        return [*lines, ("not placed", " ".join(left) or "-")]
+        waiting = [name for name, box in zip(named, solution) if box is None]
+        return [*lines, ("not placed", " ".join(waiting) or "-")]
 
     @staticmethod
     def _placed(solution: Placement) -> Iterator[tuple[int, Box]]:
@@ -211,17 +211,17 @@ class BoxPlacement(TorusProblem[Placement]):
 
 
 class _AnchorRule:
-    """The rule for anchors, from the maths: neither program nor solvers share code with it."""
+    """The rule for anchors, written from the mathematics for verification alone."""
 
     def __init__(self, problem: BoxPlacement) -> None:
         self._problem = problem
         self._cornered: dict[Triple, bool] = {}
 
     def admits(self, size: int, box: Box) -> bool:
-        """Return whether a job of so many nodes may lie in a box.
+        """Return whether a job of `size` nodes may have a box.
 
-        Under ``corners`` it may lie where it cannot slide; anywhere if no free box of an admitted
-        shape is such a one.
+        Under ``corners``, a job may have any box that cannot slide, and any other box only if every
+        free box of an admitted shape can slide.
         """
         if self._problem.anchors == "all" or not _can_slide(self._problem, box):
             return True
@@ -234,10 +234,10 @@ class _AnchorRule:
 
 
 def _can_slide(problem: BoxPlacement, box: Box) -> bool:
-    """Return whether, in some dimension, nothing is next to the two faces of a box.
+    """Return whether a box can slide in some dimension.
 
-    That is no router that is not free, and no border. A box as long as the torus has no faces in
-    that dimension.
+    A box can slide if neither of its two faces touches an unavailable router or a border. A box as
+    long as the torus has no faces in that dimension.
     """
     grid = problem.grid
     for axis, (side, wraps) in enumerate(zip(grid.shape, grid.wrap)):
@@ -256,10 +256,10 @@ def _can_slide(problem: BoxPlacement, box: Box) -> bool:
 
 
 def _has_corner(problem: BoxPlacement, shape: Triple) -> bool:
-    """Return whether some free box of a shape cannot slide, by counting routers in use.
+    """Return whether some free box of a shape cannot slide.
 
-    All anchors are looked at together: ``counts(extent)[x, y, z]`` is how many routers in use the
-    box of that extent at (x, y, z) holds.
+    All anchors are checked together: ``_counts(problem, extent)[x, y, z]`` is the number of
+    unavailable routers in the box of that extent at (x, y, z).
     """
     grid = problem.grid
     admitted = np.ones(grid.shape, dtype=np.bool_)

@@ -17,17 +17,18 @@ from optsched.models.program import UNBOUNDED, Program
 class BoxFormulation(Formulation[BoxPlacement, Placement]):
     """Equations (1) to (4) of the model's page, with a variable for each candidate.
 
-    There may be tens of millions of entries; so the rows of routers are written by a kernel.
+    A kernel writes the rows of routers, which may have tens of millions of entries.
     """
 
     @cached_property
     def program(self) -> Program:
-        """The program: candidates in their order.
+        """The program, with a variable for each candidate in the order of `Candidates`.
 
         Raises
         ------
         InputError
-            If it would have more than `optsched.models.box_placement.candidates.MOST` entries.
+            If the candidates have more than `optsched.models.box_placement.candidates.MOST`
+            routers.
         """
         from optsched.models.box_placement._covered import covered, listed
 
@@ -75,18 +76,18 @@ class BoxFormulation(Formulation[BoxPlacement, Placement]):
         )
 
     def decode(self, x: NDArray[np.int64]) -> Placement:
-        """Return the box of each job; the first of equal jobs are placed, in the order of boxes."""
+        """Return the box of each job; of equal jobs the first are placed, in the order of boxes."""
         found = self.problem.candidates
         boxes: list[Box | None] = [None] * len(self.problem.waiting)
-        left = [iter(jobs) for jobs in found.jobs]
+        unplaced = [iter(jobs) for jobs in found.jobs]
         for candidate in np.flatnonzero(x).tolist():
-            job = next(left[found.class_of[found.piece(candidate)]], None)
-            if job is not None:  # boxes beyond a class are left out
+            job = next(unplaced[found.class_of[found.piece(candidate)]], None)
+            if job is not None:  # skip boxes beyond the number of jobs of the class
                 boxes[job] = found.box(candidate)
         return tuple(boxes)
 
     def encode(self, solution: Placement) -> NDArray[np.int64]:
-        """Return the 0-1 vector of a placement; which of equal jobs has which box is lost.
+        """Return the 0-1 vector of a placement, which does not distinguish equal jobs.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Data placement: queued jobs to nodes, cores and starts, near the files that they read."""
+"""Data placement: nodes, cores and starts for queued jobs, near their input files."""
 
 from optsched.models.data_placement.problem import DataPlacement
 

@@ -1,4 +1,4 @@
-"""Kinds of fields of a data placement: cores of nodes, files of jobs, files in memory."""
+"""Kinds of fields of a data placement: cores of nodes, files of jobs, resident files."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from optsched.models.read_only import kept
 from optsched.models.schema import DOUBTFUL, Fields, Integers, Kind, Reading, is_table
 
 RESIDENT = ("node", "file", "load", "loaded", "until")
-"""The numbers of a file in the memory of a node, in the order of the columns."""
+"""Columns of the table of resident files."""
 
 NO_FILE = -1
 
 DENSE = 10**6
-"""Files with numbers below this are compared through a table, others by sorting."""
+"""Number of a file up to which a lookup table is used; beyond it, files are sorted."""
 
 HEAVIEST = 10**6
-"""Largest weight, and longest load in seconds: scores with them still fit into 64 bits."""
+"""Largest weight, and longest load in seconds, so that scores fit into 64 bits."""
 
 Ints = NDArray[np.int64]
 
@@ -39,8 +39,8 @@ class Cores(Kind):
     least = -LARGEST
 
     def accept(self, value: Any, fields: Fields) -> Any:
-        sound = is_table(value, 2, self.least) and len(value) and 0 < value.shape[1] <= WIDEST
-        return kept(value) if sound else DOUBTFUL
+        valid = is_table(value, 2, self.least) and len(value) and 0 < value.shape[1] <= WIDEST
+        return kept(value) if valid else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
         before = len(reading.mistakes)
@@ -59,7 +59,7 @@ class Cores(Kind):
         return {"type": "array", "items": {"type": "array", "items": number, "maxItems": WIDEST}}
 
     def _table(self, name: str, values: Any, reading: Reading) -> Ints:
-        """Return a list of equally long lists as an array; note what is not such a list."""
+        """Return a list of lists of equal length as an array, and note the mistakes."""
         if isinstance(values, np.ndarray):
             values = list(values) if values.ndim == 2 else None
         rows = []
@@ -76,7 +76,7 @@ class Cores(Kind):
 
 
 class Holes(Cores):
-    """The end of the hole before a reservation on each core; None where there is no hole at all."""
+    """The end of the hole before a reservation on each core; None if there are no holes."""
 
     least = 0
 
@@ -130,7 +130,7 @@ class JobFiles(Integers):
 
 
 class NodeFlags(Kind):
-    """True or false for each node."""
+    """A truth value for each node."""
 
     on_file = "list of true and false"
     in_python = "array_like of bool, shape (nodes,)"
@@ -153,7 +153,7 @@ class NodeFlags(Kind):
 
 
 class WidestHole(Kind):
-    """A number of cores, and the node that has them."""
+    """The number of cores of the widest hole, and its node."""
 
     on_file = "cores and node"
     in_python = "(int, int)"
@@ -178,7 +178,7 @@ class WidestHole(Kind):
 
 
 class Residents(Kind):
-    """Files in the memory of nodes, a table with the columns of `RESIDENT`; objects on file."""
+    """Resident files of nodes: a table with the columns of `RESIDENT`, objects on file."""
 
     on_file = "list of objects"
     in_python = "array_like of int, shape (entries, 5)"
@@ -192,7 +192,7 @@ class Residents(Kind):
             node.max() >= len(fields["available"]) or load.max() > HEAVIEST or (loaded > load).any()
         ):
             return DOUBTFUL
-        return kept(value) if _are_apart(node, file) else DOUBTFUL
+        return kept(value) if _are_distinct(node, file) else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
         named = ", ".join(RESIDENT)
@@ -253,18 +253,18 @@ class Residents(Kind):
     def parts(self) -> Sequence[tuple[str, str]]:
         return (
             ("n_e, f_e", "`node`, and `file`; one entry for a file of a node"),
-            ("", "`load`: its seconds of loading from the beginning"),
-            ("g_e", "`loaded`: seconds from now until it is complete, 0: it is"),
+            ("", "`load`: seconds to load the whole file"),
+            ("g_e", "`loaded`: seconds from now until it is complete; 0 if it is"),
             (
                 "u_e",
-                "`until`: last second to which it stays by what runs now; 0: only jobs that start "
-                "now find it",
+                "`until`: last second to which running jobs keep it; 0: only jobs that start now "
+                "find it",
             ),
         )
 
 
 def wrong_sizes(files: Ints, loads: Ints, resident: Ints) -> list[str]:
-    """Return the loads of files that have another load elsewhere, and of jobs without a file."""
+    """Return a mistake for each load that differs from that of the same file, or lacks a file."""
     if _have_one_size(files, loads, resident):
         return []
     first: dict[int, tuple[str, int]] = {NO_FILE: ("no file", 0)}
@@ -283,8 +283,8 @@ def _most(column: str) -> int:
     return HEAVIEST if column == "load" else LARGEST
 
 
-def _are_apart(node: Ints, file: Ints) -> bool:
-    """Return whether no two entries are of the same file on the same node."""
+def _are_distinct(node: Ints, file: Ints) -> bool:
+    """Return whether the pairs of node and file are distinct."""
     if len(node) < 2:
         return True
     order = np.lexsort((file, node))
@@ -293,7 +293,7 @@ def _are_apart(node: Ints, file: Ints) -> bool:
 
 
 def _have_one_size(files: Ints, loads: Ints, resident: Ints) -> bool:
-    """Return whether equal files have equal loads, and a job without a file has none."""
+    """Return whether equal files have equal loads, and jobs without a file load for 0 s."""
     all_files = np.concatenate((files, resident[:, 1]))
     all_loads = np.concatenate((loads, resident[:, 2]))
     if not len(all_files):

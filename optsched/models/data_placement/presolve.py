@@ -1,6 +1,6 @@
-"""Reductions for exact solvers: which jobs may share a file, and by when all of them start.
+"""Reductions for exact solvers: pairs of jobs that may share a file, and a latest start.
 
-The program and `interval-search` build on them; the verification does not.
+The program and `interval-search` use these reductions; the verification does not.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from optsched.models.data_placement.problem import DataPlacement
 def latest_start(problem: DataPlacement) -> int:
     """Return a second by which every job starts in some optimal plan.
 
-    Once every core is free and every file complete, a second in which nothing runs could be cut out
-    of a plan to its gain; so from then on one job or another always runs. Who finds a file that was
-    left may also wait for the end of its loading, while nothing runs.
+    Once every core is free and every file is complete, an idle second could be cut out of a plan to
+    its gain, so some job always runs from then on. A job that finds a file without users may also
+    wait, on an idle cluster, for the end of its load.
     """
     _, _, _, loaded, until = problem.resident.T
     lasting = problem.walltimes
@@ -29,7 +29,7 @@ def latest_start(problem: DataPlacement) -> int:
 
 
 def sharing_pairs(problem: DataPlacement) -> list[tuple[int, int]]:
-    """Return the pairs of jobs, the one of lower number first, with one file that takes time."""
+    """Return the pairs of jobs with the same file and a load above 0 s, lower number first."""
     loading = np.flatnonzero((problem.files != NO_FILE) & (problem.loads > 0)).tolist()
     files = problem.files.tolist()
     by_file: dict[int, list[int]] = {}
@@ -44,7 +44,7 @@ def sharing_pairs(problem: DataPlacement) -> list[tuple[int, int]]:
 
 
 def finding_pairs(problem: DataPlacement) -> list[tuple[int, int]]:
-    """Return the pairs of an entry of `resident` and a job that may find its file there."""
+    """Return the pairs of an entry of `resident` and a job that may find the file."""
     return [
         (entry, job)
         for entry, file in enumerate(problem.resident[:, 1].tolist())

@@ -1,4 +1,4 @@
-"""Data placement: queued jobs to nodes, cores and starts, near the files that they read.
+"""Data placement: nodes, cores and starts for queued jobs, near their input files.
 
 Model page: ``models/data-placement/README.md``.
 """
@@ -49,18 +49,19 @@ Kept = Literal["users", "next"]
 @models.register("data-placement")
 @declared
 class DataPlacement(Problem[Plan]):
-    """Nodes, cores and starts for a queue of jobs that load input files, or find them loaded.
+    """Nodes, cores and starts for a queue of jobs whose input files are loaded or resident.
 
     Raises
     ------
     InputError
-        If a job asks more cores than a node has, a walltime is below 1, a file has two sizes, an
-        entry is of a node that is not there, or lengths do not match; all mistakes at once.
+        If a job requests more cores than a node has, a walltime is below 1, a file has two loads, a
+        resident file is on an unknown node, or lengths do not match; the message lists all
+        mistakes.
 
     Notes
     -----
-    Read-only int64 arrays are kept as they are: a problem of thousands of jobs on hundreds of nodes
-    is checked in a tenth of a millisecond.
+    Read-only int64 arrays are not copied: a problem of thousands of jobs on hundreds of nodes is
+    checked in a tenth of a millisecond.
 
     References
     ----------
@@ -69,7 +70,7 @@ class DataPlacement(Problem[Plan]):
 
     Examples
     --------
-    Two jobs with one file: on two nodes both load it for 60 s, on one the second waits.
+    Two jobs with one file: on two nodes both jobs load for 60 s; on one node the second job waits.
 
     >>> problem = DataPlacement([[0], [0]], [1, 1], [90, 90], [7, 7], [60, 60])
     >>> problem.objective(Plan([0, 1], [0, 0], [1, 1]))
@@ -94,7 +95,7 @@ class DataPlacement(Problem[Plan]):
                 "the {} cores of a node",
             ),
         ),
-        "cores that each job asks, all on one node; jobs in the order of the queue",
+        "cores that each job requests, all on one node; jobs in the order of the queue",
         symbol="P_j",
     )
     walltimes: NDArray[np.int64] = field(
@@ -104,29 +105,29 @@ class DataPlacement(Problem[Plan]):
     )
     files: NDArray[np.int64] = field(
         JobFiles("processors"),
-        "number of the one input file of each job; null (-1 in Python): it has none",
+        "number of the input file of each job; null (-1 in Python) for a job without one",
         symbol="f_j",
     )
     loads: NDArray[np.int64] = field(
         Integers(0, like="processors", limit=Limit((), lambda fields: HEAVIEST, "{} s")),
-        "seconds to load that file from the shared storage, equal for equal files; 0 for none",
+        "seconds to load the file from shared storage, equal for equal files; 0 without a file",
         symbol="L_j",
     )
     resident: NDArray[np.int64] = field(
         Residents(),
-        "files in memory or being loaded, each with these numbers",
+        "resident files of nodes, each with these numbers",
         default=None,
         filled=lambda fields: NO_RESIDENTS,
     )
     reserved: NDArray[np.int64] | None = field(
         Holes(),
-        "if above 0, the core is free from now until then, too: a *hole* before a reservation",
+        "if above 0, end of a *hole*: the core is also free from now to then, before a reservation",
         symbol="r_nc",
         default=None,
     )
     occupied: NDArray[np.bool_] = field(
         NodeFlags(),
-        "whether each node runs a job now; those with a core that is not free now if left out",
+        "whether each node runs a job now; if left out, whether one of its cores is not free now",
         default=None,
         filled=lambda fields: read_only((fields["available"] > 0).any(axis=1)),
     )
@@ -139,14 +140,14 @@ class DataPlacement(Problem[Plan]):
     )
     load_weight: int = field(
         Integer(0, HEAVIEST),
-        "weight of a second of loading against one of waiting",
+        "weight of a second of loading relative to a second of waiting",
         symbol="v",
         default=1,
         always=True,
     )
     capacity: int = field(
         Integer(1, LARGEST),
-        "seconds in which the whole memory of a node is loaded; heuristics weigh evictions by it",
+        "seconds to load the whole memory of a node; heuristics weigh evictions by it",
         default=1280,
         always=True,
     )
@@ -155,13 +156,13 @@ class DataPlacement(Problem[Plan]):
     )
     threshold: int = field(
         Integer(0, HEAVIEST),
-        "percent of the nodes that run a job from which on LEM is LEA",
+        "percentage of nodes that run a job, from which LEM is LEA",
         default=100,
         always=True,
     )
     backfill: Backfill = field(
         Choice("none", "holes", "conservative"),
-        "what heuristics follow; the model itself admits any start on free cores",
+        "rule that heuristics follow; the model itself admits any start on free cores",
         default="none",
         always=True,
     )
@@ -173,27 +174,26 @@ class DataPlacement(Problem[Plan]):
     )
     stop: Literal["full", "short"] = field(
         Choice("full", "short"),
-        "where heuristics end a partial plan: when no core is free now that is not reserved, or "
-        "when there are fewer of them than the next job asks",
+        "when heuristics end a partial plan: `full`, when every core that is free now is reserved; "
+        "`short`, when fewer unreserved cores are free now than the next job requests",
         default="full",
     )
     noticed: tuple[int, int] | None = field(
         WidestHole(),
-        "widest hole that the heuristics with `holes` know of: another is noticed when something "
-        "happens on that node, and only jobs that it holds are tried; the widest there is if left "
-        "out",
+        "widest hole that heuristics with `holes` know, which only an event on its node updates; "
+        "only jobs that fit into it are tried; the actual widest hole if left out",
         default=None,
     )
     kept: Kept = field(
         Choice("users", "next"),
-        "how long a file stays that nobody uses any longer: `users`, to that very second; `next`, "
-        "until the next start of a job on the node",
+        "how long a file stays resident: `users`, until the end of its last user; `next`, until "
+        "the next start of a job on the node after that",
         default="users",
     )
     started: NDArray[np.bool_] = field(
         NodeFlags(),
-        "whether a job started on each node in this very second; on none if left out. With `next` "
-        "only jobs that start now, too, find files there that nobody uses any longer",
+        "whether a job has started on each node in this second; on no node if left out. With "
+        "`next`, only jobs that also start now find files without users there",
         symbol="σ_n",  # noqa: RUF001
         default=None,
         filled=lambda fields: read_only(np.zeros(len(fields["available"]), np.bool_)),
@@ -207,7 +207,7 @@ class DataPlacement(Problem[Plan]):
 
     @staticmethod
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
-        """Return the loads of files that have two, and of jobs without a file."""
+        """Return a mistake for each load that differs from that of the same file."""
         return wrong_sizes(fields["files"], fields["loads"], fields["resident"])
 
     def __repr__(self) -> str:
@@ -221,19 +221,19 @@ class DataPlacement(Problem[Plan]):
 
     @property
     def horizon(self) -> int:
-        """The second at which a job that is left out counts as starting."""
+        """The second that counts as the start of a job that is left out."""
         return max(int(self.available.max()), 0) + int(self.walltimes.max(initial=0))
 
     def load_times(self, solution: Plan) -> NDArray[np.int64]:
-        """Return the seconds that each job loads its file or waits for its load, shape (jobs,).
+        """Return the seconds that each job loads or waits for a load, shape (jobs,).
 
-        A job that is left out loads for as long as its file takes.
+        A job that is left out counts with the whole load of its file.
         """
         known: tuple[Plan, NDArray[np.int64]] | None = self.__dict__.get("_known_times")
         if known is None or known[0] is not solution:
             times = _load_times(self, solution)
             times.flags.writeable = False
-            # the objective of a plan, which cannot change, is asked for more than once
+            # a plan is immutable, and its objective is computed more than once
             known = self.__dict__["_known_times"] = (solution, times)
         return known[1]
 
@@ -244,7 +244,7 @@ class DataPlacement(Problem[Plan]):
         return int(self.priorities @ cost)
 
     def violations(self, solution: Plan) -> list[Violation]:
-        """Check equations (2) to (5): free cores of their own, as many as they ask."""
+        """Check equations (2) to (5): each job has the cores that it requests, free and its own."""
         jobs = len(self.processors)
         shapes = {array.shape for array in (solution.node, solution.start, solution.cores)}
         if shapes != {(jobs,)}:
@@ -264,8 +264,8 @@ class DataPlacement(Problem[Plan]):
         out = solution.node == LEFT_OUT
         if not self.partial:
             note("once", out, lambda _: "is not placed")
-        rest = out & ((solution.start != 0) | (solution.cores != 0))
-        note("once", rest, lambda _: "is left out, but has a start or cores")
+        remnant = out & ((solution.start != 0) | (solution.cores != 0))
+        note("once", remnant, lambda _: "is left out, but has a start or cores")
         nowhere = ~out & ((solution.node < 0) | (solution.node >= nodes))
         note("node", nowhere, lambda job: f"is on node {solution.node[job]}; there are {nodes}")
         never = ~out & ((solution.start < 0) | (solution.start > LARGEST))
@@ -309,20 +309,17 @@ class DataPlacement(Problem[Plan]):
         return plan_from_json(fields, self.available.shape[1])
 
     def describe(self, solution: Plan | None = None) -> list[tuple[str, str]]:
-        """Return nodes, jobs and files, or where and when each job starts and how it has its file.
-
-        Jobs are in the order of their starts.
-        """
+        """Return nodes, jobs and files, or the placements of jobs in the order of their starts."""
         names = [str(job) for job in self.jobs or range(1, len(self.processors) + 1)]
         nodes, cores = self.available.shape
         free = int(np.count_nonzero(self.available <= 0))
         lines = [("cluster", f"{nodes} nodes of {cores} cores, {free} of {nodes * cores} free now")]
         if solution is None:
-            asked = [f"{name} ({count})" for name, count in zip(names, self.processors)]
+            queued = [f"{name} ({count})" for name, count in zip(names, self.processors)]
             files = self.files[self.files != NO_FILE]
             return [
                 *lines,
-                ("waiting", " ".join(asked) or "-"),
+                ("waiting", " ".join(queued) or "-"),
                 ("files", f"{len(np.unique(files))} of {len(files)} jobs"),
                 ("in memory", f"{len(self.resident)} files, or being loaded"),
             ]
@@ -359,10 +356,11 @@ class DataPlacement(Problem[Plan]):
 def _load_times(problem: DataPlacement, plan: Plan) -> Ints:
     """Return the seconds that each job loads or waits for a load, shape (jobs,).
 
-    Equations (6) to (8) of the model's page: on each node the users of a file by their start, then
-    by their number, behind the entry of the file if it is resident. A user finds the file if one of
-    those before it keeps the file until then, or with ``next`` until a job starts on the node that
-    is not before the last of them ends; otherwise it loads, and those behind wait for that.
+    Equations (6) to (8) of the model's page. On each node, the users of a file are ordered by start
+    and number, after the entry of the file if the file is resident. A user finds the file if an
+    earlier user keeps the file until then, or with ``next`` if no job has started on the node
+    between the end of the last of these and then. Otherwise the user loads the file, and later
+    users wait for that load.
     """
     times = problem.loads.copy()
     users = np.flatnonzero((plan.node >= 0) & (problem.files != NO_FILE))
@@ -378,14 +376,14 @@ def _load_times(problem: DataPlacement, plan: Plan) -> Ints:
     node, file, start, until, loaded = (a[order] for a in (node, file, start, until, loaded))
     first = np.ones(len(order), dtype=bool)
     first[1:] = (node[1:] != node[:-1]) | (file[1:] != file[:-1])
-    # the latest end so far, group by group: each group is lifted above the one before it
+    # latest end so far in each group: an offset lifts each group above the one before
     lift = first.cumsum() * (until.max() + 2)
-    left = np.maximum.accumulate(until + lift) - lift
+    last_end = np.maximum.accumulate(until + lift) - lift
     finds = np.zeros(len(order), dtype=bool)
-    finds[1:] = ~first[1:] & (start[1:] <= left[:-1])
+    finds[1:] = ~first[1:] & (start[1:] <= last_end[:-1])
     if problem.kept == "next":
         late = np.flatnonzero(~first & ~finds)
-        finds[late] = _quiet(problem, plan, node[late], left[late - 1], start[late])
+        finds[late] = _quiet(problem, plan, node[late], last_end[late - 1], start[late])
     loader = np.maximum.accumulate(np.where(finds, 0, np.arange(len(order))))
     wait = np.where(finds, np.maximum(loaded[loader] - start, 0), loaded - start)
     job = order - len(resident)
@@ -411,11 +409,11 @@ def _quiet(
 def _overlaps(
     jobs: Ints, node: Ints, start: Ints, end: Ints, held: NDArray[np.bool_]
 ) -> Iterator[Violation]:
-    """Yield the first clash on each core between neighbours in the order of their starts."""
+    """Yield the overlaps of consecutive jobs, by start, on each core."""
     by_start = np.argsort(start, kind="stable")
     row, core = np.nonzero(held[by_start])
     of_core = node[by_start][row] * held.shape[1] + core
-    # numbers of 16 bits are sorted by their digits, which is several times as fast
+    # numpy sorts 16-bit numbers by radix sort, several times as fast
     narrow = of_core.astype(np.uint16) if of_core.max(initial=0) < 2**16 else of_core
     order = np.argsort(narrow, kind="stable")
     user, of_core = by_start[row[order]], of_core[order]

@@ -19,21 +19,21 @@ from optsched.models.program_builder import ProgramBuilder
 Ints = NDArray[np.int64]
 
 MOST_ENTRIES = 1_000_000
-"""A larger program is refused: generic solvers are lost long before."""
+"""Most entries of the program; generic solvers fail on much smaller ones."""
 
 
 @formulations.register("data-placement")
 class DataFormulation(Formulation[DataPlacement, Plan]):
-    """The program of the model's page."""
+    """The formulation on the model's page."""
 
     @cached_property
     def program(self) -> Program:
-        """The program: the variables in the order of `Variables`.
+        """The program, with variables in the order of `Variables`.
 
         Raises
         ------
         InputError
-            If it would have more entries than `MOST_ENTRIES`.
+            If the program would have more entries than `MOST_ENTRIES`.
         """
         problem = self.problem
         builder = ProgramBuilder("min")
@@ -49,7 +49,7 @@ class DataFormulation(Formulation[DataPlacement, Plan]):
         return builder.build()
 
     def decode(self, x: Ints) -> Plan:
-        """Return the node, the start and the cores of each job; of several nodes the first."""
+        """Return the first node, the start and the cores of each job."""
         x = np.asarray(x)
         nodes, cores = self.problem.available.shape
         jobs, all_cores = len(self.problem.processors), nodes * cores
@@ -121,18 +121,18 @@ class DataFormulation(Formulation[DataPlacement, Plan]):
 
 
 class Variables:
-    """The numbers of the variables, added in this order; symbols as on the model's page.
+    """Numbers of the variables, in order of addition, with the symbols of the model's page.
 
-    ``h[j][c]``, job j holds core c (cores are numbered through all nodes); ``x[j][n]``, it is on
-    node n; ``s[j]``, its start; ``l[j]``, its load time; then those of holes, of pairs of jobs, of
-    jobs that share a file, and of files that stay until the next start.
+    ``h[j][c]``: job j holds core c, numbered over all nodes; ``x[j][n]``: job j is on node n;
+    ``s[j]``: start of job j; ``l[j]``: load time of job j. Variables of holes, of pairs of jobs, of
+    jobs that share a file, and of files that stay until the next start follow.
 
     Parameters
     ----------
     problem : DataPlacement
-        The decision.
+        The problem.
     builder : ProgramBuilder
-        Where the variables are added.
+        The program that the variables are added to.
 
     Raises
     ------
@@ -190,7 +190,7 @@ class Variables:
         self._add_evictions(problem)
 
     def _add_evictions(self, problem: DataPlacement) -> None:
-        """Add what says whether a job starts between the last use of a file and the next one."""
+        """Add the variables for starts of jobs between two uses of a file."""
         self.same: dict[tuple[int, int], int] = {}
         self.first: dict[tuple[int, int], int] = {}
         self.next: dict[tuple[int, int], int] = {}
@@ -243,27 +243,27 @@ class Variables:
         return [(one, other) for one in range(self.jobs) for other in self.others(one)]
 
     def others(self, *of: int) -> list[int]:
-        """Return all jobs but some."""
+        """Return all jobs except those in `of`."""
         return [job for job in range(self.jobs) if job not in of]
 
     def ways(self, i: int, j: int) -> list[int]:
-        """Return the variables that say that job j finds what job i uses, or has used."""
+        """Return the variables for job j finding the file that job i uses or has used."""
         return [found[i, j] for found in (self.q, self.next) if (i, j) in found]
 
     def entry_ways(self, entry: int, job: int) -> list[int]:
-        """Return the variables that say that a job finds a resident file, in use or left."""
+        """Return the variables for a job finding a resident file, with or without users."""
         return [found[entry, job] for found in (self.found, self.still) if (entry, job) in found]
 
     def evictors(self, i: int, j: int) -> list[int]:
-        """Return what says of each other job that it starts between the end of i and j."""
+        """Return the variables for other jobs starting between the end of i and the start of j."""
         return [self.between[i, j, k] for k in self.others(i, j)]
 
     def entry_evictors(self, entry: int, j: int) -> list[int]:
-        """Return what says of each other job that it evicts a resident file before j."""
+        """Return the variables for other jobs evicting a resident file before j starts."""
         return [self.evicts[entry, j, k] for k in self.others(j)]
 
     def may_stay(self, entry: int, job: int) -> bool:
-        """Return whether a resident file that was left may be found by a job."""
+        """Return whether a job may find a resident file that has no users any more."""
         return (entry, job) in self.still and entry not in self._evicted
 
 
@@ -372,7 +372,7 @@ def _state_loads(problem: DataPlacement, v: Variables, builder: ProgramBuilder) 
 
 
 def _state_starts(problem: DataPlacement, v: Variables, builder: ProgramBuilder) -> None:
-    """State which jobs are on one node, and which starts are before which times."""
+    """Add the rows for jobs on the same node and for the order of starts and ends."""
     latest, walltimes = v.latest, problem.walltimes.tolist()
     for one, other in v.ordered_pairs():
         name, after = f"{one + 1}_{other + 1}", ((1, v.s[other]), (-1, v.s[one]))
@@ -398,7 +398,7 @@ def _state_starts(problem: DataPlacement, v: Variables, builder: ProgramBuilder)
 
 
 def _state_evictions(problem: DataPlacement, v: Variables, builder: ProgramBuilder) -> None:
-    """State that a file is found later unless a job starts on the node in between."""
+    """Add the rows by which a file stays unless a job starts on the node in between."""
     for pair in v.pairs:
         for i, j in (pair, pair[::-1]):
             name = f"{i + 1}_{j + 1}"
@@ -418,7 +418,7 @@ def _state_evictions(problem: DataPlacement, v: Variables, builder: ProgramBuild
 
 
 def _state_all(builder: ProgramBuilder, name: str, both: int, reasons: list[int]) -> None:
-    """State that one variable is 1 when all others are, and only then."""
+    """Add the rows that make one variable the conjunction of others."""
     builder.row(name, (1, reasons), (-1, both), at_most=len(reasons) - 1)
     for number, reason in enumerate(reasons, start=1):
         builder.row(f"{name}_{number}", (1, both), (-1, reason), at_most=0)
@@ -431,7 +431,7 @@ def _state_eviction(
     gone: int,
     evictors: Sequence[tuple[int, int]],
 ) -> None:
-    """State that a file that was left is found unless some job evicts it."""
+    """Add the rows by which a file without users is found unless some job evicts the file."""
     by = [evicts for _, evicts in evictors]
     builder.row(f"evicted_{name}", (1, gone), (-1, by), at_most=0)
     for k, evicts in evictors:

@@ -1,4 +1,4 @@
-"""Plans of a data placement: which job on which cores of which node, and when."""
+"""Plans of a data placement: node, cores and start of each job."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ LEFT_OUT = -1
 """The node of a job that is not in the plan."""
 
 WIDEST = 62
-"""Most cores of a node: sets of them are bits of an int64."""
+"""Most cores of a node, so that sets of cores fit into the bits of an int64."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """Where and when the jobs of a queue start.
+    """Nodes, cores and starts of the jobs of a queue.
 
     Parameters
     ----------
     node : int64 array, shape (jobs,)
         The node of each job, from 0; -1 for a job that is left out.
     start : int64 array, shape (jobs,)
-        Seconds from the decision to its start; 0 for a job that is left out.
+        Seconds from the decision to the start of each job; 0 for a job that is left out.
     cores : int64 array, shape (jobs,)
-        Bit c is set when it holds core c of its node; 0 for a job that is left out.
+        Cores of each job as a bit mask, bit c for core c of its node; 0 for a job that is left out.
     """
 
     node: NDArray[np.int64]
@@ -60,7 +60,7 @@ class Plan:
         return f"<Plan {np.count_nonzero(self.node != LEFT_OUT)} of {len(self.node)} jobs>"
 
     def to_json(self) -> dict[str, Any]:
-        """Return node, cores as intervals and start of each job; null for one left out."""
+        """Return node, cores as intervals and start of each job; null for a job left out."""
         places = [
             None if node == LEFT_OUT else {"node": node, "cores": interval_text(mask), "start": at}
             for node, at, mask in zip(self.node.tolist(), self.start.tolist(), self.cores.tolist())
@@ -81,7 +81,7 @@ def plan_from_json(written: Mapping[str, Any], cores: int) -> Plan:
     Raises
     ------
     InputError
-        If it is not of that form.
+        If `written` is not of that form.
     """
     places = written.get("place_of_job") if isinstance(written, Mapping) else None
     if not isinstance(places, list):

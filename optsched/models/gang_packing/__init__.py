@@ -1,4 +1,4 @@
-"""Gang packing: jobs into the rows and columns of a time-slice matrix."""
+"""Gang packing: rows and columns of an Ousterhout matrix for jobs."""
 
 from optsched.models.gang_packing.problem import NOT_PLACED, GangPacking, Packing
 

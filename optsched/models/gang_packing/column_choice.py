@@ -1,4 +1,4 @@
-"""Which columns a job takes in its row."""
+"""The rule that chooses the matrix columns of a job in its row."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from optsched.column_sets import ColumnSet, loads, lowest
 def columns_for(
     columns: int, occupied: Sequence[ColumnSet], rows: Sequence[int], sizes: Sequence[int]
 ) -> tuple[ColumnSet, ...]:
-    """Choose the columns of jobs whose rows are known.
+    """Choose the columns of jobs with known rows.
 
-    One job after the other takes free columns of its row: first those that are taken in the fewest
-    rows, by running jobs and by the jobs before it, and of those the ones with the lowest numbers.
+    One job after the other gets free columns of its row: first the columns that running and earlier
+    jobs hold in the fewest rows, and of these the lowest numbers.
 
     Parameters
     ----------
     columns : int
-        How many columns there are.
+        Number of columns.
     occupied : sequence of column set, length rows
         The columns of each row that running jobs hold.
     rows : sequence of int, length jobs
-        The row of each job; negative for a job that takes no columns.
+        The row of each job; negative for a job that is not placed.
     sizes : sequence of int, length jobs
-        How many columns each job takes.
+        Number of columns of each job.
 
     Returns
     -------
     tuple of column set, length jobs
-        Empty without a row. Where a row has too few free columns, a job gets what is left.
+        The columns of each job; empty without a row. If a row has too few free columns, a job gets
+        the remaining ones.
     """
     chosen = [0] * len(rows)
     every = (1 << columns) - 1

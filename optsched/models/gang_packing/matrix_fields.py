@@ -1,4 +1,4 @@
-"""Kinds of fields of a time-slice matrix: sets of columns, and numbers within the matrix."""
+"""Kinds of fields of an Ousterhout matrix: sets of columns, and numbers of rows or columns."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from optsched.column_sets import ColumnSet, column_set, interval_text
 from optsched.models.schema import DOUBTFUL, Fields, Kind, Reading, plain_sequence
 
 WIDEST = 10**6
-"""Most columns of a matrix, and most rows: a mask is as long as the matrix is wide."""
+"""Most columns, and most rows, of a matrix; a mask has a bit for each column."""
 
 INTERVAL = r"[0-9]{1,12}(-[0-9]{1,12})?"
-"""A column, or the first and the last of an interval."""
+"""Pattern of a column, or of the first and the last column of an interval."""
 
 COLUMNS = re.compile(f"{INTERVAL}( {INTERVAL})*")
 
 
 class ColumnSets(Kind):
-    """Sets of some of the `columns`: bit masks, intervals on file."""
+    """Sets of columns: bit masks in Python, intervals on file."""
 
     on_file = 'list of column sets such as `"0-3 7"`'
     in_python = "sequence of int, bit masks: bit c stands for column c"
@@ -57,18 +57,18 @@ class ColumnSets(Kind):
 
 
 class Numbers(Kind):
-    """Numbers of `noun`s from `least` on: rows from 0, which count from 1 on file, or sizes.
+    """A list of numbers of rows, or of sizes; on file all of them count from 1.
 
     Parameters
     ----------
     noun : str
-        What is numbered, for messages.
+        The numbered thing, for messages.
     least : int
-        The least number in Python; things that are counted from 0 there are counted from 1 on file.
+        Smallest number in Python; numbers from 0 in Python are numbers from 1 on file.
     within : str
-        The field that says how many there are.
+        Name of the field with the largest number.
     like : str, optional
-        The list with as many values.
+        Name of a list of the same length.
     """
 
     def __init__(self, noun: str, least: int, within: str, like: str | None = None) -> None:
@@ -112,14 +112,14 @@ class Numbers(Kind):
 
 
 def columns_on_file(text: str, columns: int) -> ColumnSet | None:
-    """Return the set of a text such as ``0-3 7``; None if it is not such a text.
+    """Return the columns of a text such as ``0-3 7``, None if the text is not of that form.
 
     Parameters
     ----------
     text : str
-        Columns and intervals, ascending and apart, with one blank between them.
+        Columns and intervals, ascending and disjoint, separated by one blank each.
     columns : int
-        How many columns there are.
+        Number of columns.
     """
     if COLUMNS.fullmatch(text) is None:
         return None

@@ -1,4 +1,4 @@
-"""Gang packing: jobs into the rows and columns of a time-slice matrix.
+"""Gang packing: rows and columns of an Ousterhout matrix for jobs.
 
 Model page: ``models/gang-packing/README.md``.
 """
@@ -27,7 +27,7 @@ Admission = Literal["fcfs", "skip"]
 
 
 class Packing(NamedTuple):
-    """Where the jobs of a matrix stand.
+    """Rows and columns of the jobs of a matrix.
 
     Parameters
     ----------
@@ -53,12 +53,12 @@ class GangPacking(Problem[Packing]):
     ------
     InputError
         If a size or mask does not fit into the matrix, running jobs of a row share a column, or
-        lengths do not match; all mistakes at once.
+        lengths do not match; the message lists all mistakes.
 
     Notes
     -----
-    Masks are plain Python integers, and so is everything that is checked of them: the problem is
-    built and its answer verified in some ten microseconds.
+    Masks are plain Python integers, so that the problem is built and its solution verified in some
+    ten microseconds.
 
     References
     ----------
@@ -77,7 +77,7 @@ class GangPacking(Problem[Packing]):
     columns: int = field(Integer(1, WIDEST), "columns of the matrix, one for each node", symbol="C")
     rows: int = field(
         Integer(1, WIDEST),
-        "rows that the matrix may have at most: the multiprogramming level",
+        "most rows of the matrix: the multiprogramming level",
         symbol="R",
     )
     running: tuple[int, ...] = field(
@@ -93,7 +93,7 @@ class GangPacking(Problem[Packing]):
     )
     admission: Admission = field(
         Choice("fcfs", "skip"),
-        "`fcfs`: jobs behind one that is not placed wait, too; `skip`: any may be placed",
+        "`fcfs`: no job is placed after one that is not; `skip`: any job may be placed",
         default="fcfs",
         always=True,
     )
@@ -115,7 +115,7 @@ class GangPacking(Problem[Packing]):
 
     @staticmethod
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
-        """Return the running jobs that share columns with another one in their row."""
+        """Return a mistake for each running job that shares columns with another in its row."""
         found: list[str] = []
         running, rows = fields["running"], fields["rows_of_running"]
         held = [0] * fields["rows"]
@@ -133,12 +133,12 @@ class GangPacking(Problem[Packing]):
         return f"{len(self.running)}+{len(self.waiting)}x{self.rows}"
 
     def occupied(self, rows_of_running: Sequence[int]) -> list[int]:
-        """Return the columns of each row that running jobs hold, as masks; rows below 0 are none's.
+        """Return the columns that running jobs hold in each row, as masks.
 
         Parameters
         ----------
         rows_of_running : sequence of int
-            The row of each running job.
+            The row of each running job; a job with a negative row is ignored.
         """
         held = [0] * self.rows
         for mask, row in zip(self.running, rows_of_running, strict=True):
@@ -147,7 +147,7 @@ class GangPacking(Problem[Packing]):
         return held
 
     def packing(self, rows_of_running: Sequence[int], rows_of_waiting: Sequence[int]) -> Packing:
-        """Return the solution with jobs in these rows; columns are those of `columns_for`."""
+        """Return the solution with jobs in given rows and the columns of `columns_for`."""
         chosen = (0,) * len(self.waiting)
         if max(rows_of_waiting, default=NOT_PLACED) >= 0:
             held = self.occupied(rows_of_running)
@@ -155,7 +155,7 @@ class GangPacking(Problem[Packing]):
         return Packing(tuple(rows_of_running), tuple(rows_of_waiting), chosen)
 
     def objective(self, solution: Packing) -> int:
-        """Return (rows + 1) times the nodes served in a cycle, minus the rows in use."""
+        """Return (rows + 1) times the columns used in all rows, minus the rows in use."""
         served = sum(map(int.bit_count, self.running))
         for size, row in zip(self.waiting, solution.rows_of_waiting, strict=True):
             if row >= 0:
@@ -210,7 +210,7 @@ class GangPacking(Problem[Packing]):
         return found
 
     def solution_to_json(self, solution: Packing) -> dict[str, Any]:
-        """Return rows, from 1, and columns as intervals; null for a job that is not placed."""
+        """Return rows from 1, and columns as intervals; null for a job that is not placed."""
         return {
             "rows_of_running": [row + 1 for row in solution.rows_of_running],
             "rows_of_waiting": [
@@ -241,7 +241,7 @@ class GangPacking(Problem[Packing]):
         return Packing(of_running, of_waiting, tuple(masks))
 
     def describe(self, solution: Packing | None = None) -> list[tuple[str, str]]:
-        """Return the rows with the jobs in them, placed ones marked by +, and those that wait."""
+        """Return the rows with their jobs, of which + marks placed ones, and the waiting jobs."""
         running = self.running_jobs or [f"r{job + 1}" for job in range(len(self.running))]
         waiting = self.waiting_jobs or [f"w{job + 1}" for job in range(len(self.waiting))]
         if solution is None:
@@ -271,7 +271,7 @@ def _overlap(job: str, shared: int, row: int) -> Violation:
 def _rows(
     check: FieldChecks, name: str, given: Mapping[str, Any], *, optional: bool
 ) -> tuple[int, ...]:
-    """Return rows from 0 of a list with rows from 1; note what is not such a list."""
+    """Return a list of rows from 1 as rows from 0, and note the mistakes."""
     rows = given.get(name)
     allowed = {int, type(None)} if optional else {int}
     if (

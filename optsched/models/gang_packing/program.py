@@ -19,14 +19,14 @@ Rows = tuple[int, ...]
 class GangFormulation(Formulation[GangPacking, Packing]):
     """Equations (1) to (10) of the model's page.
 
-    ``x[j, r]`` is 1 when job j is in row r, running jobs first; ``y[r]`` when row r is in use.
-    Rows of the matrix that no running job has to keep are interchangeable; of these the used ones
+    ``x[j, r]`` is 1 if job j is in matrix row r, running jobs first, and ``y[r]`` if row r is in
+    use. Matrix rows that no running job has to keep are interchangeable; of these, the rows in use
     come first.
     """
 
     @cached_property
     def program(self) -> Program:
-        """The program: x[j, r] job by job, then y[r]."""
+        """The program, with variables x[j, r] by job, then y[r]."""
         problem, rows = self.problem, self.problem.rows
         running = [f"run{job + 1}" for job in range(len(problem.running))]
         waiting = [f"wait{job + 1}" for job in range(len(problem.waiting))]
@@ -71,7 +71,7 @@ class GangFormulation(Formulation[GangPacking, Packing]):
         return builder.build(offset=(rows + 1) * int(sizes[:n].sum()))
 
     def decode(self, x: NDArray[np.int64]) -> Packing:
-        """Return the rows, renumbered, and the columns that `columns_for` chooses in them."""
+        """Return the renumbered rows of jobs, and the columns that `columns_for` chooses."""
         problem = self.problem
         n, jobs = len(problem.running), len(problem.running) + len(problem.waiting)
         placed = np.asarray(x)[: jobs * problem.rows].reshape(jobs, problem.rows)
@@ -79,7 +79,7 @@ class GangFormulation(Formulation[GangPacking, Packing]):
         return problem.packing(*_used_first(problem, tuple(row[:n]), tuple(row[n:])))
 
     def encode(self, solution: Packing) -> NDArray[np.int64]:
-        """Return the 0-1 vector of the rows, renumbered; columns are not part of it."""
+        """Return the 0-1 vector of the renumbered rows; columns are not part of the vector."""
         running, waiting = _used_first(self.problem, *solution[:2])
         rows = (*running, *waiting)
         x = np.zeros((len(rows) + 1, self.problem.rows), dtype=np.int64)
@@ -90,7 +90,7 @@ class GangFormulation(Formulation[GangPacking, Packing]):
 
 
 def _used_first(problem: GangPacking, running: Rows, waiting: Rows) -> tuple[Rows, Rows]:
-    """Return the rows of the jobs, renumbered: of interchangeable rows the used ones come first."""
+    """Return the rows of jobs, renumbered so that used interchangeable rows come first."""
     used = {*running, *waiting}
     alike = _interchangeable(problem)
     there = [row for row in alike if row in used]
@@ -101,7 +101,7 @@ def _used_first(problem: GangPacking, running: Rows, waiting: Rows) -> tuple[Row
 
 
 def _interchangeable(problem: GangPacking) -> list[int]:
-    """Return the rows that no running job has to keep."""
+    """Return the matrix rows that no running job has to keep."""
     kept = set() if problem.rerow else set(problem.rows_of_running)
     return [row for row in range(problem.rows) if row not in kept]
 

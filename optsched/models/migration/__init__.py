@@ -1,4 +1,4 @@
-"""Migration: room for one large job on a torus, by relocating running ones at least cost."""
+"""Migration: a box for a large job on a torus, by moving running jobs at the least cost."""
 
 from optsched.models.migration.problem import LARGE, Migration
 from optsched.models.migration.solution import Plan, Step

@@ -1,4 +1,4 @@
-"""The running jobs of a migration: those that may be moved, and what is wrong with them."""
+"""Fields of the running jobs of a migration problem: the movable jobs, and joint checks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from optsched.models.schema import DOUBTFUL, Fields, Kind, Reading
 
 
 class Movable(Kind):
-    """Numbers of running jobs in ascending order, each once; from 1 on file, from 0 in Python."""
+    """Distinct numbers of running jobs in ascending order, from 1 on file and 0 in Python."""
 
     on_file = "list of numbers of running jobs, from 1"
     in_python = "sequence of int, from 0"
@@ -49,7 +49,7 @@ class Movable(Kind):
 
 
 def wrong_jobs(fields: Fields) -> list[str]:
-    """Return the running jobs that do not fit into their boxes, and those that cost too much."""
+    """Return a mistake for each running job that exceeds its box or the largest cost."""
     labels = fields["running_jobs"] or range(1, len(fields["running"]) + 1)
     nodes_per_router = fields["nodes_per_router"]
     small, dear = [], []

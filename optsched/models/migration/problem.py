@@ -1,4 +1,4 @@
-"""Migration: room for one large job on a torus, by relocating running ones at least cost.
+"""Migration: a box for a large job on a torus, by moving running jobs at the least cost.
 
 Model page: ``models/migration/README.md``.
 """
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FREE, HOLE, LARGE = -1, -2, -3
-"""Who holds a router, if no running job does."""
+"""Holders of routers besides running jobs."""
 
 MOST_IN_ALL = MOST_NODES * LONGEST**3
-"""Nodes of the largest torus."""
+"""Number of nodes of the largest torus."""
 
 
 @models.register("migration")
 @declared
 class Migration(TorusProblem[Plan]):
-    """A large job that needs a box, and running jobs that may make room for it.
+    """A large job that needs a box, and running jobs that may be moved to free one.
 
     Raises
     ------
     InputError
         If running jobs overlap each other or a hole, do not fit into their boxes or cost more than
-        10^12 node-seconds, or lengths do not match; all mistakes at once.
+        10^12 node-seconds, or lengths do not match; the message lists all mistakes.
 
     References
     ----------
@@ -73,16 +73,16 @@ class Migration(TorusProblem[Plan]):
     )
     elapsed: tuple[int, ...] = field(
         Integers(0, like="running", as_tuple=True),
-        "seconds that each running job has run; moving it costs its size times that",
+        "seconds that each running job has run; moving a job costs its size times this number",
     )
-    incoming: int = field(Integer(1, MOST_IN_ALL), "nodes of the large job; it takes whole routers")
+    incoming: int = field(Integer(1, MOST_IN_ALL), "nodes of the large job, in whole routers")
     movable: tuple[int, ...] | None = field(
         Movable(), "running jobs that may be moved; all if left out", symbol="M", default=None
     )
     shapes: int | None = field(
         Integer(1, LARGEST),
-        "how many of the best shapes the large job and moved ones may take, all if left out; a "
-        "running job may keep its present shape in any case",
+        "number of best-ranked shapes that the large job and moved jobs may have, all if left out; "
+        "a running job may keep its present shape in any case",
         default=None,
     )
     running_jobs: Sequence[str | int] | None = field(
@@ -95,7 +95,7 @@ class Migration(TorusProblem[Plan]):
 
     @staticmethod
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
-        """Return the running jobs that overlap, do not fit into their boxes or cost too much."""
+        """Return a mistake for each running job with an overlap, a small box or a large cost."""
         return [*wrong_jobs(fields), *overlaps(fields, "running")]
 
     @property
@@ -106,12 +106,12 @@ class Migration(TorusProblem[Plan]):
 
     @property
     def routers(self) -> int:
-        """Routers that the large job takes."""
+        """Number of routers of the large job."""
         return routers_for(self.incoming, self.nodes_per_router)
 
     @cached_property
     def costs(self) -> tuple[int, ...]:
-        """What moving each running job costs, in node-seconds."""
+        """Cost of moving each running job, in node-seconds."""
         return tuple(size * elapsed for size, elapsed in zip(self.sizes, self.elapsed))
 
     @cached_property
@@ -121,37 +121,37 @@ class Migration(TorusProblem[Plan]):
 
     @cached_property
     def place_extents(self) -> tuple[Triple, ...]:
-        """The extents that the large job may take, the best first."""
+        """The extents that the large job may have, the best first."""
         return ranked_shapes(self.routers, self.grid, self.links)[: self.shapes]
 
     def extents(self, job: int) -> tuple[Triple, ...]:
-        """Return the extents that a running job may take, the best first, its present one last."""
+        """Return the extents that a running job may have, the best first, the present one last."""
         routers = routers_for(self.sizes[job], self.nodes_per_router)
         ranked = ranked_shapes(routers, self.grid, self.links)[: self.shapes]
         present = self.running[job].extent
         return ranked if present in ranked else (*ranked, present)
 
     def room(self) -> NDArray[np.bool_]:
-        """Return the routers that are free or held by jobs that may be moved, shape `torus`."""
+        """Return the mask of routers that are free or held by movable jobs, shape `torus`."""
         kept = set(range(len(self.running))) - set(self.movers)
         return self.grid.free_of([*self.holes, *(self.running[job] for job in sorted(kept))])
 
     def plan(self, destinations: Mapping[int, Box], place: Box | None) -> Plan:
-        """Return the plan with the steps that `ordered` finds for these moves.
+        """Return the plan of moves, with the steps in the order of `ordered`.
 
         Parameters
         ----------
-        destinations : mapping
-            The boxes of the jobs to move, by their numbers.
+        destinations : mapping of int to Box
+            The new box of each job to move.
         place : Box or None
             The box of the large job.
         """
         return Plan(ordered(self.grid, self.running, self.costs, destinations), place)
 
     def program_size(self) -> tuple[int, int]:
-        """Return the number of variables of the program and a bound on that of its entries.
+        """Return the number of variables of the program, and an upper bound on its entries.
 
-        A variable is a box that a job may take, with an entry for each of its routers and one for
+        A variable is a box that a job may get, with an entry for each router of the box and one for
         the job.
         """
         room = self.room()
@@ -166,12 +166,12 @@ class Migration(TorusProblem[Plan]):
         return variables, entries
 
     def objective(self, solution: Plan) -> int:
-        """Return the cost of the jobs that are moved; parking on the way costs nothing more."""
+        """Return the cost of the moved jobs; parking is free of charge."""
         moved = {job for job, box in solution.steps if box is not None}
         return sum(self.sizes[job] * self.elapsed[job] for job in moved)
 
     def violations(self, solution: Plan) -> list[Violation]:
-        """Carry the plan out step by step, and check every step."""
+        """Execute the plan step by step, and check every step."""
         holder = np.full(self.torus, FREE)
         for hole in self.holes:
             holder[self.grid.routers_of(hole)] = HOLE
@@ -211,7 +211,7 @@ class Migration(TorusProblem[Plan]):
     def _misplaced(
         self, name: str, holder: NDArray[np.int64], box: Box, size: int, present: Triple | None
     ) -> list[Violation]:
-        """Return what is wrong with a box that a job takes now."""
+        """Return the violations of a job's box at the present step."""
         mistake = self.grid.mistake(box)
         if mistake:
             return [Violation("grid", f"{name} in {box}: {mistake}")]
@@ -221,12 +221,12 @@ class Migration(TorusProblem[Plan]):
             found.append(Violation("shape", f"{name} in {box}, not a shape that it may take"))
         others = sorted(set(holder[self.grid.routers_of(box)].ravel().tolist()) - {FREE})
         if others:
-            met = " and ".join(self.named(other) for other in others)
-            found.append(Violation("overlap", f"{name} in {box} meets {met}"))
+            overlapped = " and ".join(self.named(other) for other in others)
+            found.append(Violation("overlap", f"{name} in {box} meets {overlapped}"))
         return found
 
     def named(self, job: int) -> str:
-        """Return what people call a running job, `HOLE` or `LARGE`."""
+        """Return the name of a running job, of `HOLE` or of `LARGE` for messages."""
         if job == HOLE:
             return "a hole"
         if job == LARGE:
@@ -250,7 +250,7 @@ class Migration(TorusProblem[Plan]):
         return plan
 
     def describe(self, solution: Plan | None = None) -> list[tuple[str, str]]:
-        """Return what there is to decide and the program's size, or the plan step by step."""
+        """Return the problem with the size of its program, or a plan step by step."""
         return self._described() if solution is None else self._steps_of(solution)
 
     def _described(self) -> list[tuple[str, str]]:

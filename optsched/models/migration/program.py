@@ -1,8 +1,8 @@
 """The 0-1 program of a migration.
 
-Every variable is a box of a job: first the places of the large job, then for each job that may be
-moved its present box, which stands for staying, and the boxes that it may move to. A job's boxes
-are in the order of its extents, those of one extent in row-major order of their anchors.
+Every variable is a box of a job: first the boxes of the large job, then for each movable job its
+present box, which stands for staying, and its possible new boxes. Boxes of a job are in the order
+of its extents, and boxes of one extent in row-major order of their anchors.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from optsched.models.program_builder import ProgramBuilder
 Ints = NDArray[np.int64]
 
 MOST_ENTRIES = 20_000_000
-"""A larger program is refused: no solver in use gets anywhere with it."""
+"""Most entries of the program, as no solver handles a larger one."""
 
 
 class Variables(NamedTuple):
-    """The boxes that a migration chooses from.
+    """The variables of the program: the candidate boxes of all jobs.
 
     Parameters
     ----------
     job : int64 array, shape (variables,)
-        The job of each; `LARGE` for the large one.
+        The job of each variable; `LARGE` for the large job.
     box : int64 array, shape (variables, 6)
-        Its box: x y z nx ny nz.
+        The box of each variable: x y z nx ny nz.
     stays : bool array, shape (variables,)
-        Whether it is the present box of its job.
+        Whether the box is the present box of the job.
     """
 
     job: Ints
@@ -62,12 +62,12 @@ class MigrationFormulation(Formulation[Migration, Plan]):
 
     @cached_property
     def program(self) -> Program:
-        """The program: the variables in the order of the module's description.
+        """The program, with variables in the order that the module's docstring states.
 
         Raises
         ------
         InputError
-            If it would have more than `MOST_ENTRIES`.
+            If the program would have more entries than `MOST_ENTRIES`.
         """
         problem = self.problem
         job, box, stays = self.variables
@@ -83,7 +83,7 @@ class MigrationFormulation(Formulation[Migration, Plan]):
         entries = list(_routers(problem.grid, box))
         taken = np.concatenate([numbers for numbers, _ in entries] or [v[:0]])
         router = np.concatenate([cells for _, cells in entries] or [v[:0]])
-        # a router that one variable has cannot be given away twice
+        # a router with a single variable needs no row
         shared = (np.bincount(router, minlength=problem.grid.routers) > 1)[router]
         sides = [range(side) for side in problem.torus]
         apart = (1, taken[shared], router[shared])
@@ -94,7 +94,7 @@ class MigrationFormulation(Formulation[Migration, Plan]):
         """Return the moves of a vector, in the order of `Migration.plan`."""
         destinations: dict[int, Box] = {}
         place = None
-        for number in np.flatnonzero(x)[::-1].tolist():  # of several boxes the first counts
+        for number in np.flatnonzero(x)[::-1].tolist():  # reversed: the first of several boxes wins
             job, box = int(self.variables.job[number]), Box(*self.variables.box[number].tolist())
             if job == LARGE:
                 place = box
@@ -105,7 +105,7 @@ class MigrationFormulation(Formulation[Migration, Plan]):
         return self.problem.plan(destinations, place)
 
     def encode(self, solution: Plan) -> Ints:
-        """Return the 0-1 vector of a plan; the order of the moves is not part of it."""
+        """Return the 0-1 vector of a plan, which does not state the order of the moves."""
         boxes = dict(enumerate(self.problem.running)) | solution.destinations
         wanted = np.array([*boxes.values(), solution.place or (-1,) * 6])
         job, box, _ = self.variables
@@ -120,7 +120,7 @@ class MigrationFormulation(Formulation[Migration, Plan]):
         Raises
         ------
         InputError
-            If the program had more than `MOST_ENTRIES`.
+            If the program would have more entries than `MOST_ENTRIES`.
         """
         problem = self.problem
         _, entries = problem.program_size()
@@ -150,7 +150,7 @@ class MigrationFormulation(Formulation[Migration, Plan]):
 
 
 def _routers(grid: Grid, boxes: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Yield the numbers of boxes of one extent and those of their routers, an entry for each."""
+    """Yield numbers of boxes and of their routers, an entry each, for boxes of one extent."""
     if not len(boxes):
         return
     changes = np.flatnonzero((boxes[1:, 3:] != boxes[:-1, 3:]).any(axis=1)) + 1

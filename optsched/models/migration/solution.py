@@ -1,4 +1,4 @@
-"""Plans of a migration, and the order of their moves: who leaves first, and who is parked."""
+"""Plans of a migration problem, and the order of their moves and parkings."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ PARKED = "parked"
 
 
 class Step(NamedTuple):
-    """One step of a plan.
+    """A step of a plan.
 
     Parameters
     ----------
     job : int
         The running job, from 0.
     box : Box or None
-        Where it is restarted. None if it is parked: stopped, its routers given back, to be
-        restarted by a later step.
+        The new box of the job. None if the job is parked: stopped, with its routers released, until
+        a later step restarts it.
     """
 
     job: int
@@ -29,14 +29,14 @@ class Step(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Steps in order, and where the large job starts after them.
+    """The steps of a migration in order, and the box of the large job.
 
     Parameters
     ----------
     steps : tuple of Step
-        Moves and parkings, one after the other.
+        Moves and parkings in order.
     place : Box or None
-        The box of the large job; none in what is no solution.
+        The box of the large job, which starts after all steps; None in an infeasible plan.
     """
 
     steps: tuple[Step, ...]
@@ -44,20 +44,19 @@ class Plan(NamedTuple):
 
     @property
     def destinations(self) -> dict[int, Box]:
-        """The box of each job that is moved."""
+        """The new box of each moved job."""
         return {step.job: step.box for step in self.steps if step.box is not None}
 
 
 def ordered(
     grid: Grid, running: Sequence[Box], costs: Sequence[int], destinations: Mapping[int, Box]
 ) -> tuple[Step, ...]:
-    """Return the steps that bring jobs to their destinations, each when its box is free.
+    """Return the steps that move jobs to their destinations, in a feasible order.
 
-    A move waits for every job that is still in its way. Where moves wait for each other in a
-    cycle, the cheapest job of the cycle is parked (of equally cheap ones that with the lowest
-    number), and so on until no cycle is left. Of the steps that can be taken next, moves come
-    before parkings and low numbers before high ones. No step waits for the large job, which starts
-    last.
+    A move waits for every job that still holds a part of the destination. If moves wait for each
+    other in a cycle, the cheapest job of the cycle is parked (of equally cheap jobs the one with
+    the lowest number), until no cycle remains. Of the steps that are possible next, moves precede
+    parkings, and low numbers precede high ones. No step waits for the large job, which starts last.
 
     Parameters
     ----------
@@ -66,13 +65,13 @@ def ordered(
     running : sequence of Box
         The present boxes of all running jobs.
     costs : sequence of int
-        The cost of moving each of them.
-    destinations : mapping
-        The boxes of the jobs to move, by their numbers.
+        The cost of moving each running job.
+    destinations : mapping of int to Box
+        The new box of each job to move.
 
     Examples
     --------
-    Two jobs that change places; the second costs less:
+    Two jobs that exchange their boxes; the second costs less:
 
     >>> boxes = (Box(0, 0, 0, 1, 1, 1), Box(1, 0, 0, 1, 1, 1))
     >>> line = Grid((3, 1, 1), (False,) * 3)
@@ -98,7 +97,7 @@ def ordered(
         job = min(cycle, key=lambda number: (costs[number], number))
         parked.append(job)
         released.remove_edges_from(list(released.out_edges(job)))
-    # parking is a step of its own, which others wait for in place of the move
+    # parking is a separate step, which other jobs wait for in place of the move
     steps = nx.DiGraph()
     steps.add_nodes_from((False, job) for job in jobs)
     for job in parked:
@@ -109,7 +108,7 @@ def ordered(
 
 
 def _cycle(waits: Any) -> list[int]:
-    """Return the jobs of a cycle in a graph of waiting; an empty list if there is no cycle."""
+    """Return the jobs of a cycle in a wait-for graph, an empty list if there is no cycle."""
     import networkx as nx
 
     try:

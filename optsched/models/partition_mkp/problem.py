@@ -1,4 +1,4 @@
-"""The partition knapsack: waiting jobs into free boxes of a torus, layer by layer.
+"""The partition knapsack: free boxes of a torus filled with waiting jobs, layer by layer.
 
 Model page: ``models/partition-mkp/README.md``.
 """
@@ -31,19 +31,19 @@ from optsched.registry import models
 class PartitionMKP(TorusProblem[Placement]):
     """0-1 multiple knapsack of a scan window of jobs into free boxes (Li et al. 2015, section 4).
 
-    The weight of a job depends on the bin: it takes whole XZ layers of it, or a rectangle inside
-    one, and has this box to itself. Inside a layer rectangles stand on shelves.
+    The weight of a job depends on the bin: the job holds a box of whole XZ layers, or a rectangle
+    inside one layer. Inside a layer, rectangles stand on shelves.
 
     Raises
     ------
     InputError
-        If a field is not as above, a bin overlaps another or a hole, or lengths do not match; all
-        mistakes at once.
+        If a field is not as above, a bin overlaps another or a hole, or lengths do not match; the
+        message lists all mistakes.
 
     Notes
     -----
-    A solution is a tuple with the `Place` of each job, none for a job that is not placed;
-    `boxes` gives the routers.
+    A solution is a tuple with the `Place` of each job, or None for a job that is not placed; the
+    method `boxes` returns the boxes.
 
     References
     ----------
@@ -61,7 +61,7 @@ class PartitionMKP(TorusProblem[Placement]):
     """
 
     bins: tuple[Box, ...] = field(
-        Boxes(), "free boxes, apart from each other and from the holes", symbol="A x B x C"
+        Boxes(), "free boxes, which overlap neither each other nor a hole", symbol="A x B x C"
     )
     waiting: tuple[int, ...] = field(
         Integers(1, as_tuple=True),
@@ -85,7 +85,7 @@ class PartitionMKP(TorusProblem[Placement]):
 
     @staticmethod
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
-        """Return the bins that overlap another one or a hole."""
+        """Return a mistake for each bin that overlaps another one or a hole."""
         grid = Grid(fields["torus"], fields["wrap"])
         return overlapping_bins(fields["bins"], fields["holes"], grid)
 
@@ -96,16 +96,16 @@ class PartitionMKP(TorusProblem[Placement]):
 
     @cached_property
     def routers(self) -> tuple[int, ...]:
-        """Routers that each job takes."""
+        """Number of routers of each job."""
         return tuple(routers_for(size, self.nodes_per_router) for size in self.waiting)
 
     def idle(self, job: int, number: int) -> int | None:
-        """Return how many routers a job leaves idle in a bin; none if it does not fit there."""
+        """Return the number of routers that a job leaves idle in a bin, None if it does not fit."""
         shape = layer_shape(self.routers[job], self.bins[number].extent)
         return None if shape is None else shape[0] * shape[1] * shape[2] - self.routers[job]
 
     def boxes(self, solution: Placement) -> tuple[Box | None, ...]:
-        """Return the box of each job, none for one that is not placed; see `stacked`."""
+        """Return the box of each job, None for a job that is not placed; see `stacked`."""
         return stacked(self.grid, self.bins, self.routers, solution)
 
     def objective(self, solution: Placement) -> int:
@@ -113,7 +113,7 @@ class PartitionMKP(TorusProblem[Placement]):
         return sum(profit for profit, place in zip(self.profits, solution) if place is not None)
 
     def violations(self, solution: Placement) -> list[Violation]:
-        """Check the leaders, and the boxes that follow from the places."""
+        """Check the leaders of layers and shelves, and the boxes of the places."""
         if len(solution) != len(self.waiting):
             jobs = len(self.waiting)
             return [Violation("once", f"{len(solution)} entries for {jobs} jobs")]
@@ -131,7 +131,7 @@ class PartitionMKP(TorusProblem[Placement]):
         return found + misplaced(self.grid, self.bins, self.routers, solution, boxes)
 
     def solution_to_json(self, solution: Placement) -> dict[str, Any]:
-        """Return bins, leaders of layers and shelves from 1, and boxes; null for none."""
+        """Return bins, leaders of layers and shelves from 1, and boxes; null if not placed."""
         written: dict[str, Any] = {
             f"{field}_of_job": [None if place is None else place[n] + 1 for place in solution]
             for n, field in enumerate(Place._fields)
@@ -141,7 +141,7 @@ class PartitionMKP(TorusProblem[Placement]):
         return written
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Placement:
-        """Return the placement written by `solution_to_json`; its boxes may be left out."""
+        """Return the placement written by `solution_to_json`; boxes are optional."""
         given = fields if isinstance(fields, Mapping) else {}
         names = [f"{field}_of_job" for field in Place._fields]
         lists = [given.get(name) for name in names]
@@ -157,7 +157,7 @@ class PartitionMKP(TorusProblem[Placement]):
         return places
 
     def describe(self, solution: Placement | None = None) -> list[tuple[str, str]]:
-        """Return the bins with the jobs and boxes in them, and the jobs that wait."""
+        """Return the bins with their jobs and boxes, and the waiting jobs."""
         jobs = self.waiting_jobs or [str(job + 1) for job in range(len(self.waiting))]
         named = [f"{job} ({size})" for job, size in zip(jobs, self.waiting)]
         routers = "x".join(map(str, self.torus))
@@ -179,7 +179,7 @@ class PartitionMKP(TorusProblem[Placement]):
 
 
 def _places(lists: Sequence[Any]) -> Placement | None:
-    """Return the places in three lists with numbers from 1; none if they are no such lists."""
+    """Return the places in three lists of numbers from 1, None if these have another form."""
     if not all(isinstance(numbers, list) for numbers in lists) or len({*map(len, lists)}) > 1:
         return None
     places: list[Place | None] = []

@@ -1,8 +1,8 @@
 """The 0-1 program of a partition knapsack.
 
-Levels as in the two-level packing model of Lodi, Martello and Vigo: the first of the highest jobs
-of a shelf leads it, the first of the highest shelves of a layer leads the layer. So no two vectors
-differ in the names of shelves or layers.
+Levels are those of the two-level packing model of Lodi, Martello and Vigo: the first of the highest
+jobs of a shelf leads the shelf, and the first of the highest shelves of a layer leads the layer.
+This breaks the symmetry between shelves and between layers.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from optsched.models.program_builder import ProgramBuilder
 Ints = NDArray[np.int64]
 
 WHOLE, SHELF, LAYER = range(3)
-"""A job has layers of its own; is on the shelf of its leader; leads a shelf in its leader's layer.
-"""
+"""Kinds of variables: a job holds whole layers; stands on a leader's shelf; leads a shelf in a
+leader's layer."""
 
 
 class Variables(NamedTuple):
-    """The variables of a program, each array of shape (variables,).
+    """The variables of the program, sorted by bin, kind, leader and job.
 
-    Only pairs that can be have one: the job fits into the bin, it comes behind its leader in the
-    order of heights, and both fit side by side. They are sorted by bin, kind, leader and job.
+    There are variables for possible pairs only: the job fits into the bin, follows its leader in
+    the order of heights, and both fit side by side. Every array has shape (variables,).
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Variables(NamedTuple):
     kind : int64 array
         `WHOLE` (w on the model's page), `SHELF` (x) or `LAYER` (z).
     leader : int64 array
-        The job that leads; the job itself where it leads or shares nothing.
+        The job that leads; the job itself if it leads or holds whole layers.
     job : int64 array
         The job.
     """
@@ -57,7 +57,7 @@ class Variables(NamedTuple):
         return f"{symbol}_bin{of_bin + 1}{of}_job{job + 1}"
 
     def keys(self, jobs: int) -> Ints:
-        """Return a number for each variable by which it can be found."""
+        """Return a unique number for each variable, ascending."""
         keys: Ints = ((self.bin * 3 + self.kind) * jobs + self.leader) * jobs + self.job
         return keys
 
@@ -68,14 +68,14 @@ class PartitionFormulation(Formulation[PartitionMKP, Placement]):
 
     @cached_property
     def program(self) -> Program:
-        """The program: the variables in the order of `Variables`."""
+        """The program, with variables in the order of `Variables`."""
         problem = self.problem
         of_bin, kind, leader, job = self.variables
         jobs, bins = len(problem.waiting), len(problem.bins)
         extents = np.array(problem.bins, dtype=np.int64).reshape(-1, 6)[:, 3:]
         wide, deep, high = self._shapes[of_bin, job].T
         whole, shelf, layer, leads = kind == WHOLE, kind == SHELF, kind == LAYER, leader == job
-        # rows of a bin and a job: the one that leads, or the one that stands there
+        # rows of a bin and a job, which either leads or stands on a shelf
         led, stands = of_bin * jobs + leader, of_bin * jobs + job
         profits = np.array(problem.profits, dtype=np.int64)
         builder = ProgramBuilder("max")
@@ -115,7 +115,7 @@ class PartitionFormulation(Formulation[PartitionMKP, Placement]):
         return builder.build()
 
     def decode(self, x: Ints) -> Placement:
-        """Return the places in a vector."""
+        """Return the places of a vector."""
         chosen = np.flatnonzero(x)
         rows = list(zip(*(array[chosen].tolist() for array in self.variables)))
         layer_of = {(b, job): leader for b, kind, leader, job in rows if kind == LAYER}

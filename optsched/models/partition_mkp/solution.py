@@ -1,4 +1,4 @@
-"""Places in a partition knapsack, and the boxes that they stand for."""
+"""Places of jobs in a partition knapsack, and the boxes of these places."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from optsched.models.problem import Violation
 
 
 class Place(NamedTuple):
-    """Where a job is: in a layer of a bin, on a shelf of that layer.
+    """The place of a job: a bin, a layer of the bin, and a shelf of the layer.
 
     Parameters
     ----------
     bin : int
         The bin, from 0.
     layer : int
-        The job, from 0, that leads the layer: it leads the first of the highest of its shelves. A
-        job with layers of its own leads them.
+        The leader of the layer, a job from 0: the leader of the first of the highest shelves. A job
+        that holds whole layers leads these.
     shelf : int
-        The job, from 0, that leads the shelf: the first of the highest on it.
+        The leader of the shelf, a job from 0: the first of the highest jobs of the shelf.
     """
 
     bin: int
@@ -34,18 +34,18 @@ class Place(NamedTuple):
 
 
 Placement = tuple[Place | None, ...]
-"""The place of each job in order; none for a job that is not placed."""
+"""The place of each job in order; None for a job that is not placed."""
 
 
 def stacked(
     grid: Grid, bins: Sequence[Box], routers: Sequence[int], places: Placement
 ) -> tuple[Box | None, ...]:
-    """Return the box of each job; none for one that is not placed, or that fits into no such bin.
+    """Return the box of each job, None for a job that is not placed or does not fit into its bin.
 
-    From the first layer of a bin upwards: jobs with layers of their own by number, then the layers
-    that are shared, by the number of their leader. In a layer the shelves follow each other along
-    Z, the highest first and of equal ones that of the lowest leader; on a shelf the jobs follow
-    each other along X by number.
+    From the first layer of a bin upwards come jobs with whole layers, by number, then shared
+    layers, by the number of their leader. In a layer, shelves follow each other along Z, the
+    highest first, and of equal shelves that of the lowest leader; on a shelf, jobs follow each
+    other along X by number.
     """
     inside: dict[int, list[_Job]] = {}
     for job, (need, place) in enumerate(zip(routers, places)):
@@ -96,7 +96,7 @@ def _corners(jobs: Sequence[_Job]) -> Iterator[tuple[int, Triple, Triple]]:
 
 
 def ill_led(places: Placement, boxes: Sequence[Box | None]) -> list[Violation]:
-    """Return what is wrong with the leaders of layers and shelves."""
+    """Return the violations of the rule for leaders of layers and shelves."""
     found = []
     for job, (place, box) in enumerate(zip(places, boxes)):
         if place is None or box is None:
@@ -126,10 +126,10 @@ def misplaced(
     places: Placement,
     boxes: Sequence[Box | None],
 ) -> list[Violation]:
-    """Return what is wrong with the boxes of jobs.
+    """Return the violations of the boxes of jobs.
 
-    Each lies inside its bin, as whole layers or inside one layer, has a router for each that the
-    job takes, and shares none with another.
+    A box must lie inside its bin, as whole layers or inside one layer, have enough routers for the
+    job, and share no router with another box.
     """
     found = []
     placed = [
@@ -158,7 +158,7 @@ def misplaced(
 
 
 def overlapping_bins(bins: Sequence[Box], holes: Sequence[Box], grid: Grid) -> list[str]:
-    """Return which bins overlap another one or a hole, as mistakes in a problem."""
+    """Return a mistake for each bin that overlaps another bin or a hole."""
     taken: dict[int, list[str]] = {}
     for one, other in sharing(grid, bins, [*bins, *holes]):
         if other < one:
@@ -173,7 +173,7 @@ def overlapping_bins(bins: Sequence[Box], holes: Sequence[Box], grid: Grid) -> l
 
 
 def sharing(grid: Grid, boxes: Sequence[Box], others: Sequence[Box]) -> list[tuple[int, int]]:
-    """Return which boxes have a router in common with which others, by their numbers."""
+    """Return the pairs of a box and another box, by number, that share a router."""
     one, other = _table(boxes)[:, None], _table(others)[None]
     side = np.array(grid.shape)
     ahead = (other[..., :3] - one[..., :3]) % side < one[..., 3:]

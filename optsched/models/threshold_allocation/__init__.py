@@ -1,4 +1,4 @@
-"""Threshold allocation: where and when a job starts on nodes with shared resources."""
+"""Threshold allocation: nodes and start of a job on nodes with shared resources."""
 
 from optsched.models.threshold_allocation.problem import Goal, Placement, ThresholdAllocation
 

@@ -1,4 +1,4 @@
-"""Threshold allocation: where and when a job starts on nodes with shared resources.
+"""Threshold allocation: nodes and start of a job on nodes with shared resources.
 
 Model page: ``models/threshold-allocation/README.md``.
 """
@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.fields import LARGEST, FieldChecks
-from optsched.models.holdings import (
+from optsched.models.node_allocations import (
     COUNTABLE,
     MOST_NODES,
     NO_PENALTY,
     WIDEST,
-    Holdings,
-    crowds,
+    NodeAllocations,
     default_names,
+    overcommitments,
 )
 from optsched.models.problem import Problem, Violation
 from optsched.models.read_only import once
@@ -46,12 +46,12 @@ GOALS: tuple[str, ...] = get_args(Goal)
 
 
 class Placement(NamedTuple):
-    """When a job starts, and where its processes are.
+    """Start of a job, and its processes on each node.
 
     Parameters
     ----------
     start : int
-        Seconds from now.
+        Start in seconds from now.
     processes : int64 array, shape (nodes,)
         Processes of the job on each node.
     """
@@ -63,19 +63,19 @@ class Placement(NamedTuple):
 @models.register("threshold-allocation")
 @declared
 class ThresholdAllocation(Problem[Placement]):
-    """Processes of one job onto nodes whose processors share resources: where and when.
+    """Start and nodes of the processes of one job, on nodes whose processors share resources.
 
     Raises
     ------
     InputError
-        If more processes than processors are on a node at some time, more are asked than there
-        are processors, lengths do not match, or numbers are so large that penalties cannot be
-        counted in 64 bits; all mistakes at once.
+        If a node has more processes than processors at some time, the job requests more processors
+        than there are, lengths do not match, or numbers are so large that penalties cannot be
+        counted in 64 bits; the message lists all mistakes.
 
     Notes
     -----
-    Read-only int64 arrays are kept as they are: a problem of hundreds of nodes is checked in some
-    30 microseconds.
+    Read-only int64 arrays are not copied: a problem of hundreds of nodes is checked in some 30
+    microseconds.
 
     References
     ----------
@@ -84,8 +84,8 @@ class ThresholdAllocation(Problem[Placement]):
 
     Examples
     --------
-    A node of four processors is half full. Two more processes would demand 8,000 of 6,000 MB/s, so
-    that 100 s become 133; one on each node loses nothing.
+    One of two nodes of four processors is half full. Two more processes on that node would demand
+    8,000 of 6,000 MB/s, so that 100 s become 133; one process on each node has no penalty.
 
     >>> cluster = {"nodes": 2, "processors": 4, "capacity": [6000]}
     >>> job = {"asked": 2, "walltime": 100, "demand": [2000]}
@@ -98,7 +98,7 @@ class ThresholdAllocation(Problem[Placement]):
     []
     """
 
-    nodes: int = field(Integer(1, MOST_NODES), "nodes, all alike", symbol="N")
+    nodes: int = field(Integer(1, MOST_NODES), "number of nodes, all alike", symbol="N")
     processors: int = field(Integer(1, WIDEST), "processors of each node", symbol="Q")
     capacity: NDArray[np.int64] = field(
         Integers(1),
@@ -107,7 +107,8 @@ class ThresholdAllocation(Problem[Placement]):
         symbol="c_r",
     )
     held: NDArray[np.int64] = field(
-        Holdings(), "*holdings*: running jobs and reservations on nodes, each with these numbers"
+        NodeAllocations(),
+        "*allocations*: running jobs and reservations on nodes, each with these numbers",
     )
     asked: int = field(
         Integer(
@@ -122,27 +123,27 @@ class ThresholdAllocation(Problem[Placement]):
         "processes of the job",
         symbol="a",
     )
-    walltime: int = field(Integer(1, LARGEST), "seconds that the job asks for", symbol="d")
+    walltime: int = field(Integer(1, LARGEST), "walltime of the job in seconds", symbol="d")
     demand: NDArray[np.int64] = field(
         Integers(0, like="capacity"),
-        "demand of one of its processes of each resource",
+        "demand of one process for each resource",
         symbol="b_r",
     )
     threshold: int | None = field(
         Integer(NO_PENALTY, LARGEST),
-        "most penalty factor in thousandths, 1150 is 1.15; any if left out",
+        "threshold: largest penalty factor in thousandths, 1150 for 1.15; no limit if left out",
         symbol="f",
         default=None,
         always=True,
     )
     goal: Goal = field(
         Choice(*GOALS),
-        "what is minimised, see (6)",
+        "quantity to minimize, see (6)",
         default="start",
         always=True,
     )
     latest: int | None = field(
-        Integer(0, LARGEST), "the latest start allowed; any if left out", default=None, always=True
+        Integer(0, LARGEST), "latest allowed start; no limit if left out", default=None, always=True
     )
     resources: tuple[str, ...] = field(
         Labels("capacity", as_text=True),
@@ -159,13 +160,13 @@ class ThresholdAllocation(Problem[Placement]):
 
     @staticmethod
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
-        """Return the penalties that cannot be counted, and the holdings of too many processes."""
+        """Return a mistake if penalties cannot be counted, or those of overcommitted nodes."""
         if not _are_countable(fields):
             return [
                 "capacity: nodes, times, demands and capacities are too large together; "
                 "coarser units make penalties that can be counted in 64 bits"
             ]
-        return crowds(fields["held"], fields["processors"])
+        return overcommitments(fields["held"], fields["processors"])
 
     def __repr__(self) -> str:
         return f"<ThresholdAllocation {self.size}>"
@@ -177,31 +178,31 @@ class ThresholdAllocation(Problem[Placement]):
 
     @cached_property
     def unit(self) -> int:
-        """L, units of penalised time in a second: the least common multiple of the capacities."""
+        """L, units of penalized time in a second: the least common multiple of the capacities."""
         return math.lcm(*self.capacity.tolist())
 
     @cached_property
     def scale(self) -> NDArray[np.int64]:
-        """Units for a second in which one is demanded beyond the capacity, shape (resources,)."""
+        """Units for a second with an excess demand of 1 for each resource, shape (resources,)."""
         return self.unit // self.capacity
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """The times at which the job may start, ascending: equation (1), shape (starts,)."""
+        """The possible starts of the job, ascending, equation (1), shape (starts,)."""
         times = _now_and_ends(self.held)
         return times if self.latest is None else times[: times.searchsorted(self.latest, "right")]
 
     def penalised_time(self, solution: Placement) -> int:
-        """Return P, the penalised time of the job in units: `unit` of them are a second."""
+        """Return P, the penalized time of the job, in units of 1 / `unit` seconds."""
         return _shared_windows(self, solution).penalised
 
     def factor(self, solution: Placement) -> float:
-        """Return the penalty factor of the job: 1 if it loses nothing."""
+        """Return the penalty factor of the job, 1 without a penalty."""
         requested = self.walltime * self.unit
         return (requested + self.penalised_time(solution)) / requested
 
     def objective(self, solution: Placement) -> int:
-        """Return what the goal says, equations (6)."""
+        """Return the value of the chosen goal, equations (6)."""
         if self.goal == "start":
             return int(solution.start)
         if self.goal == "everybody":
@@ -254,7 +255,7 @@ class ThresholdAllocation(Problem[Placement]):
         return Placement(start, processes)
 
     def describe(self, solution: Placement | None = None) -> list[tuple[str, str]]:
-        """Return the cluster and the job, or where and when it starts and what it loses."""
+        """Return the cluster and the job, or its start, its nodes and its penalty factor."""
         limit = "any" if self.threshold is None else f"at most {self.threshold / 1000:.3f}"
         if solution is None:
             running = int(self.held[self.held[:, 2] == 0, 1].sum())
@@ -263,7 +264,7 @@ class ThresholdAllocation(Problem[Placement]):
             reserved = int(np.count_nonzero(self.held[:, 2]))
             lines = [
                 ("cluster", f"{cluster}, {total - running} of {total} free now"),
-                ("reservations", f"{reserved} holdings that start later"),
+                ("reservations", f"{reserved} allocations that start later"),
                 ("job", f"{self._label}{self.asked} processes for {self.walltime} s"),
             ]
             lines += [
@@ -295,18 +296,19 @@ class ThresholdAllocation(Problem[Placement]):
 
 
 class _SharedWindows(NamedTuple):
-    """The shared windows within a job's walltime on the nodes that it uses, in their order.
+    """The shared windows of a job within its walltime, node by node and by time.
 
     Parameters
     ----------
     node, length : int64 array, shape (windows,)
-        The node of each, and its seconds.
+        Node and seconds of each window.
     processes : int64 array, shape (windows,)
-        Processes in it, the job's included.
+        Processes in each window, with those of the job.
     demand : int64 array, shape (windows, resources)
-        Demand in it, the job's included.
+        Demand in each window, with that of the job.
     penalised : int
-        P, the units that the job loses on the worst of its nodes, equation (4) of the model's page.
+        P, the penalized time of the job on its worst node in units, equation (4) of the model's
+        page.
     """
 
     node: Ints
@@ -317,7 +319,7 @@ class _SharedWindows(NamedTuple):
 
 
 def _shared_windows(problem: ThresholdAllocation, placement: Placement) -> _SharedWindows:
-    """Return the shared windows of a placement; of one that cannot change, found once."""
+    """Return the shared windows of a placement, cached if the placement is read-only."""
     known = problem.__dict__.get("_known_windows")
     if known is not None and known[0] is placement:
         windows: _SharedWindows = known[1]
@@ -329,10 +331,10 @@ def _shared_windows(problem: ThresholdAllocation, placement: Placement) -> _Shar
 
 
 def _windows_of(problem: ThresholdAllocation, placement: Placement) -> _SharedWindows:
-    """Return the shared windows.
+    """Return the shared windows of a placement.
 
-    Between two neighbouring events of a node, the starts and ends of what it holds, the job itself
-    included, nothing changes.
+    A window is the time between two consecutive events on a node: starts and ends of its
+    allocations, including the job.
     """
     held, start, walltime = problem.held, placement.start, problem.walltime
     is_used = placement.processes != 0
@@ -342,7 +344,7 @@ def _windows_of(problem: ThresholdAllocation, placement: Placement) -> _SharedWi
     own[:, 0], own[:, 1] = used, placement.processes[used]
     own[:, 2], own[:, 3], own[:, 4:] = start, start + walltime, problem.demand
     rows = np.concatenate((own, held[there]))
-    # the walltime on one node after the other, as one line; what begins on a node also ends there
+    # one time axis for all nodes, one walltime after the other; every process ends on its part
     line = (is_used.cumsum() - 1)[rows[:, 0]] * walltime - start
     begins = line + np.maximum(rows[:, 2], start)
     ends = line + np.minimum(rows[:, 3], start + walltime)
@@ -370,7 +372,7 @@ def _penalties(problem: ThresholdAllocation, demand: Ints) -> Ints:
 
 
 def _added_penalty(problem: ThresholdAllocation, placement: Placement) -> int:
-    """Return the penalised processor-time that the job adds for everybody, equation (6)."""
+    """Return the penalized processor time that the job adds for all jobs, equation (6)."""
     windows = _shared_windows(problem, placement)
     own = placement.processes[windows.node]
     with_job = _penalties(problem, windows.demand)
@@ -388,12 +390,12 @@ def _now_and_ends(held: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @once
 def _most(held: NDArray[np.int64]) -> list[int]:
-    """Return the last end of holdings, and the largest demand of each resource."""
+    """Return the last end of allocations, and the largest demand for each resource."""
     return [int(most) for most in held[:, 3:].max(axis=0, initial=0)]
 
 
 def _are_countable(fields: Fields) -> bool:
-    """Return whether no sum of penalties can leave 64 bits."""
+    """Return whether all sums of penalties fit into 64 bits."""
     capacities = fields["capacity"].tolist()
     unit = math.lcm(*capacities)
     last, *demands = _most(fields["held"])

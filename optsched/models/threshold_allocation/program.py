@@ -17,26 +17,26 @@ from optsched.models.threshold_allocation.problem import Placement, ThresholdAll
 Ints = NDArray[np.int64]
 
 MOST_ENTRIES = 1_000_000
-"""A larger program is refused: generic solvers are lost long before."""
+"""Most entries of the program; generic solvers fail on much smaller ones."""
 
 
 @formulations.register("threshold-allocation")
 class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
-    """The program of the model's page.
+    """The formulation on the model's page.
 
-    ``y[t]`` is 1 when the job starts at the t-th time, ``x[t, n, k]`` when it then has k processes
-    on node n, from 1. Where the penalised time is in the objective, ``P`` is that time, counted in
-    steps, and ``w[n]`` is 1 for one node that loses most.
+    ``y[t]`` is 1 if the job starts at the t-th time, and ``x[t, n, k]`` if it then has k >= 1
+    processes on node n. If penalized time is in the objective, ``P`` is that time in steps, and
+    ``w[n]`` is 1 for one node with the largest penalized time.
     """
 
     @cached_property
     def program(self) -> Program:
-        """The program: y, x, P and w.
+        """The program, with variables y, x, P and w.
 
         Raises
         ------
         InputError
-            If it would have more than `MOST_ENTRIES`.
+            If the program would have more entries than `MOST_ENTRIES`.
         """
         problem = self.problem
         times, nodes, counts = self._shape
@@ -71,21 +71,21 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
         return builder.build()
 
     def _state_worst(self, builder: ProgramBuilder, x: Ints) -> None:
-        """State that P is what the node loses that loses most."""
+        """Add the rows by which P is the largest penalized time of a node."""
         own, nodes = self._costs[0], self.problem.nodes
         lost = own // _step(own)
         most = int(lost.max())
-        penalised = builder.variable("P", upper=most, objective=_step(own))
+        penalized = builder.variable("P", upper=most, objective=_step(own))
         worst = builder.variables("w_{}", range(nodes))
         builder.row("one_worst", (1, worst), equal=1)
         for node in range(nodes):
             loses = lost[:, node] > 0
-            terms = (-lost[:, node][loses], x[:, node][loses]), (1, penalised)
+            terms = (-lost[:, node][loses], x[:, node][loses]), (1, penalized)
             builder.row(f"worst_{node}", *terms, at_least=0)
             builder.row(f"no_more_{node}", *terms, (most, worst[node]), at_most=most)
 
     def decode(self, x: Ints) -> Placement:
-        """Return the start and the processes on each node; of several starts the first counts."""
+        """Return the first start of a vector, and the processes on each node."""
         times, nodes, counts = self._shape
         x = np.asarray(x)
         first = int(x[:times].argmax())
@@ -111,7 +111,7 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
 
     @property
     def _shape(self) -> tuple[int, int, int]:
-        """Numbers of starts, of nodes, and of processes that a node may have."""
+        """Number of starts, of nodes, and of the largest processes on a node."""
         problem = self.problem
         return len(problem.starts), problem.nodes, min(problem.processors, problem.asked)
 
@@ -121,27 +121,27 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
 
     @cached_property
     def _costs(self) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-        """What each choice costs the job and everybody in units, and whether it is allowed.
+        """Cost of each choice to the job, cost to all jobs, and whether the choice is allowed.
 
-        Each is of the shape of `_shape`; choices that are not allowed cost nothing.
+        Every array has shape `_shape`. Costs are in units, and 0 for choices that are not allowed.
         """
         problem, shape = self.problem, self._shape
-        limit = _most_penalised(problem)
+        limit = _most_penalized(problem)
         own, added = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
         allowed = np.zeros(shape, dtype=np.bool_)
         for t, start in enumerate(problem.starts.tolist()):
             for node in range(problem.nodes):
                 choice = _Choice(problem, start, node)
                 for k in range(min(choice.free, shape[2])):
-                    penalised = choice.own(k + 1)
-                    if limit is None or penalised <= limit:
-                        own[t, node, k], added[t, node, k] = penalised, choice.added(k + 1)
+                    penalized = choice.own(k + 1)
+                    if limit is None or penalized <= limit:
+                        own[t, node, k], added[t, node, k] = penalized, choice.added(k + 1)
                         allowed[t, node, k] = True
         return own, added, allowed
 
 
 class _Choice:
-    """What k processes on a node cost the job and everybody when it starts at some time."""
+    """Cost of processes on a node, to the job and to all jobs, for one start."""
 
     def __init__(self, problem: ThresholdAllocation, start: int, node: int) -> None:
         end = start + problem.walltime
@@ -168,11 +168,11 @@ class _Choice:
         return sum(max(0, total - most) * by for total, (most, by) in zip(full, self._node))
 
     def own(self, count: int) -> int:
-        """Return the penalised time of the job in units."""
+        """Return the penalized time of the job in units."""
         return sum(length * self._overload(demand, count) for length, _, demand in self.windows)
 
     def added(self, count: int) -> int:
-        """Return the penalised processor-time added for everybody in units."""
+        """Return the penalized processor time added for all jobs in units."""
         return sum(
             length
             * ((held + count) * self._overload(demand, count) - held * self._overload(demand, 0))
@@ -180,16 +180,16 @@ class _Choice:
         )
 
 
-def _most_penalised(problem: ThresholdAllocation) -> int | None:
-    """Return the most units of penalised time within the threshold, equation (5)."""
+def _most_penalized(problem: ThresholdAllocation) -> int | None:
+    """Return the largest penalized time within the threshold in units, equation (5)."""
     if problem.threshold is None:
         return None
     return (problem.threshold - 1000) * problem.walltime * problem.unit // 1000
 
 
 def _step(own: Ints) -> int:
-    """Return the largest number of units that all penalised times are a multiple of.
+    """Return the greatest common divisor of all penalized times.
 
-    Smaller numbers in rows keep solvers in floating point exact.
+    Division by it makes numbers in rows smaller, which keeps floating-point solvers exact.
     """
     return int(np.gcd.reduce(own, axis=None)) or 1

@@ -1,4 +1,4 @@
-"""The window knapsack: jobs of a scheduling window into contiguous free slots."""
+"""The window knapsack: contiguous free slots for the jobs of a scheduling window."""
 
 from optsched.models.window_mkp.problem import NOT_PLACED, Assignment, WindowMKP
 

@@ -1,4 +1,4 @@
-"""The window knapsack: jobs of a scheduling window into contiguous free slots.
+"""The window knapsack: contiguous free slots for the jobs of a scheduling window.
 
 Model page: ``models/window-mkp/README.md``.
 """
@@ -30,8 +30,8 @@ class WindowMKP(Problem[Assignment]):
     Raises
     ------
     InputError
-        If a size is below 1, a capacity or profit below 0, or lengths do not match; all mistakes
-        at once.
+        If a size is below 1, a capacity or profit is below 0, or lengths do not match; the message
+        lists all mistakes.
 
     Notes
     -----
@@ -85,10 +85,9 @@ class WindowMKP(Problem[Assignment]):
         return sum(profits[job] for job, slot in enumerate(solution) if slot != NOT_PLACED)
 
     def violations(self, solution: Assignment) -> list[Violation]:
-        """Check equations (2) and (3).
+        """Check that every job has one entry, slots exist, and no slot is overfull, equation (2).
 
-        That a job is in one slot at most (3) is in the form of a solution; what is checked is that
-        every job is there once, that the slots exist, and that no slot is overfull (2).
+        Equation (3), at most one slot for a job, holds by the form of a solution.
         """
         if not isinstance(solution, tuple | list | Sequence | np.ndarray):
             kind = type(solution).__name__
@@ -127,7 +126,7 @@ class WindowMKP(Problem[Assignment]):
         return tuple(NOT_PLACED if slot is None else slot - 1 for slot in slots)
 
     def describe(self, solution: Assignment | None = None) -> list[tuple[str, str]]:
-        """Return the slots with the jobs in them, and the jobs that wait."""
+        """Return the slots with their jobs, and the waiting jobs."""
         jobs = self.jobs or [str(job + 1) for job in range(len(self.weights))]
         slots = self.slots or [str(slot + 1) for slot in range(len(self.capacities))]
         named = [f"{job} ({weight})" for job, weight in zip(jobs, self.weights)]

@@ -17,12 +17,12 @@ from optsched.models.window_mkp.problem import NOT_PLACED, Assignment, WindowMKP
 class WindowFormulation(Formulation[WindowMKP, Assignment]):
     """Equations (1) to (4) of the model's page.
 
-    ``x[j, i]`` is 1 when job j is put into slot i; it cannot be where the job is larger.
+    ``x[j, i]`` is 1 if job j is placed in slot i, and fixed to 0 if the job is larger.
     """
 
     @cached_property
     def program(self) -> Program:
-        """The program: x[j, i] job by job."""
+        """The program, with variables x[j, i] by job."""
         weights, capacities = self.problem.weights, self.problem.capacities
         builder = ProgramBuilder("max")
         x = builder.variables(

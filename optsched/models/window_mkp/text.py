@@ -2,9 +2,8 @@
 
 The instances of Kataoka and Yamada and of Fukunaga that Dell'Amico, Delorme, Iori and Martello
 ("Mathematical models and decomposition methods for the multiple knapsack problem", EJOR 274, 2019)
-use come as one text file each: the number of knapsacks and the number of items, the capacities, and
-the weight and the profit of each item, each of these on a line of its own. Blank lines do not
-count.
+use are text files. A file has the number of knapsacks, the number of items, each capacity, and the
+weight and profit of each item, on a line each. Blank lines are ignored.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from optsched.models.snapshot import Snapshot
 from optsched.models.window_mkp.problem import WindowMKP
 
 SHOWN = 5
-"""How many mistakes are shown."""
+"""Number of mistakes in a message."""
 
 MOST_TEXT = 2**24
-"""Bytes of an instance, a hundred times the largest of the literature: 16 MiB."""
+"""Largest size of an instance in bytes, a hundred times the largest of the literature: 16 MiB."""
 
 DIGITS = 18
-"""More digits than a number in a problem may have."""
+"""Number of digits beyond which a number is too large for a problem."""
 
 
 def read_window_mkp_text(path: str | Path, *, known: Mapping[str, Any] | None = None) -> Snapshot:
@@ -43,21 +42,21 @@ def parse_window_mkp_text(
     Parameters
     ----------
     data : bytes
-        The text.
+        Content of the file.
     path : path
-        The file that holds it.
+        The file.
     known : mapping, optional
-        What is known of the instance, see `Snapshot`; the format has no place for it.
+        Known results of the instance, see `Snapshot`, which the format cannot state.
 
     Returns
     -------
     Snapshot
-        Its origin names the file.
+        The instance, with the file as its origin.
 
     Raises
     ------
     InputError
-        If it is not of that format; with the line of each mistake.
+        If the content is not of that format; the message has the line of each mistake.
     """
     try:
         text = data.decode("utf-8")
@@ -71,7 +70,7 @@ def parse_window_mkp_text(
     mistakes: list[str] = []
 
     def read(number: int, fields: list[str], **least: int) -> list[int]:
-        """Return the values of the fields of a line; 0 and a note for each that is wrong."""
+        """Return the values of the fields of a line, and note a mistake and 0 for a wrong one."""
         if len(fields) != len(least):
             mistakes.append(f"line {number}: {len(fields)} values; expected {' and '.join(least)}")
             return [0] * len(least)

@@ -1,4 +1,4 @@
-"""What running jobs and reservations hold of nodes whose processors share resources."""
+"""Allocations of running jobs and reservations on nodes whose processors share resources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optsched.models.read_only import kept, once
 from optsched.models.schema import DOUBTFUL, Fields, Kind, Reading
 
 HELD = ("node", "processes", "start", "end")
-"""What is told of a holding before its demand, in the order of the columns."""
+"""Columns of the table of allocations before those of the demand."""
 
 MOST_NODES = 10**6
 
@@ -21,28 +21,28 @@ WIDEST = 64
 """Most processors of a node."""
 
 NO_PENALTY = 1000
-"""The penalty factor of a job that loses nothing, in thousandths."""
+"""The penalty factor of a job without a penalty, in thousandths."""
 
 COUNTABLE = 2**62
-"""Penalties of everybody, in units, stay below this, so that sums fit into 64 bits."""
+"""Upper limit of the sum of all penalties, in units, so that sums fit into 64 bits."""
 
 Ints = NDArray[np.int64]
 
 
-class Holdings(Kind):
-    """Holdings on some of the `nodes`, a table with a demand for each of `capacity`."""
+class NodeAllocations(Kind):
+    """A table of allocations on the `nodes`, with a demand for each of `capacity`."""
 
     on_file = "list of objects"
-    in_python = "array_like of int, shape (holdings, 4 + resources)"
+    in_python = "array_like of int, shape (allocations, 4 + resources)"
 
     def accept(self, value: Any, fields: Fields) -> Any:
-        sound = are_sound(value, fields["nodes"], len(fields["capacity"]))
-        return kept(value) if sound else DOUBTFUL
+        valid = are_valid(value, fields["nodes"], len(fields["capacity"]))
+        return kept(value) if valid else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
         fields, unread = reading.fields, reading.unread
         nodes = None if "nodes" in unread else fields["nodes"]
-        return holdings(
+        return read_allocations(
             reading, value, nodes, None if "capacity" in unread else len(fields["capacity"])
         )
 
@@ -68,23 +68,23 @@ class Holdings(Kind):
                 "s_h, e_h",
                 "`start` and `end` in seconds from now; 0 and the estimated end for running jobs",
             ),
-            ("D_hr", "`demand` of one of its processes of each resource"),
+            ("D_hr", "`demand` of one process for each resource"),
         )
 
 
 def default_names(count: int) -> tuple[str, ...]:
-    """Return the names of so many resources that were not named."""
+    """Return default names of resources."""
     return ("bandwidth",) if count == 1 else tuple(f"resource-{r + 1}" for r in range(count))
 
 
 def as_objects(held: Ints) -> list[dict[str, Any]]:
-    """Return holdings, shape (holdings, 4 + resources), as they are written to snapshots."""
+    """Return allocations, shape (allocations, 4 + resources), as objects for snapshots."""
     return [dict(zip(HELD, row)) | {"demand": row[len(HELD) :]} for row in held.tolist()]
 
 
 @once
-def are_sound(held: Any, nodes: int, resources: int) -> bool:
-    """Return whether holdings are an array of int64, each of them without a mistake."""
+def are_valid(held: Any, nodes: int, resources: int) -> bool:
+    """Return whether allocations are an int64 array, each of them without a mistake."""
     if not isinstance(held, np.ndarray) or held.dtype != np.int64 or held.ndim != 2:
         return False
     if held.shape[1] != len(HELD) + resources:
@@ -99,16 +99,16 @@ def are_sound(held: Any, nodes: int, resources: int) -> bool:
 
 
 @once
-def crowded(held: Ints, processors: int) -> Ints:
-    """Return the holdings at whose start more processes than processors are on their node."""
+def overcommitted(held: Ints, processors: int) -> Ints:
+    """Return the rows of allocations at whose start a node has more processes than processors."""
     rows = np.arange(len(held))
-    # only where the processes of all times together are too many can those of one time be
+    # quick check: a node is safe if its processes of all times together fit
     total = np.bincount(held[:, 0], weights=held[:, 1])
     if total.max(initial=0) <= processors:
         return rows[:0]
     rows = rows[total[held[:, 0]] > processors]
     node, processes, start, end = held[rows].T[:4]
-    # the times of all nodes on one line; on each node all that starts also ends
+    # one time axis for all nodes, one node after the other; every process ends on its part
     line = 2 * node * (end.max() + 1)
     events = np.concatenate((line + 2 * end, line + 2 * start + 1))
     order = events.argsort()
@@ -117,27 +117,34 @@ def crowded(held: Ints, processors: int) -> Ints:
     return rows[np.sort(over) - len(rows)]
 
 
-def crowds(held: Ints, processors: int) -> list[str]:
-    """Return the mistakes in holdings of more processes on a node than it has processors."""
+def overcommitments(held: Ints, processors: int) -> list[str]:
+    """Return a mistake for each allocation at whose start a node has too many processes."""
     wrong = [
         f"held[{row}]: more than {processors} processes on node {held[row, 0]} "
         f"at {held[row, 2]} s; expected at most its {processors} processors"
-        for row in crowded(held, processors).tolist()
+        for row in overcommitted(held, processors).tolist()
     ]
     return first_few("held", wrong)
 
 
-def holdings(check: FieldChecks, entries: Any, nodes: int | None, resources: int | None) -> Ints:
-    """Return holdings, objects on file or rows of an array, as a read-only array.
+def read_allocations(
+    check: FieldChecks, entries: Any, nodes: int | None, resources: int | None
+) -> Ints:
+    """Return allocations, given as objects or rows, as an array.
 
     Parameters
     ----------
     check : FieldChecks
-        Where mistakes are noted.
+        Collects the mistakes.
     entries : object
-        As they were given.
+        The given value.
     nodes, resources : int or None
-        How many there are; none if that is not known.
+        Number of nodes and of resources; None if not known.
+
+    Returns
+    -------
+    int64 array, shape (allocations, 4 + resources)
+        The allocations, read-only; empty if there are mistakes.
     """
     named = f"{', '.join(HELD)} and demand"
     blank = kept(np.empty((0, len(HELD) + (resources or 0)), dtype=np.int64))
@@ -175,7 +182,15 @@ def holdings(check: FieldChecks, entries: Any, nodes: int | None, resources: int
 
 
 def mistake_in(row: Any, count: int | None) -> str:
-    """Return what is wrong with a demand of so many resources; nothing if it is fine."""
+    """Return the mistake in a demand, an empty text if the demand is valid.
+
+    Parameters
+    ----------
+    row : object
+        The demand for each resource.
+    count : int or None
+        Number of resources; None if not known.
+    """
     if not isinstance(row, list | tuple):
         return f": {row!r}; expected a list of integers, one for each of capacity"
     if count is not None and len(row) != count:
