@@ -106,9 +106,9 @@ def choose_solvers(
     names |= _asked_for(models, asked)
     chosen = {}
     for model, given in names.items():
-        solver, profile = find_solver(given)
+        solver, profile = find_solver(given, model)
         fallback = models[model].fallback
-        spare = solver if given == fallback else find_solver(fallback)[0]
+        spare = solver if given == fallback else find_solver(fallback, model)[0]
         _check_prices(solver)
         for one in (solver, spare):
             if not answers(one, model):

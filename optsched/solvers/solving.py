@@ -15,13 +15,8 @@ from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import load_snapshot
 from optsched.numbers import LARGEST
 from optsched.solvers.asking import ask, check_models, supports, version_of, violations_of
-from optsched.solvers.profiles import (
-    Profile,
-    load_profile,
-    options_of,
-    profile_names,
-    solver_with,
-)
+from optsched.solvers.dispatch import Dispatch, solver_with
+from optsched.solvers.profiles import Profile, load_profile, options_of, profile_names
 from optsched.solvers.result import Budget, Incumbent, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 
@@ -29,20 +24,32 @@ LEAST_SHARE = 0.01
 """Of the time limit: what a solver has in any case, to take over the hint."""
 
 
-def find_solver(name: str | ClassInFile | Solver) -> tuple[Solver, Profile]:
+def find_solver(
+    name: str | ClassInFile | Solver, model: str | None = None
+) -> tuple[Solver, Profile]:
     """Return the solver behind a registered name, a profile, its TOML file, or ``FILE.py:CLASS``.
 
     A solver is returned as it is, with a profile that says its options.
 
+    Parameters
+    ----------
+    name : str, ClassInFile or Solver
+        The name, or the solver.
+    model : str, optional
+        The model to be answered; a name that several models have stands for all of their solvers
+        if left out, see `Dispatch`.
+
     Raises
     ------
     InputError
-        If there is no such solver or profile, or the profile has mistakes, or the solver states
-        what it answers in another form than the contract's.
+        If there is no such solver or profile, or the profile has mistakes or options that the
+        model's solver does not have, or the solver states what it answers in another form than the
+        contract's.
     MissingDependencyError
         If the package that the solver needs is not installed.
     """
     if isinstance(name, Solver):
+        name = _of_model(name, model)
         check_models(name)
         return name, Profile(name=name.name, solver=name.name, options=options_of(name))
     if not isinstance(name, str | ClassInFile):
@@ -58,13 +65,20 @@ def find_solver(name: str | ClassInFile | Solver) -> tuple[Solver, Profile]:
         cls = registry.solvers[profile.solver]
     else:
         raise registry.solvers.unknown(name, profile_names())
-    check_models(cls)
-    if version_of(cls) is None:
+    solver = _of_model(solver_with(cls, profile.options), model)
+    check_models(solver)
+    if version_of(solver) is None:
         raise MissingDependencyError(
-            f"solver {name!r} needs the package {cls.requires!r}, which is not installed; "
-            f"{cls.install_command()}"
+            f"solver {name!r} needs the package {solver.requires!r}, which is not installed; "
+            f"{solver.install_command()}"
         )
-    return solver_with(cls, profile.options), profile
+    return solver, profile
+
+
+def _of_model(solver: Solver, model: str | None) -> Solver:
+    if model is not None and isinstance(solver, Dispatch):
+        return solver.of_model(model)
+    return solver
 
 
 def solve(
@@ -111,14 +125,14 @@ def solve(
     check_budget(budget)
     seed = checked_seed(seed)
     given = problem.default_solver if solver is None else solver
-    solver, profile = find_solver(given)
+    solver, profile = find_solver(given, problem.name)
     label = given if isinstance(given, str) else profile.name
     if not supports(solver, problem):
         raise InputError(f"solver {label!r} does not answer {problem.name!r} problems")
     budget = budget or profile.budget
     spent = 0.0
     if isinstance(hint, str):
-        first = solve(problem, hint, budget=_budget_of_hint(hint, budget), seed=seed)
+        first = solve(problem, hint, budget=_budget_of_hint(hint, problem, budget), seed=seed)
         if first.status is Status.ERROR:
             raise InputError(first.message, field="hint")
         hint, spent = first.solution, first.seconds
@@ -187,9 +201,9 @@ def _problem(given: Any) -> Problem[Any]:
     raise InputError(f"{given!r}; {expected}", field="problem")
 
 
-def _budget_of_hint(name: str, whole: Budget) -> Budget:
+def _budget_of_hint(name: str, problem: Problem[Any], whole: Budget) -> Budget:
     """Return what the solver that finds a hint may spend of the budget for the whole answer."""
-    solver, profile = find_solver(name)
+    solver, profile = find_solver(name, problem.name)
     if whole.seconds is not None:
         return Budget(whole.seconds / 2, profile.budget.work)
     if whole.work is not None and profile.budget == Budget():

@@ -13,7 +13,7 @@ from optsched.errors import InputError
 from optsched.models.box_placement import BoxPlacement, Placement
 from optsched.models.problem import Problem
 from optsched.registry import solvers
-from optsched.solvers.box_placement.direct import place_directly
+from optsched.solvers.box_placement.direct_placement import place_directly
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.result import Budget, Incumbent, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver

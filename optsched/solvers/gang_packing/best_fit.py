@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class BestFit(FitHeuristic):
     """Compact the rows, and put each waiting job into the row that it leaves with the least room.
 
-    As `optsched.solvers.gang_packing.placing.first_fit`, but of the rows in use with enough free
+    As `optsched.solvers.gang_packing.first_fit.FirstFit`, but of the rows in use with enough free
     columns the one with the fewest is taken; of equal ones that with the lowest number.
 
     Examples

@@ -32,19 +32,6 @@ class FitHeuristic(Heuristic):
         return (len(problem.running) + len(problem.waiting)) * problem.rows
 
 
-def first_fit(problem: GangPacking) -> Packing:
-    """Return the packing by first fit.
-
-    If running jobs may change their rows, jobs of thin rows move to full ones first (`compacted`),
-    as in the compaction step of gang schedulers of this family. Then the waiting jobs, in the order
-    of the queue, go into the row in use with the lowest number that has enough free columns, else
-    into the empty row with the lowest number. Under ``fcfs`` the first that fits nowhere ends it;
-    under ``skip`` the next is tried.
-    """
-    rows = compacted(problem)
-    return problem.packing(rows, fitted(problem, rows, tightest=False))
-
-
 def compacted(problem: GangPacking) -> Sequence[int]:
     """Return the row of each running job after jobs of thin rows have moved to full ones.
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from optsched.models.partition_mkp import PartitionMKP, Placement
+from optsched.registry import solvers
+from optsched.solvers.heuristic import Heuristic
 from optsched.solvers.partition_mkp.filling import Choice, Fillings
 
 
@@ -32,7 +35,9 @@ class Move(NamedTuple):
     host: Choice
 
 
-def placed_by_migration(problem: PartitionMKP) -> Placement:
+@solvers.register("migration-based")
+@dataclass(frozen=True)
+class MigrationBased(Heuristic):
     """Put each job where it leaves few routers idle, if another one makes room there (Algorithm 3).
 
     Before a job goes into the bin that accepts it directly, or into none, the bins that it prefers
@@ -40,9 +45,35 @@ def placed_by_migration(problem: PartitionMKP) -> Placement:
     without it there is room for the incoming job, if another bin accepts it, and if both together
     then leave fewer routers idle than without the migration; where no bin accepts the incoming
     job, any migration that makes room is a gain. In the first bin with a qualified victim the one
-    with the least increase of idle routers moves; of equal ones the smallest, then the first.
+    with the least increase of idle routers moves; of equal ones the smallest, then the first. Work
+    is counted in jobs.
+
+    References
+    ----------
+    K. Li, M. Malawski, J. Nabrzyski, "Topology-aware scheduling on Blue Waters with proactive
+    queue scanning and migration-based job placement", JSSPP 2015.
+
+    Examples
+    --------
+    The second job takes the layers of four where the first was, so that the third fits, too:
+
+    >>> bins = ["4x2x1@0,0,0", "3x3x1@4,0,0"]
+    >>> problem = PartitionMKP((8, 4, 1), bins, waiting=[8, 4, 4])
+    >>> [place.bin for place in MigrationBased().place(problem)]
+    [1, 0, 0]
     """
-    return _Migrating(problem).place()
+
+    models = frozenset({"partition-mkp"})
+    work_unit = "jobs"
+    seconds_per_work = 5e-5
+
+    def place(self, problem: PartitionMKP) -> Placement:
+        """Return the placement by Algorithm 3."""
+        return _Migrating(problem).place()
+
+    def effort(self, problem: PartitionMKP) -> int:
+        """Return the number of waiting jobs."""
+        return len(problem.waiting)
 
 
 class _Migrating:
