@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from optsched.executions.resource_sharing import demands
 from optsched.machines.smp import Smp
 from optsched.models.threshold_allocation import Goal, Placement, ThresholdAllocation
+from optsched.models.threshold_allocation.presolve import have_room_now, penalty_within
 from optsched.simulator.system import System
-from optsched.solvers.threshold_allocation.penalty_limit import penalty_within
-from optsched.solvers.threshold_allocation.posing import timeline_of
 
 
 class ReservationTable:
@@ -172,19 +171,17 @@ class ReservationTable:
 
         Of the others no problem needs to be posed.
         """
-        from optsched.solvers.threshold_allocation.room_now import have_room
-
         jobs = [job for job, _ in asked]
         walltimes = self._walltime[jobs]
         limits = [
             penalty_within(threshold, walltime * self._unit)
             for (_, threshold), walltime in zip(asked, walltimes.tolist())
         ]
-        found = have_room(
-            timeline_of(self._rows_now(), self._machine.nodes),
+        found = have_room_now(
+            self._rows_now(),
+            self._machine.nodes,
             self._machine.processors,
             self._capacity,
-            self._unit // self._capacity,
             self._asked[jobs],
             walltimes,
             self._demands[jobs],

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from optsched.models.problem import Problem
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
+from optsched.models.threshold_allocation.presolve import NEVER, most_penalised
 from optsched.models.threshold_allocation.problem import GOALS
 from optsched.registry import solvers
 from optsched.solvers.progress import Progress
-from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.result import Budget, Result
 from optsched.solvers.solver import OnIncumbent, Solver
-from optsched.solvers.threshold_allocation.penalty_limit import NEVER, most_penalised
 from optsched.solvers.threshold_allocation.posing import posed, starts_in_turn
 
 TURN = 64
@@ -101,24 +101,7 @@ class BottleneckSearch(Solver):
                 break
         if limit is None:
             bound = objective
-        if solution is None:
-            status = Status.INFEASIBLE if limit is None else Status.NO_SOLUTION
-        elif objective == bound:
-            status, limit = Status.OPTIMAL, None
-        else:
-            status = Status.FEASIBLE
-        return Result(
-            solver=self.name,
-            status=status,
-            solution=solution,
-            objective=None if solution is None else objective,
-            bound=None if status is Status.INFEASIBLE else bound,
-            limit=limit,
-            seconds=progress.seconds(),
-            work=work,
-            incumbents=tuple(progress.incumbents),
-            seed=seed,
-        )
+        return progress.result(self.name, solution, objective, bound, limit, work=work, seed=seed)
 
 
 def _in_turns(problem: ThresholdAllocation) -> Iterator[NDArray[np.int64]]:

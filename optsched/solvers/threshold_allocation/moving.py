@@ -7,8 +7,8 @@ from typing import Any
 
 from optsched.models.problem import Problem
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
+from optsched.models.threshold_allocation.presolve import most_penalised
 from optsched.solvers.heuristic import Heuristic
-from optsched.solvers.threshold_allocation.penalty_limit import most_penalised
 from optsched.solvers.threshold_allocation.posing import posed, starts_in_turn
 
 
