@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from optsched.solvers.result import Budget as Budget
     from optsched.solvers.result import Result as Result
     from optsched.solvers.solving import solve as solve
+    from optsched.studies.study_folder import study as study
     from optsched.sweeps.sweeping import sweep as sweep
     from optsched.traces.reading import read_trace as read_trace
     from optsched.traces.scaling import scale_trace as scale_trace
@@ -47,6 +48,7 @@ _HOME = {
     "scale_trace": "optsched.traces.scaling",
     "simulate": "optsched.simulator.simulate",
     "solve": "optsched.solvers.solving",
+    "study": "optsched.studies.study_folder",
     "sweep": "optsched.sweeps.sweeping",
 }
 

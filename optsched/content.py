@@ -1,4 +1,4 @@
-"""Where the content a user opens and edits lives: model pages, profiles, catalogue, workloads."""
+"""Where the content a user opens and edits lives: model pages, profiles, studies, catalogue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def bundled(kind: str) -> Path:
 
     Parameters
     ----------
-    kind : {"models", "solvers", "traces", "workloads"}
+    kind : {"models", "solvers", "studies", "traces", "workloads"}
         One of the root folders of the repository.
 
     Returns

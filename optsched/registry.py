@@ -38,6 +38,9 @@ class Registry(Generic[T]):
         The name of the entry-point group.
     package : str, optional
         The package that holds the modules; of the same name as the group if left out.
+    packages : bool
+        Whether each class has a package of its own and is registered in its ``__init__``, so that
+        no other module need be imported to find it.
     contract : str
         Module and name of the base class, ``optsched.solvers.solver:Solver``, of a kind whose
         classes may also be named as ``FILE.py:CLASS``; empty for the others.
@@ -52,12 +55,14 @@ class Registry(Generic[T]):
         group: str,
         *,
         package: str | None = None,
+        packages: bool = False,
         contract: str = "",
         combined: str = "",
     ) -> None:
         self.noun = noun
         self.group = group
         self.package = package or group
+        self.packages = packages
         self._contract = contract
         self._combined = combined
         self._classes: dict[str, T] = {}
@@ -139,7 +144,7 @@ class Registry(Generic[T]):
         if self._discovered:
             return
         self._discovered = True
-        _import_modules(self.package)
+        _import_modules(self.package, packages=self.packages)
         for entry_point in entry_points(group=self.group):
             try:
                 self._load(entry_point)
@@ -163,14 +168,14 @@ def _named(place: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _import_modules(package: str) -> None:
+def _import_modules(package: str, *, packages: bool) -> None:
     for found in pkgutil.iter_modules(importlib.import_module(package).__path__):
-        if found.name.startswith("_"):
+        if found.name.startswith("_") or (packages and not found.ispkg):
             continue
         module = f"{package}.{found.name}"
         importlib.import_module(module)
-        if found.ispkg:
-            _import_modules(module)
+        if found.ispkg and not packages:
+            _import_modules(module, packages=False)
 
 
 models: Registry[Any] = Registry("model", "optsched.models")
@@ -190,7 +195,7 @@ executions: Registry[Any] = Registry(
     contract="optsched.simulator.execution:ExecutionModel",
 )
 readers: Registry[Any] = Registry("trace format", "optsched.traces")
-studies: Registry[Any] = Registry("study", "optsched.studies")
+studies: Registry[Any] = Registry("study", "optsched.studies", packages=True)
 metrics: Registry[Any] = Registry("metric", "optsched.metrics")
 pictures: Registry[Any] = Registry(
     "picture", "optsched.pictures", package="optsched.report.pictures"

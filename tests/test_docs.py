@@ -15,12 +15,12 @@ from optsched.cli import run as optsched
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```(sh|python|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(sh|python|toml|jinja)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 IGNORED = (ROOT / ".gitignore").read_text().splitlines()
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
 
-NAMED = re.compile(r"# ([\w-]+\.(?:toml|py))$", re.MULTILINE)
+NAMED = re.compile(r"(?:# |\{# )([\w-]+\.(?:toml|py|md\.j2))(?: #\})?$", re.MULTILINE)
 """The first line of a file that the reader is to save."""
 
 
@@ -34,11 +34,15 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 )
 def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    for folder in ("models", "solvers", "traces", "workloads"):
+    for folder in ("models", "solvers", "studies", "traces", "workloads"):
         (tmp_path / folder).symlink_to(ROOT / folder)
-    kinds = ("policies", "solvers", "models", "executions", "workloads", "pictures", "metrics")
+    kinds = (
+        *("policies", "solvers", "models", "executions", "workloads", "pictures", "metrics"),
+        "studies",
+    )
     before = {kind: set(getattr(registry, kind)) for kind in kinds}
     module = types.ModuleType("page")
+    module.__file__ = str(tmp_path / "page.py")
     monkeypatch.setitem(sys.modules, "page", module)
     try:
         for language, text in blocks(page):

@@ -16,7 +16,7 @@ from optsched.models.snapshot_file import read_snapshot, snapshot_files
 from optsched.solvers.profiles import load_profile, profile_names
 
 ROOT = Path(__file__).resolve().parents[1]
-CONTENT = ("models", "solvers", "traces", "workloads")
+CONTENT = ("models", "solvers", "studies", "traces", "workloads")
 
 
 @pytest.mark.parametrize("folder", CONTENT)

@@ -30,6 +30,8 @@ def test_the_wheel_carries_the_content(wheel):
         "optsched/report/templates/page.js",
         "optsched/_data/models/window-mkp/README.md",
         "optsched/_data/models/window-mkp/yang-2014-example.json",
+        "optsched/_data/studies/guim-2009/page.md.j2",
+        "optsched/_data/studies/guim-2009/published.toml",
         "optsched/_data/traces/catalogue.toml",
         "optsched/_data/traces/samples/sample-256.swf",
         "optsched/_data/workloads/franke-1999.toml",
@@ -58,9 +60,11 @@ def test_the_installed_wheel_works_without_the_source(wheel, tmp_path):
         "sample = bundled('traces') / 'samples' / 'sample-256.swf';"
         "run = optsched.simulate(sample, policy='easy', jobs=(1, 100));"
         "print(run.summary['finished']);"
-        "print('100 of 100' in (optsched.save(run, 'run') / 'report.html').read_text())"
+        "print('100 of 100' in (optsched.save(run, 'run') / 'report.html').read_text());"
+        "from optsched import registry;"
+        "print(registry.studies['guim-2009']().content.is_dir())"
     )
     done = subprocess.run(
         [python, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert done.stdout.split() == ["15", "100", "True"], done.stderr
+    assert done.stdout.split() == ["15", "100", "True", "True"], done.stderr

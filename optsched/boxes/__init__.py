@@ -1,1 +1,1 @@
-"""Boxes of routers on a torus: their geometry, shapes, and those that are free."""
+"""Boxes of routers on a torus: geometry, shapes, and free boxes."""

@@ -1,4 +1,4 @@
-"""Where boxes of a shape are free on a torus of rows of bits, compiled."""
+"""Anchors of free boxes of a shape on a torus of rows of bits, compiled."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ Shape = tuple[int, int, int] | Integers
 
 @kernel
 def starts_in(starts: Words, ny: int, nz: int, side: int, wrap: Wrap) -> bool:
-    """Find where a free rectangle of ny rows and nz routers in each begins; return if anywhere.
+    """Find the starts of free rectangles of ny rows of nz routers; return whether there are any.
 
     Parameters
     ----------
     starts : uint64 array, shape (2 Y)
-        The rows, and once more those behind the last one; then, in the first half, the starts.
+        The rows, followed by the rows of the wrap-around. Overwritten: the starts, in the first
+        half.
     ny, nz, side : int
         Routers of the rectangle, and of the grid along Z.
     wrap : (bool, bool, bool)
@@ -54,7 +55,7 @@ def starts_in(starts: Words, ny: int, nz: int, side: int, wrap: Wrap) -> bool:
 
 @kernel
 def layer_starts(words: Words, x: int, shape: Shape, side: int, wrap: Wrap, starts: Words) -> bool:
-    """Find the anchors of free boxes of a shape that begin in layer x; return whether any.
+    """Find the anchors of free boxes of a shape in layer x; return whether there are any.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ def layer_starts(words: Words, x: int, shape: Shape, side: int, wrap: Wrap, star
     wrap : (bool, bool, bool)
         Whether each dimension wraps around.
     starts : uint64 array, shape (2 Y)
-        Overwritten: the anchors as bits of rows, in the first half; meaningless without any.
+        Overwritten: the anchors as bits of rows, in the first half; undefined without any.
     """
     sx, sy = words.shape
     if reach(x, sx, wrap[0]) < shape[0]:
@@ -88,7 +89,7 @@ def layer_starts(words: Words, x: int, shape: Shape, side: int, wrap: Wrap, star
 
 @kernel
 def anchors_of(words: Words, shape: Shape, side: int, wrap: Wrap) -> Integers:
-    """Return where a box of that shape is free, in row-major order."""
+    """Return the anchors of the free boxes of a shape, in row-major order."""
     sx, sy = words.shape
     found = np.empty((words.size * side, 3), dtype=np.int64)
     count = 0
@@ -107,7 +108,7 @@ def anchors_of(words: Words, shape: Shape, side: int, wrap: Wrap) -> Integers:
 
 @kernel
 def first_fit(words: Words, shapes: Integers, side: int, wrap: Wrap) -> Integers:
-    """Return the first anchor of the first shape that is free somewhere; zeros if none is."""
+    """Return the first free box of the first shape that has one; zeros if no shape has."""
     sx, sy = words.shape
     slices = slices_of(words, wrap[0])
     bounds = bounds_of(slices)

@@ -1,4 +1,4 @@
-"""Maximal and largest free boxes of a torus on rows of bits, compiled."""
+"""Maximal and largest free boxes on a torus of rows of bits, compiled."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from optsched.compiled import kernel
 def maximal(words: Words, side: int, wrap: Wrap) -> Integers:
     """Return all maximal free boxes, ordered by x, nx, y, ny, z.
 
-    A run of ones in the AND of a box's rows is a maximal box if it has a bit that is not set in the
-    rows next to it, on each of its four sides.
+    A run of ones in the AND of a box's rows is a maximal box if each of the four neighboring sides
+    lacks one of its bits.
     """
     sx, sy = words.shape
     slices = slices_of(words, wrap[0])
@@ -50,7 +50,7 @@ def maximal(words: Words, side: int, wrap: Wrap) -> Integers:
                     last = (y + ny - 1) % sy
                     word &= rows[last]
                     if word == NONE or (y > 0 and word & not_below == NONE):
-                        break  # all of it is free below too, and of higher boxes no more
+                        break  # the run is free below too, and so in all higher boxes
                     not_before |= ~before[last]
                     not_behind |= ~behind[last]
                     not_above = ~rows[(last + 1) % sy] if wrap[1] or last + 1 < sy else ~NONE
@@ -65,7 +65,7 @@ def maximal(words: Words, side: int, wrap: Wrap) -> Integers:
                         run = rest & ~(rest + (ONE << np.uint64(z)))
                         rest &= ~run
                         if rest == NONE:
-                            run |= over  # the last run is the one that goes on
+                            run |= over  # the last run continues over the end
                         if meets_all(run, not_before, not_behind, not_below, not_above):
                             if count == len(found):
                                 found = np.concatenate((found, np.empty_like(found)))
@@ -86,7 +86,7 @@ def meets_all(
 
 @kernel
 def ones_over(word: np.uint64, side: int, ring: bool) -> np.uint64:
-    """Return the ones at the begin of a row that continue a run from its end."""
+    """Return the ones at the beginning of a row that continue a run from its end."""
     if not ring or word == full(side) or (word >> np.uint64(side - 1)) == NONE:
         return NONE
     return word & ~(word + ONE)
@@ -107,15 +107,15 @@ def best_in(
     Returns
     -------
     bound : int
-        No free box of these layers is larger.
+        Upper bound on the routers of a free box of these layers.
     y, ny, z, nz : int
-        The box; ny is 0 if there is none.
+        The box; ny is 0 if no free box is larger than `best`.
     """
     sy = len(rows)
     bound, best_y, best_ny, best_z, best_nz = 0, 0, 0, 0, 0
     for y in range(sy):
         if y > 0 and rows[y] & ~rows[y - 1] == NONE:
-            continue  # whatever begins here is part of what begins before
+            continue  # a box from here is part of one that begins earlier
         furthest = reach(y, sy, wrap[1])
         word = ~NONE
         for ny in range(1, furthest + 1):
@@ -141,20 +141,20 @@ def best_in(
 def largest(
     slices: Words, bounds: Integers, best: int, enough: int, side: int, wrap: Wrap
 ) -> Integers:
-    """Return the first largest free box of more than `best` routers; all zeros if there is none.
+    """Return the first largest free box of more than `best` routers; all zeros without one.
 
-    Layers are looked at in order of what they may hold, until none may hold more.
+    Layers are searched in order of their bounds, until no bound exceeds the largest box.
 
     Parameters
     ----------
     slices : uint64 array, shape (X, X, Y)
-        What `slices_of` returns.
+        Result of `slices_of`.
     bounds : int64 array, shape (X, X)
-        What no free box of these layers exceeds; made tighter.
+        Upper bounds on the free boxes of these layers; tightened by the search.
     best : int
-        Boxes that are no larger are not looked for.
+        Only larger boxes are searched for.
     enough : int
-        The search ends at the first box of so many routers.
+        The search ends at the first box of at least so many routers.
     side : int
         Routers along Z.
     wrap : (bool, bool, bool)
@@ -175,7 +175,7 @@ def largest(
         put(found, x, y, z, nx, ny, nz)
         if best >= enough:
             return found
-    # another of that size may come before it
+    # another box of that size may come earlier
     for x in range(found[0] + 1):
         for nx in range(1, sx + 1 if x < found[0] else found[3]):
             if bounds[x, nx - 1] < best:
@@ -190,7 +190,7 @@ def largest(
 
 @kernel
 def take(slices: Words, box: Integers, side: int) -> None:
-    """Let the routers of a box be free no longer."""
+    """Mark the routers of a box as taken."""
     sx, _, sy = slices.shape
     taken = run_of(box[2], box[5], side)
     for x in range(sx):
@@ -202,9 +202,9 @@ def take(slices: Words, box: Integers, side: int) -> None:
 
 @kernel
 def bins(words: Words, at_least: int, side: int, wrap: Wrap) -> Integers:
-    """Return the first largest free box again and again.
+    """Return disjoint free boxes, each the first largest one beside the earlier ones.
 
-    What is free only becomes less, so what no box exceeded once none exceeds later.
+    Free routers only decrease, so an upper bound stays valid.
     """
     slices = slices_of(words, wrap[0])
     bounds = bounds_of(slices)

@@ -1,4 +1,4 @@
-"""The largest free rectangle of layers of a torus, compiled."""
+"""Largest free rectangle in the layers of a torus, compiled."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Integers = NDArray[np.int64]
 def largest_rectangle(layer: NDArray[np.bool_]) -> tuple[int, int, int, int]:
     """Return x, z, nx, nz of the first largest free rectangle of a layer; 0 x 0 if all is taken.
 
-    Row by row, each z holds a bar: how many routers up to this row are free without a gap. A stack
-    keeps the bars that may still grow to the right, each with the z that a rectangle of its height
-    begins at. O(X Z).
+    In each row, z has a bar: the number of consecutive free routers up to this row. A stack keeps
+    the bars that may still grow to the right, each with the z at which a rectangle of its height
+    begins. O(X Z).
     """
     sx, sz = layer.shape
     bars = np.zeros(sz, dtype=np.int64)
@@ -44,19 +44,19 @@ def largest_rectangle(layer: NDArray[np.bool_]) -> tuple[int, int, int, int]:
 
 @kernel
 def bins(free: NDArray[np.bool_], nodes: Integers, at_least: int, most: int) -> Integers:
-    """Return the largest box over all nodes of the tree again and again; `free` is used up.
+    """Return disjoint boxes, each the largest over all nodes of the tree; overwrites `free`.
 
     Parameters
     ----------
     free : bool array, shape (X, Y, Z)
         Whether each router is free.
     nodes : int64 array, shape (nodes, 4)
-        First layer, layers and the two children of each node, which come before it; a leaf is its
-        own children.
+        First layer, number of layers and the two children of each node, children first; the
+        children of a leaf are the leaf itself.
     at_least : int
         Smaller boxes are left out.
     most : int
-        The search ends after so many boxes.
+        Largest number of boxes.
 
     Returns
     -------

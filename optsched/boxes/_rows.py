@@ -1,8 +1,8 @@
 """Rows of a torus as words of bits, compiled.
 
-Bit z of word [x, y] says that router (x, y, z) is free. A box is free where the AND of the words of
-its rows has a run of ones as long as the box. Constants and shifts are unsigned: numba makes floats
-of a signed and an unsigned integer.
+Bit z of word [x, y] is set if router (x, y, z) is free. A box is free where the AND of the words of
+its rows has a run of ones as long as the box. Constants and shifts are unsigned, because numba
+turns a mix of signed and unsigned integers into floats.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def words_of(free: NDArray[np.bool_]) -> Words:
 
 @kernel
 def ones(word: np.uint64) -> np.int64:
-    """Return how many bits are set."""
+    """Return the number of bits that are set."""
     word = word - ((word >> ONE) & PAIRS)
     word = (word & FOURS) + ((word >> np.uint64(2)) & FOURS)
     word = (word + (word >> np.uint64(4))) & EIGHTS
@@ -48,7 +48,7 @@ def ones(word: np.uint64) -> np.int64:
 
 @kernel
 def lowest(word: np.uint64) -> np.int64:
-    """Return the number of the lowest bit that is set."""
+    """Return the index of the lowest bit that is set."""
     return ones(~word & (word - ONE))
 
 
@@ -60,7 +60,7 @@ def full(side: int) -> np.uint64:
 
 @kernel
 def run_of(z: int, nz: int, side: int) -> np.uint64:
-    """Return the bits of nz routers from z on, around the ring."""
+    """Return the bits of nz routers from z on, with wrap-around."""
     run: np.uint64 = full(nz)
     if z > 0:
         run = ((run << np.uint64(z)) | (run >> np.uint64(side - z))) & full(side)
@@ -69,7 +69,7 @@ def run_of(z: int, nz: int, side: int) -> np.uint64:
 
 @kernel
 def fill(words: Words, box: Integers, side: int, free: bool) -> None:
-    """Make the routers of a box (x, y, z, nx, ny, nz) free, or take them."""
+    """Mark the routers of a box (x, y, z, nx, ny, nz) as free or as taken."""
     sx, sy = words.shape
     run = run_of(box[2], box[5], side)
     for x in range(box[0], box[0] + box[3]):
@@ -82,7 +82,7 @@ def fill(words: Words, box: Integers, side: int, free: bool) -> None:
 
 @kernel
 def ahead(word: np.uint64, steps: int, side: int, ring: bool) -> np.uint64:
-    """Return which bits have one set so many steps ahead, 0 < steps < side."""
+    """Return a mask of the bits that have a set bit `steps` ahead, 0 < steps < side."""
     near = word >> np.uint64(steps)
     if not ring:
         return near
@@ -91,7 +91,7 @@ def ahead(word: np.uint64, steps: int, side: int, ring: bool) -> np.uint64:
 
 @kernel
 def starts_of(word: np.uint64, length: int, side: int, ring: bool) -> np.uint64:
-    """Return where runs of so many ones begin; a whole ring begins at 0."""
+    """Return a mask of the starts of runs of `length` ones; a whole ring begins at 0."""
     if length == side:
         return ONE if word == full(side) else NONE
     done = 1
@@ -104,7 +104,7 @@ def starts_of(word: np.uint64, length: int, side: int, ring: bool) -> np.uint64:
 
 @kernel
 def longest_run(word: np.uint64, least: int, side: int, ring: bool) -> tuple[int, int]:
-    """Return begin and length of the first longest run of at least so many ones, or length 0."""
+    """Return start and length of the first longest run of at least `least` ones, or length 0."""
     if least > side:
         return 0, 0
     if word == full(side):
@@ -123,7 +123,7 @@ def longest_run(word: np.uint64, least: int, side: int, ring: bool) -> tuple[int
 
 @kernel
 def reach(at: int, side: int, ring: bool) -> int:
-    """Return how long a box from there on may be; a whole ring only begins at 0."""
+    """Return the longest side of a box that begins at `at`; a whole ring only begins at 0."""
     if not ring:
         return side - at
     return side if at == 0 else side - 1
@@ -140,9 +140,9 @@ def nothing_in(rows: Words) -> bool:
 
 @kernel
 def slices_of(words: Words, ring: bool) -> Words:
-    """Return the AND of the words of nx layers from x on as [x, nx - 1, y]; 0 where there are none.
+    """Return the AND of the words of nx layers from x on as [x, nx - 1, y]; 0 beyond the grid.
 
-    All layers of a ring begin at 0.
+    A slice of all layers of a ring begins at 0.
     """
     sx, sy = words.shape
     slices = np.zeros((sx, sx, sy), dtype=np.uint64)
@@ -159,7 +159,7 @@ def slices_of(words: Words, ring: bool) -> Words:
 
 @kernel
 def bounds_of(slices: Words) -> Integers:
-    """Return what no free box of nx layers from x on exceeds, as [x, nx - 1]."""
+    """Return upper bounds on the free boxes of nx layers from x on, as [x, nx - 1]."""
     sx, _, sy = slices.shape
     bounds = np.zeros((sx, sx), dtype=np.int64)
     for x in range(sx):

@@ -1,4 +1,4 @@
-"""Boxes of routers on a three-dimensional torus, and the grid they lie on."""
+"""Boxes of routers on the grid of a three-dimensional torus."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ TEXT = re.compile(r"(\d{1,9})x(\d{1,9})x(\d{1,9})@(\d{1,9}),(\d{1,9}),(\d{1,9})"
 
 
 class Box(NamedTuple):
-    """A box of routers: `nx` x `ny` x `nz` of them from (`x`, `y`, `z`) upwards.
+    """Box of `nx` x `ny` x `nz` routers from (`x`, `y`, `z`) upwards.
 
-    Where the torus wraps around, it may go on behind the last router with the first.
+    In a dimension that wraps around, the box may continue from the last router to the first.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class Box(NamedTuple):
 
     @property
     def anchor(self) -> Triple:
-        """The router with the lowest coordinates, before it wraps around."""
+        """Router with the lowest coordinates, before the wrap-around."""
         return self[:3]
 
     @property
@@ -54,7 +54,7 @@ class Box(NamedTuple):
 
 
 def box_of_text(text: str) -> Box | None:
-    """Return the box that ``2x24x4@3,0,22`` stands for; none if it is no such text."""
+    """Return the box of a text such as ``2x24x4@3,0,22``; None for any other text."""
     match = TEXT.fullmatch(text)
     if match is None:
         return None
@@ -63,7 +63,7 @@ def box_of_text(text: str) -> Box | None:
 
 
 class Grid(NamedTuple):
-    """Routers in three dimensions, each a line or a ring.
+    """Grid of routers in three dimensions, each a line or a ring.
 
     Parameters
     ----------
@@ -88,10 +88,10 @@ class Grid(NamedTuple):
         return math.prod(self.shape)
 
     def mistake(self, box: Box) -> str:
-        """Return why there is no such box on this grid; nothing if there is.
+        """Return the reason why a box does not lie on this grid; empty if the box does.
 
-        A box as long as a ring is anchored at 0 in that dimension, so no two boxes are the same
-        routers.
+        A box as long as a ring is anchored at 0 in that dimension, so that no two boxes have the
+        same routers.
         """
         for axis, at, length, side, wraps in zip(
             "xyz", box.anchor, box.extent, self.shape, self.wrap
@@ -116,7 +116,7 @@ class Grid(NamedTuple):
         )
 
     def routers_of(self, box: Box) -> tuple[NDArray[np.int64], ...]:
-        """Return the index of the box in an array over the grid, for reading and for writing."""
+        """Return the index of a box in an array over the grid, for reading and writing."""
         return _routers_of(self.shape, box)
 
     def cells(self, box: Box) -> NDArray[np.int64]:
@@ -126,7 +126,7 @@ class Grid(NamedTuple):
         return numbers.ravel()
 
     def free_of(self, boxes: Any) -> NDArray[np.bool_]:
-        """Return which routers are in none of some boxes, shape of the grid."""
+        """Return a mask of the routers outside all given boxes, shape of the grid."""
         free = np.ones(self.shape, dtype=np.bool_)
         for box in boxes:
             free[self.routers_of(box)] = False
@@ -135,7 +135,7 @@ class Grid(NamedTuple):
 
 @lru_cache(maxsize=2**14)
 def _routers_of(shape: Triple, box: Box) -> tuple[NDArray[np.int64], ...]:
-    # cached: a scheduler looks at the boxes of its running jobs in every decision
+    # cached, because a policy reads the boxes of the running jobs at every decision
     return np.ix_(
         *(
             np.arange(at, at + length) % side

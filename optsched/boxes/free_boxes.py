@@ -1,8 +1,8 @@
-"""Boxes of free routers on a torus: all maximal ones, the largest, and where a shape fits.
+"""Free boxes on a torus: all maximal ones, the largest, and the anchors of a shape.
 
 `free` is a bool array of the grid's shape: whether each router is free. Dimensions wrap around as
-the grid says; a box as long as a ring is anchored at 0. Exact, where `optsched.boxes.layered` is
-the method of Li et al. 2015.
+the grid says; a box as long as a ring is anchored at 0. These functions are exact, unlike the
+method of Li et al. 2015 in `optsched.boxes.layered`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def maximal_free_boxes(free: Free, grid: Grid) -> Integers:
     Raises
     ------
     ValueError
-        `free` has not the shape of the grid, or a row along Z has more than 64 routers.
+        If `free` does not have the shape of the grid, or a row along Z has more than 64 routers.
 
     Examples
     --------
@@ -55,20 +55,20 @@ def maximal_free_boxes(free: Free, grid: Grid) -> Integers:
 
 
 def largest_free_box(free: Free, grid: Grid) -> Box | None:
-    """Return the free box of most routers: the first of those among the maximal ones, if any."""
+    """Return the largest free box, the first one on ties; None if no router is free."""
     return _largest(free, grid, 0, grid.routers)
 
 
 def holds(free: Free, grid: Grid, routers: int) -> bool:
-    """Return whether a free box has at least so many routers.
+    """Return whether some free box has at least `routers` routers.
 
-    Then it holds a job of that size in one of its `shapes`, and otherwise no free box does.
+    If so, the box holds a job of that size in one of its `shapes`; otherwise no free box does.
     """
     return _largest(free, grid, max(routers, 1) - 1, routers) is not None
 
 
 def disjoint_bins(free: Free, grid: Grid, at_least: int = 1) -> tuple[Box, ...]:
-    """Return free boxes without a common router: the largest one, again and again.
+    """Return disjoint free boxes, each the largest one beside the earlier ones.
 
     Parameters
     ----------
@@ -77,12 +77,12 @@ def disjoint_bins(free: Free, grid: Grid, at_least: int = 1) -> tuple[Box, ...]:
     grid : Grid
         At most 64 routers along Z.
     at_least : int
-        Smaller boxes are left out.
+        Fewest routers of a box.
 
     Returns
     -------
     tuple of Box
-        The largest first; each is the `largest_free_box` beside those before it.
+        The boxes, the largest first; each is the `largest_free_box` beside the earlier ones.
     """
     from optsched.boxes import _free_boxes as compiled
 
@@ -92,7 +92,7 @@ def disjoint_bins(free: Free, grid: Grid, at_least: int = 1) -> tuple[Box, ...]:
 
 
 def anchors(free: Free, grid: Grid, shape: Triple) -> Integers:
-    """Return where a box of that shape is free.
+    """Return the anchors of the free boxes of a shape.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def anchors(free: Free, grid: Grid, shape: Triple) -> Integers:
 
 
 def first_fit(free: Free, grid: Grid, shapes: Sequence[Triple] | Integers) -> Box | None:
-    """Return the first of some shapes that is free somewhere, at the first of its `anchors`.
+    """Return the first free box of the first shape that has one, at the first of its `anchors`.
 
     Parameters
     ----------
@@ -134,12 +134,12 @@ def first_fit(free: Free, grid: Grid, shapes: Sequence[Triple] | Integers) -> Bo
 
 
 def words_of(free: Free, grid: Grid) -> NDArray[np.uint64]:
-    """Return the rows along Z as words, shape (X, Y): bit z says that router (x, y, z) is free.
+    """Return the rows along Z as words, shape (X, Y); bit z is set if router (x, y, z) is free.
 
     Raises
     ------
     ValueError
-        `free` has not the shape of the grid, or a row along Z has more than 64 routers.
+        If `free` does not have the shape of the grid, or a row along Z has more than 64 routers.
     """
     from optsched.boxes import _rows as compiled
 

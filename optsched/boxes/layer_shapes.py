@@ -1,4 +1,4 @@
-"""The shape that a job takes in a box which is filled layer by layer."""
+"""Shape of a job in a box that is filled layer by layer."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from optsched.boxes.box import Triple
 
 
 def layer_shape(routers: int, extent: Triple) -> Triple | None:
-    """Return the shape of a job in a box of that extent; none if it does not fit.
+    """Return the shape of a job in a box of a given extent; None if the job does not fit.
 
-    The layers of a box are its XZ planes. A job larger than one takes whole layers; any other takes
-    a rectangle inside one, the smallest and then the most compact that holds it (Li et al. 2015,
-    section 5.1). What the shape has more than the job is idle: the internal fragmentation.
+    The layers of a box are its XZ planes. A job larger than a layer takes whole layers. Any other
+    job takes the smallest rectangle of one layer that holds the job, the most compact one on ties
+    (Li et al. 2015, section 5.1). The routers of the shape beyond the job's size are idle: internal
+    fragmentation.
 
     Parameters
     ----------
     routers : int
-        Routers that the job takes.
+        Routers that the job needs.
     extent : (int, int, int)
         Routers of the box in each dimension.
 
@@ -36,10 +37,10 @@ def layer_shape(routers: int, extent: Triple) -> Triple | None:
 
 @lru_cache(maxsize=4096)
 def rectangles(width: int, height: int) -> tuple[tuple[int, int], ...]:
-    """Return the rectangle for each number of cells, from 0 to all of a layer.
+    """Return the best rectangle for each number of routers, from 0 to a whole layer.
 
-    Of those within `width` x `height` with enough cells: the fewest cells, then the least
-    half-perimeter, then the least height.
+    The best rectangle within `width` x `height` with enough routers has the fewest routers, then
+    the least half-perimeter, then the least height.
     """
     compact: dict[int, tuple[int, int]] = {}
     for high in range(1, height + 1):

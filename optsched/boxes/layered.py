@@ -1,13 +1,13 @@
-"""Free partitions by layers: the divide and conquer of Li et al. 2015 (section 5.1).
+"""Free boxes by layers: the divide and conquer of Li et al. 2015 (section 5.1).
 
-The XZ layers of the torus are the leaves of a binary tree along Y; an inner node is free where both
-its children are. The largest free rectangle of a node's layer, as high as the node, is a candidate;
-the largest candidate is the partition. For a cube of side M this takes O(M^3).
+The XZ layers of the torus are the leaves of a binary tree along Y; a router of an inner node is
+free if it is free in both children. The largest free rectangle of a node, times the layers of the
+node, is a candidate, and the largest candidate is the result. For a cube of side M the search takes
+O(M^3).
 
-What it misses, where `optsched.boxes.free_boxes` is exact: boxes whose layers are not those of one
-node of the tree (layers 1 and 2 of four have no node of their own), and boxes that go on behind the
-last router, since the paper has no wrap-around. Sides that are no power of two are split in halves;
-of an odd number of layers the lower half has fewer.
+Unlike `optsched.boxes.free_boxes`, the method misses boxes whose layers are not those of one node
+of the tree (layers 1 and 2 of four, for instance), and boxes that wrap around, which the paper does
+not have. An odd number of layers is split so that the lower half has fewer.
 """
 
 from __future__ import annotations
@@ -21,56 +21,56 @@ from optsched.boxes.box import Box, Grid
 
 
 def largest_layered_box(free: NDArray[np.bool_], grid: Grid) -> Box | None:
-    """Return the largest free rectangle times height over all nodes of the tree, if any.
+    """Return the largest candidate over all nodes of the tree; None if no router is free.
 
     Parameters
     ----------
     free : bool array, shape of the grid
         Whether each router is free.
     grid : Grid
-        Its wrap-around is not used.
+        The grid; its wrap-around is not used.
 
     Raises
     ------
     ValueError
-        `free` has not the shape of the grid.
+        If `free` does not have the shape of the grid.
     """
     return next(iter(_bins(free, grid, 1, 1)), None)
 
 
 def layered_bins(free: NDArray[np.bool_], grid: Grid, at_least: int = 1) -> tuple[Box, ...]:
-    """Return free boxes without a common router: the `largest_layered_box` again and again.
+    """Return disjoint free boxes, each the `largest_layered_box` beside the earlier ones.
 
     Parameters
     ----------
     free : bool array, shape of the grid
         Whether each router is free.
     grid : Grid
-        Its wrap-around is not used.
+        The grid; its wrap-around is not used.
     at_least : int
-        Smaller boxes are left out.
+        Fewest routers of a box.
 
     Returns
     -------
     tuple of Box
-        The largest first.
+        The boxes, the largest first.
 
     Raises
     ------
     ValueError
-        `free` has not the shape of the grid.
+        If `free` does not have the shape of the grid.
     """
     return _bins(free, grid, max(at_least, 1), grid.routers)
 
 
 @lru_cache
 def tree(layers: int) -> tuple[tuple[int, int, int, int], ...]:
-    """Return the nodes of the tree over so many layers, children before their parents.
+    """Return the nodes of the tree over the layers, children before parents.
 
     Returns
     -------
     tuple of (first, layers, left, right)
-        The first layer and how many there are; the numbers of the children, its own for a leaf.
+        First layer, number of layers, and the numbers of the children; for a leaf, its own number.
 
     Examples
     --------

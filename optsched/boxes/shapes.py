@@ -13,17 +13,17 @@ EQUAL_LINKS: Links = (1, 1, 1)
 
 @lru_cache(maxsize=4096)
 def shapes(routers: int, grid: Grid, links: Links = EQUAL_LINKS) -> tuple[Triple, ...]:
-    """Return all shapes of at least `routers` routers that no smaller one is part of, ranked.
+    """Return the minimal shapes of at least `routers` routers, the best first.
 
-    Fewest idle routers first, then the most compact ones: least half-perimeter, then the largest
-    bisection.
+    A shape is minimal if no shape within it is large enough. The order is by fewest idle routers,
+    then least half-perimeter, then largest bisection.
 
     Parameters
     ----------
     routers : int
-        Routers that the job takes.
+        Routers that the job needs.
     grid : Grid
-        Where the box has to lie.
+        Grid of the box.
     links : (int, int, int)
         Speed of a link of each dimension.
 
@@ -40,7 +40,7 @@ def shapes(routers: int, grid: Grid, links: Links = EQUAL_LINKS) -> tuple[Triple
             if nz > sz:
                 continue
             if (nx - 1) * ny * nz >= routers or nx * (ny - 1) * nz >= routers:
-                continue  # a part of it holds the job too
+                continue  # a shape within it holds the job too
             found.append((nx, ny, nz))
 
     def rank(shape: Triple) -> tuple[float, ...]:
@@ -51,10 +51,10 @@ def shapes(routers: int, grid: Grid, links: Links = EQUAL_LINKS) -> tuple[Triple
 
 
 def bisection(shape: Triple, grid: Grid, links: Links = EQUAL_LINKS) -> float:
-    """Return the speed of all links between two halves of a box, the least of the dimensions.
+    """Return the bisection of a box: the least speed of all links between two halves.
 
-    A box as long as a ring of more than two routers is cut in two places. A single router has no
-    halves: 0.
+    A box as long as a ring of more than two routers is cut in two places. The bisection of a single
+    router is 0.
     """
     volume = shape[0] * shape[1] * shape[2]
     cuts = [

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from optsched import registry
 from optsched.cli import INTERRUPTED
 from optsched.cli.options import Integer, Output
 from optsched.cli.sweep_table import say_wrong_answers, work_off
 from optsched.cli.terminal import print_lines, say
-from optsched.files import check_replaceable
 from optsched.numbers import counted
-from optsched.studies.study import Study
-from optsched.studies.study_folder import FOLDER, INPUTS, SWEEP, begin, evaluate, write_inputs
+from optsched.studies.study_folder import evaluate, plan_study
 from optsched.sweeps.engines import check_engine
-from optsched.sweeps.sweep_file import read_sweep
-from optsched.sweeps.sweeping import Sweep
-from optsched.traces.catalogue import folders
 
 
 def command(
@@ -35,27 +29,19 @@ def command(
     name
         The study; `optsched list studies`.
     output
-        The folder of the study. Runs that are finished there are not done again.
+        The folder of the study. Finished runs in it are not repeated.
     traces
-        Folder of the public logs; those of OPTSCHED_TRACES if left out.
+        Folder of the public logs; those of OPTSCHED_TRACES by default.
     quick
         Run a small part only, within a minute.
     workers
-        How many processes; as many as there are cores for the solvers' threads if left out.
+        Number of processes; by default as many as the cores suffice for.
     """
     check_engine("local", workers, None)
-    check_replaceable(output, FOLDER)
-    study: Study = registry.studies[name]()
-    logs = folders() if traces is None else [traces]
-    inputs = study.inputs(logs, quick=quick)
-    table = study.plan(logs, Path(INPUTS), quick=quick)
-    begin(name, output, quick=quick)
-    write_inputs(inputs, output)
-    planned = read_sweep(table, base=output)
-    sweep = Sweep(planned, output / SWEEP)
-    say(f"{counted(len(planned.runs), 'run')}, {len(sweep.pending):,} to do")
+    sweep = plan_study(name, output, traces=traces, quick=quick)
+    runs = len(sweep.plan.runs)
+    say(f"{counted(runs, 'run')}, {len(sweep.pending):,} to do")
     if work_off(sweep, "local", workers, None) is None:
         return INTERRUPTED
-    page = evaluate(output)
-    print_lines([("runs", len(planned.runs)), ("report", page)])
+    print_lines([("runs", runs), ("report", evaluate(output).page)])
     return 1 if say_wrong_answers(sweep) else 0

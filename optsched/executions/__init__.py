@@ -1,1 +1,1 @@
-"""Execution models: how fast jobs run where they were placed."""
+"""Execution models: the speed of a job as a function of its allocation."""

@@ -1,4 +1,4 @@
-"""Jobs that run faster on contiguous nodes."""
+"""Execution model of jobs that run faster on contiguous nodes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from optsched.traces.trace import Trace
 class Contiguity(ExecutionModel):
     """Sensitive jobs take less time on contiguous nodes than on scattered ones.
 
-    The trace's run time is that of a scattered allocation. A sensitive job whose nodes are one run
-    of the machine's line takes ``1 - alpha`` of it.
+    The trace states the run time of a scattered allocation. A sensitive job on contiguous nodes
+    takes the share ``1 - alpha`` of its run time.
 
     Parameters
     ----------
@@ -33,13 +33,13 @@ class Contiguity(ExecutionModel):
     beta : float
         Share of the jobs that are sensitive, from 0 to 1.
     draw : int
-        Seed of the choice of sensitive jobs. With one seed, those of a smaller share are among
-        those of a larger one.
+        Seed of the choice of sensitive jobs. With one seed, the jobs chosen at a smaller share are
+        among those chosen at a larger one.
 
     Raises
     ------
     InputError
-        If a share is out of its range, or the seed is negative.
+        If a share is out of range, or the seed is negative.
 
     References
     ----------
@@ -79,7 +79,7 @@ class Contiguity(ExecutionModel):
         return ((job, 1.0 / (1.0 - self.alpha)),)
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
-        """Return who was sensitive, and the seconds that each lost on scattered nodes."""
+        """Return the sensitive jobs, and the seconds that each lost on scattered nodes."""
         sensitive = np.array(self._sensitive)
         scattered = sensitive & ~np.array(self._contiguous) & (schedule.state == State.FINISHED)
         lost = np.where(scattered, self.alpha * trace.runtime, 0.0)

@@ -1,4 +1,4 @@
-"""Jobs that load their input file before they work."""
+"""Execution model of jobs that load an input file before they work."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from optsched.traces.trace import Trace
 @executions.register("file-loading")
 @dataclass
 class FileLoading(ExecutionModel):
-    """A job works once its input file is in the memory of its node.
+    """Jobs work once their input file is in the memory of their node.
 
-    It loads the file in ``size / bandwidth`` whole seconds, waits for the rest of a load that
-    another job began, or finds the file there. All of that is within its limit.
+    A job loads the file in ``size / bandwidth`` seconds, rounded up, waits for the rest of a load
+    that another job began, or finds the file resident. This delay counts towards the walltime.
 
     References
     ----------
@@ -36,14 +36,14 @@ class FileLoading(ExecutionModel):
     """
 
     def begin(self, system: System, trace: Trace) -> None:
-        """Find the file of each job, and how long it takes to load it.
+        """Find the file of each job, and the seconds to load it.
 
         Raises
         ------
         InputError
-            If the machine is no cluster, the trace says nothing of files or what cannot be of files
-            or categories, or a job is wider than a node, asks for above 10^9 s or loads for above
-            10^6 s.
+            If the machine is not a cluster, the annotations of files or categories are missing or
+            not valid, or a job is larger than a node, requests more than 10^9 s or loads for more
+            than 10^6 s.
         """
         machine = system.machine
         if not isinstance(machine, Cluster):
@@ -62,7 +62,7 @@ class FileLoading(ExecutionModel):
         self._waiting = np.zeros(len(trace))
 
     def delay(self, job: int, allocation: Cores, system: System) -> float:
-        """Return how long a job waits for its file."""
+        """Return the seconds that a job waits for its file."""
         assert isinstance(system.machine, Cluster)
         files, file = system.machine.files, self._file[job]
         until = system.running.estimated_end(job)
@@ -75,14 +75,14 @@ class FileLoading(ExecutionModel):
         return use.seconds
 
     def ended(self, job: int, allocation: Cores, system: System) -> tuple[()]:
-        """Let the job use its file no longer."""
+        """End the use of the job's file."""
         if self._file[job] >= 0:
             assert isinstance(system.machine, Cluster)
             system.machine.files.drop(allocation.node, self._file[job], system.now)
         return ()
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
-        """Return what each job waited for its file, and its stretch."""
+        """Return the seconds that each job waited for its file, and its stretch."""
         columns = {"transfer_time": self._transfer, "waiting_for_a_load": self._waiting}
         columns |= stretches(trace, schedule, self._load)
         figures = summarise_stretches(trace, schedule, columns, self._load)
@@ -90,10 +90,10 @@ class FileLoading(ExecutionModel):
 
 
 def _check_sizes(trace: Trace, machine: Cluster, loads: NDArray[np.int64]) -> None:
-    """Check that a node has the cores of each job, and that no time is beyond all measure."""
+    """Check that each job fits on a node, and that no time is too long."""
     cores = (
         f"expected at most {machine.cores}, those of a node of {machine.spec}; "
-        "'optsched trace annotate files TRACE --cores' cuts wider jobs"
+        "'optsched trace annotate files TRACE --cores' splits larger jobs"
     )
     seconds = f"expected at most {LONGEST:,} s"
     load = f"expected at most {HEAVIEST:,} s of loading at {machine.bandwidth} MB/s"

@@ -1,4 +1,4 @@
-"""Jobs that lose time when they are migrated."""
+"""Execution model of jobs that lose time when they migrate."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from optsched.traces.trace import Trace
 @executions.register("migration")
 @dataclass
 class MigrationDelay(ExecutionModel):
-    """A migrated job is stopped, its memory is written and read again, and it is restarted.
+    """Jobs are stopped, written, read again and restarted when they migrate.
 
-    That takes ``restart + per_node * nodes`` seconds, in which the job makes no progress. A job
-    that is parked, because the place it goes to is not yet free, is stopped and restarted twice.
+    A migration takes ``restart + per_node * nodes`` seconds, in which the job makes no progress. A
+    parked job, whose new box is not yet free, is stopped and restarted twice.
 
     Parameters
     ----------
     restart : float
         Seconds for stopping and restarting a job of any size.
     per_node : float
-        Seconds per node for what is written and read. The default is that of 32 GB per node,
-        written and read at 1 TB/s by all together.
+        Seconds per node for writing and reading. The default is for 32 GB per node at 1 TB/s for
+        the whole machine.
 
     Raises
     ------
@@ -57,9 +57,9 @@ class MigrationDelay(ExecutionModel):
         return 2 * once if parked else once
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
-        """Return how often each job migrated, and what that took."""
+        """Return the number of migrations of each job, and the seconds that they took."""
         assert schedule.paused is not None
-        delay = schedule.paused  # less than the sum of all delays where one was cut short
+        delay = schedule.paused  # less than the sum of all delays if one was cut short
         times = np.zeros(len(trace), np.int64)
         for migration in schedule.migrations:
             times[migration.job] += 1

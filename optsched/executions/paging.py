@@ -1,4 +1,4 @@
-"""Jobs that slow down where the memory of a node does not hold them all."""
+"""Execution model of jobs that page if their node is short of memory."""
 
 from __future__ import annotations
 
@@ -20,36 +20,35 @@ from optsched.simulator.system import System
 from optsched.traces.trace import Trace
 
 KB = 1024
-"""KB of a MB: a trace states KB, the settings MB."""
+"""KB in a MB; traces are in KB, settings in MB."""
 
 SLOWEST = 1000
-"""How many times as long a job may take while it pages."""
+"""Largest slowdown factor of a paging job."""
 
 
 @executions.register("paging")
 @dataclass
 class Paging(ExecutionModel):
-    """Jobs that share a node in time page when their memory together exceeds the node's.
+    """Jobs that share a node in time page if the sum of their memory exceeds the node's.
 
-    All jobs on a node stay in its memory, whether it is their turn or not. A job with processes on
-    a node that is short of memory takes `slowdown` times as long as long as that lasts.
+    All jobs on a node stay in memory between their time slices. While any of its nodes is short of
+    memory, a job runs slower by the factor `slowdown`.
 
     Parameters
     ----------
     node_memory : float
-        Memory of a node (a column of the matrix) for jobs, in MB; that of the paper's machine by
-        default.
+        Memory of a node (a column of the matrix) for jobs, in MB; by default that of the paper's
+        machine.
     job_memory : float
-        Memory of a job on each of its nodes, in MB, where the trace does not state what it used;
-        the mean of the paper's workload by default.
+        Memory of a job on each of its nodes, in MB, where the trace does not state the used
+        memory; by default the mean of the paper's workload.
     slowdown : float
-        How many times as long a job takes while it pages; as three jobs of 45 MB did in 128 MB by
-        default.
+        Factor by which a paging job is slower; by default that of three jobs of 45 MB in 128 MB.
 
     Raises
     ------
     InputError
-        If a memory is not above 0 or the slowdown is below 1, or one of them is too large.
+        If a memory is not above 0, the slowdown is below 1, or a value is too large.
 
     References
     ----------
@@ -71,11 +70,11 @@ class Paging(ExecutionModel):
             raise InputError(f"slowdown {self.slowdown}; {expected}")
 
     def begin(self, system: System, trace: Trace) -> None:
-        """Look up what memory the jobs need, in whole KB."""
+        """Look up the memory of the jobs, in whole KB."""
         known = trace.memory > 0
         memory = np.where(known, trace.memory, self.job_memory * KB)
         self._limit = round(self.node_memory * KB)
-        # more than a node has is all the same, and sums of it stay in 64 bits
+        # capped at just above a node's memory, so that sums fit into 64 bits
         counted = np.minimum(np.rint(memory), self._limit + 1)
         self._memory: list[int] = counted.astype(np.int64).tolist()
         self._used = np.zeros(system.machine.size, dtype=np.int64)
@@ -85,7 +84,7 @@ class Paging(ExecutionModel):
     def started(
         self, job: int, allocation: Allocation, system: System
     ) -> Iterable[tuple[int, float]]:
-        """Slow down the job, and those on nodes that it makes short of memory."""
+        """Slow down the jobs on nodes that are short of memory because of the job."""
         if not system.machine.time_shared:
             return self._speeds([job] if self._memory[job] > self._limit else [], slow=True)
         turned = self._add(allocation.columns, self._memory[job])
@@ -98,7 +97,7 @@ class Paging(ExecutionModel):
     def ended(
         self, job: int, allocation: Allocation, system: System
     ) -> Iterable[tuple[int, float]]:
-        """Let the jobs go on that the job alone kept short of memory."""
+        """Restore the speed of the jobs whose nodes are no longer short of memory."""
         if not system.machine.time_shared:
             return ()
         turned = self._add(allocation.columns, -self._memory[job])
@@ -111,7 +110,7 @@ class Paging(ExecutionModel):
         return self._speeds(eased, slow=False)
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
-        """Return who paged, and the seconds of run time that each lost."""
+        """Return the jobs that paged, and the seconds of run time that each lost."""
         finished = schedule.state == State.FINISHED
         lost = np.where(finished & self._paged, schedule.run_time - trace.runtime, 0.0)
         columns: dict[str, NDArray[Any]] = {
@@ -130,7 +129,7 @@ class Paging(ExecutionModel):
         return [(job, 1.0 / self.slowdown if slow else 1.0) for job in jobs]
 
     def _add(self, columns: ColumnSet, memory: int) -> ColumnSet:
-        """Count memory on nodes; return those that are short now and were not, or the reverse."""
+        """Add memory to nodes; return the nodes that begin or cease to be short of memory."""
         turned: ColumnSet = 0
         for start, stop in runs_of(columns):
             used = self._used[start:stop]

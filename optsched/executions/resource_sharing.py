@@ -1,4 +1,4 @@
-"""Jobs that slow down where they share a saturated resource of a node."""
+"""Execution model of jobs that share the resources of their nodes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from optsched.traces.trace import Trace
 
 
 def demands(trace_or_system: Any, machine: Smp) -> NDArray[np.int64]:
-    """Return what one process of each job demands of each resource, shape (resources, jobs).
+    """Return the demand of one process of each job on each resource, shape (resources, jobs).
 
     Parameters
     ----------
     trace_or_system : Trace or System
-        What has the annotations of the jobs; a resource that they do not name is not demanded.
+        Object with the annotations of the jobs; the demand on other resources is 0.
     machine : Smp
-        Its nodes have the resources.
+        Machine whose nodes have the resources.
     """
     annotations = trace_or_system.annotations
     jobs = len(trace_or_system.processors)
@@ -45,11 +45,11 @@ def demands(trace_or_system: Any, machine: Smp) -> NDArray[np.int64]:
 @executions.register("resource-sharing")
 @dataclass
 class ResourceSharing(ExecutionModel):
-    """A job is as slow as on the worst of its nodes, where demands may exceed the capacity.
+    """Jobs slow down on nodes whose demand exceeds the capacity, to the speed of the worst node.
 
     The penalty of a node is the sum over its resources of ``max(demand, capacity) / capacity - 1``
-    (equations 1 and 2), for as long as the same processes share it: a shared window. Its jobs run
-    at ``1 / (1 + penalty)`` of their speed.
+    (equations 1 and 2), for as long as the same processes share the node: a shared window. The
+    jobs of a node run at speed ``1 / (1 + penalty)``.
 
     References
     ----------
@@ -58,14 +58,13 @@ class ResourceSharing(ExecutionModel):
     """
 
     def begin(self, system: System, trace: Trace) -> None:
-        """Look up what the jobs demand.
+        """Look up the demands of the jobs.
 
         Raises
         ------
         InputError
-            If the machine is none of nodes that share resources, the trace says nothing of what it
-            shares or what cannot be a demand, a job asks for above 10^9 s, or numbers are so large
-            together that penalties could not be counted.
+            If the machine is not of type smp, demands are missing or not valid, a job requests
+            more than 10^9 s, or numbers are so large that penalties would overflow.
         """
         machine = system.machine
         if not isinstance(machine, Smp):
@@ -76,8 +75,8 @@ class ResourceSharing(ExecutionModel):
         if not set(machine.capacity) & set(trace.annotations):
             names = ", ".join(machine.capacity)
             raise InputError(
-                f"trace {trace.name!r} does not say what its jobs demand of {names}, as "
-                f"{machine.spec} has it; 'optsched trace annotate bandwidth' draws it",
+                f"trace {trace.name!r} states no demands of {names}, which {machine.spec} has; "
+                "'optsched trace annotate bandwidth' draws demands",
                 file=trace.path,
             )
         _check_demands(trace, machine)
@@ -95,7 +94,7 @@ class ResourceSharing(ExecutionModel):
     def started(
         self, job: int, allocation: tuple[Run, ...], system: System
     ) -> Iterable[tuple[int, float]]:
-        """Slow down the job, and those on nodes that it saturates."""
+        """Slow down the job, and the jobs on nodes that the job saturates."""
         assert isinstance(system.machine, Smp)
         nodes, processes = system.machine.processes(allocation)
         self._nodes_of[job] = nodes
@@ -107,7 +106,7 @@ class ResourceSharing(ExecutionModel):
     def ended(
         self, job: int, allocation: tuple[Run, ...], system: System
     ) -> Iterable[tuple[int, float]]:
-        """Let the jobs on its nodes run faster."""
+        """Speed up the jobs that shared a node with the job."""
         assert isinstance(system.machine, Smp)
         nodes, processes = system.machine.processes(allocation)
         del self._nodes_of[job], self._speed[job]
@@ -116,7 +115,7 @@ class ResourceSharing(ExecutionModel):
         return self._changed(nodes, -processes * self._demands[:, job, None], [])
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
-        """Return the seconds that sharing added to each job's run time, and their share of it."""
+        """Return the seconds that sharing added to each job's run time, and their share."""
         finished = schedule.state == State.FINISHED
         added = np.where(finished, schedule.run_time - trace.runtime, np.nan)
         added[finished & (added < 1e-6)] = 0.0  # rounding of times
@@ -135,16 +134,16 @@ class ResourceSharing(ExecutionModel):
     def _changed(
         self, nodes: NDArray[np.int64], demand: NDArray[np.int64], jobs: list[int]
     ) -> list[tuple[int, float]]:
-        """Count a demand on nodes; return the new speeds of those whose speed it changes.
+        """Add a demand to nodes; return the new speeds of the jobs whose speed changes.
 
         Parameters
         ----------
         nodes : int64 array, shape (nodes of a job,)
-            Where.
+            Nodes of the job.
         demand : int64 array, shape (resources, nodes of a job)
-            What is demanded more, or less if it is negative.
+            Increase of the demand on each node, or decrease if negative.
         jobs : list of int
-            Jobs to look at in any case.
+            Jobs to check in any case.
         """
         self._used[:, nodes] += demand
         excess = np.maximum(self._used[:, nodes] - self._capacity, 0) / self._capacity
@@ -164,21 +163,21 @@ class ResourceSharing(ExecutionModel):
 
 
 def _unmatched(trace: Trace, machine: Smp) -> Iterator[str]:
-    """Say which resources only the machine has, and which only the jobs demand."""
+    """Yield a message on resources that only the machine has, or that only the jobs demand."""
     demanded = [name for name, column in split_demands(trace)[0].items() if column.any()]
     unknown = [name for name in machine.capacity if name not in trace.annotations]
     alone = [name for name in demanded if name not in machine.capacity]
     if unknown:
         stated = f"it states {', '.join(demanded)}" if demanded else "it states no demand"
         names = ", ".join(unknown)
-        yield f"trace {trace.name!r} has no demands of {names}, as {machine.spec} has it; {stated}"
+        yield f"trace {trace.name!r} has no demands of {names}, which {machine.spec} has; {stated}"
     if alone:
         names = ", ".join(alone)
-        yield f"{machine.spec} has no {names}, which jobs of {trace.name!r} demand; none is shared"
+        yield f"{machine.spec} has no {names}, which jobs of {trace.name!r} demand; not shared"
 
 
 def _check_demands(trace: Trace, machine: Smp) -> None:
-    """Check that what is taken for a demand is one, whatever part of a trace stated it."""
+    """Check the values of the annotations that are taken for demands."""
     for name in machine.capacity:
         column = trace.annotations.get(name, np.zeros(1, dtype=np.int64))
         if column.dtype.kind not in "iu":
@@ -191,7 +190,7 @@ def _check_demands(trace: Trace, machine: Smp) -> None:
 
 
 def _check_times(trace: Trace) -> None:
-    """Check that no time is beyond all measure."""
+    """Check that no requested time is too long."""
     above = np.flatnonzero(trace.requested_time > LONGEST)
     if len(above):
         job = int(above[0])
@@ -200,10 +199,10 @@ def _check_times(trace: Trace) -> None:
 
 
 def _check_penalties(trace: Trace, machine: Smp, demanded: NDArray[np.int64]) -> None:
-    """Check that every `threshold-allocation` problem of the run can be stated.
+    """Check that the numbers of every `threshold-allocation` problem of the run stay in range.
 
-    As if all processes of a node had the largest demand of each resource for the longest time: that
-    bounds the raised limits, how far ahead they are planned, and the penalties of everybody.
+    The check takes the largest demand on each resource and the longest time for all processes of a
+    node, which bounds the raised limits, the planning horizon, and all penalties.
     """
     capacity = [*machine.capacity.values()]
     unit = math.lcm(*capacity)
@@ -214,7 +213,7 @@ def _check_penalties(trace: Trace, machine: Smp, demanded: NDArray[np.int64]) ->
         for demand, own in zip(most, capacity)
     )
     limit = walltime + -(-walltime * penalty // unit)
-    ahead = 3 * limit  # what runs, what is reserved behind it, and a job behind that
+    ahead = 3 * limit  # a running job, a reservation behind it, and a job behind that
     each = 1 + sum(demand * (unit // own) for demand, own in zip(most, capacity))
     everybody = machine.nodes * (machine.processors**2 * each * walltime + ahead * (unit + 2))
     factor = NO_PENALTY * (unit + penalty) // unit + 1

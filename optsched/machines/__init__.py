@@ -1,1 +1,1 @@
-"""Machines: the resources, and who holds them now."""
+"""Machines: resources, and the jobs that hold them."""

@@ -26,20 +26,20 @@ def hops_of_allocations(
     Parameters
     ----------
     coordinates : int64 array, shape (routers, 3)
-        By position.
+        Coordinates of the routers, by position on the line.
     shape : int64 array, shape (3,)
         Routers in each dimension of the torus.
     nodes_per_router : int
-        They follow each other on the line, 0 hops apart.
+        Nodes of a router, which are consecutive on the line and 0 hops apart.
     first, last : int64 array, shape (allocations,)
-        ``runs[first[a]:last[a]]`` are those of allocation a.
+        ``runs[first[a]:last[a]]`` are the runs of allocation a.
     runs : int64 array, shape (runs, 2)
         Start and stop of each run of nodes.
 
     Returns
     -------
     mean : float64 array, shape (allocations,)
-        Over pairs of different nodes; 0 for a single node.
+        Mean over pairs of different nodes; 0 for a single node.
     largest : int64 array, shape (allocations,)
         The diameter of the allocation.
     """
@@ -72,10 +72,10 @@ def hops_of_allocations(
 
 @kernel
 def hops_along_ring(count: Integers, nodes: int) -> int:
-    """Return the hops in one dimension, added over all pairs of nodes.
+    """Return the sum of the hops in one dimension over all pairs of nodes.
 
-    Of the half rings, ``length // 2`` routers from each router on, twice as many separate two nodes
-    as there are hops between them. So counting the nodes in each half ring is enough.
+    Of the half rings (``length // 2`` routers from each router on), twice as many separate two
+    nodes as there are hops between the nodes. So counting the nodes in each half ring is enough.
     """
     length = len(count)
     half = length // 2
@@ -89,7 +89,7 @@ def hops_along_ring(count: Integers, nodes: int) -> int:
 
 @kernel
 def farthest_on_ring(count: Integers) -> int:
-    """Return the most hops between two routers of a ring that hold a node."""
+    """Return the largest number of hops between two routers of a ring that hold a node."""
     length = len(count)
     used = np.flatnonzero(count)
     best, ahead = 0, 0
@@ -107,7 +107,7 @@ def farthest_on_ring(count: Integers) -> int:
 
 @kernel
 def hops_between(one: Integers, other: Integers, shape: Integers) -> int:
-    """Return the hops between two routers on the shortest way."""
+    """Return the hops of a shortest path between two routers."""
     hops = 0
     for axis in range(3):
         apart = abs(one[axis] - other[axis])
@@ -117,23 +117,22 @@ def hops_between(one: Integers, other: Integers, shape: Integers) -> int:
 
 @kernel
 def farthest_pair(held: Integers, shape: Integers, most: int) -> int:
-    """Return the most hops between two routers.
+    """Return the largest number of hops between two routers.
 
-    Neighbours on the line are neighbours on the torus more often than not. So the routers are cut
-    into pieces as they stand on the line, and only those pairs are looked at whose pieces lie in
-    boxes that are far enough apart.
+    Neighbors on the line are mostly neighbors on the torus. So the routers are cut into pieces
+    along the line, and only pairs of pieces whose bounding boxes are far enough apart are compared.
 
     Parameters
     ----------
     held : int64 array, shape (held routers, 3)
-        Coordinates, by position.
+        Coordinates of the routers, by position on the line.
     shape : int64 array, shape (3,)
         Routers in each dimension.
     most : int
-        No pair is farther apart than that: the search ends at a pair that is.
+        Upper bound on the result; the search ends at a pair that attains it.
     """
     best, end = 0, 0
-    for _ in range(2):  # from any router to its farthest, and from there again
+    for _ in range(2):  # from any router to the farthest one, and from there again
         begin = end
         for router in range(len(held)):
             hops = hops_between(held[begin], held[router], shape)
@@ -161,11 +160,11 @@ def farthest_pair(held: Integers, shape: Integers, most: int) -> int:
 
 @kernel
 def hops_between_boxes(low: Integers, high: Integers, one: int, other: int, shape: Integers) -> int:
-    """Return a number of hops that no two routers in two boxes are farther apart than."""
+    """Return an upper bound on the hops between a router of one box and a router of another."""
     hops = 0
     for axis in range(3):
-        centres = abs(low[one, axis] + high[one, axis] - low[other, axis] - high[other, axis])
-        centres = min(centres, 2 * shape[axis] - centres)  # twice the distance of the centres
+        centers = abs(low[one, axis] + high[one, axis] - low[other, axis] - high[other, axis])
+        centers = min(centers, 2 * shape[axis] - centers)  # twice the distance of the centers
         widths = high[one, axis] - low[one, axis] + high[other, axis] - low[other, axis]
-        hops += min((centres + widths) // 2, shape[axis] // 2)
+        hops += min((centers + widths) // 2, shape[axis] // 2)
     return hops

@@ -1,4 +1,4 @@
-"""Interval sets of many jobs as text, compiled; `Nodes.resources` is the statement."""
+"""Interval sets of many jobs as text, compiled; `Nodes.resources` is the reference."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LINE_END = np.uint8(ord("\n"))
 
 @kernel
 def digits(number: int) -> int:
-    """Return how many digits a number has."""
+    """Return the number of digits of a number."""
     count = 1
     while number >= 10:
         number //= 10
@@ -23,7 +23,7 @@ def digits(number: int) -> int:
 
 @kernel
 def put(text: NDArray[np.uint8], at: int, number: int) -> int:
-    """Write a number; return where it ends."""
+    """Write a number as text; return the offset of its end."""
     end: int = at + digits(number)
     for place in range(end - 1, at - 1, -1):
         text[place] = ZERO + number % 10
@@ -35,12 +35,12 @@ def put(text: NDArray[np.uint8], at: int, number: int) -> int:
 def interval_text(
     first: NDArray[np.int64], last: NDArray[np.int64], runs: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the texts one behind the other, and where each begins and ends.
+    """Return the concatenated texts of all jobs, and the offsets of each.
 
     Parameters
     ----------
     first, last : int64 array, shape (jobs,)
-        ``runs[first[j]:last[j]]`` are those of job j, in order.
+        ``runs[first[j]:last[j]]`` are the runs of job j, in order.
     runs : int64 array, shape (runs, 2)
         Start and stop of each run.
 
@@ -49,7 +49,7 @@ def interval_text(
     text : uint8 array
         ASCII.
     offset : int64 array, shape (jobs + 1,)
-        Job j has ``text[offset[j]:offset[j + 1]]``.
+        The text of job j is ``text[offset[j]:offset[j + 1]]``.
     """
     widest = 2 * digits(runs.max() if len(runs) else 0) + 2
     text = np.empty(widest * (last - first).sum() + 1, dtype=np.uint8)
@@ -73,19 +73,19 @@ def interval_text(
 def interval_runs(
     text: NDArray[np.uint8], jobs: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Read what `interval_text` writes.
+    """Read interval sets from text, as `interval_text` writes them.
 
     Parameters
     ----------
     text : uint8 array
         ASCII, one line per job.
     jobs : int
-        How many lines there are.
+        Number of lines.
 
     Returns
     -------
     first, last : int64 array, shape (jobs,)
-        ``runs[first[j]:last[j]]`` are those of job j.
+        ``runs[first[j]:last[j]]`` are the runs of job j.
     runs : int64 array, shape (runs, 2)
         Start and stop of each run.
     """

@@ -1,4 +1,4 @@
-"""Jobs in boxes of routers: who holds which, and the boxes behind sets of nodes."""
+"""Allocation of boxes of routers to jobs."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from optsched.boxes.box import Box, Grid
 
 
 class BoxAllocations:
-    """The free routers of a torus on which jobs hold boxes.
+    """Free routers of a torus on which jobs hold boxes.
 
     Parameters
     ----------
     grid : Grid
-        The routers.
+        Grid of the routers.
     holes : iterable of Box
-        Routers that no job can have.
+        Unavailable routers.
 
     Attributes
     ----------
     free : bool array, shape of the grid
-        Which routers no job holds, holes left out; to be read, not changed.
+        Mask of the routers that are available and free. Read-only for callers.
     """
 
     def __init__(self, grid: Grid, holes: Iterable[Box]) -> None:
@@ -36,7 +36,7 @@ class BoxAllocations:
         Raises
         ------
         ValueError
-            If it is none of the grid, or not all of it is free.
+            If the box does not lie on the grid, or is not entirely free.
         """
         mistake = self._grid.mistake(box)
         if mistake:

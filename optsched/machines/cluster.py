@@ -15,10 +15,10 @@ from optsched.machines.node_memory import Kept, NodeMemory
 from optsched.registry import machines
 
 MOST_CORES = 62
-"""Cores of a node: its sets of cores are bits of a 64-bit number."""
+"""Most cores of a node, whose sets of cores are bits of a 64-bit number."""
 
 LARGEST = 2**20
-"""Cores of a cluster."""
+"""Most cores of a cluster."""
 
 SPECIFICATION = re.compile(r"([0-9]{1,18})x([0-9]{1,18})((?::[a-z]+=[0-9a-z]{1,18})*)")
 
@@ -34,7 +34,7 @@ class Cores(NamedTuple):
     node : int
         The node, from 0.
     cores : int
-        Bit c is 1 for core c.
+        Set of cores: bit c stands for core c.
     """
 
     node: int
@@ -43,10 +43,10 @@ class Cores(NamedTuple):
 
 @machines.register("cluster")
 class Cluster(Machine):
-    """Identical nodes of several cores each, with a memory that keeps input files.
+    """Identical nodes of several cores each, with a memory for input files.
 
-    Every job runs on cores of one node. Its input file is loaded from a shared storage over the
-    node's own link, unless it is in the node's memory (`memory`). Core c of node n is processor
+    Every job runs on cores of one node. Its input file is loaded from shared storage over the
+    link of the node, unless the file is resident there. Core c of node n is processor
     ``n * cores + c``.
 
     Parameters
@@ -54,25 +54,25 @@ class Cluster(Machine):
     nodes : int
         Number of nodes.
     cores : int
-        Cores of each.
+        Number of cores of a node.
     memory : int
-        Size of a node's memory, in MB; at least what its link loads in a second.
+        Memory of a node, in MB; at least the MB that its link loads in a second.
     bandwidth : int
-        Of a node's link to the storage, in MB/s.
+        Bandwidth of a node's link to the storage, in MB/s.
     kept : {"users", "next"}
-        How long a file stays in memory: as long as a job uses it, or until the next job starts on
-        the node; see `NodeMemory`.
+        Period for which a file stays resident: while a job uses the file, or until the next job
+        starts on the node; see `NodeMemory`.
 
     Attributes
     ----------
     files : NodeMemory
-        The files in the nodes' memory.
+        Resident files of the nodes.
 
     Raises
     ------
     InputError
-        If a number is not a whole one from 1, the memory holds less than is loaded in a second, the
-        machine is too large, or there is no such rule for files.
+        If a number is not a whole number from 1, the memory holds less than is loaded in a second,
+        the machine is too large, or `kept` has another value.
 
     Examples
     --------
@@ -131,7 +131,7 @@ class Cluster(Machine):
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Cluster:
-        """Build the machine from its keys: nodes, cores, and perhaps memory, bandwidth, kept."""
+        """Build a cluster from the keys nodes and cores, and perhaps memory, bandwidth, kept."""
         known = {"nodes", "cores", "memory", "bandwidth", "kept"}
         if not {"nodes", "cores"} <= set(table) <= known:
             expected = "expected nodes, cores, and perhaps memory, bandwidth and kept"
@@ -140,18 +140,18 @@ class Cluster(Machine):
 
     @property
     def spec(self) -> str:
-        """The specification that builds this machine again."""
+        """Specification that builds an equal machine."""
         memory = "" if self.memory == MEMORY else f":memory={self.memory}"
         bandwidth = "" if self.bandwidth == BANDWIDTH else f":bandwidth={self.bandwidth}"
         kept = "" if self.files.kept == "users" else f":kept={self.files.kept}"
         return f"cluster:{self.nodes}x{self.cores}{memory}{bandwidth}{kept}"
 
     def emptied(self) -> Cluster:
-        """Return a cluster of the same nodes that no job holds, with nothing in memory."""
+        """Return a cluster of the same nodes without jobs and resident files."""
         return Cluster(self.nodes, self.cores, self.memory, self.bandwidth, self.files.kept)
 
     def loading_seconds(self, size: int) -> int:
-        """Return the whole seconds in which a file of `size` MB is loaded by a node."""
+        """Return the whole seconds that a node needs to load a file of `size` MB."""
         return size // self.bandwidth
 
     def allocate(self, processors: int) -> Cores:
@@ -178,7 +178,7 @@ class Cluster(Machine):
         self.free += allocation.cores.bit_count()
 
     def is_contiguous(self, allocation: Cores) -> bool:
-        """Return whether the cores are one run of the node's."""
+        """Return whether the cores are consecutive."""
         cores = allocation.cores
         return (cores | (cores - 1)) & ((cores | (cores - 1)) + 1) == 0
 
@@ -188,7 +188,7 @@ class Cluster(Machine):
         return runs_text([(first + a, first + b) for a, b in runs_of(allocation.cores)])
 
     def violations(self, held: Mapping[int, Cores]) -> list[str]:
-        """Compare the free cores with what the running jobs hold."""
+        """Compare the free cores with those that the running jobs hold."""
         everything = (1 << self.cores) - 1
         covered = list(self._free)
         found = []
@@ -205,10 +205,10 @@ class Cluster(Machine):
         return found
 
     def is_free(self, place: Cores) -> bool:
-        """Return whether no job holds any of these cores."""
+        """Return whether all cores of a place are free."""
         return not place.cores & ~self._free[place.node]
 
     def nodes_in_use(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Return which nodes run a job, shape (nodes,)."""
+        """Return a mask of the nodes that run a job, shape (nodes,)."""
         everything = (1 << self.cores) - 1
         return np.array([free != everything for free in self._free])

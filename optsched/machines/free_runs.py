@@ -1,18 +1,18 @@
-"""The free positions of a line of processors, kept as maximal runs: the slots of the paper."""
+"""Free positions of a line of processors as maximal runs, the slots."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
 Run = tuple[int, int]
-"""Positions ``start`` to ``stop - 1``, as in a Python range."""
+"""Run of the positions ``start`` to ``stop - 1``, as in a Python range."""
 
 
 class FreeRuns:
     """Maximal runs of free positions, in order.
 
     A run is found by bisection, so taking and giving back need ``O(log r)`` comparisons for ``r``
-    runs; two lists of integers hold them.
+    runs.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class FreeRuns:
     Attributes
     ----------
     starts, stops : list of int
-        Run ``i`` covers the positions ``starts[i]`` to ``stops[i] - 1``. To be read, not changed.
+        Run ``i`` covers the positions ``starts[i]`` to ``stops[i] - 1``. Read-only for callers.
     """
 
     __slots__ = ("starts", "stops")
@@ -35,23 +35,23 @@ class FreeRuns:
         return len(self.starts)
 
     def copy(self) -> FreeRuns:
-        """Return runs of their own that cover the same positions."""
+        """Return a copy."""
         twin = FreeRuns(0)
         twin.starts, twin.stops = self.starts.copy(), self.stops.copy()
         return twin
 
     def around(self, position: int) -> Run:
-        """Return the run that holds a free position."""
+        """Return the run of a free position."""
         run = bisect_right(self.starts, position) - 1
         return self.starts[run], self.stops[run]
 
     def take_first(self, size: int) -> tuple[Run, ...]:
-        """Take the first `size` free positions, whichever runs they are in.
+        """Take the first `size` free positions, from any runs.
 
         Raises
         ------
         ValueError
-            If there are not that many.
+            If fewer positions are free.
         """
         starts, stops = self.starts, self.stops
         taken = []
@@ -78,7 +78,7 @@ class FreeRuns:
         Raises
         ------
         ValueError
-            If they do not.
+            If the positions do not lie in one run.
         """
         starts, stops = self.starts, self.stops
         run = bisect_right(starts, start) - 1
@@ -97,12 +97,12 @@ class FreeRuns:
             stops.insert(run + 1, run_stop)
 
     def give(self, start: int, stop: int) -> None:
-        """Give back the positions `start` to `stop` - 1, merged with the runs they touch.
+        """Give back the positions `start` to `stop` - 1, merged with adjacent runs.
 
         Raises
         ------
         ValueError
-            If one of them is free already.
+            If a position is free already.
         """
         starts, stops = self.starts, self.stops
         after = bisect_left(starts, start)

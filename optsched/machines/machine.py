@@ -1,4 +1,4 @@
-"""The contract of a machine, and how one is named on the command line."""
+"""Interface of machines, and their specifications."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from optsched.errors import InputError
 from optsched.text_files import read_toml
 
 Allocation = Any
-"""What a job holds; its form is the machine's own business."""
+"""Allocation of a job, in a form that depends on the machine."""
 
 
 class Machine(ABC):
-    """Resources, and who holds them now.
+    """Resources, and the jobs that hold them.
 
     Attributes
     ----------
     name : str
-        The registered name: what stands before the colon of a specification.
+        The registered name, which precedes the colon of a specification.
     usage : str
         The form of a specification, for messages.
     size : int
@@ -48,14 +48,14 @@ class Machine(ABC):
         return f"<{type(self).__name__} {self.spec}: {self.free:,} processors free>"
 
     def kinds(self) -> frozenset[str]:
-        """Return what this machine can be used as: its own name, and those of what it extends."""
+        """Return the kinds of machine that this one can serve as: its own, and its base classes."""
         bases = type(self).__mro__
         return frozenset(vars(base)["name"] for base in bases if "name" in vars(base))
 
     @classmethod
     @abstractmethod
     def from_spec(cls, text: str) -> Machine:
-        """Build an empty machine from what follows the colon of a specification.
+        """Build an empty machine from the text after the colon of a specification.
 
         Raises
         ------
@@ -66,61 +66,62 @@ class Machine(ABC):
     @classmethod
     @abstractmethod
     def from_table(cls, table: Mapping[str, Any]) -> Machine:
-        """Build an empty machine from the keys of a TOML file, its ``kind`` left out."""
+        """Build an empty machine from the keys of a TOML file, without ``kind``."""
 
     @property
     @abstractmethod
     def spec(self) -> str:
-        """The specification that builds this machine again."""
+        """Specification that builds an equal machine."""
 
     @abstractmethod
     def emptied(self) -> Machine:
-        """Return a machine of the same resources that no job holds."""
+        """Return a machine of the same resources without jobs."""
 
     @abstractmethod
     def allocate(self, processors: int) -> Allocation:
-        """Give `processors` to a job, the first free ones in the machine's order."""
+        """Allocate the first `processors` free processors in the machine's order."""
 
     @abstractmethod
     def claim(self, place: Any, processors: int) -> Allocation:
-        """Give a job of that many `processors` the place that a policy chose.
+        """Allocate the place that a policy chose for a job of `processors` processors.
 
         Raises
         ------
         ValueError
-            If a part of it is not free, or it is not of that size.
+            If the place is not entirely free, or has another size.
         """
 
     @abstractmethod
     def release(self, allocation: Allocation) -> None:
-        """Take back what a job held."""
+        """Free the allocation of a job."""
 
     @abstractmethod
     def is_contiguous(self, allocation: Allocation) -> bool:
-        """Return whether the processors of an allocation lie side by side."""
+        """Return whether an allocation is contiguous."""
 
     @abstractmethod
     def resources(self, allocation: Allocation) -> str:
         """Return the processors of an allocation as an interval set, ``1-3 5 7`` for instance."""
 
     def place_text(self, allocation: Allocation) -> str:
-        """Return an allocation as the journal tells it; its processors, unless that is not all."""
+        """Return the text of an allocation in the journal; by default its processors."""
         return self.resources(allocation)
 
     def job_measures(self, resources: Sequence[str]) -> dict[str, NDArray[Any]]:
-        """Measure allocations; the columns that the machine adds to the table of jobs.
+        """Measure allocations, for the columns that the machine adds to the table of jobs.
 
-        ``runs`` is the number of runs of neighbouring processors; one run is contiguous.
+        ``runs`` is the number of runs of adjacent processors; an allocation of one run is
+        contiguous.
 
         Parameters
         ----------
         resources : sequence of str
-            Allocations as interval sets, none of them empty.
+            Allocations as interval sets, not empty.
 
         Returns
         -------
         dict of str to int64, float64 or text array, shape (allocations,)
-            By name of the measure.
+            Values by name of the measure.
         """
         blanks = (processors.count(" ") for processors in resources)
         return {"runs": 1 + np.fromiter(blanks, dtype=np.int64, count=len(resources))}
@@ -137,12 +138,12 @@ class Machine(ABC):
         Returns
         -------
         list of str
-            What is wrong: processors held twice, lost or invented; empty when all is well.
+            The differences: processors held twice, lost or invented; empty without any.
         """
 
 
 def read_machine(spec: str | Path | Machine) -> Machine:
-    """Return the empty machine that a specification names.
+    """Build the empty machine of a specification.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The Ousterhout matrix, whose rows take turns on the processors: ``matrix:N``."""
+"""Ousterhout matrix, whose rows take turns on the processors: ``matrix:N``."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from optsched.numbers import parse_integer
 from optsched.registry import machines
 
 MOST_COLUMNS = 1 << 20
-"""More are taken for a mistake: a set of columns has a bit for each."""
+"""Most columns, since a set of columns has a bit for each."""
 
 
 class Slice(NamedTuple):
-    """What a job holds of a matrix.
+    """Allocation of a job in a matrix.
 
     Parameters
     ----------
     row : int
         The time slice, from 0.
     columns : int
-        The processors, as a set: see `optsched.column_sets`.
+        The set of processors; see `optsched.column_sets`.
     """
 
     row: int
@@ -34,8 +34,8 @@ class Slice(NamedTuple):
 class Matrix(Machine):
     """Identical processors (columns) that are shared in time slices (rows).
 
-    A job holds some columns in one row; the jobs of a row run at the same time, and the rows take
-    turns. There is a row more whenever a policy claims one, and no row behind the last job.
+    A job holds columns in one row; the jobs of a row run simultaneously, and the rows take turns. A
+    row is added when a policy claims it, and the last row always has a job.
 
     Parameters
     ----------
@@ -45,12 +45,12 @@ class Matrix(Machine):
     Attributes
     ----------
     rows : list of int
-        The columns that are held in each row, as sets.
+        The set of held columns of each row.
 
     Raises
     ------
     InputError
-        If there is not at least one column, or more than `MOST_COLUMNS`.
+        If the number of columns is not from 1 to `MOST_COLUMNS`.
 
     References
     ----------
@@ -93,11 +93,11 @@ class Matrix(Machine):
 
     @property
     def spec(self) -> str:
-        """The specification that builds this machine again."""
+        """Specification that builds an equal machine."""
         return f"matrix:{self.size}"
 
     @property
-    def free(self) -> int:  # type: ignore[override]  # what no row holds
+    def free(self) -> int:  # type: ignore[override]  # a property here
         """Number of processors that no job holds in any row."""
         held = 0
         for row in self.rows:
@@ -105,17 +105,17 @@ class Matrix(Machine):
         return self.size - held.bit_count()
 
     def emptied(self) -> Matrix:
-        """Return a matrix of as many columns without a row."""
+        """Return a matrix of as many columns without rows."""
         return Matrix(self.size)
 
     def allocate(self, processors: int) -> Slice:
-        """Give a job the first free columns of the first row that has enough, or of a new row."""
+        """Allocate the first free columns of the first row that has enough, or of a new row."""
         rows = [*self.rows, 0]
         row = next(r for r, held in enumerate(rows) if self.size - held.bit_count() >= processors)
         return self.claim(Slice(row, lowest(self._all & ~rows[row], processors)), processors)
 
     def claim(self, place: Slice, processors: int) -> Slice:
-        """Give a job the row and columns that a policy chose."""
+        """Allocate the row and columns that a policy chose."""
         row, columns = place
         if columns.bit_count() != processors:
             raise ValueError(f"a place of {columns.bit_count()} columns for a job of {processors}")
@@ -129,13 +129,13 @@ class Matrix(Machine):
         return place
 
     def release(self, allocation: Slice) -> None:
-        """Take back what a job held, and the rows behind the last one in use."""
+        """Free the allocation of a job, and remove empty rows at the end."""
         self.rows[allocation.row] &= ~allocation.columns
         while self.rows and not self.rows[-1]:
             self.rows.pop()
 
     def is_contiguous(self, allocation: Slice) -> bool:
-        """Return whether the columns lie side by side."""
+        """Return whether the columns are consecutive."""
         columns = allocation.columns
         return columns & (columns + (columns & -columns)) == 0
 
@@ -144,11 +144,11 @@ class Matrix(Machine):
         return interval_text(allocation.columns)
 
     def place_text(self, allocation: Slice) -> str:
-        """Return row and columns."""
+        """Return row and columns as text."""
         return f"row {allocation.row}: {interval_text(allocation.columns)}"
 
     def violations(self, held: Mapping[int, Slice]) -> list[str]:
-        """Compare the rows with what the running jobs hold."""
+        """Compare the rows with the slices that the running jobs hold."""
         found = []
         rows: dict[int, ColumnSet] = {}
         for job, (row, columns) in held.items():

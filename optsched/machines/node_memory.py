@@ -1,4 +1,4 @@
-"""Which files are in the memory of which node."""
+"""Resident input files in the memory of nodes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ FILE, LOAD, LOADED, UNTIL, USERS = range(5)
 FREE = -1
 
 Kept = Literal["users", "next"]
-"""Whether a file stays as long as a job uses it, or until the next job starts on the node."""
+"""Period for which a file stays: while a job uses it, or until the next start on the node."""
 
 
 class Residents(NamedTuple):
-    """Files that are on nodes, one row each.
+    """Table of the resident files of all nodes.
 
     Parameters
     ----------
@@ -24,10 +24,10 @@ class Residents(NamedTuple):
     load : int64 array, shape (files,)
         Seconds to load it from the shared storage.
     loaded, until : float64 array, shape (files,)
-        When it was or will be loaded, and until when it is planned to stay. While jobs use it, that
-        is the latest limit of all that have, as in the authors' program: of some that have ended,
-        too. Then it is the end of the last one, which may be long ago if files stay until the next
-        start.
+        Times at which the file is loaded, and until which it is planned to stay. While jobs use the
+        file, the latter is the latest limit of all its users, including those that have ended, as
+        in the authors' program. Afterwards it is the end of the last user, which may be long ago
+        if files stay until the next start.
     """
 
     node: NDArray[np.int64]
@@ -38,14 +38,14 @@ class Residents(NamedTuple):
 
 
 class Use(NamedTuple):
-    """How a job comes to its file.
+    """Access of a job to its file.
 
     Parameters
     ----------
     seconds : float
-        That it waits for it.
+        Seconds that the job waits for the file.
     loads : bool
-        Whether it loads the file itself; otherwise it is there, or being loaded.
+        Whether the job loads the file; otherwise the file is resident or being loaded.
     """
 
     seconds: float
@@ -53,24 +53,24 @@ class Use(NamedTuple):
 
 
 class NodeMemory:
-    """The input files of jobs in the memory of nodes.
+    """Input files of jobs in the memory of nodes.
 
-    A file is on a node from the moment a job begins to load it, for as long as a job on the node
-    uses it, and up to the very instant in which the last of them ends: a job that starts then finds
-    it. What happens to a file that its last user left is `kept`. With ``users`` later jobs do not
-    find it, the rule of the authors' program. With ``next`` they do, if no job was started on the
-    node in between (Gonthier et al. 2024, section III, case 2): a job that starts at t finds a file
-    left at e if no job, with or without a file, started at a time s, e <= s < t. Memory is large
-    enough for the files of all jobs that a node can run, so nothing else evicts a file.
+    A file is resident from the start of its load until its last user ends, including that instant:
+    a job that starts then finds the file. `kept` is the rule from then on. With ``users``, the rule
+    of the authors' program, later jobs do not find the file. With ``next`` they do if no job was
+    started on the node in between (Gonthier et al. 2024, section III, case 2): a job that starts at
+    t finds a file whose last user ended at e if no job, with or without a file, started at a time
+    s, e <= s < t. Memory is large enough for the files of all jobs that a node can run, so nothing
+    else evicts a file.
 
     Parameters
     ----------
     nodes : int
         Number of nodes.
     cores : int
-        Cores of each: so many jobs may use a file of their own at once.
+        Cores of a node, which is also the largest number of files in use on it.
     kept : {"users", "next"}
-        How long a file stays.
+        Rule for files without a user.
 
     References
     ----------
@@ -94,12 +94,12 @@ class NodeMemory:
         self.cores = cores
         self.kept = kept
         self._latest_start = np.full(nodes, -np.inf)
-        # files in use now, and those that were before: what was left by the last start is gone
+        # files in use, and those whose last user has ended since the last start
         self._table = np.zeros((5, nodes, 2 * cores))
         self._table[FILE] = FREE
 
     def use(self, node: int, file: int, load: int, now: float, until: float) -> Use:
-        """Let a job use a file from now on; return how it comes to it.
+        """Begin the use of a file by a job, with a load if the file is not resident.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class NodeMemory:
         load : int
             Seconds to load the file from the shared storage.
         now, until : float
-            The start of the job, and its limit.
+            The start of the job, and its estimated end.
         """
         self._forget(node, now)
         table = self._table[:, node]
@@ -129,7 +129,7 @@ class NodeMemory:
             self._forget(node, now)
 
     def drop(self, node: int, file: int, now: float) -> None:
-        """Let a job that ends now use a file no longer."""
+        """End the use of a file by a job."""
         table = self._table[:, node]
         slot = np.flatnonzero(table[FILE] == file)[0]
         table[USERS, slot] -= 1
@@ -137,7 +137,7 @@ class NodeMemory:
             table[UNTIL, slot] = now
 
     def residents(self, now: float) -> Residents:
-        """Return the files that are on nodes now, in order of the nodes."""
+        """Return the resident files, in order of the nodes."""
         flat = self._table.reshape(5, -1)
         there = (flat[USERS] > 0) | (flat[UNTIL] >= now)
         if self.kept == "next":
@@ -150,18 +150,18 @@ class NodeMemory:
         )
 
     def started(self, now: float) -> NDArray[np.bool_]:
-        """Return on which nodes a job started now, shape (nodes,); noted with ``next`` only."""
+        """Return a mask of the nodes with a start at `now`, shape (nodes,); ``next`` only."""
         return self._latest_start >= now
 
     def _forget(self, node: int, now: float) -> None:
-        """Free the slots of files that a job that starts now does not find."""
+        """Evict the files that a job that starts now does not find."""
         table = self._table[:, node]
         if self.kept == "users":
             gone = table[UNTIL] < now
         elif (latest := self._latest_start[node]) == now:
             return  # starts of one instant do not evict for each other
         else:
-            # where decisions are charged for, the start before may even be later than this one
+            # with charged decisions, the previous start may even be later than this one
             gone = table[UNTIL] <= latest
             self._latest_start[node] = now
         table[FILE, gone & (table[USERS] == 0)] = FREE

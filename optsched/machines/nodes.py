@@ -1,4 +1,4 @@
-"""A line of identical nodes: ``nodes:N``."""
+"""Line of identical nodes: ``nodes:N``."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from optsched.registry import machines
 class Nodes(Machine):
     """Identical nodes in a line, numbered from 0; a job may hold any of them.
 
-    The line is the processor ordering: neighbours on it are contiguous, and its maximal free runs
-    are the slots. Jobs that do not care get the first free nodes.
+    The line is the processor ordering: consecutive nodes are contiguous, and the maximal free runs
+    are the slots. By default a job gets the first free nodes.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Nodes(Machine):
     Raises
     ------
     InputError
-        If there is not at least one node, or more than `MOST_PROCESSORS`.
+        If the number of nodes is not from 1 to `MOST_PROCESSORS`.
 
     Examples
     --------
@@ -70,21 +70,21 @@ class Nodes(Machine):
 
     @property
     def spec(self) -> str:
-        """The specification that builds this machine again."""
+        """Specification that builds an equal machine."""
         return f"nodes:{self.size}"
 
     def emptied(self) -> Nodes:
-        """Return a line of as many nodes that no job holds."""
+        """Return a line of as many nodes without jobs."""
         return Nodes(self.size)
 
     def allocate(self, processors: int) -> tuple[Run, ...]:
-        """Give a job the first free nodes; returns the runs it holds."""
+        """Allocate the first free nodes; return their runs."""
         runs = self.slots.take_first(processors)
         self.free -= processors
         return runs
 
     def claim(self, place: tuple[Run, ...], processors: int) -> tuple[Run, ...]:
-        """Give a job the runs of nodes that a policy chose; returns them in order, merged."""
+        """Allocate the runs of nodes that a policy chose; return the runs merged, in order."""
         size = sum(stop - start for start, stop in place)
         if size != processors:
             raise ValueError(f"a place of {size} nodes for a job of {processors}")
@@ -94,14 +94,14 @@ class Nodes(Machine):
         return place if len(place) == 1 else _merged(place)
 
     def release(self, allocation: tuple[Run, ...]) -> None:
-        """Take back the runs of a job."""
+        """Free the runs of a job."""
         give = self.slots.give
         for start, stop in allocation:
             give(start, stop)
             self.free += stop - start
 
     def is_contiguous(self, allocation: tuple[Run, ...]) -> bool:
-        """Return whether the nodes are one run of the line."""
+        """Return whether the nodes are one run."""
         return len(allocation) == 1
 
     def resources(self, allocation: tuple[Run, ...]) -> str:
@@ -109,7 +109,7 @@ class Nodes(Machine):
         return runs_text(sorted(allocation))
 
     def violations(self, held: Mapping[int, tuple[Run, ...]]) -> list[str]:
-        """Compare the free runs with what the running jobs hold."""
+        """Compare the free runs with those that the running jobs hold."""
         free = list(zip(self.slots.starts, self.slots.stops))
         claims = [(run, f"job {job}") for job, runs in held.items() for run in runs]
         claims += [(run, "nobody") for run in free]
@@ -132,7 +132,7 @@ class Nodes(Machine):
 
 
 def _merged(runs: tuple[Run, ...]) -> tuple[Run, ...]:
-    """Return the maximal runs that disjoint runs make up."""
+    """Return disjoint runs with adjacent ones merged."""
     merged: list[Run] = []
     for start, stop in sorted(runs):
         if merged and merged[-1][1] == start:

@@ -1,4 +1,4 @@
-"""Processor orderings: the routers of a grid, one behind the other on a line."""
+"""Processor orderings: the routers of a grid in order on a line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from optsched.errors import UnknownNameError
 
 Coordinates = NDArray[np.int64]
-"""One row per router, one column per dimension."""
+"""Coordinates of routers, with one row per router and one column per dimension."""
 
 
 @lru_cache(maxsize=8)
@@ -30,7 +30,7 @@ def ordering(name: str, shape: tuple[int, ...]) -> Coordinates:
     Returns
     -------
     int64 array, shape (routers, dimensions)
-        Row ``p`` is the router at position ``p``. Shared between calls, so it cannot be written.
+        Row ``p`` is the router at position ``p``. The array is shared between calls and read-only.
 
     Raises
     ------
@@ -50,15 +50,15 @@ def ordering(name: str, shape: tuple[int, ...]) -> Coordinates:
 
 
 def row_major(shape: tuple[int, ...]) -> Coordinates:
-    """Return the routers in row-major order: the last coordinate runs fastest."""
+    """Return the routers in row-major order: the last coordinate changes fastest."""
     steps = np.arange(math.prod(shape))
     return np.stack(np.unravel_index(steps, shape), axis=1).astype(np.int64)
 
 
 def snake(shape: tuple[int, ...]) -> Coordinates:
-    """Return the routers in boustrophedon order: each is a neighbour of the one before it.
+    """Return the routers in boustrophedon order, in which consecutive routers are neighbors.
 
-    A coordinate runs upwards and downwards in turn. It is the reflected Gray code of mixed radix.
+    Each coordinate goes up and down in turn: the reflected Gray code of mixed radix.
     """
     coordinates = row_major(shape)
     sweep = np.zeros(len(coordinates), dtype=np.int64)
@@ -73,10 +73,10 @@ def snake(shape: tuple[int, ...]) -> Coordinates:
 def hilbert(shape: tuple[int, ...]) -> Coordinates:
     """Return the routers along the Hilbert curve.
 
-    On a cube whose side is a power of two each router is a neighbour of the one before it. On any
-    other grid the curve is that of the smallest such cube around it, and what lies outside is
-    skipped: the routers are sorted by Hilbert number, as Slurm sorts the nodes of a 3-D torus.
-    Where the curve leaves the grid and comes back the step may be longer than one hop.
+    On a cube whose side is a power of two, consecutive routers are neighbors. On any other grid the
+    curve is that of the smallest enclosing cube, without the routers outside the grid: the routers
+    are sorted by Hilbert number, as Slurm sorts the nodes of a 3-D torus. Where the curve leaves
+    the grid, the step may be longer than one hop.
     """
     coordinates = row_major(shape)
     bits = (max(shape) - 1).bit_length()
@@ -84,19 +84,19 @@ def hilbert(shape: tuple[int, ...]) -> Coordinates:
 
 
 def hilbert_numbers(coordinates: Coordinates, bits: int) -> NDArray[np.int64]:
-    """Return the place of points on the Hilbert curve through a cube.
+    """Return the positions of points on the Hilbert curve through a cube.
 
     Parameters
     ----------
     coordinates : int64 array, shape (points, dimensions)
-        From 0 to ``2**bits - 1``.
+        Coordinates from 0 to ``2**bits - 1``.
     bits : int
-        The cube has the side ``2**bits``; at most 63 bits in all dimensions together.
+        Binary logarithm of the side of the cube; at most 63 bits in all dimensions together.
 
     Returns
     -------
     int64 array, shape (points,)
-        0 is at the origin.
+        Positions, from 0 at the origin.
 
     References
     ----------
@@ -105,7 +105,7 @@ def hilbert_numbers(coordinates: Coordinates, bits: int) -> NDArray[np.int64]:
     """
     axes: NDArray[np.int64] = coordinates.T.copy()
     first, last = axes[0], axes[-1]
-    # every level of the curve is a turned copy of the one above it: turn it back
+    # every level of the curve is a rotated copy of the one above: undo the rotation
     for bit in range(bits - 1, 0, -1):
         below = (1 << bit) - 1
         for axis in axes:
@@ -132,4 +132,4 @@ ORDERINGS: dict[str, Callable[[tuple[int, ...]], Coordinates]] = {
     "snake": snake,
     "hilbert": hilbert,
 }
-"""What `ordering` knows, by name."""
+"""Processor orderings by name."""

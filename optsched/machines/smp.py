@@ -1,4 +1,4 @@
-"""Nodes of several processors that share resources: ``smp:NxP``."""
+"""Line of nodes of several processors that share resources: ``smp:NxP``."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from optsched.numbers import MOST_CAPACITY
 from optsched.registry import machines
 
 BANDWIDTH = 6_000
-"""MB/s of a node's memory (Guim et al. 2009, section 6.2)."""
+"""Memory bandwidth of a node in MB/s (Guim et al. 2009, section 6.2)."""
 
 LARGEST = 2**20
-"""Processors of a machine."""
+"""Most processors of a machine."""
 
 MOST_PROCESSORS = 64
-"""Processors of a node."""
+"""Most processors of a node."""
 
 RESOURCE = re.compile(r"[a-z_]+")
-"""The name of a resource."""
+"""Name of a resource."""
 
 SPECIFICATION = re.compile(
     rf"([0-9]{{1,18}})x([0-9]{{1,18}})((?::{RESOURCE.pattern}=[0-9]{{1,18}})*)"
@@ -38,28 +38,28 @@ class Smp(Nodes):
     """Identical nodes of several processors each, which share the node's resources.
 
     A job may hold any processors. Processor p of node n has the number ``n * processors + p``, so
-    the machine is also a line of processors, and jobs that do not care get the first free ones.
+    the machine is also a line of processors. By default a job gets the first free processors.
 
     Parameters
     ----------
     nodes : int
         Number of nodes.
     processors : int
-        Processors of each.
+        Number of processors of a node.
     capacity : mapping of str to int, optional
-        What a node has of each resource that its processors share, by the name that the demands
-        have in the trace: ``bandwidth``, that of the memory in MB/s, if it is left out.
+        Capacity of a node for each shared resource, by the name of the demand in the trace; by
+        default ``bandwidth``, the memory bandwidth in MB/s.
 
     Attributes
     ----------
     free_of : int64 array, shape (nodes,)
-        How many processors of each node no job holds; to be read, not changed.
+        Number of free processors of each node. Read-only for callers.
 
     Raises
     ------
     InputError
-        If a number is not a whole one from 1, it or the machine is too large, or there is no
-        resource or one whose name has other than small letters and underscores.
+        If a number is not a whole number from 1 or is too large, or there is no resource, or one
+        whose name is not of small letters and underscores.
 
     References
     ----------
@@ -120,7 +120,7 @@ class Smp(Nodes):
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Smp:
-        """Build the machine from its keys: nodes, processors, and perhaps a table of capacities."""
+        """Build the machine from the keys nodes and processors, and perhaps a table capacity."""
         if not {"nodes", "processors"} <= set(table) <= {"nodes", "processors", "capacity"}:
             expected = "expected nodes, processors, and perhaps a table capacity"
             raise InputError(f"keys {sorted(table)}; {expected}")
@@ -131,35 +131,35 @@ class Smp(Nodes):
 
     @property
     def spec(self) -> str:
-        """The specification that builds this machine again."""
+        """Specification that builds an equal machine."""
         whole = f"smp:{self.nodes}x{self.processors}"
         if self.capacity == {"bandwidth": BANDWIDTH}:
             return whole
         return whole + "".join(f":{name}={number}" for name, number in self.capacity.items())
 
     def emptied(self) -> Smp:
-        """Return a machine of the same nodes that no job holds."""
+        """Return a machine of the same nodes without jobs."""
         return Smp(self.nodes, self.processors, self.capacity)
 
     def allocate(self, processors: int) -> tuple[Run, ...]:
-        """Give a job the first free processors; returns the runs it holds."""
+        """Allocate the first free processors; return their runs."""
         runs = super().allocate(processors)
         self._count(runs, -1)
         return runs
 
     def claim(self, place: tuple[Run, ...], processors: int) -> tuple[Run, ...]:
-        """Give a job the runs of processors that a policy chose."""
+        """Allocate the runs of processors that a policy chose."""
         runs = super().claim(place, processors)
         self._count(runs, -1)
         return runs
 
     def release(self, allocation: tuple[Run, ...]) -> None:
-        """Take back the runs of a job."""
+        """Free the runs of a job."""
         super().release(allocation)
         self._count(allocation, +1)
 
     def place(self, processes: Sequence[int] | NDArray[np.int64]) -> tuple[Run, ...]:
-        """Return runs of free processors for so many processes on each node, the first of each.
+        """Return the runs of the first free processors of each node for the given processes.
 
         Parameters
         ----------
@@ -192,7 +192,7 @@ class Smp(Nodes):
         return tuple(runs)
 
     def processes(self, allocation: tuple[Run, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the nodes on which an allocation has processors, in order, and how many on each.
+        """Return the nodes of an allocation, in order, and its processors on each.
 
         Returns
         -------
@@ -204,7 +204,7 @@ class Smp(Nodes):
         return np.unique(numbers, return_counts=True)
 
     def violations(self, held: Mapping[int, tuple[Run, ...]]) -> list[str]:
-        """Compare the free processors, in all and on each node, with what running jobs hold."""
+        """Compare the free processors, in total and by node, with those that running jobs hold."""
         found = super().violations(held)
         free = np.zeros(self.nodes, dtype=np.int64)
         for start, stop in zip(self.slots.starts, self.slots.stops):

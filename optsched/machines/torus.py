@@ -1,4 +1,4 @@
-"""A three-dimensional torus of routers: ``torus:XxYxZ``."""
+"""Three-dimensional torus of routers: ``torus:XxYxZ``."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from optsched.machines.orderings import ORDERINGS, Coordinates, ordering
 from optsched.registry import machines
 
 LARGEST = 2**20
-"""Nodes; some ten times those of the largest torus that was built."""
+"""Most nodes; about ten times those of the largest torus ever built."""
 
 FASTEST = 10**6
-"""Speed of a link, relative to the others."""
+"""Highest speed of a link, relative to the others."""
 
 SPECIFICATION = re.compile(r"([0-9]{1,18}(?:x[0-9]{1,18}){2,3})((?::[^:]*)*)")
 
@@ -34,18 +34,18 @@ ALL = (True, True, True)
 
 
 class BoxMeasures(NamedTuple):
-    """What a torus measures of boxes, arrays of shape (allocations,).
+    """Measures of boxes, arrays of shape (allocations,).
 
     Parameters
     ----------
     box : array of str
         The box, ``2x24x4@3,0,22`` for instance.
     held_nodes : int64 array
-        Nodes of its routers.
+        Nodes on the routers of the box.
     half_perimeter : int64 array
-        Sum of its sides, in routers.
+        Sum of the sides, in routers.
     bisection : float64 array
-        Speed of all links between its halves, see `optsched.boxes.shapes.bisection`.
+        Speed of all links between the halves; see `optsched.boxes.shapes.bisection`.
     """
 
     box: NDArray[np.object_]
@@ -57,20 +57,19 @@ class BoxMeasures(NamedTuple):
 class Locality(NamedTuple):
     """Locality of allocations, arrays of shape (allocations,).
 
-    A pair of nodes is as many hops apart as their routers on the shortest way; nodes of one router
-    are 0 hops apart.
+    The hops between two nodes are those of a shortest path between their routers; nodes of one
+    router are 0 hops apart.
 
     Parameters
     ----------
     runs : int64 array
-        Runs of neighbouring positions; an allocation of one run is contiguous.
+        Number of runs of adjacent positions; an allocation of one run is contiguous.
     mean_hops : float64 array
         Mean over the pairs of different nodes; 0 for a single node.
     max_hops : int64 array
         The largest number of hops between two nodes.
     dispersal : float64 array
-        `mean_hops` over that of all nodes of the machine: 0 on one router, 1 spread like the
-        machine. 0 for a single node, and on a machine of one router.
+        `mean_hops` over the mean hops between all nodes of the machine; 0 on one router.
     """
 
     runs: NDArray[np.int64]
@@ -81,11 +80,11 @@ class Locality(NamedTuple):
 
 @machines.register("torus")
 class Torus(Nodes):
-    """A 3-D torus of routers; jobs hold boxes of routers, or nodes of a line through all of them.
+    """3-D torus of routers; jobs hold boxes of routers, or nodes of a line through all routers.
 
-    Which of the two is up to the policy. Node ``p`` of the line is on the router at position
-    ``p // nodes_per_router`` of the processor ordering. A job in a box holds all nodes of its
-    routers.
+    The policy decides which of the two. Node ``p`` of the line is on the router at position
+    ``p // nodes_per_router`` of the processor ordering. A job in a box holds all nodes of the
+    routers of the box.
 
     Parameters
     ----------
@@ -100,20 +99,20 @@ class Torus(Nodes):
     links : (int, int, int)
         Speed of a link of each dimension, relative to the others.
     holes : sequence of Box or str
-        Routers without nodes for jobs: service nodes, failed ones. With holes the torus is no line:
-        only policies that place boxes run on it.
+        Unavailable routers, such as service nodes and failed ones. A torus with holes cannot serve
+        as a line: only policies that place boxes run on it.
 
     Attributes
     ----------
     boxes : BoxAllocations
-        Which routers are free for boxes.
+        The routers that are free for boxes.
     holds_boxes : bool
         Whether jobs hold boxes, and not nodes of the line.
 
     Raises
     ------
     InputError
-        If a number is not a whole one from 1, there is no such ordering, a hole is not on the
+        If a number is not a whole number from 1, there is no such ordering, a hole is not on the
         torus, or the machine is too large.
 
     Examples
@@ -180,15 +179,15 @@ class Torus(Nodes):
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Torus:
-        """Build the machine from ``shape`` and, if given, the other parameters by their names."""
+        """Build the machine from ``shape`` and optionally the other parameters, by name."""
         if "shape" not in table or not {"shape", "nodes_per_router", *OPTIONS}.issuperset(table):
-            expected = f"expected shape and, if you like, nodes_per_router, {', '.join(OPTIONS)}"
+            expected = f"expected shape, and perhaps nodes_per_router, {', '.join(OPTIONS)}"
             raise InputError(f"keys {sorted(table)}; {expected}")
         return cls(**table)
 
     @property
     def spec(self) -> str:
-        """The specification that builds this machine again."""
+        """Specification that builds an equal machine."""
         numbers = [*self.shape, self.nodes_per_router][: 3 + (self.nodes_per_router > 1)]
         text = f"torus:{'x'.join(map(str, numbers))}:{self.ordering}"
         if self.grid.wrap != ALL:
@@ -201,12 +200,12 @@ class Torus(Nodes):
         return text
 
     def kinds(self) -> frozenset[str]:
-        """Return what this machine can be used as: with holes it is no line of nodes."""
+        """Return the kinds of machine that this one can serve as; with holes, not a line."""
         return frozenset({"torus"}) if self.holes else super().kinds()
 
     @cached_property
     def coordinates(self) -> Coordinates:
-        """Coordinates of the routers by position in the ordering, shape (routers, 3)."""
+        """Coordinates of the routers, by position in the ordering, shape (routers, 3)."""
         return ordering(self.ordering, self.shape)
 
     @cached_property
@@ -217,7 +216,7 @@ class Torus(Nodes):
         return positions
 
     def emptied(self) -> Torus:
-        """Return a torus of the same form that no job holds."""
+        """Return a torus of the same form without jobs."""
         return Torus(
             self.shape,
             self.nodes_per_router,
@@ -228,7 +227,7 @@ class Torus(Nodes):
         )
 
     def claim(self, place: Any, processors: int) -> Any:
-        """Give a job the box, or the runs of the line, that a policy chose."""
+        """Allocate the box, or the runs of the line, that a policy chose."""
         if not isinstance(place, Box):
             return super().claim(place, processors)
         self._hold_boxes()
@@ -240,7 +239,7 @@ class Torus(Nodes):
         return place
 
     def release(self, allocation: Any) -> None:
-        """Take back what a job held."""
+        """Free the allocation of a job."""
         if not isinstance(allocation, Box):
             super().release(allocation)
             return
@@ -248,7 +247,7 @@ class Torus(Nodes):
         self.free += allocation.volume * self.nodes_per_router
 
     def is_contiguous(self, allocation: Any) -> bool:
-        """Return whether the nodes are a box, or one run of the line."""
+        """Return whether an allocation is a box, or one run of the line."""
         return isinstance(allocation, Box) or super().is_contiguous(allocation)
 
     def resources(self, allocation: Any) -> str:
@@ -258,7 +257,7 @@ class Torus(Nodes):
         return super().resources(allocation)
 
     def place_text(self, allocation: Any) -> str:
-        """Return a box as such, or the nodes of an allocation."""
+        """Return the text of a box, or the nodes of an allocation on the line."""
         return str(allocation) if isinstance(allocation, Box) else self.resources(allocation)
 
     def job_measures(self, resources: Sequence[str]) -> dict[str, NDArray[Any]]:
@@ -282,12 +281,12 @@ class Torus(Nodes):
         )
 
     def locality(self, allocations: Sequence[str]) -> Locality:
-        """Measure allocations on a self.
+        """Measure the locality of allocations.
 
         Parameters
         ----------
         allocations : sequence of str
-            Positions as interval sets, ``1-3 5 7`` for instance; none of them empty.
+            Positions as interval sets, ``1-3 5 7`` for instance; not empty.
 
         Examples
         --------
@@ -300,11 +299,11 @@ class Torus(Nodes):
         from optsched.machines._hops import hops_of_allocations
         from optsched.machines._interval_text import interval_runs
 
-        # the jobs of a trace hold the same nodes again and again
+        # the jobs of a trace often hold the same nodes
         which, texts = pd.factorize(np.array(allocations, dtype=object))
         lines = np.frombuffer("".join(f"{text}\n" for text in texts).encode(), dtype=np.uint8)
         first, last, runs = interval_runs(lines, len(texts))
-        # one more: the whole machine, to compare with
+        # the last allocation is the whole machine, for comparison
         whole = [[0, self.size]]
         mean, largest = hops_of_allocations(
             self.coordinates,
@@ -328,8 +327,8 @@ class Torus(Nodes):
         Parameters
         ----------
         allocations : sequence of str
-            Positions as interval sets, ``0-3 16-19`` for instance, none empty; each all nodes
-            of a box.
+            Positions as interval sets, ``0-3 16-19`` for instance, not empty; each has all
+            nodes of a box.
         """
         from optsched.machines._interval_text import interval_runs
 
@@ -366,7 +365,7 @@ class Torus(Nodes):
         )
 
     def violations(self, held: Mapping[int, Any]) -> list[str]:
-        """Compare the free routers, or nodes of the line, with what the running jobs hold."""
+        """Compare the free routers, or nodes of the line, with those that running jobs hold."""
         if not self.holds_boxes:
             return super().violations(held)
         found = self.boxes.violations(held)
@@ -376,7 +375,7 @@ class Torus(Nodes):
         return found
 
     def _hold_boxes(self) -> None:
-        """Be a line no more: in one run jobs hold boxes, or nodes of the line.
+        """Switch from a line to boxes; the jobs of a run hold either boxes or nodes of the line.
 
         Raises
         ------
@@ -391,7 +390,7 @@ class Torus(Nodes):
 
 
 def _options(parts: Sequence[str]) -> dict[str, Any] | None:
-    """Return the options of a specification by name; none if one is not of its form."""
+    """Return the options of a specification by name; None if an option is not well-formed."""
     options: dict[str, Any] = {}
     for part in parts:
         name, equals, value = part.partition("=")

@@ -25,8 +25,7 @@ def __dir__() -> list[str]:
 def _classes() -> Iterator[tuple[str, type[Any]]]:
     """Yield the public classes of the registered models, and those that models have in common.
 
-    Of a model they are those of the module of its problem, and others there that its package
-    exports.
+    Of a model they are those of the module of its problem, and those that its package exports.
     """
     import sys
 
@@ -35,8 +34,8 @@ def _classes() -> Iterator[tuple[str, type[Any]]]:
     names = [registry.models[model].__module__ for model in registry.models]
     for module in [sys.modules[name] for name in [*names, "optsched.models.problem"]]:
         package = sys.modules.get(module.__package__ or "")
-        exported = getattr(package, "__all__", ())
-        for name, value in vars(module).items():
+        exported = {name: getattr(package, name) for name in getattr(package, "__all__", ())}
+        for name, value in (vars(module) | exported).items():
             if not isinstance(value, type) or name.startswith("_"):
                 continue
             if value.__module__ == module.__name__ or name in exported:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError, UnknownNameError
-
-F = TypeVar("F", bound=NamedTuple)
 
 SHOWN = 5
 """How many wrong values of one list are shown."""
@@ -119,41 +117,6 @@ def first_few(name: str, wrong: Sequence[str], noun: str = "values") -> list[str
     """Return the first few mistakes in a list, and how many more there are."""
     more = len(wrong) - SHOWN
     return [*wrong[:SHOWN], *([f"{name}: {more} more such {noun}"] if more > 0 else [])]
-
-
-def read_fields(
-    kind: str,
-    fields: Mapping[str, Any],
-    made_of: type[F],
-    check_fields: Callable[[FieldChecks, F, Sequence[str]], F],
-) -> F:
-    """Return the fields of a snapshot as a problem is made of them.
-
-    Parameters
-    ----------
-    kind : str
-        The kind of problem, for messages.
-    fields : mapping of str to object
-        As they are on file.
-    made_of : type
-        The named tuple of all fields; those without a default may not be missing.
-    check_fields : callable
-        What notes the mistakes in such a tuple, and is told which of these fields were given.
-
-    Raises
-    ------
-    InputError
-        If fields are missing, unknown or wrong.
-    """
-    check = FieldChecks(kind)
-    required = [name for name in made_of._fields if name not in made_of._field_defaults]
-    check.names(fields, required=required, optional=made_of._field_defaults)
-    known = {name: fields[name] for name in made_of._fields if name in fields}
-    values = dict.fromkeys(required, ()) | made_of._field_defaults | known
-    whole = made_of._make(values[name] for name in made_of._fields)
-    read = check_fields(check, whole, [name for name in required if name in known])
-    check.done()
-    return read
 
 
 def _not_expected(value: Any, at_least: int) -> str:

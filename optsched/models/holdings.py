@@ -36,7 +36,7 @@ class Holdings(Kind):
     in_python = "array_like of int, shape (holdings, 4 + resources)"
 
     def accept(self, value: Any, fields: Fields) -> Any:
-        sound = are_sound(value, fields["nodes"], fields["processors"], len(fields["capacity"]))
+        sound = are_sound(value, fields["nodes"], len(fields["capacity"]))
         return kept(value) if sound else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
@@ -83,8 +83,8 @@ def as_objects(held: Ints) -> list[dict[str, Any]]:
 
 
 @once
-def are_sound(held: Any, nodes: int, processors: int, resources: int) -> bool:
-    """Return whether holdings can be kept as they are: an array of int64 without a mistake."""
+def are_sound(held: Any, nodes: int, resources: int) -> bool:
+    """Return whether holdings are an array of int64, each of them without a mistake."""
     if not isinstance(held, np.ndarray) or held.dtype != np.int64 or held.ndim != 2:
         return False
     if held.shape[1] != len(HELD) + resources:
@@ -95,7 +95,7 @@ def are_sound(held: Any, nodes: int, processors: int, resources: int) -> bool:
             return False
         if not processes.min() or (start >= end).any():
             return False
-    return len(crowded(held, processors)) == 0
+    return True
 
 
 @once
@@ -115,11 +115,6 @@ def crowded(held: Ints, processors: int) -> Ints:
     active = np.concatenate((-processes, processes))[order].cumsum()
     over = order[(active > processors) & (order >= len(rows))]
     return rows[np.sort(over) - len(rows)]
-
-
-def check_crowded(check: FieldChecks, held: Ints, processors: int) -> None:
-    """Note the holdings at whose start more processes than processors are on their node."""
-    check.mistakes += crowds(held, processors)
 
 
 def crowds(held: Ints, processors: int) -> list[str]:

@@ -1,1 +1,1 @@
-"""Policies: one file each; what they share is in ``parts``."""
+"""Policies, one file each; the parts that several policies share are in ``parts``."""

@@ -18,17 +18,17 @@ from optsched.simulator.system import System
 class Conservative(Policy):
     """Every waiting job has a reservation, which later jobs may not delay.
 
-    A submitted job is given the earliest time at which it delays nobody. When a job ends, the
-    waiting jobs are placed again one by one in order of submission; a reservation moves earlier or
-    stays. That is done for an end on the estimate too, unless the pass before moved nothing: it may
-    have left a hole before a job that it had placed already. Decides at every event: reservations
-    begin at ends.
+    A submitted job gets the earliest reservation that delays no other. When a job ends, the waiting
+    jobs are placed again one by one in order of submission; each reservation moves earlier or
+    stays. That includes an end at the estimated time, unless the previous pass moved no job: a pass
+    may leave a hole before a job that it had already placed. The policy decides at every event,
+    since reservations begin at ends.
 
     Notes
     -----
-    The profile of free processors over time has at most two entries per running or waiting job.
-    A submission costs one scan of it, an end one scan per waiting job. Where all estimates are
-    perfect every job stays where it was placed, and no end costs a scan.
+    The availability profile has at most two entries per running or waiting job. A submission costs
+    one scan of the profile, an end one scan per waiting job. If all estimates are perfect, every
+    reservation stays, and no end costs a scan.
 
     References
     ----------
@@ -47,19 +47,19 @@ class Conservative(Policy):
         self._processors = np.array(system.processors, dtype=np.int64)
         self._durations = np.array(system.requested_time, dtype=np.float64)
         self._starts = np.full(len(system.submit), np.inf)
-        self._settled = True
+        self._stable = True
 
     def decide(self, system: System) -> Iterable[Action]:
-        """Bring the profile up to now, and start the jobs whose reservation has come."""
+        """Update the profile, and start the jobs whose reservations begin."""
         now = system.now
         self._make_room(2 * (len(system.running) + len(system.queue) + len(system.ended)) + 4)
         for job in system.ended:
             self._release(job, now)
-        if system.ended and not self._settled:
+        if system.ended and not self._stable:
             new = set(system.submitted)
             waited = [job for job in system.queue if job not in new]
             self._count, moved = self._run(self._kernels.replace, now, waited)
-            self._settled = not moved
+            self._stable = not moved
         if system.submitted:
             self._count = self._run(self._kernels.place, now, system.submitted)
         starts, processors = self._starts, system.processors
@@ -68,14 +68,14 @@ class Conservative(Policy):
                 if processors[job] <= system.machine.free:
                     yield Start(job)
                 else:
-                    self._settled = False
+                    self._stable = False
         self._count = self._kernels.forget(self._times, self._free, self._count, now)
 
     def _release(self, job: int, now: float) -> None:
-        """Take the rest of the estimate of an ended job out of the profile."""
+        """Free the processors of an ended job in the profile until its estimated end."""
         estimated_end = self._starts[job] + self._durations[job]
         if estimated_end > now:
-            self._settled = False
+            self._stable = False
             self._count = self._kernels.change(
                 self._times,
                 self._free,

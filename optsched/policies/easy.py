@@ -16,7 +16,7 @@ from optsched.simulator.system import System
 @policies.register("easy")
 @dataclass
 class Easy(Policy):
-    """FCFS in which later jobs may start if they do not delay the head of the queue.
+    """FCFS in which later jobs may start if they do not delay the queue head.
 
     References
     ----------
@@ -32,10 +32,10 @@ class Easy(Policy):
         self._reservation = Reservation(system.now, 0)
 
     def decide(self, system: System) -> Iterable[Action]:
-        """Start heads while they fit, reserve for the blocked head, backfill behind it.
+        """Start queue heads while they fit, reserve for the blocked head, backfill later jobs.
 
-        While no job has ended and the head is the same, a job that could not be backfilled still
-        cannot: its end only moves away from the shadow time. Then the new jobs alone are tried.
+        As long as no job has ended and the head is the same, a job that could not be backfilled
+        still cannot, since its estimated end only moves later. So only new jobs are tried.
         """
         queue, processors, machine = system.queue, system.processors, system.machine
         while queue and processors[queue[0]] <= machine.free:
@@ -53,5 +53,5 @@ class Easy(Policy):
         self._reservation = yield from backfill(system, jobs, reservation)
 
     def in_order(self, jobs: list[int], system: System) -> list[int]:
-        """Return the candidates in the order in which they are tried: that of submission."""
+        """Return the candidates in backfill order: by submission."""
         return jobs

@@ -1,4 +1,4 @@
-"""EASY backfilling, shortest candidate first."""
+"""EASY backfilling in SJBF order: shortest candidate first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optsched.simulator.system import System
 @policies.register("easy-sjbf")
 @dataclass
 class EasySJBF(Easy):
-    """EASY in which backfill candidates are tried by requested time, ties by submission.
+    """EASY whose backfill candidates are tried by requested time, ties by submission.
 
     References
     ----------
@@ -24,5 +24,5 @@ class EasySJBF(Easy):
     replay: ClassVar[str | None] = "SHORTEST_FIRST"
 
     def in_order(self, jobs: list[int], system: System) -> list[int]:
-        """Return the candidates in the order in which they are tried: the shortest first."""
+        """Return the candidates in backfill order: the shortest first."""
         return sorted(jobs, key=system.requested_time.__getitem__)

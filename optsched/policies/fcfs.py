@@ -15,12 +15,12 @@ from optsched.simulator.system import System
 @policies.register("fcfs")
 @dataclass
 class FCFS(Policy):
-    """Starts jobs strictly in order of submission; the queue waits for its head."""
+    """Jobs start strictly in order of submission; all wait for the queue head."""
 
     replay: ClassVar[str | None] = "NO_BACKFILLING"
 
     def decide(self, system: System) -> Iterable[Action]:
-        """Start heads of the queue while they fit."""
+        """Start queue heads while they fit."""
         queue, processors = system.queue, system.processors
         while queue and processors[queue[0]] <= system.machine.free:
             yield Start(queue[0])

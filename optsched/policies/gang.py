@@ -24,37 +24,37 @@ from optsched.simulator.system import System
 class Gang(Policy):
     """Jobs share the processors in time slices, all processes of a job in the same slice.
 
-    At each submission and end the matrix is brought up to date: ended jobs leave it (clean),
-    running jobs change rows, columns kept, so that rows become free (compact), waiting jobs get a
-    row and columns (schedule), and jobs may also run in rows of others where their columns are idle
-    (fill). Compacting and scheduling are one problem, which the chosen solver answers. No job is
-    killed: gang scheduling needs no estimate of run times.
+    At each submission and end the matrix is updated: ended jobs leave (clean), running jobs change
+    rows but not columns, so that rows become empty (compact), waiting jobs get a row and columns
+    (schedule), and jobs may also run in other rows in which their columns are idle (fill).
+    Compaction and scheduling are one problem, for the chosen solver. No job is killed, since gang
+    scheduling needs no estimates of run times.
 
     Parameters
     ----------
     mpl : int
-        The multiprogramming level: the most rows of the matrix.
+        Multiprogramming level: the largest number of matrix rows.
     admission : {"fcfs", "skip"}
-        Whether jobs behind one that does not fit wait for it, or may be placed.
+        Whether the jobs behind one that does not fit wait for that job, or may be placed.
     sharing : {"rows", "fill", "nodes"}
-        Who runs when. ``rows``: the rows take turns, a job runs in its own. ``fill``: also in other
-        rows in which its columns are idle, the jobs in order of submission. ``nodes``: a
-        processor's time is shared by the jobs on it alone, and a job goes as its slowest processor;
-        a relaxation, see `optsched.policies.parts.time_sharing.by_nodes`.
+        Division of time. ``rows``: the rows take turns, and a job runs in its own row. ``fill``: a
+        job also runs in other rows in which its columns are idle, in order of submission.
+        ``nodes``: the jobs on a processor share its time, and a job runs at the speed of its
+        slowest processor; a relaxation, see `optsched.policies.parts.time_sharing.by_nodes`.
     compact : bool
         Whether running jobs may change rows.
     window : int
-        How many jobs from the head of the queue are packed together; if all of them have a place,
-        the next ones follow.
+        Number of jobs from the queue head that are packed together; if all get a place, the next
+        ones follow.
     time_slice : float
-        Seconds of a turn, the context switch included.
+        Seconds of a time slice, including the context switch.
     context_switch : float
-        Seconds of each turn that are lost to a job, unless it runs all the time.
+        Seconds of each time slice that a job loses, unless the job runs in all rows.
 
     Raises
     ------
     InputError
-        If there is no row or no job in the window, or the context switch leaves nothing of a turn.
+        If there is no row or no job in the window, or the context switch takes a whole time slice.
 
     References
     ----------
@@ -90,7 +90,7 @@ class Gang(Policy):
         self._shares: dict[int, float] = {}
 
     def decide(self, system: System) -> Iterable[Action]:
-        """Compact and schedule, then say how much of the time each job has."""
+        """Compact and schedule, then share the time among the jobs."""
         matrix, before = system.machine, dict(system.held)
         assert isinstance(matrix, Matrix)
         candidates = [] if self._is_blocked(system) else self._candidates(system, matrix)
@@ -100,18 +100,18 @@ class Gang(Policy):
             spare = False
             if placed < len(candidates):
                 break
-            # with a place for all, there may be one for jobs behind the window
+            # if all are placed, jobs behind the window may fit, too
             candidates = self._candidates(system, matrix)
         if system.ended or system.held != before:
             yield from self._share(system, matrix)
 
     def _is_blocked(self, system: System) -> bool:
-        """Return whether the head of the queue had no place before, and nothing has left since."""
+        """Return whether the queue head had no place before, and no job has ended since."""
         waited = len(system.queue) > len(system.submitted)
         return self.admission == "fcfs" and waited and not system.ended
 
     def _candidates(self, system: System, matrix: Matrix) -> list[int]:
-        """Return the waiting jobs that may get a place now, as far as sizes alone can tell."""
+        """Return the waiting jobs that may get a place now, judged by sizes alone."""
         processors = system.processors
         free = self.mpl * matrix.size - sum(row.bit_count() for row in matrix.rows)
         window = system.queue[: self.window]
@@ -121,7 +121,7 @@ class Gang(Policy):
         return [job for job, total in zip(window, totals) if total <= free]
 
     def _pack(self, system: System, candidates: list[int]) -> Generator[Action, None, int]:
-        """Have the solver place running and waiting jobs; return how many of the waiting it did."""
+        """Pose the packing of running and waiting jobs; return the number of jobs started."""
         held = system.held
         running = list(held)
         packing = system.pose(
@@ -152,7 +152,7 @@ class Gang(Policy):
         return sum(row != NOT_PLACED for row in packing.rows_of_waiting)
 
     def _share(self, system: System, matrix: Matrix) -> Iterator[Action]:
-        """Tell the engine the shares that are new."""
+        """Yield the shares of time that have changed."""
         useful = 1.0 - self.context_switch / self.time_slice
         shares = SHARINGS[self.sharing](system.held, matrix.rows, useful)
         old, self._shares = self._shares, shares
@@ -162,7 +162,7 @@ class Gang(Policy):
 
 
 def _has_spare_row(matrix: Matrix) -> bool:
-    """Return whether fewer rows might do, by the busiest column and by the number of processors."""
+    """Return whether fewer rows might suffice, by the busiest column and by all processors held."""
     used = [row for row in matrix.rows if row]
     total = sum(row.bit_count() for row in used)
     return len(used) > max(len(loads(used)), -(-total // matrix.size))

@@ -1,4 +1,4 @@
-"""Jobs to the nodes that have their files."""
+"""Data-locality-aware scheduling on a cluster."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ from optsched.traces.rackham import BEFORE, RUNNING
 @policies.register("locality")
 @dataclass
 class Locality(Policy):
-    """All waiting jobs have a planned place and start; a plan that the chosen solver makes.
+    """All waiting jobs have a planned place and start, chosen by the solver.
 
-    The plan is made anew, in the order of submission, at every submission and end, or as in the
-    authors' program. A job starts when its planned start has come.
+    Jobs are planned in the order of submission; `replan` says when the plan is recomputed. A job
+    starts at its planned start.
 
     Parameters
     ----------
     backfill : {"none", "holes", "conservative"}
         Whether a job may start before one that was submitted earlier, on cores that are reserved
-        for that. With ``holes``, the authors' backfilling, only now, on cores that are free now;
-        with ``conservative`` at any time, so that nobody before it in the queue is delayed.
+        for the earlier one. With ``holes``, the authors' backfilling, only now, on cores that are
+        free now; with ``conservative`` at any time, without delay of earlier jobs.
     weight : int
         W, the weight of a second of loading against one of waiting (LEA, LEO, LEM).
     threshold : int
-        Per cent of the nodes that run a job from which on LEM saves loads.
+        Percentage of busy nodes from which on LEM saves loads.
     replan : {"authors", "events"}
-        When everything is planned anew: as in the authors' program, when a job has ended while
-        others waited, and jobs that are submitted meanwhile are added to the plan; or at every
-        submission and every end, as the paper says. Full profiles are always made anew.
+        Times of a complete replan. ``authors``: when a job has ended while others waited, as in
+        the authors' program; newly submitted jobs are added to the plan. ``events``: at every
+        submission and end, as in the paper. ``conservative`` profiles are always rebuilt.
     stop : {"full", "short"}
-        Where planning ends: when no core is free now that is not reserved, or when there are fewer
-        of them than the next job asks, which is how the authors' last program saves time.
+        End of planning: when no free core is unreserved, or when fewer are than the next job
+        requests, which saves time in the authors' last program.
     throttle : float
-        With a number of seconds above 0, plans are made only every so many seconds, for what
-        happens in that very second, as in the program of the authors' published results (30). What
-        happens at other times is not planned for until something happens at one of these.
+        Interval of planning in seconds, if above 0: only events at its multiples cause a plan, as
+        in the program of the authors' published results (30). Jobs submitted at other times wait
+        for such an event.
 
     Raises
     ------
@@ -86,14 +86,14 @@ class Locality(Policy):
             raise InputError(f"throttle {self.throttle}; expected seconds from 0 to {LONGEST:,}")
 
     def begin(self, system: System) -> None:
-        """Take what is known of the jobs as arrays; nothing is planned."""
+        """Begin with an empty plan."""
         machine = system.machine
         assert isinstance(machine, Cluster)
         self._cores = PlannedCores(machine)
         self._planned = PlannedStarts()
         self._places: dict[int, Cores] = {}
         self._waiting: dict[int, None] = {}  # in the order of planning
-        self._apart: dict[int, None] = {}  # to be added to the plan
+        self._added: dict[int, None] = {}  # to be added to the plan
         self._wakes_at = -math.inf
         jobs = len(system.processors)
         unknown = np.full(jobs, -1, dtype=np.int64)
@@ -113,8 +113,8 @@ class Locality(Policy):
         return system.processors[job] <= system.machine.cores
 
     def decide(self, system: System) -> Iterable[Action]:
-        """Start what is planned for now, plan, and start what that brings."""
-        (self._waiting if system.ended else self._apart).update(dict.fromkeys(system.submitted))
+        """Start the jobs planned for now, plan, and start the jobs that are then due."""
+        (self._waiting if system.ended else self._added).update(dict.fromkeys(system.submitted))
         if system.now < self._opens_at:
             return
         for job in system.ended:
@@ -132,28 +132,28 @@ class Locality(Policy):
             yield Wake(upcoming)
 
     def _replan(self, system: System) -> None:
-        """Plan all anew, or add what was submitted to the plan.
+        """Replan all waiting jobs, or add the submitted jobs to the plan.
 
-        It is made anew in any case when nothing runs that could still end.
+        All jobs are replanned in any case if no job runs, since no end would cause a replan.
         """
         always = self.replan == "events" or self.backfill == "conservative"
-        if self._apart and (always or not system.running):
-            self._waiting |= self._apart
-            self._apart.clear()
-            anew = True
+        if self._added and (always or not system.running):
+            self._waiting |= self._added
+            self._added.clear()
+            complete = True
         else:
-            anew = bool(self._waiting and system.ended)
-        if anew:
+            complete = bool(self._waiting and system.ended)
+        if complete:
             self._cores.forget_plans()
             self._planned.clear()
             self._plan(self._waiting, system)
         elif system.submitted:
-            self._plan(self._apart, system)
-            self._waiting |= self._apart
-            self._apart.clear()
+            self._plan(self._added, system)
+            self._waiting |= self._added
+            self._added.clear()
 
     def _open(self, system: System) -> None:
-        """Plan the jobs that ran before the first decision on the nodes where they did."""
+        """Plan the jobs that ran before the first decision on their nodes."""
         assert isinstance(system.machine, Cluster)
         self._opened = True
         for job, node in self._running_before.items():
@@ -161,12 +161,13 @@ class Locality(Policy):
             start, place = self._cores.earliest(node % system.machine.nodes, processors, system.now)
             self._cores.hold(place, start + system.requested_time[job])
             self._planned.add_place(job, place, start)
-            self._waiting[job] = self._apart.pop(job)
+            self._waiting[job] = self._added.pop(job)
 
     def _start_due(self, system: System) -> Iterator[Action]:
-        """Start the jobs whose planned start has come, in their order.
+        """Start the jobs whose planned start has come, in planned order.
 
-        Jobs begin late when decisions are charged for. One behind such a job waits for its end.
+        With charged decisions jobs start late, and a job planned behind such a job waits for its
+        end.
         """
         machine = system.machine
         assert isinstance(machine, Cluster)
@@ -177,7 +178,7 @@ class Locality(Policy):
             self._cores.start(place, system.running.estimated_end(job))
 
     def _plan(self, waiting: Collection[int], system: System) -> None:
-        """Have the solver plan some jobs on what is not planned for yet."""
+        """Pose the planning of jobs on the cores that are not planned yet."""
         rows = np.fromiter(waiting, dtype=np.int64, count=len(waiting))
         machine, now = system.machine, system.now
         assert isinstance(machine, Cluster)
@@ -208,10 +209,10 @@ class Locality(Policy):
 
 
 def history(system: System) -> tuple[float, dict[int, int]]:
-    """Return when the first decision is due, and what runs on which node then.
+    """Return the time of the first decision, and the nodes of the jobs that run at that time.
 
-    That is the submission of the first job after the history, or of the first of all. The jobs that
-    run are in the order in which they had started.
+    The time is the submission of the first job after the history, or of the first job of all. The
+    running jobs are in the order of their starts.
     """
     category = system.annotations.get("category")
     if category is None or not (category == BEFORE).any():
@@ -227,12 +228,12 @@ def history(system: System) -> tuple[float, dict[int, int]]:
 
 
 def from_now(times: NDArray[np.float64], now: float) -> NDArray[np.int64]:
-    """Return times as whole seconds from now, none of them before."""
+    """Return times as whole seconds from now, at least 0."""
     return np.ceil(np.maximum(times - now, 0.0)).astype(np.int64)
 
 
 def residents(machine: Cluster, now: float) -> NDArray[np.int64]:
-    """Return the files on the nodes as a problem states them, shape (files, 5)."""
+    """Return the resident files in the form of the problem, shape (files, 5)."""
     there = machine.files.residents(now)
     loaded, until = from_now(there.loaded, now), from_now(there.until, now)
     return np.column_stack([there.node, there.file, there.load, loaded, until])

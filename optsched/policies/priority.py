@@ -1,4 +1,4 @@
-"""Priority orders: the queue sorted by a score, with or without EASY backfilling."""
+"""Priority policies: the queue sorted by a score, with or without EASY backfilling."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from optsched.simulator.system import System
 
 Scores = NDArray[np.float64]
 SERIAL = 1e-9
-"""Stands for the logarithm of one processor, which is 0 and cannot divide."""
+"""Replacement of the logarithm of one processor, 0, in a denominator."""
 
 
 @dataclass
 class PriorityOrder(Policy):
-    """Starts the waiting job of the lowest score, then the next; ties by submission.
+    """Waiting jobs start in order of a score, the lowest first; ties by submission.
 
     Parameters
     ----------
     backfill : {"none", "easy"}
-        With ``easy`` the first job that does not fit has a reservation, and the jobs behind it may
-        start if they do not delay it.
+        With ``easy`` the first job that does not fit has a reservation, and later jobs may start
+        if they do not delay that job.
     """
 
     backfill: Literal["none", "easy"] = "none"
 
     def begin(self, system: System) -> None:
-        """Keep the requests of all jobs as arrays."""
+        """Store the sizes and requested times of all jobs as arrays."""
         self._processors = np.array(system.processors, dtype=np.float64)
         self._requested = np.array(system.requested_time, dtype=np.float64)
         self._submit = np.array(system.submit, dtype=np.float64)
 
     def decide(self, system: System) -> Iterable[Action]:
-        """Sort the queue, start jobs while they fit, backfill behind the first that does not."""
+        """Sort the queue, start jobs while they fit, and backfill behind the first blocked job."""
         if not system.queue or not system.machine.free:
             return
         jobs = np.array(system.queue[:], dtype=np.int64)
@@ -62,7 +62,7 @@ class PriorityOrder(Policy):
     def scores(
         self, processors: Scores, requested: Scores, submit: Scores, system: System
     ) -> Scores:
-        """Return the score of each waiting job, the lowest to start first.
+        """Return the score of each waiting job; the lowest starts first.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class SAF(PriorityOrder):
 @policies.register("wfp3")
 @dataclass
 class WFP3(PriorityOrder):
-    """WFP3: old jobs first, short and large ones sooner.
+    """WFP3: the longest wait first, in favor of short and large jobs.
 
     References
     ----------
@@ -111,14 +111,14 @@ class WFP3(PriorityOrder):
     def scores(
         self, processors: Scores, requested: Scores, submit: Scores, system: System
     ) -> Scores:
-        """Return ``-(w / r)^3 n`` for a waiting time w."""
+        """Return ``-(w / r)^3 n`` for a wait w."""
         return -(((system.now - submit) / requested) ** 3) * processors
 
 
 @policies.register("unicef")
 @dataclass
 class UNICEF(PriorityOrder):
-    """UNICEF: quick turnaround for small and short jobs; serial jobs come first.
+    """UNICEF: fast response for small and short jobs; serial jobs come first.
 
     References
     ----------
@@ -129,14 +129,14 @@ class UNICEF(PriorityOrder):
     def scores(
         self, processors: Scores, requested: Scores, submit: Scores, system: System
     ) -> Scores:
-        """Return ``-w / (log2(n) r)`` for a waiting time w."""
+        """Return ``-w / (log2(n) r)`` for a wait w."""
         return -(system.now - submit) / (np.maximum(np.log2(processors), SERIAL) * requested)
 
 
 class _Regression(PriorityOrder):
-    """A non-linear function that was fitted to simulated queues.
+    """Score by a nonlinear function that was fitted to simulated queues.
 
-    The submission time counts from the first job of the trace, and as 1 s at least.
+    The submission time counts from the first job of the trace, and is at least 1 s.
 
     References
     ----------
@@ -145,7 +145,7 @@ class _Regression(PriorityOrder):
     """
 
     def begin(self, system: System) -> None:
-        """Keep the requests of all jobs, and the logarithm of their submission times."""
+        """Store sizes and requested times, and the logarithms of the submission times."""
         super().begin(system)
         since_first = self._submit - (self._submit[0] if len(self._submit) else 0.0)
         self._submit = np.log10(np.maximum(since_first, 1.0))

@@ -17,7 +17,7 @@ from optsched.policies.parts.sharing import (
     WEIGHED,
     Found,
     Sharing,
-    penalised_walltime,
+    penalized_walltime,
 )
 from optsched.registry import policies
 from optsched.simulator.actions import Action
@@ -28,20 +28,20 @@ from optsched.simulator.system import System
 @policies.register("rua")
 @dataclass
 class RUA(Sharing):
-    """Each job where its slowdown is least, and jobs that suffer least backfilled first.
+    """Each job is placed for the least slowdown, and the least penalty is backfilled first.
 
-    A job is offered the place and start that each threshold allows, and takes the one with the
-    least slowdown: waiting time and penalised requested time over the requested time. Of the jobs
-    behind the first of the queue that would start now, the one with the least penalty factor
-    starts, of equal ones the shortest; then all are looked at again.
+    A job has the choice of a place and start for each threshold, and takes the one with the least
+    slowdown: wait plus penalized requested time, over the requested time. Of the jobs behind the
+    queue head that would start now, the one with the least penalty factor starts, the shortest one
+    on ties; then all are tried again.
 
     Parameters
     ----------
     thresholds : str
-        Penalty factors, from 1, with commas between them.
+        Penalty factors, from 1, separated by commas.
     choice : {"thresholds", "response"}
-        Whether a job is offered one place for each threshold, or the solver is asked for the place
-        and start with the least slowdown of all within the largest threshold.
+        Whether a job chooses among one place for each threshold, or the solver minimizes the
+        slowdown over all places and starts within the largest threshold.
 
     Raises
     ------
@@ -73,25 +73,25 @@ class RUA(Sharing):
         self._factors = sorted({math.floor(1000 * factor + 0.5) for factor in factors})
 
     def posed(self) -> Mapping[str, Answers]:
-        """Return what answers: the least slowdown is found by none of the rules."""
+        """Return the models posed; the published rules do not minimize slowdown."""
         return WEIGHED if self.choice == "response" else self.models
 
     def place_head(self, job: int, system: System) -> Found:
-        """Return where and when the first job of the queue goes."""
+        """Return place and start of the queue head."""
         offers = []
         *smaller, largest = self._thresholds(job)
         for threshold in smaller:
             found = self._offer(job, system, threshold)
             if found is not None:
                 offers.append(found)
-                # larger ones let it start now too, with no less penalty
+                # larger thresholds allow a start now too, without less penalty
                 if found[1].start == 0:
                     return _least_slowdown(offers)
         problem = self._table.problem(job, self._goal, largest)
         return _least_slowdown([*offers, self.found(job, problem, system)])
 
     def backfill(self, system: System) -> Iterator[Action]:
-        """Start jobs one by one, each time the one with the least penalty factor."""
+        """Start jobs one by one, each time that with the least penalty factor."""
         while system.machine.free:
             ready = [
                 (problem.factor(placement), problem.walltime, job, problem, placement)
@@ -103,27 +103,27 @@ class RUA(Sharing):
             yield self.start(job, problem, placement, system)
 
     def _ready(self, system: System) -> Iterator[tuple[int, ThresholdAllocation, Placement]]:
-        """Yield the jobs behind the first of the queue whose place with the least slowdown is now.
+        """Yield the jobs behind the queue head whose least slowdown is that of a start now.
 
-        A later start can only have less slowdown if it is no later than what the penalty of a start
-        now costs.
+        A later start can only have less slowdown if the delay is at most the penalized time of a
+        start now.
         """
         largest = [(job, self._thresholds(job)[-1]) for job in system.queue[1:]]
-        fit = self._table.have_room_now(largest)
+        fit = self._table.placeable_now(largest)
         asked = [(job, threshold) for job, _ in fit for threshold in self._thresholds(job)]
-        there_is_room = self._table.have_room_now(asked)
+        there_is_room = self._table.placeable_now(asked)
         for job, within in groupby(there_is_room, key=itemgetter(0)):
             at_once = (self._offer(job, system, one, latest=0) for _, one in within)
             now = next(filter(None, at_once), None)
             if now is None:
                 continue
-            latest = penalised_walltime(*now) - now[0].walltime
+            latest = penalized_walltime(*now) - now[0].walltime
             later = self._thresholds(job)
             if self.choice == "thresholds":
                 later = later[: later.index(now[0].threshold)]
             offers = [self._offer(job, system, one, latest) for one in later if latest]
             found = _least_slowdown([*filter(None, offers), now])
-            if found[1].start == 0 and not self.breaks_promise(job, *found):
+            if found[1].start == 0 and not self.breaks_reservation(job, *found):
                 yield job, *found
 
     def _offer(
@@ -139,15 +139,15 @@ class RUA(Sharing):
         return "response" if self.choice == "response" else "start"
 
     def _thresholds(self, job: int) -> Sequence[int | None]:
-        """Return those to ask for, in thousandths; none below the factor on an empty machine."""
+        """Return the thresholds to try, in thousandths, at least the factor on an empty machine."""
         least = self._table.least_threshold[job]
         thresholds = sorted({max(factor, least) for factor in self._factors})
         return thresholds[-1:] if self.choice == "response" else thresholds
 
 
 def _least_slowdown(offers: list[Found]) -> Found:
-    """Return the offer with the least slowdown, of equal ones the first.
+    """Return the offer with the least slowdown, the first one on ties.
 
-    The job and what it has waited are the same in all of them, so it is the one with the first end.
+    The job and its wait so far are the same in all offers, so the earliest end is the least.
     """
-    return min(offers, key=lambda one: one[1].start + penalised_walltime(*one))
+    return min(offers, key=lambda one: one[1].start + penalized_walltime(*one))

@@ -1,4 +1,4 @@
-"""EASY backfilling, shortest candidate first, on nodes that share resources."""
+"""EASY backfilling in SJBF order on nodes that share resources."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ from optsched.simulator.system import System
 class SJBF(Sharing):
     """Shortest-job-backfilled-first with a resource selection policy, the solver.
 
-    Without a threshold a job goes where it costs least at the first time at which enough processors
-    are free (`less-consume`), or on the first of those (`first-fit`). With one it starts at the
-    first time at which its penalty factor is no higher (`less-consume-threshold`); a threshold
-    below the factor that a job has with the machine to itself is raised to that. Candidates for
-    backfilling are tried by requested time, ties by submission.
+    Without a threshold a job starts at the first time at which enough processors are free, on
+    those of the least cost (`less-consume`) or on the first ones (`first-fit`). With a threshold it
+    starts at the first time at which its penalty factor is within the threshold
+    (`less-consume-threshold`); a threshold below the factor of the job on an empty machine is
+    raised to that factor. Candidates for backfilling are tried by requested time, ties by
+    submission.
 
     Parameters
     ----------
     threshold : float
-        Most penalty factor of a job when it starts, from 1; 0 for none.
+        Largest penalty factor of a job at its start, from 1; 0 for no threshold.
     goal : {"paper", "penalty", "everybody"}
-        What a place costs: as in the paper, the penalty of the job without a threshold, and nothing
-        within one; the penalty of the job; what it adds for all jobs on its nodes. But for the
-        first, the solver has to be one that weighs it.
+        Cost of a place. ``paper``: the penalty of the job without a threshold, nothing with one.
+        ``penalty``: the penalty of the job. ``everybody``: the penalty added to all jobs on the
+        nodes. All but ``paper`` need a solver that minimizes the cost.
 
     Raises
     ------
     InputError
-        If the threshold is 0 and not from 1 to 1000.
+        If the threshold is neither 0 nor from 1 to 1000.
 
     References
     ----------
@@ -55,25 +56,25 @@ class SJBF(Sharing):
             raise InputError(f"threshold {self.threshold:g}; {expected}")
 
     def posed(self) -> Mapping[str, Answers]:
-        """Return what answers: with a goal of its own none of the rules, which have theirs."""
+        """Return the models posed; the published rules do not minimize other goals."""
         return self.models if self.goal == "paper" else WEIGHED
 
     def place_head(self, job: int, system: System) -> Found:
-        """Return where and when the first job of the queue goes."""
+        """Return place and start of the queue head."""
         if self.threshold:
             return self._weighed(job, self.found(job, self._first_start(job), system), system)
         latest = self._table.first_start(job)
         return self.found(job, self._table.problem(job, self._own_goal, latest=latest), system)
 
     def backfill(self, system: System) -> Iterator[Action]:
-        """Start the candidates that find a place now, the shortest first."""
+        """Start the candidates that have a place now, the shortest first."""
         candidates = sorted(system.queue[1:], key=system.requested_time.__getitem__)
         while candidates and system.machine.free:
             asked = [(job, self._threshold(job)) for job in candidates]
-            candidates = [job for job, _ in self._table.have_room_now(asked)]
+            candidates = [job for job, _ in self._table.placeable_now(asked)]
             for place, job in enumerate(candidates):
                 found = self._place_now(job, system)
-                if found is not None and not self.breaks_promise(job, *found):
+                if found is not None and not self.breaks_reservation(job, *found):
                     yield self.start(job, *found, system)
                     candidates = candidates[place + 1 :]
                     break
@@ -81,7 +82,7 @@ class SJBF(Sharing):
                 return
 
     def _place_now(self, job: int, system: System) -> Found | None:
-        """Return where a job may start now."""
+        """Return the place of a job that may start now; None without one."""
         if self.threshold:
             problem = self._first_start(job, latest=0)
         else:

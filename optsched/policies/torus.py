@@ -1,4 +1,4 @@
-"""Boxes on a torus, with large jobs sought in the queue and room made for them by migration."""
+"""Boxes on a torus, with a scan window and migration for large jobs."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ MIGRATING = {"migration": Answers("migration-based", "migration-based")}
 @policies.register("torus")
 @dataclass
 class TorusBoxes(Policy):
-    """Each job in a box of its own; running jobs are migrated to let a large one in.
+    """Each job gets a box; running jobs are migrated to free a box for a large one.
 
-    A decision looks at the first `depth` jobs of the queue, the scan window. In front of the
-    first large job, and with it, they are placed together, as one problem; the head of the queue
-    counts more than all others. When nothing more can be placed and there is a large job in the
-    window for which enough routers are free, but no box, running jobs are migrated if a plan is
-    found; if none was, it is sought again when more routers are free. The head of the queue, if it
-    still waits, has a reservation: the earliest estimated end at which a box is free that holds it.
-    Behind it jobs are backfilled up to the next large job that cannot be placed, the pause point.
+    A decision considers the first `depth` jobs of the queue, the scan window. Those up to the first
+    large job are placed together, as one problem, in which the queue head counts more than all
+    others. If no more can be placed, and enough routers but no box are free for a large job of the
+    window, running jobs are migrated if the solver finds a plan; otherwise the problem is posed
+    again once more routers are free. A queue head that still waits has a reservation, at the
+    earliest estimated end at which a box is free for it. Later jobs are backfilled up to the next
+    large job that cannot be placed, the pause point.
 
     Parameters
     ----------
@@ -45,26 +45,25 @@ class TorusBoxes(Policy):
     interval : float
         Seconds of a schedule cycle.
     large : int
-        Jobs of more nodes are large.
+        Most nodes of a job that is not large.
     detect : {"layered", "exact"}
-        How free partitions are found: by the paper's layers, or exactly and with wrap-around.
+        Detection of free bins: by the paper's layers, or exactly and with wrap-around.
     place : {"bins", "boxes"}
         Whether jobs are placed in disjoint bins, as in the paper, or in any free box.
     migrate : bool
         Whether running jobs may be migrated.
     backfill : {"none", "shadow", "easy"}
-        Which jobs may start behind a head that waits: none, those that end by its shadow time, as
-        in the paper, or also those that keep off the box that is reserved for it.
+        Jobs that may start behind a waiting queue head: no job; jobs that end by its shadow time,
+        as in the paper; or also jobs that avoid its reserved box.
     pause : bool
         Whether backfilling stops at the next large job that cannot be placed, as in the paper.
     shapes : int
-        How many of the best shapes are tried, for jobs in any free box and for those that are
-        migrated or let in by migration.
+        Number of best shapes that are tried, for jobs in any free box and in migration problems.
 
     Raises
     ------
     InputError
-        If a number is not from 1, or the interval is negative.
+        If a number is less than 1, or the interval is negative.
 
     References
     ----------
@@ -94,15 +93,15 @@ class TorusBoxes(Policy):
             raise InputError(f"interval {self.interval}; expected seconds from 0")
 
     def large_from(self) -> int:
-        """Return from how many nodes on a job is large."""
+        """Return the least number of nodes of a large job."""
         return self.large + 1
 
     def posed(self) -> Mapping[str, Answers]:
-        """Return the model of placing, and that of migration unless it is switched off."""
+        """Return the models posed: placement, and migration unless that is switched off."""
         return PLACING[self.place] | (MIGRATING if self.migrate else {})
 
     def begin(self, system: System) -> None:
-        """See how large a job can be."""
+        """Begin without reservations, and choose the way of fitting."""
         from optsched.machines.torus import Torus
         from optsched.models.torus_fields import LONGEST
         from optsched.policies.parts.torus_fitting import Fitting, InBins, InBoxes
@@ -122,7 +121,7 @@ class TorusBoxes(Policy):
         self._no_plan = (-1, -1, 0)
 
     def admits(self, job: int, system: System) -> bool:
-        """Return whether a box of the empty machine holds the job."""
+        """Return whether the job fits on the empty machine."""
         routers = self._fitting.routers(system.processors[job])
         if routers not in self._admitted:
             empty = self._torus.emptied().boxes.free
@@ -130,7 +129,7 @@ class TorusBoxes(Policy):
         return self._admitted[routers]
 
     def decide(self, system: System) -> Iterable[Action]:
-        """Place the window, migrate for a large job, reserve for the head, backfill behind it."""
+        """Place the window, migrate for a large job, reserve for the head, backfill later jobs."""
         while system.queue:
             window = system.queue[: self.depth]
             if self._fits(system, window[0]) and (yield from self._place_front(system, window)):
@@ -153,26 +152,26 @@ class TorusBoxes(Policy):
     def _place_front(
         self, system: System, window: Sequence[int]
     ) -> Generator[Action, None, list[int]]:
-        """Start what is placed of the jobs up to the first large one; return which."""
+        """Pose the placement of the jobs up to the first large one; return the jobs started."""
         front = window[: self._first_large(system, window) + 1]
         return (yield from self._start(system, front, ()))
 
     def _first_large(self, system: System, jobs: Sequence[int]) -> int:
-        """Return where the first large job stands, or the last one if there is none."""
+        """Return the index of the first large job, or of the last job without one."""
         large = (place for place, job in enumerate(jobs) if self._is_large(system, job))
         return next(large, len(jobs) - 1)
 
     def _start(
         self, system: System, jobs: Sequence[int], kept: Sequence[Box]
     ) -> Generator[Action, None, list[int]]:
-        """Pose the placement of some jobs, and start those that are placed."""
+        """Pose the placement of jobs, and start and return the placed ones."""
         torus, processors = self._torus, system.processors
         nodes = torus.nodes_per_router
         jobs = [job for job in jobs if self._fitting.routers(processors[job]) * nodes <= torus.free]
         if not jobs:
             return []
         profits = [processors[job] for job in jobs]
-        profits[0] += sum(profits)  # the first comes first
+        profits[0] += sum(profits)  # the first job has priority
         problem = self._fitting.problem(system, jobs, profits, kept)
         if problem is None:
             return []
@@ -184,19 +183,19 @@ class TorusBoxes(Policy):
         return started
 
     def _reserve(self, system: System) -> BoxReservation | None:
-        """Return the reservation of the head of the queue, which does not fit now."""
+        """Return the reservation of the queue head, which does not fit now."""
         from optsched.policies.parts.torus_reservation import reserve_box
 
         head = system.queue[0]
         if self._fits(system, head):
-            return None  # the solver left it out; it is next in any case
+            return None  # the solver left the head out; the next decision places it
         routers = self._fitting.routers(system.processors[head])
         return reserve_box(system, self._fitting, routers)
 
     def _admit_large(
         self, system: System, window: Sequence[int], reserved: BoxReservation | None
     ) -> Generator[Action, None, bool]:
-        """Migrate running jobs for the first large job of the window, if that lets it in."""
+        """Migrate running jobs for the first large job of the window, if that frees a box."""
         from optsched.models.migration import Migration
         from optsched.policies.parts.torus_fitting import fields_of
 
@@ -211,7 +210,7 @@ class TorusBoxes(Policy):
         inside: Sequence[int] = ()
         running = sorted(system.held)
         if place and reserved is not None:
-            # what is promised to the head of the queue stays as it is
+            # the reservation of the queue head stays as it is
             kept, box = self._free_part(reserved.box), reserved.box
             inside = [one for one in running if torus.grid.overlap(system.held[one], box)]
         problem = Migration(
@@ -239,7 +238,7 @@ class TorusBoxes(Policy):
     def _backfill(
         self, system: System, window: Sequence[int], reserved: BoxReservation | None
     ) -> Generator[Action, None, None]:
-        """Start jobs behind the head that do not delay it, up to the pause point."""
+        """Start jobs that do not delay the queue head, up to the pause point."""
         behind = list(window[1:])
         if reserved is None:
             return
@@ -258,7 +257,7 @@ class TorusBoxes(Policy):
         return system.now + system.requested_time[job] <= reserved.shadow
 
     def _free_part(self, box: Box) -> tuple[Box, ...]:
-        """Return the routers of a box that are free now, as boxes."""
+        """Return the free routers of a box, as boxes."""
         from optsched.boxes.free_boxes import disjoint_bins
 
         torus = self._torus
@@ -268,7 +267,7 @@ class TorusBoxes(Policy):
 
 
 def _elapsed(system: System, job: int) -> int:
-    """Return the whole seconds for which a running job has run; one may begin a little later."""
+    """Return the whole seconds that a running job has run, at least 0."""
     start = system.start[job]
     assert start is not None
     return max(0, int(system.now - start))

@@ -20,28 +20,27 @@ from optsched.simulator.system import System
 @policies.register("window")
 @dataclass
 class Window(Policy):
-    """The first jobs of the queue are put into contiguous slots, all in one decision.
+    """The first jobs of the queue are placed into contiguous slots, all in one decision.
 
-    Jobs that no slot can hold are kept back, equation (7); slots that can hold no job are left
-    out, equation (8), and of more slots than jobs the smallest ones. The rest is a 0-1 multiple
-    knapsack problem, which the chosen solver answers. Inside a slot the jobs stand in the order of
-    the queue, from the slot's low end.
+    Jobs that no slot can hold wait, equation (7). Slots that can hold no job are left out, equation
+    (8), and so are the smallest ones if there are more slots than jobs. The rest is a 0-1 multiple
+    knapsack problem for the chosen solver. Within a slot, jobs are in the order of the queue from
+    the low end.
 
     Parameters
     ----------
     window : int
-        How many jobs from the head of the queue are decided on together.
+        Number of jobs from the queue head that are decided on together.
     interval : float
-        Seconds between two decisions, each on one window. With 0 every event is followed by a
-        decision, on window after window until one starts nothing.
+        Seconds between two decisions, each on one window. With 0, a decision follows every event,
+        on successive windows until one starts no job.
     backfill : {"none", "easy"}
-        Whether jobs behind a blocked head may start after the window, in slots as well: each in the
-        smallest slot that holds it, if it does not delay the head of the queue. That has a
-        reservation of contiguous nodes, by the estimated ends. It holds against the jobs that are
-        backfilled, not against the window.
+        With ``easy``, later jobs may start after the window if the queue head is blocked, each in
+        the smallest slot that holds it, without delay of the head. The head has a reservation of
+        contiguous nodes, by estimated ends, which backfilled jobs respect, but not the window.
     scatter : {"never", "head"}
-        Whether a head of the queue that no slot can hold starts on scattered nodes, of the largest
-        slots first, if enough are free. Its reservation is then that of EASY, by number.
+        Whether a queue head that no slot can hold starts on scattered nodes, of the largest slots
+        first, if enough are free. Its reservation is then that of EASY, by number.
 
     Raises
     ------
@@ -68,7 +67,7 @@ class Window(Policy):
             raise InputError(f"interval {self.interval}; expected seconds from 0")
 
     def decide(self, system: System) -> Iterable[Action]:
-        """Start what the solver places of the window, and of the next ones if no tick follows."""
+        """Start the jobs placed by the solver, in one window or, without ticks, in several."""
         yield from self._scatter(system)
         placed = yield from self._decide_window(system)
         while placed and not self.interval:
@@ -78,7 +77,7 @@ class Window(Policy):
             yield from self._backfill(system)
 
     def _scatter(self, system: System) -> Iterator[Action]:
-        """Start heads of the queue that no slot can hold on nodes of the largest slots."""
+        """Start queue heads that no slot can hold, on nodes of the largest slots."""
         if self.scatter == "never":
             return
         machine, processors, queue = system.machine, system.processors, system.queue
@@ -95,18 +94,18 @@ class Window(Policy):
             yield Start(queue[0], tuple(place))
 
     def _backfill(self, system: System) -> Iterator[Action]:
-        """Start jobs behind the blocked head of the queue in slots."""
+        """Start jobs behind the blocked queue head in slots."""
         machine, processors, queue = system.machine, system.processors, system.queue
         largest = _largest_slot(machine)
         if not queue or processors[queue[0]] <= largest:
-            return  # a head that fits is for the next window: it shall find the slots as they are
+            return  # a head that fits is left to the next window, with the slots unchanged
         small = [job for job in queue[1:] if processors[job] <= largest]
         if small:
             reserved = reserve_anywhere if self.scatter == "head" else reserve_slot
             yield from backfill_slots(system, small, reserved(system, queue[0]))
 
     def _decide_window(self, system: System) -> Generator[Action, None, int]:
-        """Pose the window and the slots as a knapsack problem; return how many jobs it placed."""
+        """Pose the window and the slots as a knapsack problem; return the number of starts."""
         machine, processors = system.machine, system.processors
         assert isinstance(machine, Nodes)
         if not system.queue or not machine.free:

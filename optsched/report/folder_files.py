@@ -108,7 +108,7 @@ def read_frame(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
         missing = [name for name in columns if name not in held]
         known = [name for name in columns if name in held]
         frame: pd.DataFrame = pq.read_table(path, columns=known).to_pandas()
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:  # its metadata are JSON
         reason = getattr(error, "strerror", None) or "damaged; expected a Parquet file"
         raise InputError(reason, file=path) from None
     if missing:

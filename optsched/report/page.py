@@ -24,11 +24,11 @@ MISSING = "\N{EN DASH}"
 
 
 class Verdict(StrEnum):
-    """Whether what was published was found again."""
+    """Whether a claim holds."""
 
-    HELD = "held"
-    IN_PART = "held in part"
-    NOT_HELD = "not held"
+    HELD = "holds"
+    IN_PART = "holds in part"
+    NOT_HELD = "does not hold"
 
 
 @dataclass(frozen=True, slots=True)

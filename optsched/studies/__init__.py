@@ -1,1 +1,1 @@
-"""Studies: what to run, what was published, and what becomes of it; one per paper, one of all."""
+"""Studies: the evaluations of papers, run again, and one over all systems."""

@@ -1,14 +1,23 @@
-"""What becomes of the claims of a paper."""
+"""The claims of a paper, and the verdicts on them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from optsched.errors import InputError
 from optsched.report.page import Verdict
+from optsched.studies.content import CLAIMS
+from optsched.text_files import read_toml
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST, SOME = 0.9, 0.5
-"""Shares of the cases from which on a claim is held, and held in part."""
+"""Shares of the cases from which on a claim holds, and holds in part."""
 
 
 class Judgement(NamedTuple):
@@ -18,41 +27,126 @@ class Judgement(NamedTuple):
     why: str
 
 
-class Claim(NamedTuple):
+@dataclass(frozen=True)
+class Claim:
     """A claim of a paper.
 
     Parameters
     ----------
     text : str
-        What is claimed.
+        The claim.
     published : str
-        What the paper gives for it.
+        The numbers of the paper.
     judgements : mapping of str to Judgement
-        By variant of what the paper leaves open.
+        By variant of what the paper leaves open, or by workload.
+    where : str
+        The runs that it is judged on, if there are several sets of them.
+    judge : str
+        The function that judges it.
+    arguments : mapping of str to object
+        The arguments of that function.
     """
 
     text: str
     published: str
-    judgements: Mapping[str, Judgement]
+    judgements: Mapping[str, Judgement] = field(default_factory=dict)
+    where: str = ""
+    judge: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_claims(content: Path) -> list[Claim]:
+    """Read the claims of a paper from ``claims.toml``, without judgements.
+
+    Parameters
+    ----------
+    content : path
+        The folder of the study's content.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a claim is not whole.
+    """
+    file, claims = content / CLAIMS, []
+    for number, table in enumerate(read_toml(file).get("claims", ()), 1):
+        stated = {key: table.pop(key, None) for key in ("text", "published", "judge")}
+        for key, value in stated.items():
+            if not isinstance(value, str):
+                field = f"claims[{number}].{key}"
+                raise InputError(f"{value!r}; expected a text", file=file, field=field)
+        claims.append(Claim(**stated, arguments=table))
+    return claims
+
+
+def judge_claims(
+    content: Path, module: str, cases: Mapping[str, tuple[Any, ...]], where: str = ""
+) -> list[Claim]:
+    """Judge the claims of ``claims.toml``, each by the function that it names.
+
+    Parameters
+    ----------
+    content : path
+        The folder of the study's content.
+    module : str
+        The module of the functions. Each takes the arguments of a case and those of the claim, and
+        returns a judgement, or None where the claim does not apply.
+    cases : mapping of str to tuple
+        The first arguments for each variant or workload.
+    where : str
+        The runs that the claims are judged on.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a function is missing.
+    """
+    judges = vars(import_module(module))
+    claims = []
+    for claim in read_claims(content):
+        if not callable(judges.get(claim.judge)):
+            expected = f"expected a function of {module}"
+            raise InputError(f"{claim.judge!r}; {expected}", file=content / CLAIMS, field="judge")
+        found = {
+            name: judges[claim.judge](*arguments, **claim.arguments)
+            for name, arguments in cases.items()
+        }
+        judgements = {name: judged for name, judged in found.items() if judged is not None}
+        claims.append(replace(claim, where=where, judgements=judgements))
+    return claims
 
 
 def verdict(share: float) -> Verdict:
-    """Return the verdict on a claim that is so in this share of the cases."""
+    """Return the verdict on a claim that is true in this share of the cases."""
     if share >= MOST:
         return Verdict.HELD
     return Verdict.IN_PART if share >= SOME else Verdict.NOT_HELD
 
 
-def judge(cases: Iterable[bool], told: str) -> Judgement:
-    """Judge a claim by the cases in which it is so.
+def judge(cases: Iterable[bool], numbers: str) -> Judgement:
+    """Judge a claim by the cases in which it is true.
 
     Parameters
     ----------
     cases : iterable of bool
-        Whether it is so, case by case; at least one.
-    told : str
-        What the cases are, with ``{so}`` and ``{of}`` for how many, and of how many.
+        Whether it is true, case by case; at least one.
+    numbers : str
+        The numbers behind the verdict, with ``{so}`` and ``{of}`` for in how many of how many
+        cases it is true.
     """
     outcomes = list(cases)
     so = sum(map(bool, outcomes))
-    return Judgement(verdict(so / len(outcomes)), told.format(so=so, of=len(outcomes)))
+    return Judgement(verdict(so / len(outcomes)), numbers.format(so=so, of=len(outcomes)))
+
+
+def frame_of_claims(claims: Iterable[Claim]) -> pd.DataFrame:
+    """Return the judgements as a table: claim, published, where, variant, verdict, why."""
+    import pandas as pd
+
+    rows = [
+        (claim.text, claim.published, claim.where, variant, str(one.verdict), one.why)
+        for claim in claims
+        for variant, one in claim.judgements.items()
+    ]
+    columns = ["claim", "published", "where", "variant", "verdict", "why"]
+    return pd.DataFrame(rows, columns=columns)

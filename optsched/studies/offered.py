@@ -1,4 +1,4 @@
-"""What a workload asks of a machine."""
+"""The load that a workload offers to a machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from optsched.traces.trace import Trace
 
 
 class Offered(NamedTuple):
-    """What a workload asks for.
+    """The load of a workload.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Offered(NamedTuple):
 
 
 def offered_by(trace: Trace, processors: int) -> Offered:
-    """Return what a trace asks of a machine of so many processors."""
+    """Measure the load of a trace on a machine of so many processors."""
     seconds = float(trace.submit.max() - trace.submit.min())
     work = float((trace.processors * trace.runtime).sum())
     load = work / (processors * seconds) if seconds else float("inf")

@@ -57,6 +57,12 @@ def percent(share: float) -> str:
     return f"{round(100 * share, 1) + 0.0:.1f}"
 
 
+def signed(share: float) -> str:
+    """Return a gain in percent, with its sign."""
+    text = percent(share)
+    return text if text.startswith("-") or text == "0.0" else f"+{text}"
+
+
 def improvement(
     before: ArrayLike, after: ArrayLike, parts: ArrayLike, *, more_is_better: bool = False
 ) -> Improvement:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
@@ -36,6 +36,53 @@ def check_results(results: pd.DataFrame, needed: Iterable[str]) -> None:
     missing = [name for name in needed if name not in results]
     if missing:
         raise InputError(f"results without {missing[0]}; expected those of this study")
+
+
+def labelled(
+    results: pd.DataFrame,
+    planned: Mapping[tuple[Any, ...], Mapping[str, Any]],
+    names: Sequence[str],
+) -> pd.DataFrame:
+    """Name the runs, and bring them into the order of the plan.
+
+    Parameters
+    ----------
+    results : pandas.DataFrame
+        One row per run.
+    planned : mapping of tuple to mapping
+        The runs, as blocks of a sweep file without lists, by label. Of a trace the name of the file
+        counts, and of the other keys those that any block states.
+    names : sequence of str
+        The columns that get the parts of the label.
+
+    Raises
+    ------
+    InputError
+        If a run is not planned.
+    """
+    import pandas as pd
+
+    blocks = {label: _flat(block) for label, block in planned.items()}
+    keys = list(dict.fromkeys(key for block in blocks.values() for key in block))
+    labels = {tuple(map(block.get, keys)): label for label, block in blocks.items()}
+    stated = results.reindex(columns=keys).astype(object)
+    stated = stated.where(stated.notna(), None)
+    if "trace" in keys:
+        stated["trace"] = [PurePath(trace).name for trace in stated["trace"]]
+    found = [labels.get(row) for row in stated.itertuples(index=False, name=None)]
+    if None in found:
+        run = results.iloc[found.index(None)]
+        asked = f"{run['policy']} on {run['machine']} is not part of this study"
+        raise InputError(f"{asked}; expected its runs, of policies that are registered")
+    order = {label: place for place, label in enumerate(blocks)}
+    rows = sorted(range(len(found)), key=lambda row: order[found[row]])  # type: ignore[index]
+    columns = dict(zip(names, zip(*(found[row] for row in rows))))
+    return results.iloc[rows].reset_index(drop=True).assign(**pd.DataFrame(columns))
+
+
+def _flat(block: Mapping[str, Any]) -> dict[str, Any]:
+    flat = {key: value for key, value in block.items() if key != "settings"}
+    return flat | {f"settings.{key}": value for key, value in block.get("settings", {}).items()}
 
 
 def with_parts(results: pd.DataFrame, metrics: Sequence[str], runs: Path) -> pd.DataFrame:

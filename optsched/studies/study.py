@@ -2,104 +2,152 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from optsched.content import bundled
 from optsched.errors import InputError
-from optsched.report.page import Page
+from optsched.studies.content import CLAIMS, PAGE, PLAN, content_of
+from optsched.text_files import read_toml
 from optsched.traces.catalogue import VARIABLE
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from optsched.report.page import Page
+    from optsched.studies.judging import Claim
     from optsched.traces.trace import Trace
 
 
 class Study(ABC):
-    """The evaluation of a paper, run again, or one over all systems.
+    """An evaluation that can be repeated: a sweep, and the page made from its results.
 
-    A subclass is registered with ``@studies.register(name)``.
+    A subclass is registered with ``@studies.register(name)``. Every method has a default, so that a
+    study is its content and the methods that compute. ``docs/how-to/add-a-study.md`` makes one.
 
     Attributes
     ----------
     name : str
         The registered name: that of the paper, if there is one.
     paper : str
-        How it is cited; what the study is instead, if it is of none.
+        The citation; for a study of no paper, what it is instead.
     parts : tuple of str
-        Metrics that are tables of their own, of which `prepare` gets each number as a column.
+        Metrics that are tables of their own; `prepare` gets each of their numbers as a column.
+    logs : {"never", "in full", "always"}
+        Whether the public logs are needed: in full only, or for a quick look too.
+    content : path
+        The folder of ``plan.toml`` and ``page.md.j2``; ``studies/<name>`` unless a subclass says
+        otherwise.
     """
 
     name: ClassVar[str]
     paper: ClassVar[str]
     parts: ClassVar[tuple[str, ...]] = ()
+    logs: ClassVar[Literal["never", "in full", "always"]] = "never"
+
+    @property
+    def content(self) -> Path:
+        """The folder of the study's content."""
+        return content_of(self.name)
 
     def inputs(self, folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
-        """Return the traces that the study makes for itself, by the name of their file.
+        """Make the traces that the study derives from logs and models, by the name of their file.
 
         Parameters
         ----------
         folders : sequence of path
-            Where the logs are looked for.
+            Folders of the public logs.
         quick : bool
-            Whether only those of a small part are needed.
+            Whether only the traces of a quick look are needed.
 
         Raises
         ------
         InputError
-            If a log is not there.
+            If a log is missing or damaged.
         """
         return {}
 
-    @abstractmethod
     def plan(self, folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any]:
-        """Return what is run, as a table of the form that `optsched.sweep` reads.
+        """State the sweep, in the form that `optsched.sweep` reads.
+
+        By default it is ``plan.toml``, a sweep file; a quick look overrides its keys by those of
+        the table ``quick``. A trace is one of `inputs` (``inputs/NAME``), a file beside
+        ``plan.toml``, a sample that comes with optsched (``samples/NAME``), or a public log.
 
         Parameters
         ----------
         folders : sequence of path
-            Where the logs are looked for.
+            Folders of the public logs.
         inputs : path
-            The folder that will have the traces which the study makes for itself, as seen from that
-            of the study.
+            The folder of the traces of `inputs`, relative to that of the study.
         quick : bool
             Whether to run a small part that ends within a minute.
 
         Raises
         ------
         InputError
-            If a log is not there.
+            If a log is missing.
         """
+        table = read_toml(self.content / PLAN)
+        changed = table.pop("quick", {})
+        table = table | changed if quick else table
+        for block in (table, *table.get("runs", ())):
+            if "trace" in block:
+                stated = block["trace"]
+                block["trace"] = [
+                    self._trace(file, folders, inputs) if isinstance(file, str) else file
+                    for file in (stated if isinstance(stated, list) else [stated])
+                ]
+        return table
 
-    @abstractmethod
+    def _trace(self, file: str, folders: Sequence[Path], inputs: Path) -> str:
+        if file.startswith(f"{inputs}/"):
+            return file
+        for folder in (self.content, bundled("traces")):
+            if (folder / file).is_file():
+                return str((folder / file).resolve())
+        return str(find_log(file, folders))
+
     def prepare(self, results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
-        """Return the results of the sweep in the form that the rest goes by.
+        """Add to the results of the sweep the columns on which the evaluation rests.
 
         Parameters
         ----------
         results : pandas.DataFrame
             One row per run; the column ``folder`` is the path of its folder.
         inputs : path
-            The folder of the traces that the study has made for itself.
+            The folder of the traces of `inputs`.
 
         Raises
         ------
         InputError
             If runs have failed, or they are not those of this study.
         """
+        from optsched.studies.results import check_results
 
-    @abstractmethod
+        check_results(results, ())
+        return results
+
     def figures(self, frame: pd.DataFrame) -> Mapping[str, Figure]:
-        """Draw the pictures, by name."""
+        """Draw the figures, by name."""
+        return {}
 
-    @abstractmethod
     def tables(self, frame: pd.DataFrame) -> Mapping[str, pd.DataFrame]:
-        """Return the tables that are kept as CSV, by name."""
+        """Collect the tables that are kept as CSV, by name; by default all runs."""
+        return {"runs": frame.drop(columns="folder", errors="ignore")}
 
-    @abstractmethod
+    def claims(self, frame: pd.DataFrame) -> Sequence[Claim]:
+        """Judge the claims of the paper."""
+        return ()
+
+    def values(self, frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
+        """Compute the numbers and tables that the template of the page names."""
+        return {}
+
     def page(
         self,
         frame: pd.DataFrame,
@@ -108,23 +156,91 @@ class Study(ABC):
         *,
         quick: bool,
     ) -> Page:
-        """Return the page.
+        """Make the page from its template.
 
         Parameters
         ----------
         frame : pandas.DataFrame
-            What `prepare` returns.
+            The result of `prepare`.
         pictures : mapping of str to str
-            The SVG of each picture.
+            The SVG of each figure.
         versions : mapping of str to str
-            What the runs were made with.
+            The versions of the packages that the runs were made with.
         quick : bool
-            Whether it is the small part, of which nothing can be concluded.
+            Whether it is the quick look, from which nothing can be concluded.
+
+        Raises
+        ------
+        InputError
+            If the template is wrong.
         """
+        from optsched.studies.template import page_from
+
+        common = {
+            "quick": quick,
+            "runs": len(frame),
+            "jobs": int(frame["jobs"].sum()),
+            "claims": () if quick else self.claims(frame),
+        }
+        values = common | dict(self.values(frame, quick=quick))
+        from_logs = self.logs == "always" or (self.logs == "in full" and not quick)
+        options = " --quick" * quick + " --traces TRACES" * from_logs
+        repeat = f"optsched study {self.name}{options} -o DIR"
+        return page_from(self.content / PAGE, values, pictures, versions, repeat)
+
+
+class PaperStudy(Study):
+    """A study in a package of its own, whose modules are imported when they are used.
+
+    Its methods are the functions of the same name: ``inputs`` and ``plan`` in the module
+    ``plan``, ``prepare`` and ``all_runs`` in ``evaluation``, ``claims`` in ``claims``, ``figures``
+    in ``figures``, ``values`` in ``page``.
+
+    Attributes
+    ----------
+    table : str
+        Name of the CSV with the figures of every run.
+    """
+
+    table: ClassVar[str]
+    logs: ClassVar[Literal["never", "in full", "always"]] = "in full"
+
+    def inputs(self, folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
+        """Make the traces that the paper does not publish."""
+        return self._module("plan").inputs(folders, quick=quick)  # type: ignore[no-any-return]
+
+    def plan(self, folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any]:
+        """State the sweep."""
+        return self._module("plan").plan(folders, inputs, quick=quick)  # type: ignore[no-any-return]
+
+    def prepare(self, results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
+        """Add the columns on which the evaluation rests."""
+        return self._module("evaluation").prepare(results, inputs)  # type: ignore[no-any-return]
+
+    def figures(self, frame: pd.DataFrame) -> Mapping[str, Figure]:
+        """Draw the figures."""
+        return self._module("figures").figures(frame)  # type: ignore[no-any-return]
+
+    def tables(self, frame: pd.DataFrame) -> Mapping[str, pd.DataFrame]:
+        """Collect the figures of every run."""
+        return {self.table: self._module("evaluation").all_runs(frame)}
+
+    def claims(self, frame: pd.DataFrame) -> Sequence[Claim]:
+        """Judge the claims of the paper; without ``claims.toml`` there are none."""
+        if not (self.content / CLAIMS).is_file():
+            return ()
+        return self._module("claims").claims(frame)  # type: ignore[no-any-return]
+
+    def values(self, frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
+        """Compute the numbers and tables of the page."""
+        return self._module("page").values(frame, quick=quick)  # type: ignore[no-any-return]
+
+    def _module(self, name: str) -> Any:
+        return import_module(f"{type(self).__module__}.{name}")
 
 
 def find_log(file: str, folders: Sequence[Path]) -> Path:
-    """Return the path of a log in the first folder that has it.
+    """Find a log in the first folder that has it.
 
     Raises
     ------

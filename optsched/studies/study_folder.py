@@ -1,4 +1,4 @@
-"""The folder of a study: its sweep, and what is made of the results.
+"""A study in its folder: the sweep, and the evaluation of its results.
 
 Folder format: ``docs/formats/study-folder.md``.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched import registry
 from optsched.errors import InputError
@@ -23,9 +23,14 @@ from optsched.files import (
 from optsched.report import style
 from optsched.report.folder_files import read_object, read_pictures
 from optsched.report.page import write_page
+from optsched.studies.judging import frame_of_claims
 from optsched.studies.results import with_parts
 from optsched.studies.study import Study
+from optsched.sweeps.engines import check_engine, start_engine
 from optsched.sweeps.merging import versions_used
+from optsched.sweeps.sweep_file import read_sweep
+from optsched.sweeps.sweeping import Sweep
+from optsched.traces.catalogue import folders
 from optsched.traces.reading import write_trace
 
 if TYPE_CHECKING:
@@ -37,16 +42,111 @@ SWEEP = "sweep"
 """The folder of the runs, inside."""
 
 MADE = ("report.html", "*.csv", "*.svg", "*.png")
-"""What is made of the results, and made anew when there are new ones."""
+"""The files that are made from the results, and again whenever there are new ones."""
 
 INPUTS = "inputs"
 """The folder of the traces that a study makes for itself, inside."""
 
+CLAIMS = "claims"
+"""The CSV with the verdicts, where claims are judged."""
+
 FOLDER = FolderKind("a study", "study.json", MADE, (SWEEP, INPUTS))
 
 
+class Evaluation(NamedTuple):
+    """The outcome of a study.
+
+    Parameters
+    ----------
+    folder : path
+        The folder of the study.
+    page : path
+        Its page, ``report.html``.
+    tables : mapping of str to pandas.DataFrame
+        The tables that are kept as CSV, by name.
+    claims : pandas.DataFrame
+        The verdicts: ``claim``, ``published``, ``where``, ``variant``, ``verdict`` and ``why``. It
+        has no rows after a quick look, and where there is nothing to judge.
+    """
+
+    folder: Path
+    page: Path
+    tables: Mapping[str, pd.DataFrame]
+    claims: pd.DataFrame
+
+
+def plan_study(
+    name: str, folder: Path, *, traces: Path | None = None, quick: bool = False
+) -> Sweep:
+    """Begin a study in a folder, or go on with one, and return the sweep of its runs.
+
+    Parameters
+    ----------
+    name : str
+        The study.
+    folder : path
+        Its folder. Tables, figures and page of earlier results are removed, finished runs are not.
+    traces : path, optional
+        Folder of the public logs; those of ``OPTSCHED_TRACES`` by default.
+    quick : bool
+        Whether to run a small part, within a minute.
+
+    Raises
+    ------
+    InputError
+        If the study is not known, a log is missing, or the folder holds something else.
+    """
+    check_replaceable(folder, FOLDER)
+    study: Study = registry.studies[name]()
+    logs = folders() if traces is None else [traces]
+    inputs = study.inputs(logs, quick=quick)
+    table = study.plan(logs, Path(INPUTS), quick=quick)
+    begin(name, folder, quick=quick)
+    write_inputs(inputs, folder)
+    return Sweep(read_sweep(table, base=folder), folder / SWEEP)
+
+
+def study(
+    name: str,
+    output: str | Path,
+    *,
+    traces: str | Path | None = None,
+    quick: bool = False,
+    workers: int | None = None,
+) -> Evaluation:
+    """Run the evaluation of a paper again, and judge its claims.
+
+    Parameters
+    ----------
+    name : str
+        The study, as ``optsched list studies`` shows them.
+    output : path
+        The folder of the study. Finished runs in it are not repeated.
+    traces : path, optional
+        Folder of the public logs; those of ``OPTSCHED_TRACES`` by default.
+    quick : bool
+        Whether to run a small part, within a minute. It judges no claims.
+    workers : int, optional
+        Number of processes; by default as many as the cores suffice for.
+
+    Raises
+    ------
+    InputError
+        If the study is not known, a log is missing, a run fails, or the folder cannot be used.
+    """
+    check_engine("local", workers, None)
+    sweep = plan_study(
+        name, Path(output), traces=None if traces is None else Path(traces), quick=quick
+    )
+    if sweep.pending:
+        for _ in sweep.work(start_engine(sweep.pending, "local", workers, None)):
+            pass
+    sweep.finish()
+    return evaluate(Path(output))
+
+
 def begin(name: str, folder: Path, *, quick: bool) -> None:
-    """Mark a folder as that of a study, before its runs; what was made of earlier ones goes.
+    """Mark a folder as that of a study, and remove what was made from earlier results.
 
     Raises
     ------
@@ -68,7 +168,7 @@ def begin(name: str, folder: Path, *, quick: bool) -> None:
 
 
 def write_inputs(traces: Mapping[str, Trace], folder: Path) -> None:
-    """Write the traces that a study makes for itself; those of another make of it go.
+    """Write the traces that a study makes for itself, and remove all others.
 
     Raises
     ------
@@ -86,8 +186,8 @@ def write_inputs(traces: Mapping[str, Trace], folder: Path) -> None:
         raise unwritable(inputs, error) from None
 
 
-def evaluate(folder: Path) -> Path:
-    """Write tables, pictures and page from the results of the sweep; return the page.
+def evaluate(folder: Path) -> Evaluation:
+    """Write tables, figures and page from the results of the sweep.
 
     Raises
     ------
@@ -95,12 +195,14 @@ def evaluate(folder: Path) -> Path:
         If a run has failed or a file is missing.
     """
     study, frame = _read(folder)
-    for name, table in study.tables(frame).items():
+    tables = dict(study.tables(frame))
+    claims = frame_of_claims(() if _about(folder)["quick"] else study.claims(frame))
+    for name, table in (tables | ({CLAIMS: claims} if len(claims) else {})).items():
         with written(folder / f"{name}.csv") as temporary:
             table.to_csv(temporary, index=False, lineterminator="\n")
     for name, figure in study.figures(frame).items():
         style.save(figure, folder, name)
-    return _write_page(folder, study, frame)
+    return Evaluation(folder, _write_page(folder, study, frame), tables, claims)
 
 
 def report(folder: Path) -> Path:

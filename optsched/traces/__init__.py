@@ -1,1 +1,1 @@
-"""Workloads: read, clean, describe, write."""
+"""Traces of jobs: reading, cleaning, describing, writing."""

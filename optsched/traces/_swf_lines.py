@@ -1,4 +1,4 @@
-"""Compiled parser of SWF job lines: one pass over the bytes; what is not exact is refused.
+"""Compiled parser of SWF job lines, in one pass over the bytes.
 
 A number is an optional ``-`` and decimal digits; where decimals are allowed, also with a decimal
 point. Blanks, tabs and carriage returns separate columns; a line whose first other character is
@@ -23,7 +23,7 @@ TOO_LARGE = 5
 TOO_LOW = 6
 
 INEXACT = 127
-"""In place of the number of decimals: the digits do not fit, the value is the place of the text."""
+"""Number of decimals of a number whose digits do not fit; its value is the offset of its text."""
 
 _NEWLINE, _SEMICOLON, _MINUS, _POINT, _ZERO, _NINE = 10, 59, 45, 46, 48, 57
 _LARGEST = np.iinfo(np.int64).max
@@ -52,9 +52,9 @@ def _skip_line(data: NDArray[np.uint8], at: int) -> int:
 
 @kernel
 def count_jobs(data: NDArray[np.uint8]) -> tuple[int, int]:
-    """Return the number of lines that are neither blank nor comments, and where the first begins.
+    """Return the number of job lines, and the offset of the first one.
 
-    Without any such line, that is the end of the text.
+    A job line is neither blank nor a comment. Without one, the offset is the end of the text.
     """
     jobs, first = 0, len(data)
     at = 0
@@ -75,9 +75,10 @@ def count_jobs(data: NDArray[np.uint8]) -> tuple[int, int]:
 def _number(
     data: NDArray[np.uint8], at: int, with_decimals: bool, lowest: int, highest: int
 ) -> tuple[int, int, np.int64, int]:
-    """Read the number at `at`; return (verdict, where it ends, digits as one integer, decimals).
+    """Read the number at `at`; return (verdict, end of the text, digits as one integer, decimals).
 
-    Digits divided by ``10**decimals`` is the number, correctly rounded: both are exact in float64.
+    The digits divided by ``10**decimals`` are the number, correctly rounded, since both are exact
+    in float64.
     """
     start = at
     negative = data[at] == _MINUS
@@ -141,11 +142,12 @@ def parse(
     with_decimals : bool array, shape (18,)
         Where a decimal point is allowed.
     lowest : int64 array, shape (18,)
-        The lowest number allowed: 0, or -1 (then nothing between -1 and 0); below that, any.
+        The lowest number allowed: 0, or -1 (and nothing between -1 and 0). A lower value allows
+        any number.
     highest : int64 array, shape (18,)
         The highest number allowed, of either sign.
     after_jobs : bool
-        Whether there are jobs before this text.
+        Whether jobs precede this text in the file.
     values : int64 array, shape (18, capacity)
         Set to the digits of each number, without their decimal point.
     decimals : int8 array, shape (18, capacity)
@@ -160,9 +162,9 @@ def parse(
     lines : int
         Line breaks passed.
     verdict : int
-        `WELL_FORMED`, or what is wrong.
+        `WELL_FORMED`, or the mistake.
     line_start, column : int
-        Where: the place where the line starts, and the column from 0.
+        Offset of the line with the mistake, and the column, from 0.
     """
     at = rows = comments = lines = 0
     while at < len(data):

@@ -1,4 +1,4 @@
-"""What must hold of the annotations of a trace whose jobs load files."""
+"""Checks of the annotations of a trace whose jobs load files."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ HISTORY = ("history_start", "history_node")
 
 
 def check_annotations(trace: Trace) -> None:
-    """Check files, their sizes, categories, and the history of what runs at the start.
+    """Check files, file sizes, categories, and the history of the jobs that run at the start.
 
     Parameters
     ----------
     trace : Trace
-        With the annotation ``file``.
+        A trace with the annotation ``file``.
 
     Raises
     ------
     InputError
-        If an annotation is missing that others ask for, or holds what it may not; names the job,
-        and its line where the trace was read from a file of lines.
+        If an annotation that others require is missing, or a value is not allowed; names the job,
+        and its line where the file of the trace has one line per job.
     """
     if "file_size" not in trace.annotations:
         _missing(trace, "file_size", "its files have no sizes; expected MB for each job")
@@ -45,7 +45,7 @@ def check_annotations(trace: Trace) -> None:
 
 
 def _checks(trace: Trace) -> Iterator[Check]:
-    """Give the name of each column, which jobs have in it what they may not, and what they may."""
+    """Yield the name of each column, a mask of the jobs with a wrong value, and what is allowed."""
     given = trace.annotations
     file, size = given["file"], given["file_size"]
     outside = (file < UNKNOWN) | (file > LAST_FILE)
@@ -63,8 +63,8 @@ def _checks(trace: Trace) -> Iterator[Check]:
         return
     for name in HISTORY:
         if name not in given:
-            expected = "expected it for the jobs of category -2, which run at the start"
-            _missing(trace, name, f"not there; {expected}")
+            expected = "expected for the jobs of category -2, which run at the start"
+            _missing(trace, name, f"missing; {expected}")
         yield name, running & (given[name] < 0), "expected 0 or more for a job of category -2"
     opening = trace.submit[before].min()
     expected = f"expected a time before {opening} for a job of category -2, the start"

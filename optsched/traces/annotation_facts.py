@@ -1,4 +1,4 @@
-"""What the annotations of a trace say, in numbers."""
+"""Statistics of the annotations of a trace: input files, categories, demands."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ CATEGORIES = {
     1: "evaluated",
     2: "after",
 }
-"""What the annotation ``category`` says."""
+"""Meaning of the values of the annotation ``category``."""
 
 MOST_LEVELS = 8
-"""More different demands than that are told by their spread."""
+"""Largest number of different demands that are listed one by one; more are shown as quantiles."""
 
 
 def file_facts(trace: Trace) -> dict[str, Any] | None:
-    """Return how many input files there are, how large, and how often used; None without any.
+    """Return the number, sizes and reuse of input files; None without any.
 
-    Sizes are in MB, those of different files. ``reuse_share`` is the share of the jobs with a file
-    that are not the first to use it.
+    Sizes are in MB, each file counted once. ``reuse_share`` is the share of the jobs with a file
+    that are not the first to use that file.
     """
     if not {"file", "file_size"} <= trace.annotations.keys():
         return None
@@ -60,7 +60,7 @@ def file_facts(trace: Trace) -> dict[str, Any] | None:
 
 
 def category_facts(trace: Trace) -> dict[str, int] | None:
-    """Return the number of jobs in each category, by its number; None without categories."""
+    """Return the number of jobs by category number; None without categories."""
     if "category" not in trace.annotations:
         return None
     values, counts = np.unique(trace.annotations["category"], return_counts=True)
@@ -68,11 +68,11 @@ def category_facts(trace: Trace) -> dict[str, int] | None:
 
 
 def demand_facts(trace: Trace) -> dict[str, Any]:
-    """Return what a process demands, by the name of the resource.
+    """Return the statistics of the demand of a process, by the name of the resource.
 
-    ``mean`` is that of all processes. ``levels`` has the share of the jobs and that of the
-    processor-seconds for each demand there is, the highest first; None if there are more than
-    `MOST_LEVELS`.
+    ``mean`` is over all processes. ``levels`` has the share of the jobs and the share of the
+    processor-seconds at each demand, the highest first; None if there are more than `MOST_LEVELS`
+    demands.
     """
     work = trace.runtime.astype(np.float64) * trace.processors
     facts = {}
@@ -97,7 +97,7 @@ def demand_facts(trace: Trace) -> dict[str, Any]:
 
 
 def annotation_lines(facts: Mapping[str, Any]) -> list[tuple[str, str | None]]:
-    """Return label and text of the rows of a page, from `facts` as `optsched.traces.facts` has."""
+    """Return label and text of each row of a page, from what `optsched.traces.facts` returned."""
     files, categories = facts["files"], facts["categories"]
     rows: list[tuple[str, str | None]] = []
     if files is not None:

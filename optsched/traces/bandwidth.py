@@ -1,4 +1,4 @@
-"""The memory bandwidth that the processes of jobs demand, drawn at random.
+"""Memory bandwidth that the processes of jobs demand, drawn at random.
 
 References
 ----------
@@ -20,7 +20,7 @@ from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
 
 LEVELS: Mapping[str, int] = {"high": 2000, "medium": 1000, "low": 500}
-"""MB/s for each process. The paper's number for "high" is lost; 2,000 is a choice."""
+"""MB/s for each process. The paper's number for "high" is illegible; 2,000 is a choice."""
 
 MIXES: Mapping[str, tuple[int, int, int]] = {
     "HIGH": (80, 10, 10),
@@ -38,10 +38,10 @@ def drawn(
 ) -> Trace:
     """Return the trace with the annotation ``bandwidth``, in MB/s for each process, int64.
 
-    A job's demand is high, medium or low. It comes from one random number for each job in the
-    order of the cleaned trace, below which share of the mix that lies. So with one seed, the jobs
-    with high demand in LOW are among those of MED, these among those of HIGH, and no job demands
-    less in a mix of more pressure. A note in the header says what was drawn.
+    Each job draws one random number, in the order of the cleaned trace, and the shares of the mix
+    turn that number into a high, medium or low demand. So with one seed, no job demands less in a
+    mix of more pressure: the jobs with high demand in LOW have it in MED and HIGH too. A note in
+    the header records the draw.
 
     Parameters
     ----------
@@ -52,13 +52,13 @@ def drawn(
     seed : int
         Seed of the random numbers.
     levels : mapping of str to int
-        What is ``high``, ``medium`` and ``low``, in MB/s for each process; as in `LEVELS` where
-        one is left out.
+        MB/s for each process at ``high``, ``medium`` and ``low``. A level that is left out is that
+        of `LEVELS`.
 
     Raises
     ------
     InputError
-        If the mix or the levels are none, the seed is negative, or no job is left after cleaning.
+        If the mix, the levels or the seed are not valid, or no job is left after cleaning.
     """
     shares = _shares(mix)
     amounts = _amounts(levels)
@@ -106,6 +106,6 @@ def _amounts(levels: Mapping[str, int]) -> NDArray[np.int64]:
     amounts = list(known.values())
     if amounts != sorted(amounts, reverse=True):
         shown = ",".join(f"{name}={amount}" for name, amount in known.items())
-        expected = f"expected none of {', '.join(LEVELS)} above the one before"
+        expected = f"expected {' >= '.join(LEVELS)}"
         raise InputError(f"{shown!r}; {expected}", field="levels")
     return np.array(amounts)

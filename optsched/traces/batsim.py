@@ -30,7 +30,7 @@ DELAY = {4: "delay", 5: "DelayProfile"}
 """The type of a profile that is a plain run time, by major version of Batsim."""
 
 SHOWN = 10
-"""How many mistakes of one file are shown."""
+"""Largest number of mistakes shown of one file."""
 
 _JOB_FIELDS = {"id", "subtime", "res", "profile", "walltime"}
 _PROFILE_FIELDS = {"type", "delay"}
@@ -41,14 +41,15 @@ _NUMBERED = re.compile(r"(?:(?P<workload>[^!]*)!)?(?P<number>[0-9]{1,18})")
 def read_batsim(path: str | Path) -> Trace:
     """Read a raw trace from a Batsim workload, plain or gzipped.
 
-    The run time of a job is the delay of its profile. Job ids that are numbers, as integers, as
-    text or behind the name of one workload (``w0!12``), become job numbers; if any is not, the
-    jobs are numbered from 1 in the order of the file and all ids are kept as `Trace.label`.
+    The run time of a job is the delay of its profile. Job ids that are numbers (as integers, as
+    text, or after the name of one workload: ``w0!12``) become job numbers. If any id is not a
+    number, the jobs are numbered from 1 in the order of the file, and all ids are kept as
+    `Trace.label`.
 
     Raises
     ------
     InputError
-        If the file cannot be read or is not such a workload; with all mistakes at once.
+        If the file cannot be read or is not a Batsim workload; with all mistakes at once.
     """
     path = Path(path)
     data, sha256 = read_bytes(path)
@@ -71,7 +72,7 @@ def read_batsim(path: str | Path) -> Trace:
 def write_batsim(trace: Trace, path: str | Path, version: Literal[4, 5] = 4) -> None:
     """Write a trace as a Batsim workload, with one delay profile per run time.
 
-    What the format has no place for is left out, and named in the log.
+    Columns and header lines that the format cannot hold are left out, and named in the log.
 
     Parameters
     ----------
@@ -85,8 +86,8 @@ def write_batsim(trace: Trace, path: str | Path, version: Literal[4, 5] = 4) -> 
     Raises
     ------
     InputError
-        If a job has no submit time, run time or processors, as in a trace that was not cleaned;
-        or if the file cannot be written.
+        If a job has no submit time, run time or processors, as in a raw trace, or the file cannot
+        be written.
     """
     write_bytes(path, _encode(trace, Path(path), version))
 
@@ -135,15 +136,15 @@ class BatsimWorkload(TraceFormat):
     encode = staticmethod(_encode)
 
     @staticmethod
-    def recognises(first_bytes: bytes, path: Path) -> bool:
-        """Tell whether the text begins as a JSON object with a field of a workload."""
+    def recognizes(first_bytes: bytes, path: Path) -> bool:
+        """Return whether the text begins as a JSON object with a field of a workload."""
         return re.match(rb'\s*\{\s*"', first_bytes) is not None and any(
             name in first_bytes for name in (b'"nb_res"', b'"jobs"', b'"profiles"')
         )
 
     @staticmethod
     def job_numbers(trace: Trace) -> NDArray[np.int64]:
-        """Return the numbers of jobs, which come from their ids, and so from the labels."""
+        """Return the numbers of the jobs, which the file states in their ids."""
         if trace.label is None:
             return trace.job_id
         labels = trace.label.tolist()
@@ -179,7 +180,7 @@ class _Workload:
         Raises
         ------
         InputError
-            With all mistakes.
+            If the workload has mistakes; with up to `SHOWN` of them.
         """
         rows = [self._row(place, job) for place, job in enumerate(self._jobs)]
         ids = [row[0] for row in rows if row[0] is not None]
@@ -256,7 +257,7 @@ class _Workload:
         integer: bool = False,
         positive: bool = False,
     ) -> Any:
-        """Return the number in a field, integers as they are; note what is not as expected."""
+        """Return the number in a field, an integer as int; note a mistake if it is not valid."""
         value = fields.get(name)
         if (
             isinstance(value, int if integer else (int, float))
@@ -280,7 +281,7 @@ class _Workload:
 
 
 def _numbers(ids: Sequence[str]) -> NDArray[np.int64] | None:
-    """Return the numbers in the ids of jobs, or None unless they tell the jobs apart."""
+    """Return the numbers in the ids of jobs, or None if the numbers do not identify the jobs."""
     matches = [match for match in map(_NUMBERED.fullmatch, ids) if match]
     workloads = {match["workload"] for match in matches}
     numbers = {int(match["number"]): None for match in matches}

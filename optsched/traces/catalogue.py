@@ -1,4 +1,4 @@
-"""Public traces: what they are, where they are published, and the files of them on this machine.
+"""Catalogue of public traces: descriptions, places of publication, and local files.
 
 File format: ``docs/formats/catalogue.md``.
 """
@@ -20,7 +20,7 @@ from optsched.text_files import read_toml
 from optsched.traces.formats import without_gz
 
 VARIABLE = "OPTSCHED_TRACES"
-"""Environment variable with the folders of traces, separated as in ``PATH``."""
+"""Environment variable that lists the folders of traces, separated as in ``PATH``."""
 
 _TIMEOUT = 30.0
 
@@ -32,7 +32,7 @@ class Entry:
     Parameters
     ----------
     name : str
-        Its name, as published.
+        Name of the trace, as published.
     title : str
         The machine and the period.
     processors : int
@@ -44,15 +44,15 @@ class Entry:
     file : str
         Name of the file, as published.
     sha256 : str
-        SHA-256 of its text, decompressed, so that any compression of it verifies.
+        SHA-256 of the decompressed text, so that any compression of the file verifies.
     page : str
-        The page that describes it.
+        URL of the page that describes the trace.
     url : str
-        Where the file is published.
+        URL of the file.
     acknowledge : str
-        Whom the publisher asks to acknowledge.
+        People whom the publisher asks to acknowledge.
     citation : str
-        What the publisher asks to cite.
+        Publication that the publisher asks to cite.
     terms : str
         Terms of use, as stated.
     """
@@ -73,12 +73,12 @@ class Entry:
 
 @cache
 def entries() -> tuple[Entry, ...]:
-    """Return the bundled catalogue, ``traces/catalogue.toml``, in its order."""
+    """Return the entries of the bundled catalogue, ``traces/catalogue.toml``, in its order."""
     return read_catalogue(bundled("traces") / "catalogue.toml")
 
 
 def read_catalogue(path: Path) -> tuple[Entry, ...]:
-    """Read a catalogue: a table ``[trace.<name>]`` for each trace, ``[default]`` for all of them.
+    """Read a catalogue: a table ``[trace.<name>]`` per trace, and ``[default]`` for all traces.
 
     Raises
     ------
@@ -107,16 +107,16 @@ def read_catalogue(path: Path) -> tuple[Entry, ...]:
 
 
 def find(name: str) -> Entry:
-    """Return the entry with that name or file name, or the only one whose name begins so.
+    """Return the entry with a name or file name, or the only entry whose name begins with it.
 
     Case does not matter.
 
     Raises
     ------
     UnknownNameError
-        If there is none.
+        If no entry has the name.
     InputError
-        If several begin so.
+        If several names begin with it.
     """
     wanted = name.lower()
     found = [entry for entry in entries() if wanted in (entry.name.lower(), entry.file.lower())]
@@ -126,7 +126,7 @@ def find(name: str) -> Entry:
         raise UnknownNameError("trace", name, [entry.name for entry in entries()])
     if len(found) > 1:
         names = ", ".join(entry.name for entry in found)
-        raise InputError(f"the name {name!r} is short for several traces: {names}")
+        raise InputError(f"several traces have names that begin with {name!r}: {names}")
     return found[0]
 
 
@@ -150,7 +150,7 @@ def locate(entry: Entry, folder: str | Path | None = None) -> Path:
     Raises
     ------
     InputError
-        If there is none, or it is not what was published.
+        If there is no such file, or it differs from what was published.
     """
     path = search(entry, folder)
     if path is not None:
@@ -169,7 +169,7 @@ def verify(entry: Entry, path: str | Path) -> None:
     Raises
     ------
     InputError
-        If it does not, or cannot be read.
+        If the file has another text, or cannot be read.
     """
     text = hashlib.sha256()
     with opened(path) as content:
@@ -185,14 +185,14 @@ def verify(entry: Entry, path: str | Path) -> None:
 
 
 def download(trace: str | Entry, folder: str | Path) -> Path:
-    """Fetch the file of a trace into `folder`; nothing is fetched if it is there and verifies.
+    """Fetch the file of a trace into `folder`, unless a verified copy is there already.
 
-    Nothing is written, not even the folder, before what was fetched is verified.
+    Nothing is written, not even the folder, before the fetched file is verified.
 
     Raises
     ------
     InputError
-        If the name is not known, the file cannot be fetched, or it is not what was published.
+        If the name is not known, the file cannot be fetched, or it differs from what was published.
     """
     from http.client import HTTPException
     from urllib.request import urlopen
@@ -213,8 +213,8 @@ def download(trace: str | Entry, folder: str | Path) -> Path:
             f"could not be fetched: {reason}; the trace is described at {entry.page}",
             file=entry.url,
         ) from None
-    with tempfile.TemporaryDirectory() as apart:
-        copy = Path(apart) / entry.file
+    with tempfile.TemporaryDirectory() as temporary_folder:
+        copy = Path(temporary_folder) / entry.file
         copy.write_bytes(fetched)
         try:
             verify(entry, copy)

@@ -1,4 +1,4 @@
-"""Cleaning: which jobs count, with how many processors and for how long; everything counted."""
+"""Cleaning of a trace by fixed rules, with a count of every change."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from optsched.traces.trace import Trace
 
 
 def clean(trace: Trace) -> Trace:
-    """Return the jobs of `trace` that count, in the order (submit time, job number).
+    """Return the valid jobs of `trace`, in the order (submit time, job number).
 
-    Processors are those allocated if positive, else those requested. Jobs with a run time below
-    1 s, fewer than 1 processor or no submit time are dropped. A requested time that is missing or
-    shorter than the run time is raised to the run time; where limits hold
-    (`Trace.limits_hold`), only a missing one is. A trace that was cleaned before is returned as it
-    is.
+    The size of a job is its allocated processors if positive, else its requested ones. Jobs with a
+    run time below 1 s, fewer than 1 processor or no submit time are dropped. A requested time that
+    is missing or shorter than the run time is set to the run time; where limits hold
+    (`Trace.limits_hold`), only a missing one is. A cleaned trace is returned unchanged.
 
     Raises
     ------
@@ -49,7 +48,7 @@ def clean(trace: Trace) -> Trace:
         reordered=int((order != np.arange(len(order))).sum()),
     )
     if not len(rows):
-        raise InputError(f"none of the {len(trace)} jobs is left after cleaning", file=trace.path)
+        raise InputError(f"all {len(trace)} jobs were dropped by cleaning", file=trace.path)
     return replace(
         trace.select(rows),
         processors=processors[rows],

@@ -1,4 +1,4 @@
-"""What cleaning did to a trace, counted."""
+"""Counts of what cleaning changed in a trace."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True, slots=True)
 class CleaningReport:
-    """What cleaning did, in jobs.
+    """Number of jobs that cleaning dropped or changed, by reason.
 
-    A job is dropped for the first reason that applies; the counts below the drops are of the jobs
-    that were kept.
+    A job is dropped for the first reason that applies; the other counts are over the jobs that
+    were kept.
 
     Parameters
     ----------
     jobs_read : int
         Jobs in the raw trace.
     dropped_runtime : int
-        Dropped: run time unknown or less than 1 s.
+        Jobs dropped because the run time is unknown or less than 1 s.
     dropped_processors : int
-        Dropped: fewer than 1 processor, allocated and requested.
+        Jobs dropped because fewer than 1 processor is allocated and requested.
     dropped_submit : int
-        Dropped: submit time unknown.
+        Jobs dropped because the submit time is unknown.
     processors_from_request : int
-        Processors taken from the request, because none are stated as allocated.
+        Jobs that count with their requested processors, because no allocated ones are stated.
     requested_time_missing : int
-        Without a requested time; it was set to the run time.
+        Jobs without a requested time, which was set to the run time.
     requested_time_raised : int
-        With a requested time shorter than the run time; it was raised to the run time.
+        Jobs whose requested time was shorter than the run time, and was raised to it.
     reordered : int
-        Jobs at another place after ordering by submit time and job number.
+        Jobs moved by ordering by submit time and job number.
     """
 
     jobs_read: int
@@ -43,7 +43,7 @@ class CleaningReport:
 
     @property
     def dropped(self) -> int:
-        """Number of jobs dropped, for whatever reason."""
+        """Number of jobs dropped for any reason."""
         return self.dropped_runtime + self.dropped_processors + self.dropped_submit
 
     def to_json(self) -> dict[str, int]:
@@ -51,10 +51,10 @@ class CleaningReport:
         return {"dropped": self.dropped, **asdict(self)}
 
     def counts(self) -> list[tuple[int, str]]:
-        """Return what happened, with how often; what did not happen is left out."""
+        """Return the positive counts, each with its reason."""
         counts = (
             (self.dropped_runtime, "dropped: run time unknown or less than 1 s"),
-            (self.dropped_processors, "dropped: less than 1 processor"),
+            (self.dropped_processors, "dropped: fewer than 1 processor"),
             (self.dropped_submit, "dropped: submit time unknown"),
             (self.processors_from_request, "processors taken from the request"),
             (self.requested_time_missing, "requested time missing, set to the run time"),
@@ -64,6 +64,6 @@ class CleaningReport:
         return [(count, what) for count, what in counts if count]
 
     def lines(self) -> list[str]:
-        """Return the counts as lines for a terminal; what did not happen is left out."""
+        """Return the positive counts as lines for a terminal."""
         counts = [(self.jobs_read, "jobs read"), *self.counts()]
         return [f"{count:>9,} {what}" for count, what in counts]

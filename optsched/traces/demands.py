@@ -1,4 +1,4 @@
-"""What each process of a job demands of shared resources, in a file beside that of the trace.
+"""Demands of the processes of jobs on shared resources, in a file beside that of the trace.
 
 File format: ``docs/formats/demands.md``.
 """
@@ -23,10 +23,10 @@ from optsched.stored import read_bytes
 from optsched.traces.trace import COLUMNS, Trace
 
 SUFFIX = ".demands.csv"
-"""What the file of demands has after the full name of the trace."""
+"""Ending of the name of a demands file, after the full name of the trace."""
 
 DIGITS = 15
-"""Numbers of jobs have at most so many digits: they are below 2^53."""
+"""Most digits of a job number, so that it is below 2^53."""
 
 JOB_ID = "job_id"
 
@@ -35,7 +35,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def demands_file(path: str | Path) -> Path:
-    """Return the path of the demands of a trace: beside it, or beside what it is a link to.
+    """Return the path of the demands file of a trace, beside the file that `path` leads to.
 
     >>> demands_file("logs/a.swf.gz").name
     'a.swf.gz.demands.csv'
@@ -51,10 +51,10 @@ def demands_file(path: str | Path) -> Path:
 def split_demands(
     trace: Trace,
 ) -> tuple[dict[str, NDArray[np.int64]], dict[str, NDArray[Any]]]:
-    """Return the annotations of a trace that are demands, and the others.
+    """Return the annotations of a trace that are demands, and the other annotations.
 
-    A demand has a name of small letters and underscores that no trace format has a place for, and
-    is a whole number from 0 to 10^9 for each job.
+    A demand is a whole number from 0 to 10^9 for each job, and has a name of small letters and
+    underscores that no trace format uses.
     """
     stated = _stated()
     demands = {
@@ -70,24 +70,24 @@ def split_demands(
 
 
 def with_demands(trace: Trace, path: Path) -> Trace:
-    """Return a raw trace with the demands that lie beside its file, as annotations.
+    """Return a raw trace with the demands in the file beside its own, as annotations.
 
     Parameters
     ----------
     trace : Trace
-        The trace as its file states it.
+        The raw trace.
     path : path
-        That file.
+        The file of the trace.
 
     Returns
     -------
     Trace
-        With an annotation for each resource; as it was if there is no file of demands.
+        The trace with an annotation for each resource; unchanged if there is no demands file.
 
     Raises
     ------
     InputError
-        If the file of demands cannot be read, or does not state the demands of each job once; names
+        If the demands file cannot be read, or does not state the demands of each job once; names
         line and field.
     """
     file = demands_file(path)
@@ -102,12 +102,12 @@ def with_demands(trace: Trace, path: Path) -> Trace:
 
 
 def check_demands(trace: Trace, sha256: str) -> None:
-    """Check that a trace that was read from a file has the demands that it had before.
+    """Check that the demands of a trace were read from a file with a given SHA-256.
 
     Raises
     ------
     InputError
-        Unless the file of demands beside it has that SHA-256.
+        If the demands file has another SHA-256, or does not exist.
     """
     if trace.demands_sha256 != sha256:
         has = f"has SHA-256 {trace.demands_sha256}" if trace.demands_sha256 else "no such file"
@@ -118,12 +118,12 @@ def check_demands(trace: Trace, sha256: str) -> None:
 def encode_demands(
     demands: Mapping[str, NDArray[np.int64]], job_id: NDArray[np.int64], path: Path
 ) -> bytes:
-    """Return the file of demands.
+    """Return the bytes of a demands file.
 
     Parameters
     ----------
     demands : mapping of str to array, shape (jobs,)
-        Of each resource.
+        Demand of one process of each job, by resource.
     job_id : array, shape (jobs,)
         The numbers of the jobs.
     path : path
@@ -132,7 +132,7 @@ def encode_demands(
     Raises
     ------
     InputError
-        If jobs have the same number, or one that is negative or of more than 15 digits.
+        If a job number is used twice, negative or of more than 15 digits.
     """
     _check_numbers(job_id, path)
     rows = zip(job_id.tolist(), *(column.tolist() for column in demands.values()))
@@ -141,7 +141,7 @@ def encode_demands(
 
 
 def _stated() -> set[str]:
-    """Return the names of annotations that have a place in the file of some trace."""
+    """Return the names of the annotations that some trace format can hold."""
     return {name for kind in readers for name in readers[kind].annotations}
 
 
@@ -157,9 +157,9 @@ def _names(header: bytes, file: Path) -> list[str]:
         if not _NAME.fullmatch(name):
             mistake = "expected small letters and underscores"
         elif name in names[:place]:
-            mistake = "is the name of a column before"
+            mistake = "is the name of an earlier column"
         elif name in (*COLUMNS, "label") or name in stated:
-            mistake = "is the name of something else that traces state; expected another name"
+            mistake = "is the name of a column of traces; expected another name"
         if mistake is not None:
             field = f"column {place + 2}"
             raise InputError(f"{_shown(name.encode())}; {mistake}", file=file, line=1, field=field)
@@ -169,7 +169,7 @@ def _names(header: bytes, file: Path) -> list[str]:
 def _columns(
     lines: Iterable[bytes], names: Sequence[str], trace: Trace, file: Path
 ) -> NDArray[np.int64]:
-    """Return the demands, by resource and job in the order of the trace, from line 2 on."""
+    """Return the demands that the lines from the second state, shape (resources, jobs)."""
     _check_numbers(trace.job_id, file)
     jobs, order = np.unique(trace.job_id, return_index=True)
     stripped = ((number, line.strip()) for number, line in enumerate(lines, start=2))
@@ -189,7 +189,7 @@ def _columns(
     place = np.searchsorted(jobs, job_id).clip(max=len(jobs) - 1)
     unknown = np.flatnonzero(jobs[place] != job_id)
     if len(unknown):
-        mistake, row = "the trace has no job of that number", unknown[0]
+        mistake, row = "the trace has no job with this number", unknown[0]
         raise InputError(f"{job_id[row]}; {mistake}", file=file, line=filled[row][0], field=JOB_ID)
     _, first, group = np.unique(place, return_index=True, return_inverse=True)
     again = np.flatnonzero(first[group] != np.arange(len(place)))
@@ -207,7 +207,7 @@ def _columns(
 
 
 def _refuse(line: bytes, names: Sequence[str], file: Path, number: int) -> NoReturn:
-    """Say what is wrong with a line."""
+    """Raise the error of a line that is not well-formed."""
     words = line.split(b",")
     if len(words) != len(names) + 1:
         mistake = f"{len(words)} columns; expected {len(names) + 1}, as in line 1"
@@ -229,7 +229,7 @@ def _check_numbers(job_id: NDArray[np.int64], file: Path) -> None:
     wrong = jobs[(counts > 1) | (jobs < 0) | (jobs >= 10**DIGITS)]
     if len(wrong):
         expected = f"expected each number once, from 0 and of at most {DIGITS} digits"
-        mistake = f"demands go by job numbers, and the trace has jobs of number {wrong[0]}"
+        mistake = f"demands are stored by job number, and the trace has jobs of number {wrong[0]}"
         raise InputError(f"{mistake}; {expected}", file=file, field=JOB_ID)
 
 

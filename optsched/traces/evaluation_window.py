@@ -1,4 +1,4 @@
-"""Which jobs of a trace are evaluated: those amid a simulation, not at its ends.
+"""Window of submit times whose jobs are evaluated, away from the ends of a simulation.
 
 References
 ----------
@@ -17,8 +17,9 @@ from optsched.traces.trace import Trace
 def evaluate(trace: Trace, first: float, last: float) -> Trace:
     """Return the trace with the annotation ``category``, by submit time.
 
-    A job is evaluated (1) if it is submitted from `first` up to, but not at, `last`; before that
-    it is 0, after that 2. Jobs that were running or waiting at the start (-2 and -1) stay so.
+    The category of a job is 0 if it is submitted before `first`, 1 (evaluated) from `first` until
+    before `last`, and 2 from `last` on. Jobs that were running or waiting at the start keep their
+    categories -2 and -1.
 
     Parameters
     ----------

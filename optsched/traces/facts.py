@@ -1,4 +1,4 @@
-"""What a trace is like, in numbers: load, sizes, run times, requested times, arrivals."""
+"""Statistics of a trace: load, sizes, run times, requested times, interarrival times."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ QUANTILES = {
     "max": 1.0,
 }
 SHOWN = ("min", "p10", "median", "p90", "p99", "max")
-"""The quantiles on the page for a terminal."""
+"""Quantiles shown on the page for a terminal."""
 
 
 def facts(trace: Trace, machine_size: int | None = None) -> dict[str, Any]:
-    """Return what there is to know about a trace, as JSON-able values.
+    """Return the statistics of a trace, as values that JSON can hold.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def facts(trace: Trace, machine_size: int | None = None) -> dict[str, Any]:
     Returns
     -------
     dict
-        Times are in seconds, shares between 0 and 1. What cannot be told is None.
+        Statistics by name. Times are in seconds, shares between 0 and 1; unknown values are None.
 
     Raises
     ------
@@ -56,9 +56,9 @@ def facts(trace: Trace, machine_size: int | None = None) -> dict[str, Any]:
     Notes
     -----
     The offered load is the sum over jobs of run time times processors, divided by the machine's
-    processors times the span of the submit times. The accuracy of a request is run time over the
-    requested time that the file states; jobs without one do not count. The coefficient of
-    variation is that of the whole sample (standard deviation over mean, divisor n).
+    processors times the span of the submit times. The accuracy of a request is the run time over
+    the requested time that the file states; jobs without a stated time do not count. The
+    coefficient of variation is that of the whole sample (standard deviation over mean, divisor n).
     """
     trace = clean(trace)
     assert trace.cleaning is not None
@@ -113,7 +113,7 @@ def _distribution(sample: NDArray[Any]) -> dict[str, float] | None:
 def _sizes(
     processors: NDArray[np.int64], work: NDArray[np.float64], machine_size: int | None
 ) -> dict[str, Any]:
-    """Return the distribution of job sizes; class k holds sizes above 2^(k-1), up to 2^k."""
+    """Return the distribution of job sizes, in classes of sizes above 2^(k-1), up to 2^k."""
     exponent = np.frexp(processors - 0.5)[1].clip(min=0)
     jobs = np.bincount(exponent)
     work_per_class = np.bincount(exponent, weights=work)
@@ -137,7 +137,7 @@ def _sizes(
 
 
 def _requests(trace: Trace) -> dict[str, Any]:
-    """Return how the requested times that the file states compare with the run times."""
+    """Return a comparison of the requested times that the file states with the run times."""
     stated = trace.stated_time > 0
     accuracy = trace.runtime[stated] / trace.stated_time[stated]
     return {
@@ -160,7 +160,7 @@ def _counts(column: NDArray[np.int64]) -> dict[str, int]:
 
 
 def lines(facts: Mapping[str, Any]) -> list[str]:
-    """Return a page of plain text for a terminal, from what `facts` returned."""
+    """Return the lines of a page for a terminal, from the result of `facts`."""
     page = [facts["name"], *_overview(facts)]
     page += ["", f"{'processors':<16}{'jobs':>10}{'share':>9}{'of work':>9}"]
     for row in facts["sizes"]["classes"]:

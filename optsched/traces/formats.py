@@ -1,4 +1,4 @@
-"""The contract of a trace format."""
+"""Interface of trace formats."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from optsched.traces.trace import COLUMNS, UNKNOWN, Trace
 
 
 class Encoder(Protocol):
-    """States a trace in a format."""
+    """Function that encodes a trace in a format."""
 
     def __call__(self, trace: Trace, path: Path) -> bytes:
-        """Return what a file that states `trace` holds; `path` is its name, for messages."""
+        """Return the content of a file of `trace`; `path` is the file, for messages."""
 
 
 class TraceFormat(ABC):
     """A file format of traces; a subclass is registered with ``@readers.register(name)``.
 
-    The class itself is used, it is never instantiated. Gzip is no concern of a format: `read` goes
-    through `optsched.stored`, and so does what `encode` returns.
+    The class itself is used, without instances. A format ignores gzip: `read` uses
+    `optsched.stored` for its files, and so does the caller of `encode`.
 
     Attributes
     ----------
     name : str
         The registered name.
     suffixes : tuple of str
-        The endings of its files, without ``.gz``.
+        Suffixes of the files of the format, without ``.gz``.
     annotations : frozenset of str
-        The annotations that its files may state.
+        Annotations that a file of the format can state.
     encode : callable or None
-        Returns what a file that states a trace holds, before it is compressed; None for a format
-        that is only read.
+        Function that returns the content of a file, before compression; None for a format that is
+        only read.
     """
 
     name: ClassVar[str]
@@ -47,8 +47,8 @@ class TraceFormat(ABC):
 
     @staticmethod
     @abstractmethod
-    def recognises(first_bytes: bytes, path: Path) -> bool:
-        """Tell from the first bytes, decompressed, whether a file is likely of this format."""
+    def recognizes(first_bytes: bytes, path: Path) -> bool:
+        """Return whether a file is likely of this format, by its first bytes, decompressed."""
 
     @staticmethod
     @abstractmethod
@@ -63,30 +63,30 @@ class TraceFormat(ABC):
 
     @staticmethod
     def job_numbers(trace: Trace) -> NDArray[np.int64]:
-        """Return the numbers that the jobs of a trace have when a file of it is read back."""
+        """Return the numbers that the jobs of a trace have after writing and reading."""
         return trace.job_id
 
     @staticmethod
     def line_of(path: Path, job_id: int) -> int | None:
-        """Return the line of a job in a file that was read, if a line is all of a job."""
+        """Return the line of a job in a file; None if the format has no line per job."""
         return None
 
 
 def say_left_out(
     trace: Trace, target: str, written: Set[str], header: Set[str] = frozenset()
 ) -> None:
-    """Say in the log what of a trace a format has no place for.
+    """Log the columns and header lines of a trace that a format cannot hold.
 
     Parameters
     ----------
     trace : Trace
         The trace that was written.
     target : str
-        What was written, for the message.
+        Name of the format, for the message.
     written : set of str
-        The columns and annotations that it holds.
+        Columns and annotations that the format holds.
     header : set of str
-        The keys of header lines that it holds, in lower case.
+        Keys of the header lines that the format holds, in lower case.
     """
     lines = sum(bool(text) and key.lower() not in header for key, text in trace.header.lines)
     names = [
@@ -106,7 +106,7 @@ def say_left_out(
 
 
 def stem(path: Path) -> str:
-    """Return the name of a trace: that of its file without the suffixes ``.gz`` and of the format.
+    """Return the name of a trace: the name of its file without ``.gz`` and the format's suffix.
 
     >>> stem(Path("logs/SDSC-SP2-1998-4.2-cln.swf.gz"))
     'SDSC-SP2-1998-4.2-cln'

@@ -1,4 +1,4 @@
-"""What the head of a trace file says about the machine and the log."""
+"""Header of a trace file, which describes the machine and the log."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ HIGHEST = {
     "MaxNodes": MOST_PROCESSORS,
     "UnixStartTime": LARGEST,
 }
-"""The keys whose numbers are used, and the highest number of each that means something."""
+"""Keys whose numbers are used, each with the highest plausible number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The lines of a header, in order; keys may repeat.
+    """Lines of a header, in order; keys may repeat.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Header:
 
     @classmethod
     def from_comments(cls, comments: Iterable[str]) -> Header:
-        """Build a header from the text of comment lines, without the sign that marks them.
+        """Build a header from the text of comment lines, without the comment sign.
 
         ``MaxProcs: 1152`` is a line with a key; a key is one word that starts with a capital.
         """
@@ -49,16 +49,16 @@ class Header:
         return cls(tuple(lines))
 
     def noted(self, text: str) -> Header:
-        """Return the header with one line more, ``Note: `` and the text."""
+        """Return the header with a further line: ``Note: `` and the text."""
         return Header((*self.lines, ("Note", text)))
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """Key and whole value of each fact; the lines that continue a value are joined to it."""
+        """Key and value of each fact, with the lines that continue a value joined to it."""
         return [(key, value) for _, key, value in self._placed_facts()]
 
     def _placed_facts(self) -> list[tuple[int, str, str]]:
-        """Return the facts, each with the place of its first line, from 0."""
+        """Return the facts, each with the index of its first line."""
         facts: list[tuple[int, str, str]] = []
         continues = False
         for place, (key, value) in enumerate(self.lines):
@@ -73,14 +73,14 @@ class Header:
         return facts
 
     def values(self, key: str) -> list[str]:
-        """Return the values of every fact with that key; case does not matter."""
+        """Return the values of every fact with a key; case does not matter."""
         return [value for name, value in self.facts if name.lower() == key.lower()]
 
     def number(self, key: str) -> int | None:
-        """Return the integer that the value of `key` begins with, None if there is none.
+        """Return the integer at the beginning of the value of `key`, or None without one.
 
-        ``338 (batch partition; 512 total)`` gives 338, ``N/A`` and ``1,024`` give None. Of
-        repeated keys the first with a number counts.
+        ``338 (batch partition; 512 total)`` gives 338, ``N/A`` and ``1,024`` give None. If a key
+        repeats, its first value with a number counts.
         """
         for value in self.values(key):
             number = _NUMBER.match(value)
@@ -89,12 +89,12 @@ class Header:
         return None
 
     def check_numbers(self, line_numbers: Sequence[int]) -> None:
-        """Refuse numbers that are too high to mean anything.
+        """Refuse numbers that are too high to be plausible.
 
         Parameters
         ----------
         line_numbers : sequence of int
-            Where in the file each line of the header is.
+            Line of the file at which each line of the header is.
 
         Raises
         ------
@@ -112,16 +112,16 @@ class Header:
 
     @property
     def max_procs(self) -> int | None:
-        """Processors of the machine, as ``MaxProcs`` states them; None if that is less than 1."""
+        """Processors of the machine, from ``MaxProcs``; None if that is less than 1."""
         stated = self.number("MaxProcs")
         return stated if stated is not None and stated >= 1 else None
 
     @property
     def max_nodes(self) -> int | None:
-        """Nodes of the machine, as ``MaxNodes`` states them."""
+        """Nodes of the machine, from ``MaxNodes``."""
         return self.number("MaxNodes")
 
     @property
     def unix_start_time(self) -> int | None:
-        """Unix time of submit time 0, as ``UnixStartTime`` states it."""
+        """Unix time of submit time 0, from ``UnixStartTime``."""
         return self.number("UnixStartTime")

@@ -1,4 +1,4 @@
-"""Input files of jobs, inferred from who submitted them, how large and when.
+"""Input files of jobs, inferred from users, sizes and submit times.
 
 References
 ----------
@@ -15,7 +15,7 @@ from optsched.traces.cleaning import clean
 from optsched.traces.trace import UNKNOWN, Trace
 
 WINDOW = 800
-"""Seconds from one job of a file to the next, at most, as in the paper."""
+"""Most seconds between two successive jobs of a file, as in the paper."""
 
 PER_PROCESSOR = 6400
 """MB of a file for each processor of its jobs: 128 GB for the 20 cores of a node."""
@@ -24,30 +24,30 @@ PER_PROCESSOR = 6400
 def infer_files(trace: Trace, *, window: int = WINDOW, per_processor: int = PER_PROCESSOR) -> Trace:
     """Return the trace with the annotations ``file`` and ``file_size``.
 
-    A job uses the file of the job submitted just before it if both are of the same user and size,
-    and at most `window` seconds apart; else a file of its own. So the files are runs of jobs in
-    the order of submission, each run as long as it goes on: a job of another user or size ends it.
-    Files are numbered from 1. A job whose user is not known shares no file.
+    A job uses the file of the job submitted just before it if both have the same user and size and
+    are submitted at most `window` seconds apart; otherwise a new file. So the jobs of a file are
+    consecutive in the order of submission, and a job of another user or size ends the series.
+    Files are numbered from 1. A job whose user is unknown shares no file.
 
     Parameters
     ----------
     trace : Trace
-        The trace; a raw one is cleaned first. Jobs larger than a node are to be split before, by
+        The trace; a raw one is cleaned first. Split jobs larger than a node before, with
         `optsched.traces.job_pieces.split_jobs`.
     window : int
-        The longest time between two jobs that share a file, in seconds.
+        Most seconds between two successive jobs of a file.
     per_processor : int
         Size of a file, in MB for each processor of its jobs.
 
     Raises
     ------
     InputError
-        If a number is out of its range, no user is known, or a file is larger than 2^53 MB.
+        If a number is out of range, no user is known, or a file is larger than 2^53 MB.
 
     Notes
     -----
     The paper asks for the same user, the same cores and "an 800 seconds time frame", which leaves
-    open whether jobs of others may come between. In the authors' published workload they may not.
+    open whether jobs of other users may come between. In the authors' workload no job does.
     """
     trace = clean(trace)
     for name, value, lowest in (("window", window, 0), ("per processor", per_processor, 1)):

@@ -1,4 +1,4 @@
-"""Jobs of several nodes as jobs of one node each, for a cluster that runs nothing larger."""
+"""Splitting of jobs of several nodes into jobs of one node, for a cluster."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from optsched.traces.cleaning import clean
 from optsched.traces.trace import UNKNOWN, Trace
 
 MOST_JOBS = 10**8
-"""More pieces are taken for a mistake."""
+"""Most pieces; a larger number is taken for a mistake."""
 
 
 @dataclass(frozen=True)
 class SplitTrace:
-    """A trace of pieces of jobs, and how many jobs were split.
+    """Trace whose larger jobs were split into pieces.
 
     Parameters
     ----------
     trace : Trace
-        The pieces, and the jobs that are none.
+        The pieces, and the jobs that were not split.
     jobs : int
-        Jobs that were split.
+        Number of jobs that were split.
     pieces : int
-        Pieces that they were split into.
+        Number of pieces of these jobs.
     """
 
     trace: Trace
@@ -35,12 +35,12 @@ class SplitTrace:
 
 
 def split_jobs(trace: Trace, cores: int) -> SplitTrace:
-    """Split each job of more than `cores` processors into pieces of `cores`, the last of the rest.
+    """Split each job of more than `cores` processors into pieces of at most `cores`.
 
-    The pieces have the times, the user and everything else of their job, and follow each other in
-    the order of the trace. If any job is split, all are renumbered so that the order stays: the
-    last digits count the pieces, from 0. With up to ten pieces per job, job 12 becomes 120, 121,
-    122; a job 13 that is not split becomes 130.
+    All pieces but the last have `cores` processors. Pieces have the times, the user and all other
+    columns of their job, and follow each other in the trace. If any job is split, all jobs are
+    renumbered in the same order: the last digits count the pieces, from 0. With up to ten pieces
+    per job, job 12 becomes 120, 121, 122; a job 13 that is not split becomes 130.
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ def split_jobs(trace: Trace, cores: int) -> SplitTrace:
     Notes
     -----
     Gonthier et al. 2024, section V.B, replace a job of several nodes "by as many single-node jobs
-    as necessary". Files are theirs as they are of any jobs (`optsched.traces.input_files`): the
-    pieces of whole nodes share one, the rest, of another size, has its own.
+    as necessary". `optsched.traces.input_files` treats pieces as any jobs: those of whole nodes
+    share a file, and a smaller last piece has another.
     """
     if type(cores) is not int or not 1 <= cores <= LARGEST:
         raise InputError(f"{cores!r}; expected a whole number from 1", field="cores")
@@ -73,7 +73,7 @@ def split_jobs(trace: Trace, cores: int) -> SplitTrace:
     place = np.arange(len(rows)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     numbers = 10 ** len(str(int(pieces.max()) - 1))
     if int(trace.job_id.max()) > LARGEST // numbers:
-        raise InputError("the job numbers are too large for further digits", file=trace.path)
+        raise InputError("the job numbers are too large to be extended", file=trace.path)
     repeated = trace.select(rows)
     processors = np.minimum(cores, repeated.processors - place * cores)
     requested = repeated.requested_processors

@@ -1,4 +1,4 @@
-"""The workloads of Gonthier et al. 2024: jobs with input files, and what ran at the start.
+"""Workloads of Gonthier et al. 2024: jobs with input files, some running at the start.
 
 File format: ``docs/formats/rackham.md``.
 
@@ -27,12 +27,12 @@ from optsched.traces.formats import TraceFormat, say_left_out, stem
 from optsched.traces.trace import UNKNOWN, Trace
 
 DIGITS = 15
-"""Numbers of so many digits are below 2^53."""
+"""Most digits of a number, so that it is below 2^53."""
 
 LAST_FILE = 10**12
 
 RUNNING, WAITING, BEFORE, EVALUATED, AFTER = -2, -1, 0, 1, 2
-"""The categories of jobs, ``workload`` in the file."""
+"""Categories of jobs; the key is ``workload`` in the file."""
 
 MB_PER_GB = 1000
 
@@ -40,7 +40,7 @@ Columns = dict[str, NDArray[np.int64]]
 
 
 class Field(NamedTuple):
-    """A number of a line: the word before it, and what it may be."""
+    """Number of a line: the word before it, and the range of its values."""
 
     keyword: str
     lowest: int
@@ -48,14 +48,14 @@ class Field(NamedTuple):
 
     @property
     def pattern(self) -> bytes:
-        """What the word of the number looks like."""
+        """Regular expression of the number."""
         if self.keyword == "data_size":
             return rb"\d{1,%d}(?:\.\d*)?" % (DIGITS - 3)
         return rb"-?\d{1,%d}" % DIGITS
 
     @property
     def expected(self) -> str:
-        """What the number may be, for messages."""
+        """Valid values of the number, for messages."""
         if self.highest < 10**DIGITS - 1:
             return f"a whole number from {self.lowest} to {self.highest:,}"
         if self.keyword == "data_size":
@@ -97,12 +97,11 @@ def read_rackham(path: str | Path) -> Trace:
     """Read a raw trace in the format of Gonthier et al., plain or gzipped.
 
     The annotations are ``file`` (number of the input file, -1 for none), ``file_size`` (MB),
-    ``category`` (-2 running at the start, -1 waiting then, 0 before the evaluated jobs, 1
-    evaluated, 2 after them) and, where any job has them, ``history_start`` (s) and
-    ``history_node`` (from 0), -1 for none. The simulation starts when the first job of category 0
-    is submitted; the run time and the requested time of a job that is running then are what is
-    left of them, at least 1 s. Users whose names are not all numbers are numbered from 1 as they
-    appear.
+    ``category`` (-2 running at the start, -1 waiting at the start, 0 before the evaluated jobs, 1
+    evaluated, 2 after them) and, if any job has them, ``history_start`` (s) and ``history_node``
+    (from 0), -1 for none. The simulation starts when the first job of category 0 is submitted. The
+    run time and the requested time of a job that is running at that time are the remaining ones,
+    at least 1 s. Unless all user names are numbers, users are numbered from 1 as they appear.
 
     Raises
     ------
@@ -160,16 +159,15 @@ def read_rackham(path: str | Path) -> Trace:
 def write_rackham(trace: Trace, path: str | Path) -> None:
     """Write a trace in the format of Gonthier et al.; gzipped if the name ends in ``.gz``.
 
-    What a running job has done before the start is added to its run time and requested time.
-    Without categories every job counts as evaluated. What the format has no place for is left out,
-    and named in the log.
+    The time that a running job has run before the start is added to its run time and requested
+    time. Without categories every job counts as evaluated. Columns that the format cannot hold are
+    left out, and named in the log.
 
     Raises
     ------
     InputError
-        If the jobs have no input files, hold a number that the format has no meaning for, run
-        longer than their requested time without being meant to end there; or the file cannot be
-        written.
+        If the jobs have no input files, a number is not valid in the format, a run time is above
+        the requested time although limits do not hold, or the file cannot be written.
     """
     write_bytes(path, _encode(trace, Path(path)))
 
@@ -178,13 +176,11 @@ def _encode(trace: Trace, path: Path) -> bytes:
     if not {"file", "file_size"} <= trace.annotations.keys():
         expected = "`optsched trace annotate files TRACE` infers them"
         raise InputError(
-            f"the jobs have no input files, which this format states; {expected}", file=path
+            f"the jobs have no input files, which this format requires; {expected}", file=path
         )
     if not trace.limits_hold and (trace.runtime > trace.requested_time).any():
         expected = "expected a cleaned trace"
-        raise InputError(
-            f"jobs run longer than they asked for and would be cut; {expected}", file=path
-        )
+        raise InputError(f"jobs run longer than requested and would be cut; {expected}", file=path)
     columns = _stated(trace, path)
     if mistake := _first_mistake(columns):
         row, keyword, text = mistake
@@ -210,8 +206,8 @@ class RackhamWorkload(TraceFormat):
     encode = staticmethod(_encode)
 
     @staticmethod
-    def recognises(first_bytes: bytes, path: Path) -> bool:
-        """Tell whether the text begins with ``{ id:``."""
+    def recognizes(first_bytes: bytes, path: Path) -> bool:
+        """Return whether the text begins with ``{ id:``."""
         return re.match(rb"\s*\{\s+id:", first_bytes.removeprefix(_BYTE_ORDER_MARK)) is not None
 
     @staticmethod
@@ -225,7 +221,7 @@ class RackhamWorkload(TraceFormat):
 
 
 def _rows(data: bytes, path: Path) -> list[tuple[bytes, ...]]:
-    """Return the words of the fields of each line that is not empty."""
+    """Return the values of each line that is not empty, as words."""
     rows = []
     for number, line in enumerate(BytesIO(data), start=1):
         if match := _LINE.fullmatch(line.strip()):
@@ -236,7 +232,7 @@ def _rows(data: bytes, path: Path) -> list[tuple[bytes, ...]]:
 
 
 def _refuse(words: Sequence[bytes], path: Path, line: int) -> NoReturn:
-    """Say what is wrong with a line."""
+    """Raise the error of a line that is not well-formed."""
     if len(words) != _WORDS:
         expected = f"expected {_WORDS}, from '{{ id:' to '}}'"
         raise InputError(f"{len(words)} words; {expected}", file=path, line=line)
@@ -262,7 +258,7 @@ def _megabytes(words: Sequence[bytes]) -> NDArray[np.int64]:
 
 
 def _users(words: Sequence[bytes]) -> NDArray[np.int64]:
-    """Return the numbers of users: their own if all have one, else in order of appearance."""
+    """Return the users as numbers: their names if all are numbers, else in order of appearance."""
     if all(re.fullmatch(rb"-1|\d{1,%d}" % DIGITS, word) for word in set(words)):
         return np.array([*map(int, words)])
     numbers = {word: number for number, word in enumerate(dict.fromkeys(words), start=1)}
@@ -270,12 +266,12 @@ def _users(words: Sequence[bytes]) -> NDArray[np.int64]:
 
 
 def _start(columns: Mapping[str, NDArray[np.int64]]) -> int:
-    """Return when the simulation starts: when the first job of category 0 is submitted."""
+    """Return the start of the simulation: the submission of the first job of category 0."""
     return int(columns["subtime"][columns["workload"] == BEFORE].min())
 
 
 def _elapsed(columns: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Return for how long each job has been running when the simulation starts."""
+    """Return the seconds that each job has run when the simulation starts."""
     running = columns["workload"] == RUNNING
     elapsed = np.zeros(len(running), dtype=np.int64)
     if running.any():
@@ -284,7 +280,7 @@ def _elapsed(columns: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def _first_mistake(columns: Mapping[str, NDArray[np.int64]]) -> tuple[int, str, str] | None:
-    """Return the row, the keyword and the text of the first mistake, if there is one."""
+    """Return the row, the keyword and the text of the first mistake; None without mistakes."""
     checks: list[tuple[str, NDArray[np.bool_], str]] = []
     for field in FIELDS:
         column = columns[field.keyword]
@@ -318,14 +314,14 @@ def _first_mistake(columns: Mapping[str, NDArray[np.int64]]) -> tuple[int, str, 
 
 
 def differs(keys: NDArray[np.int64], values: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
-    """Return which rows have the key, but not the value (or the place) of a row above.
+    """Return a mask of the rows whose value differs from that of an earlier row with the same key.
 
     Parameters
     ----------
     keys : int64 array, shape (rows,)
-        What is to be alike.
+        Keys of the rows.
     values : int64 array, shape (rows,), optional
-        What must be alike then; the row itself if left out.
+        Values of the rows; the row numbers if left out, so that every repeated key differs.
     """
     if values is None:
         values = np.arange(len(keys))
@@ -335,13 +331,13 @@ def differs(keys: NDArray[np.int64], values: NDArray[np.int64] | None = None) ->
 
 
 def _oddities(columns: Columns, elapsed: NDArray[np.int64]) -> dict[str, int]:
-    """Count what is read but unusual."""
+    """Count the jobs that are unusual, but valid."""
     delay, walltime = columns["delay"], columns["walltime"]
     running = columns["workload"] == RUNNING
     over = running & (np.minimum(delay, walltime) <= elapsed)
     counts = {
         "jobs with a run time above their walltime, at which they end": delay > walltime,
-        "running jobs, whose times are what is left of them at the start": running,
+        "running jobs, whose times are those that remain at the start": running,
         "running jobs that were over by the start, and have 1 s left": over,
         "sizes of no file, left out": (columns["data"] == 0) & (columns["data_size"] > 0),
         "jobs submitted before the job above": np.diff(columns["subtime"]) < 0,
@@ -350,7 +346,7 @@ def _oddities(columns: Columns, elapsed: NDArray[np.int64]) -> dict[str, int]:
 
 
 def _stated(trace: Trace, path: Path) -> Columns:
-    """Return the columns of the file: whole numbers, with the history of running jobs."""
+    """Return the columns of the file as whole numbers, with the history of running jobs."""
     unknown = np.broadcast_to(np.int64(UNKNOWN), len(trace))
     evaluated = np.broadcast_to(np.int64(EVALUATED), len(trace))
     given = trace.annotations

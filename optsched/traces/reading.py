@@ -1,4 +1,4 @@
-"""Read a trace by path or by its name in the catalogue; write one."""
+"""Reading of traces by path or by name in the catalogue, and writing."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def read_trace(
     Parameters
     ----------
     path_or_name : str or path
-        A file in any registered format, gzipped or not, with the demands of its jobs if a file of
-        them lies beside it (`optsched.traces.demands`); or the name of a log in the catalogue,
-        whose file is then looked for in `folder` and in the folders of ``OPTSCHED_TRACES``.
+        A file in any registered format, gzipped or not, with the demands of its jobs if a demands
+        file lies beside it (`optsched.traces.demands`); or a name in the catalogue, whose file is
+        searched for in `folder` and in the folders of ``OPTSCHED_TRACES``.
     clean : bool
-        Whether to clean it; see `optsched.traces.cleaning.clean`.
+        Whether to clean the trace; see `optsched.traces.cleaning.clean`.
     folder : path, optional
-        Where to look first for a log of the catalogue.
+        Folder searched first for a trace of the catalogue.
 
     Returns
     -------
     Trace
-        Cleaned, with a report of what that did; or raw.
+        The trace, cleaned and with a cleaning report unless `clean` is False.
 
     Raises
     ------
     InputError
-        If there is no such file or log, it is in no known format, it holds a mistake, no job is
-        left after cleaning, or a log of the catalogue differs from what was published.
+        If there is no such file or name, the file is in no known format or has a mistake, no job
+        is left after cleaning, or a trace of the catalogue differs from what was published.
     """
     path, published = find_trace(path_or_name, folder)
     with in_memory(path):
@@ -55,21 +55,22 @@ def read_trace(
 def find_trace(
     path_or_name: str | Path, folder: str | Path | None = None, *, base: Path | None = None
 ) -> tuple[Path, str | None]:
-    """Return the file that is meant, and its name in the catalogue if it was found by that.
+    """Return the file of a path or name, and its name in the catalogue if it was found there.
 
     Parameters
     ----------
     path_or_name : str or path
-        A file, or the name of a log in the catalogue.
+        A file, or a name in the catalogue.
     folder : path, optional
-        Where to look first for a log of the catalogue.
+        Folder searched first for a trace of the catalogue.
     base : path, optional
-        The folder that a relative path starts from; the current one if left out.
+        Folder that a relative path starts from; the current one if left out.
 
     Raises
     ------
     InputError
-        If there is no such file or log, or a log of the catalogue differs from what was published.
+        If there is no such file or name, or a trace of the catalogue differs from what was
+        published.
     """
     name = Path(path_or_name)
     path = name if base is None else base / name
@@ -88,21 +89,21 @@ def find_trace(
 
 
 def write_trace(trace: Trace, path: str | Path) -> tuple[Path, ...]:
-    """Write a trace in the format that the name of the file asks for, ``.gz`` for gzip.
+    """Write a trace in the format that the suffix of `path` names; gzipped if it ends in ``.gz``.
 
-    Demands of the jobs go into a file beside it (`optsched.traces.demands`); one that is there of
-    a former trace of that name is removed if the jobs have none.
+    Demands of the jobs are written to a file beside the trace (`optsched.traces.demands`). If the
+    jobs have no demands, such a file of an earlier trace is removed.
 
     Returns
     -------
     tuple of pathlib.Path
-        The files that were written: the trace, and its demands if it has any.
+        The files that were written: the trace, and its demands file if there is one.
 
     Raises
     ------
     InputError
-        If no format that can be written has that suffix, the format cannot hold the trace, or
-        demands go by job numbers that several jobs have; or if a file cannot be written.
+        If no format that can be written has that suffix, the format cannot hold the trace, jobs
+        with demands share a number, or a file cannot be written.
     """
     path = Path(path)
     written = [kind for kind in _formats() if kind.encode is not None]
@@ -118,7 +119,7 @@ def _write(trace: Trace, path: Path, kind: type[TraceFormat]) -> tuple[Path, ...
     beside = demands_file(path)
     text = encode_demands(demands, kind.job_numbers(trace), path) if demands else None
     with written_bytes(path, kind.encode(replace(trace, annotations=others), path)):
-        # first, so that no trace is ever without its demands, or with those of another
+        # demands first, so that a trace never has the demands of another, or lacks its own
         if text is None:
             check_output(beside)
             beside.unlink(missing_ok=True)
@@ -128,7 +129,7 @@ def _write(trace: Trace, path: Path, kind: type[TraceFormat]) -> tuple[Path, ...
 
 
 def format_of(path: Path) -> type[TraceFormat]:
-    """Return the format of a file: by how it begins, and where that does not tell, its suffix.
+    """Return the format of a file, by its first bytes and, where these leave a choice, its suffix.
 
     Raises
     ------
@@ -137,10 +138,10 @@ def format_of(path: Path) -> type[TraceFormat]:
     """
     formats = _formats()
     first_bytes = read_head(path)
-    recognising = [kind for kind in formats if kind.recognises(first_bytes, path)]
+    by_content = [kind for kind in formats if kind.recognizes(first_bytes, path)]
     by_suffix = [kind for kind in formats if _has_suffix(path, kind)]
-    both = [kind for kind in by_suffix if kind in recognising]
-    for candidates in (both, recognising, by_suffix):
+    both = [kind for kind in by_suffix if kind in by_content]
+    for candidates in (both, by_content, by_suffix):
         if candidates:
             return candidates[0]
     raise InputError(
@@ -149,20 +150,20 @@ def format_of(path: Path) -> type[TraceFormat]:
 
 
 def mistake_in(trace: Trace, job: int, field: str, value: object, expected: str) -> InputError:
-    """Return the error of what a job states, with its line where the file has one for each job.
+    """Return the error of a wrong value of a job, with its line where the file has lines.
 
     Parameters
     ----------
     trace : Trace
         The trace.
     job : int
-        The row of the job in it.
+        The row of the job.
     field : str
-        What is wrong.
+        The name of the field.
     value : object
-        What it is.
+        The wrong value.
     expected : str
-        What it should be: ``"expected ..."``.
+        The valid values: ``"expected ..."``.
     """
     job_id = int(trace.job_id[job])
     line = None if trace.path is None else format_of(trace.path).line_of(trace.path, job_id)

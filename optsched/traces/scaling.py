@@ -1,9 +1,9 @@
-"""Scale a trace to a machine of another size, and to another load.
+"""Scaling of a trace to a machine of another size, and to another load.
 
 References
 ----------
-C. Ernemann, B. Song, R. Yahyapour, "Scaling of workload traces", JSSPP 2003: of the ways that are
-compared there, this is the one that scales the sizes and leaves the number of jobs alone.
+C. Ernemann, B. Song, R. Yahyapour, "Scaling of workload traces", JSSPP 2003. Of the methods
+compared there, this one scales the sizes and keeps the number of jobs.
 """
 
 from __future__ import annotations
@@ -20,27 +20,26 @@ from optsched.traces.header import Header
 from optsched.traces.trace import UNKNOWN, Trace
 
 LARGEST_LOAD = 1e6
-"""More is taken for a mistake."""
+"""Largest load factor; a larger one is taken for a mistake."""
 
 MACHINE = {"maxprocs", "maxnodes"}
-"""Keys of the header that hold for the original machine only."""
+"""Keys of the header that describe the original machine only."""
 
 
 @dataclass(frozen=True)
 class ScaledTrace:
-    """A scaled trace, and what was changed.
+    """Scaled trace, with a record of the changes.
 
     Parameters
     ----------
     trace : Trace
-        The scaled trace; its header says what was done.
+        The scaled trace; its header records the scaling.
     processors : int
         Processors of the original machine.
     rounding : float
         Work (processors times run time) that rounding added, relative to exact scaling.
     changes : tuple of (int, str)
-        What was changed besides exact scaling, with the number of jobs. What did not happen is
-        left out.
+        Deviations from exact scaling, each with a positive number of jobs.
     """
 
     trace: Trace
@@ -52,12 +51,12 @@ class ScaledTrace:
 def scale_trace(
     trace: Trace, to: int, *, processors: int | None = None, unit: int = 1, load: float = 1.0
 ) -> ScaledTrace:
-    """Scale the sizes of jobs to another machine, and the times between arrivals to another load.
+    """Scale the sizes of jobs to another machine, and the interarrival times to another load.
 
-    Sizes, allocated and requested ones, are multiplied by ``to / processors`` and rounded up to a
-    multiple of `unit`; a job that the original machine holds gets no more than the whole units of
-    the other. Run times and requested times stay. Submit times are stretched from the first one by
-    ``1 / load`` and rounded to whole seconds. Recorded waiting times are left out: they belong to
+    Allocated and requested sizes are multiplied by ``to / processors`` and rounded up to a
+    multiple of `unit`; a job that fits the original machine is cut to the whole units of the new
+    one. Run times and requested times stay. Submit times are stretched from the first one by
+    ``1 / load`` and rounded to whole seconds. Recorded waits are left out, since they belong to
     the original machine.
 
     Parameters
@@ -70,14 +69,14 @@ def scale_trace(
         Processors of the original machine, in the unit of the sizes; ``MaxProcs`` of the header
         if left out, or else ``MaxNodes``.
     unit : int
-        What sizes are multiples of: the processors that are given away together.
+        Processors that are allocated together; scaled sizes are multiples of this number.
     load : float
-        What the times between arrivals are divided by, and so about the load multiplied.
+        Divisor of the interarrival times, and so about the factor of the load.
 
     Raises
     ------
     InputError
-        If a number is out of its range, the original machine is not known, or a submit time
+        If a number is out of range, the size of the original machine is unknown, or a submit time
         leaves the range of a trace.
     """
     if processors is None:
@@ -100,7 +99,7 @@ def scale_trace(
         f"Scaled by optsched, not as recorded. Original: {origin}.",
         f"Sizes times {to} / {processors}, rounded up to multiples of {unit}: "
         f"{rounding:+.2%} work by rounding.",
-        f"Times between arrivals divided by {load!r}.",
+        f"Interarrival times divided by {load!r}.",
         *(f"{count} {what}." for count, what in changes),
     ]
     scaled = replace(scaled, header=_header(trace.header, to, note))
@@ -135,7 +134,7 @@ def _check(trace: Trace, to: int, processors: int | None, unit: int, load: float
 
 
 def _scaled(sizes: NDArray[np.int64], to: int, processors: int, unit: int) -> NDArray[np.int64]:
-    """Return scaled sizes; those that are not known, or none, as they are."""
+    """Return the scaled sizes; unknown sizes and zeros stay as they are."""
     units = -(-sizes * to // (processors * unit))
     units = np.where(sizes <= processors, np.minimum(units, to // unit), units)
     return np.where(sizes > 0, units * unit, sizes)
@@ -165,13 +164,13 @@ def _changes(
             f"sizes cut to {to // unit * unit:,}, the whole machine",
         ),
         (original > processors, "jobs larger than the original machine"),
-        (trace.wait != UNKNOWN, "waiting times left out"),
+        (trace.wait != UNKNOWN, "waits left out"),
     )
     return tuple((int(which.sum()), what) for which, what in counts if which.any())
 
 
 def _sizes(trace: Trace) -> NDArray[np.int64]:
-    """Return the sizes that count, as in `optsched.traces.cleaning`."""
+    """Return the sizes of the jobs, chosen as in `optsched.traces.cleaning`."""
     return np.where(trace.processors > 0, trace.processors, trace.requested_processors)
 
 
@@ -183,7 +182,7 @@ def _rounding(trace: Trace, sizes: NDArray[np.int64], to: int, processors: int) 
 
 
 def _header(header: Header, to: int, note: list[str]) -> Header:
-    """Return the header of the original; what it says of the machine becomes notes."""
+    """Return the original header, with the lines about the machine turned into notes."""
     lines = [
         ("Note", f"originally {key}: {value}") if key.lower() in MACHINE else (key, value)
         for key, value in header.lines

@@ -32,7 +32,7 @@ ANY = np.iinfo(np.int64).min
 
 
 class Field(NamedTuple):
-    """A column of the format: its name in `Trace`, in messages, and what it may hold."""
+    """Column of the format: its name in `Trace` and in messages, and its valid values."""
 
     column: str
     label: str
@@ -41,12 +41,12 @@ class Field(NamedTuple):
 
     @property
     def highest(self) -> int:
-        """The highest number that is kept to the last digit, as float64 where decimals may be."""
+        """Highest number that is represented exactly, as float64 where decimals are allowed."""
         return LARGEST if self.decimals else np.iinfo(np.int64).max
 
     @property
     def expected(self) -> str:
-        """What the column may hold, for messages."""
+        """Valid values of the column, for messages."""
         kind = "a number" if self.decimals else "an integer"
         if self.lowest == ANY:
             return kind
@@ -73,13 +73,13 @@ FIELDS = (
     Field("preceding_job", "preceding job"),
     Field("think_time", "think time", decimals=True),
 )
-"""The 18 columns; times and memory may have decimals, as the definition of the format allows."""
+"""The 18 columns. Times and memory may have decimals, as the definition of the format allows."""
 
 JOBS = "jobs in SWF"
-"""What is expected of a file, for messages."""
+"""Expected content of a file, for messages."""
 
 LONGEST_HEADER = 2**20
-"""Bytes of all comments before the first job."""
+"""Most bytes of all comments before the first job."""
 
 _ROWS_AT_ONCE = 1 << 16
 _POWERS_OF_TEN = np.array([float(10**power) for power in range(23)])
@@ -92,8 +92,8 @@ def read_swf(path: str | Path) -> Trace:
     Raises
     ------
     InputError
-        If the file cannot be read, holds no job, or holds a line that is not of the format; names
-        the line and the column.
+        If the file cannot be read, has no job, or has a line that is not well-formed; names the
+        line and the column.
     """
     path = Path(path)
     with opened(path) as content:
@@ -114,13 +114,13 @@ def read_swf(path: str | Path) -> Trace:
 def write_swf(trace: Trace, path: str | Path) -> None:
     """Write a trace in the Standard Workload Format; gzipped if the name ends in ``.gz``.
 
-    The header is kept; where the trace was cleaned, a ``Note`` line tells what that did.
+    The header is kept; a ``Note`` line records the cleaning of a cleaned trace.
 
     Raises
     ------
     InputError
-        If a column holds a number that the format has no meaning for, a header line has a line
-        break, or the file cannot be written.
+        If a number is not valid in the format, a header line has a line break, or the file cannot
+        be written.
     """
     write_bytes(path, _encode(trace, Path(path)))
 
@@ -149,8 +149,8 @@ class StandardWorkloadFormat(TraceFormat):
     encode = staticmethod(_encode)
 
     @staticmethod
-    def recognises(first_bytes: bytes, path: Path) -> bool:
-        """Tell whether the text begins with a comment or a number."""
+    def recognizes(first_bytes: bytes, path: Path) -> bool:
+        """Return whether the text begins with a comment or a number."""
         words = first_bytes.removeprefix(BYTE_ORDER_MARK).split(maxsplit=1)
         return bool(words) and (
             words[0].startswith(b";") or words[0].translate(None, b"0123456789-.") == b""
@@ -158,7 +158,7 @@ class StandardWorkloadFormat(TraceFormat):
 
     @staticmethod
     def line_of(path: Path, job_id: int) -> int | None:
-        """Return the line of a job; none where several jobs have its number."""
+        """Return the line of a job; None if several jobs have its number."""
         begin = re.compile(rb"^[ \t\r]*%d(?=[ \t\r\n]|\Z)" % job_id, re.MULTILINE)
         with opened(path) as content:
             lines = [
@@ -170,7 +170,7 @@ class StandardWorkloadFormat(TraceFormat):
 
 
 class _Jobs:
-    """What is read of a file, piece by piece.
+    """Jobs and header of a file that is read piece by piece.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class _Jobs:
         Raises
         ------
         InputError
-            If a line is not of the format, or the comments are longer than `LONGEST_HEADER`.
+            If a line is not well-formed, or the comments are longer than `LONGEST_HEADER`.
         """
         from optsched.traces import _swf_lines
 
@@ -237,12 +237,12 @@ class _Jobs:
         return known
 
     def header(self) -> Header:
-        """Return what the comments before the first job say.
+        """Return the header: the comments before the first job.
 
         Raises
         ------
         InputError
-            If a number of the machine is too high to mean anything.
+            If a number of the machine is too high to be plausible.
         """
         header = Header.from_comments(text for _, text in self._leading)
         try:
@@ -252,7 +252,7 @@ class _Jobs:
         return header
 
     def _add_comments(self, data: bytes, line: int) -> None:
-        """Note each comment: its line, and its text without the ``;``."""
+        """Keep the line number of each comment, and its text without the ``;``."""
         start = data.find(b";")
         line += data.count(b"\n", 0, max(start, 0))
         while start >= 0:
@@ -268,7 +268,7 @@ class _Jobs:
 
 
 def _column(data: bytes, digits: NDArray[np.int64], decimals: NDArray[np.int8]) -> NDArray[Any]:
-    """Return a column of numbers: int64 if none has a decimal point, else float64."""
+    """Return a column of numbers: float64 if any has a decimal point, else int64."""
     from optsched.traces._swf_lines import INEXACT
 
     if decimals.max() < 0:
@@ -286,7 +286,7 @@ def _column(data: bytes, digits: NDArray[np.int64], decimals: NDArray[np.int8]) 
 def _mistake(
     data: bytes, path: Path, line: int, verdict: int, line_start: int, column: int
 ) -> InputError:
-    """Say what is wrong with a line, from the verdict of the parser."""
+    """Return the error of a line, from the verdict of the parser."""
     from optsched.traces import _swf_lines
 
     words = _WORD.findall(data[line_start:].split(b"\n", 1)[0])
@@ -321,9 +321,9 @@ def _decoded(text: bytes) -> str:
 
 
 def _oddities(columns: dict[str, Any], comments_between: int) -> dict[str, int]:
-    """Count what is read but unusual."""
+    """Count the jobs and lines that are unusual, but valid."""
     job_id, submit = columns["job_id"], columns["submit"]
-    ascending = bool((np.diff(job_id) > 0).all())  # as in most logs; much faster than to sort
+    ascending = bool((np.diff(job_id) > 0).all())  # as in most logs; much faster than sorting
     status = columns.get("status", np.empty(0))
     counts = {
         "job numbers used before": 0 if ascending else len(job_id) - len(np.unique(job_id)),

@@ -1,4 +1,4 @@
-"""A text file in pieces of whole lines, so that no more of it is in memory than is looked at."""
+"""Reading of a text file in pieces of whole lines, so that only a piece is in memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from optsched.stored import Content
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 LONGEST_LINE = 2**20
-"""Bytes of a line."""
+"""Most bytes of a line."""
 
 
 class Piece(NamedTuple):
@@ -23,16 +23,16 @@ class Piece(NamedTuple):
 
 
 def pieces(content: Content, path: Path, expected: str) -> Iterator[Piece]:
-    """Yield the lines of a file, as many at a time as are read at once.
+    """Yield the lines of a file, in pieces of the size that is read at once.
 
     Parameters
     ----------
     content : Content
-        What the file holds; a byte order mark is left out.
+        Content of the file; a byte order mark is left out.
     path : path
         The file, for messages.
     expected : str
-        What it should hold, for messages.
+        Expected content, for messages.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The workload: a table of jobs."""
+"""Table of jobs, the workload of a machine."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ COLUMNS = (
     "preceding_job",
     "think_time",
 )
-"""The columns of a trace, in the order of `Trace.frame`."""
+"""Columns of a trace, in the order of `Trace.frame`."""
 
 UNKNOWN = -1
-"""Stands for a value that a trace does not state, in every column."""
+"""Value of every column for what a trace does not state."""
 
 SECONDS_PER_DAY = 86_400
 
@@ -65,63 +65,62 @@ def _left_out() -> NDArray[Any]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trace:
-    """A workload: one row per job, columns as read-only arrays of shape (jobs,).
+    """Table of jobs, with a read-only array of shape (jobs,) per column.
 
-    -1 stands for "not known" in every column; a column that is left out is not known as a whole.
+    -1 stands for "unknown" in every column; a column that is left out is unknown for all jobs.
     Times are in seconds, int64 or, where the file has decimals, float64; other columns are int64.
-    A trace that was cleaned has no unknown submit time, run time, requested time or processors.
+    A cleaned trace has no unknown submit time, run time, requested time or processors.
 
     Parameters
     ----------
     job_id : array
-        The trace's own number of the job.
+        Number of the job in the file.
     submit : array
-        Submit time, in the trace's own origin.
+        Submit time; the origin is that of the file.
     runtime : array
         Run time.
     requested_time : array
-        Requested run time (walltime limit); in a cleaned trace at least the run time.
+        Walltime; in a cleaned trace at least the run time, unless `limits_hold`.
     processors : array
-        Processors; in a raw trace those allocated, in a cleaned one those that count.
+        Size: in a raw trace the allocated processors, in a cleaned trace the requested ones where
+        no allocated ones are stated.
     stated_time : array, optional
-        The requested time that the file states; cleaning leaves it alone. As `requested_time` by
+        Requested time that the file states, which cleaning does not change; `requested_time` by
         default.
     requested_processors, wait, average_cpu_time, status, user, group, executable, queue, \
 partition, preceding_job, think_time : array, optional
-        The further columns of the Standard Workload Format.
+        Further columns of the Standard Workload Format.
     memory, requested_memory : array, optional
         Used and requested memory per processor, in KB; int64 or float64.
     name : str
         Name of the trace.
     path : pathlib.Path, optional
-        The file it was read from.
+        File that the trace was read from.
     sha256 : str, optional
         SHA-256 of that file as it is on disk.
     demands_sha256 : str, optional
-        SHA-256 of the file of demands beside it, if there is one; see `optsched.traces.demands`.
+        SHA-256 of the demands file, if there is one; see `optsched.traces.demands`.
     published : str, optional
-        Its name in the catalogue, if it was found by that.
+        Name in the catalogue, if the trace was found there.
     header : Header
-        What the head of the file says.
+        Header of the file.
     oddities : mapping
-        What the reader found odd, and in how many jobs or lines.
+        Unusual features that the reader found, with the number of jobs or lines.
     label : array of str, optional
-        The file's own names of jobs, where they are not numbers.
+        Names of the jobs in the file, where these are not numbers.
     cleaning : CleaningReport, optional
-        What cleaning did; None for a raw trace.
+        Counts of what cleaning changed; None for a raw trace.
     annotations : mapping of str to array, optional
-        Further columns, by name: what the Standard Workload Format has no place for. A name is
-        none of `COLUMNS`; int64 or float64, finite.
+        Further columns by name, int64 or float64, finite. A name in `COLUMNS` is not allowed.
     limits_hold : bool
-        Whether a run time above the requested time is meant: the job is cut at its limit. Cleaning
-        then leaves the requested time alone.
+        Whether a run time above the requested time is intended, so that the job is cut at its
+        limit. Cleaning keeps such a requested time.
 
     Raises
     ------
     InputError
-        If columns differ in length or hold something else than finite numbers (integers where
-        integers are due), or a time or an amount above 2^53; or if an annotation has the name of
-        a column.
+        If columns differ in length, a value is not a finite number (or not an integer where one
+        is required), a time or an amount is above 2^53, or an annotation has the name of a column.
     """
 
     job_id: NDArray[np.int64]
@@ -184,7 +183,7 @@ partition, preceding_job, think_time : array, optional
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per job: `COLUMNS`, the annotations, and `label` where there is one."""
+        """Table with one row per job: `COLUMNS`, the annotations, and `label` if there is one."""
         import pandas as pd
 
         columns = {name: getattr(self, name) for name in COLUMNS} | dict(self.annotations)
@@ -193,7 +192,7 @@ partition, preceding_job, think_time : array, optional
         return pd.DataFrame(columns)
 
     def select(self, rows: slice | NDArray[Any]) -> Trace:
-        """Return the trace of some rows, in the order given.
+        """Return the trace of selected rows, in the order given.
 
         Parameters
         ----------
@@ -206,16 +205,16 @@ partition, preceding_job, think_time : array, optional
         return replace(self, **columns, label=label, annotations=annotations)
 
     def annotated(self, **columns: NDArray[Any]) -> Trace:
-        """Return the trace with further annotations; those of the same names are replaced."""
+        """Return the trace with further annotations, which replace those of the same names."""
         return self.changed(annotations={**self.annotations, **columns})
 
     def changed(self, **fields: Any) -> Trace:
-        """Return the trace with other values of some fields, as one that is on no file."""
-        # the files and their checksums are those of the trace as it was
+        """Return the trace with changed fields, and without its file and checksums."""
+        # the files and their checksums are those of the unchanged trace
         return replace(self, **fields, path=None, sha256=None, demands_sha256=None, published=None)
 
     def jobs(self, first: int = 1, last: int | None = None) -> Trace:
-        """Return the jobs from the `first` to the `last`, counted in order from 1, both included.
+        """Return the jobs from `first` to `last`, counted in order from 1, both included.
 
         Raises
         ------

@@ -1,1 +1,1 @@
-"""Workload models: statistical descriptions of traces, fitted to them and generating them."""
+"""Workload models: statistical descriptions, fitted to traces, that generate traces."""

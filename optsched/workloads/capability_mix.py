@@ -1,8 +1,8 @@
-"""Classes of jobs by size on a machine for very large jobs, at a stated offered load.
+"""Workload model of a machine for very large jobs: classes by size, at a given offered load.
 
-The model is of no paper. Sizes are log-uniform with a preference for powers of two, as those of
-Lublin and Feitelson (2003) are; run times are log-normal, arrivals Poisson, and requests too long
-by a factor and rounded up to usual limits.
+The model comes from no paper. Sizes are log-uniform with a preference for powers of two, as in
+Lublin and Feitelson (2003); run times are log-normal, arrivals Poisson, and requested times too
+long by a random factor and rounded up to common limits.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ CLASS_KEYS = ("smallest", "largest", "share", "powers_of_two", "median", "sigma"
 HOURS = 24
 MOST_RATE = 1e9
 LONGEST = 1e9
-"""Run times of more seconds are taken for a mistake."""
+"""Longest run time in seconds; a longer one is taken for a mistake."""
 
 ROUNDING = 0.01
-"""How far from 100 the shares may add up to, in percent."""
+"""Largest deviation of the sum of the shares from 100, in percent."""
 
 
 @dataclass(frozen=True)
 class CapabilityClass:
-    """The jobs of some sizes.
+    """Class of jobs in a range of sizes.
 
     Parameters
     ----------
     smallest, largest : int
-        Fewest and most processors of a job.
+        Smallest and largest size of a job.
     share : float
         Percentage of the jobs.
     median, sigma : float
         Median of the run time in seconds, and standard deviation of its natural logarithm.
     longest : float
-        Longest run time and request, in seconds; what would run longer is cut there.
+        Longest run time and requested time, in seconds; longer ones are cut.
     powers_of_two : float
-        Probability that the size is a power of two, each in the class equally likely; the other
-        jobs have log-uniform sizes.
+        Probability that the size is a power of two, with all those in the class equally likely;
+        the other jobs have log-uniform sizes.
     """
 
     smallest: int
@@ -64,15 +64,15 @@ class CapabilityClass:
 
     @property
     def powers(self) -> list[int]:
-        """The powers of two among the sizes."""
+        """Powers of two among the sizes."""
         first = (self.smallest - 1).bit_length()
         return [2**k for k in range(first, self.largest.bit_length())]
 
     @property
     def mean_size(self) -> float:
-        """Expected processors of a job."""
+        """Expected size of a job."""
         low, end = self.smallest, self.largest + 1
-        # of the whole part of a log-uniform number from low to end: sum of n log((n + 1) / n)
+        # the mean of a log-uniform number from low to end, rounded down: sum of n log((n + 1) / n)
         total = end * math.log(end) - low * math.log(low) - math.lgamma(end + 1)
         spread = (total + math.lgamma(low + 1)) / math.log(end / low)
         powers = sum(self.powers) / max(len(self.powers), 1)
@@ -88,7 +88,7 @@ class CapabilityClass:
         return float(uncut + self.longest * ndtr(-limit))
 
     def sizes(self, kind: NDArray[np.float64], place: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return sizes from two independent random numbers each, from 0 and below 1."""
+        """Return a size for each pair of independent random numbers in [0, 1)."""
         low, end = self.smallest, self.largest + 1
         spread = np.minimum((low * (end / low) ** place).astype(np.int64), self.largest)
         if not self.powers:
@@ -97,7 +97,7 @@ class CapabilityClass:
         return np.where(kind < self.powers_of_two, powers, spread)
 
     def run_times(self, quantile: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return run times from a random number each."""
+        """Return a run time for each random number in [0, 1)."""
         from scipy.special import ndtri
 
         uncut = self.median * np.exp(self.sigma * ndtri(quantile))
@@ -105,7 +105,7 @@ class CapabilityClass:
         return times
 
     def to_table(self) -> dict[str, Any]:
-        """Return the table of a spec."""
+        """Return the class as a table of a spec."""
         return {key: getattr(self, key) for key in CLASS_KEYS}
 
 
@@ -114,9 +114,9 @@ class CapabilityClass:
 class CapabilityMix(WorkloadModel):
     """Poisson arrivals of jobs of several classes, at the rate that gives the offered load.
 
-    Class, size within it, run time and accuracy of the request are independent of each other and
-    from job to job. The expected work of a job (processors times run time) is known in closed
-    form, and the rate of arrivals is ``load * processors / work``.
+    The class of a job, the size within the class, the run time and the accuracy of the request are
+    independent of each other and of other jobs. The expected work of a job (processors times run
+    time) is known in closed form, and the arrival rate is ``load * processors / work``.
 
     Parameters
     ----------
@@ -125,23 +125,23 @@ class CapabilityMix(WorkloadModel):
     load : float
         Expected work that arrives in a second, over the processors of the machine.
     classes : tuple of CapabilityClass
-        At least one; their shares add up to 100.
+        At least one class; the shares add up to 100.
     accuracy : tuple of (float, float)
-        Run time over requested time, before the request is rounded up: uniform from the first to
-        the second.
+        Bounds of the uniform distribution of run time over requested time, before requests are
+        rounded up.
     limits : tuple of int
-        Requested times that occur, in seconds, ascending: requests are rounded up to one of them.
-        Not rounded if empty.
+        Limits in seconds, ascending, to which requested times are rounded up; no rounding if
+        empty.
     hourly : tuple of float
-        Rate of arrivals in each hour of the day from midnight, which is submit time 0, in any
-        unit. The same at all hours if empty.
+        Arrival rate in each hour of the day, in any unit, from midnight, which is submit time 0;
+        constant if empty.
     description, source, title : str
         See `WorkloadModel`.
 
     Raises
     ------
     InputError
-        If a parameter is out of its range; with all mistakes at once.
+        If a parameter is out of range; with all mistakes at once.
     """
 
     processors: int
@@ -169,7 +169,7 @@ class CapabilityMix(WorkloadModel):
         return cls(**_read_model(SpecTable(table)), title=title)
 
     def to_table(self) -> dict[str, Any]:
-        """Return the table of a spec that `from_table` reads back as the same model."""
+        """Return the model as the table of a spec, which `from_table` reads back."""
         lowest, highest = self.accuracy
         return {
             "model": self.name,
@@ -192,14 +192,14 @@ class CapabilityMix(WorkloadModel):
 
     @property
     def rate(self) -> float:
-        """Arrivals per second, on average."""
+        """Average arrival rate, in jobs per second."""
         return self.load * self.processors / self.mean_work
 
     def draw(self, jobs: int, seed: int, interarrival_factor: float, service_factor: float) -> Jobs:
         """Draw the first `jobs`; see `WorkloadModel.draw`.
 
-        The factor of the times between arrivals leaves the daily cycle where it is, that of the
-        run times holds for the requests too.
+        The interarrival factor does not change the daily cycle; the service factor applies to
+        requested times too.
         """
         arrivals, kinds, sizes, services, accuracies = (
             Stream(child, draw).first(jobs)
@@ -240,7 +240,7 @@ class CapabilityMix(WorkloadModel):
         longest: NDArray[np.float64],
         uniform: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Return requested times from a random number each, from 0 and below 1."""
+        """Return a requested time for each random number in [0, 1)."""
         lowest, highest = self.accuracy
         requests = np.minimum(runtime / (lowest + (highest - lowest) * uniform), longest)
         if not self.limits:
@@ -262,7 +262,7 @@ def _exponential(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
 
 
 def _read_model(spec: SpecTable) -> dict[str, Any]:
-    """Return what the table of a spec states; raise all its mistakes."""
+    """Return the parameters in the table of a spec; raise all mistakes at once."""
     spec.known(MODEL_KEYS)
     texts = {key: spec.text(key) for key in ("description", "source")}
     processors = spec.whole("processors", expected="processors of the machine")
@@ -286,7 +286,7 @@ def _read_model(spec: SpecTable) -> dict[str, Any]:
 
 
 def _read_class(spec: SpecTable, processors: int, longest: float) -> CapabilityClass | None:
-    """Return the class of a table; None, and mistakes noted, if it is none."""
+    """Return the class that a table describes; None, with mistakes noted, if it has mistakes."""
     before = len(spec.mistakes)
     spec.known(CLASS_KEYS)
     one = CapabilityClass(

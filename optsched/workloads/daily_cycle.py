@@ -1,4 +1,4 @@
-"""The daily cycle of arrivals: more jobs at some hours than at others."""
+"""Daily cycle of the arrival rate."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from optsched.traces.trace import SECONDS_PER_DAY
 
 
 def clock(average: NDArray[np.float64], rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return when arrivals come that would come at `average` times if all hours were alike.
+    """Return arrival times under a daily cycle, from those at a constant rate.
 
     Parameters
     ----------
     average : array of shape (n,)
-        Times from the first midnight, in seconds.
+        Arrival times at a constant rate, in seconds from the first midnight.
     rates : array of shape (k,)
-        Rate of arrivals in each of k equal parts of a day from midnight; positive, of mean 1.
+        Arrival rate in each of k equal parts of a day from midnight; positive, of mean 1.
 
     Returns
     -------
     array of shape (n,)
-        The times at which as much has passed of a day's cycle as of an average day.
+        Arrival times at which the integral of the rates equals the `average` times, in seconds.
     """
     days, rest = np.divmod(average, SECONDS_PER_DAY)
     passed = np.concatenate([[0.0], np.cumsum(rates)]) / len(rates)

@@ -1,4 +1,4 @@
-"""Generate a trace from whatever names a workload model."""
+"""Generation of a trace from a workload model, its file or its name."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def generate_workload(
     Parameters
     ----------
     workload : WorkloadModel, WorkloadFit, path or str
-        A workload model, a fit of one, the TOML file of one, or the name of a bundled one.
+        A workload model, a fit, the TOML file of a model, or the name of a bundled model.
     jobs, seed, interarrival_factor, service_factor
         See `WorkloadModel.generate`.
 
     Raises
     ------
     InputError
-        If there is no such workload, its file has mistakes, or a number is out of its range.
+        If there is no such workload, its file has mistakes, or a number is out of range.
     """
     if isinstance(workload, WorkloadFit):
         model: WorkloadModel = workload.model

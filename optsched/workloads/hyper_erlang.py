@@ -1,4 +1,4 @@
-"""The Hyper-Erlang distribution of common order, with two phases.
+"""Hyper-Erlang distribution of common order, with two phases.
 
 References
 ----------
@@ -18,17 +18,17 @@ from numpy.typing import ArrayLike, NDArray
 from optsched.errors import InputError
 
 SLOWEST, FASTEST = 1e-50, 1e50
-"""Rates beyond them are of no use, and their moments might not fit into a float."""
+"""Range of the rates; the moments of others might overflow a float."""
 
 LARGEST_ORDER = 1_000_000
-"""More stages are taken for a mistake."""
+"""Most stages; a larger number is taken for a mistake."""
 
 
 @dataclass(frozen=True)
 class HyperErlang:
-    """A mixture of two Erlang distributions of one order.
+    """Mixture of two Erlang distributions of the same order.
 
-    Its Laplace transform is the sum over both phases of ``p_i (rate_i / (s + rate_i))^order``.
+    The Laplace transform is the sum over both phases of ``p_i (rate_i / (s + rate_i))^order``.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class HyperErlang:
     Raises
     ------
     InputError
-        If a parameter is out of its range; all mistakes at once.
+        If a parameter is out of range; with all mistakes at once.
 
     Examples
     --------
@@ -71,17 +71,17 @@ class HyperErlang:
 
     @classmethod
     def erlang(cls, order: int, rate: float) -> HyperErlang:
-        """Return an Erlang distribution; of order 1 it is the exponential one."""
+        """Return an Erlang distribution; order 1 gives the exponential distribution."""
         return cls(order, (rate, rate))
 
     @property
     def probabilities(self) -> tuple[float, float]:
-        """The probability of each phase."""
+        """Probability of each phase."""
         return self.p1, 1.0 - self.p1
 
     @property
     def family(self) -> str:
-        """Which it is: exponential, Erlang, hyper-exponential or hyper-Erlang."""
+        """Name of the family: exponential, Erlang, hyper-exponential or hyper-Erlang."""
         single = self.p1 in (0, 1) or self.rates[0] == self.rates[1]
         if self.order == 1:
             return "exponential" if single else "hyper-exponential"
@@ -89,7 +89,7 @@ class HyperErlang:
 
     @property
     def mean(self) -> float:
-        """The expectation, in seconds."""
+        """Expectation, in seconds."""
         return self.moment(1)
 
     def moment(self, k: int) -> float:
@@ -98,14 +98,14 @@ class HyperErlang:
         return rising * sum(p / rate**k for p, rate in zip(self.probabilities, self.rates))
 
     def density(self, t: ArrayLike) -> NDArray[np.float64]:
-        """Return the probability density at the times `t`, in 1/s; an array of their shape."""
+        """Return the probability density at the times `t`, in 1/s; an array of the same shape."""
         from scipy.special import gammaln, xlogy
 
         times = np.asarray(t, dtype=np.float64)
         known = np.maximum(times, 0)
         total = np.zeros(times.shape)
         for p, rate in zip(self.probabilities, self.rates):
-            # through logs: powers and factorials of a high order do not fit into a float
+            # in logarithms, since powers and factorials of a high order overflow a float
             log_density = (
                 math.log(rate)
                 + xlogy(self.order - 1, rate * known)

@@ -1,4 +1,4 @@
-"""Classes of jobs by size, each with Hyper-Erlang times between arrivals and run times.
+"""Workload model of classes by size, each with Hyper-Erlang interarrival and run times.
 
 References
 ----------
@@ -30,26 +30,26 @@ MODEL_KEYS = ("model", "description", "source", "processors", "classes")
 CLASS_KEYS = ("smallest", "largest", "share", "interarrival", "service", "sizes", "weights")
 TIMES_KEYS = ("lambda1", "lambda2", "order", "p1")
 MOST_WEIGHT = 1e15
-"""Sums of the weights of all sizes stay finite, and exact enough."""
+"""Largest weight of a size, so that sums of weights stay finite and sufficiently exact."""
 
 
 @dataclass(frozen=True)
 class JobClass:
-    """The jobs of some sizes.
+    """Class of jobs in a range of sizes.
 
     Parameters
     ----------
     smallest, largest : int
-        Fewest and most processors of a job.
+        Smallest and largest size of a job.
     interarrival, service : HyperErlang
-        Times between arrivals of jobs of the class, and their run times; in seconds.
+        Distributions of the interarrival times and of the run times of the class, in seconds.
     share : float, optional
-        Percentage of jobs of this class in the data behind the model; the times between arrivals
-        decide, not this.
+        Percentage of jobs of this class in the data behind the model. For information only: the
+        interarrival times determine the share in a generated trace.
     sizes : tuple of int
-        The sizes that occur; all from the smallest to the largest, equally often, if empty.
+        Sizes that occur; if empty, all from the smallest to the largest, equally often.
     weights : tuple of float
-        How often each of the `sizes` occurs, in any unit.
+        Relative frequency of each of the `sizes`.
     """
 
     smallest: int
@@ -61,7 +61,7 @@ class JobClass:
     weights: tuple[float, ...] = ()
 
     def sizes_of(self, uniform: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return a size for each random number from 0 and below 1."""
+        """Return a size for each random number in [0, 1)."""
         if not self.sizes:
             span = self.largest - self.smallest + 1
             return self.smallest + (uniform * span).astype(np.int64)
@@ -71,7 +71,7 @@ class JobClass:
         return sizes
 
     def to_table(self) -> dict[str, Any]:
-        """Return the table of a spec."""
+        """Return the class as a table of a spec."""
         table: dict[str, Any] = {"smallest": self.smallest, "largest": self.largest}
         if self.share is not None:
             table["share"] = self.share
@@ -86,23 +86,23 @@ class JobClass:
 @workloads.register("hyper-erlang")
 @dataclass(frozen=True)
 class HyperErlangClasses(WorkloadModel):
-    """Classes of jobs by size; arrivals and run times are Hyper-Erlang, independent of each other.
+    """Classes of jobs by size, with independent Hyper-Erlang interarrival and run times.
 
-    Each class is a renewal process from time 0. The processes are superposed.
+    The arrivals are the superposition of one renewal process per class, each from time 0.
 
     Parameters
     ----------
     processors : int
         Processors of the machine.
     classes : tuple of JobClass
-        At least one.
+        At least one class.
     description, source, title : str
         See `WorkloadModel`.
 
     Raises
     ------
     InputError
-        If there is no class, or one has sizes that are none or are larger than the machine.
+        If there is no class, or the sizes of a class are not valid or larger than the machine.
     """
 
     processors: int
@@ -129,7 +129,7 @@ class HyperErlangClasses(WorkloadModel):
         return cls(processors, classes, spec.text("description"), spec.text("source"), title)
 
     def to_table(self) -> dict[str, Any]:
-        """Return the table of a spec that `from_table` reads back as the same model."""
+        """Return the model as the table of a spec, which `from_table` reads back."""
         return {
             "model": self.name,
             "description": self.description,
@@ -140,7 +140,7 @@ class HyperErlangClasses(WorkloadModel):
 
     def draw(self, jobs: int, seed: int, interarrival_factor: float, service_factor: float) -> Jobs:
         """Draw the first `jobs` of the superposed arrivals; see `WorkloadModel.draw`."""
-        # one stream for each class and quantity: what is changed in one leaves the others alone
+        # one stream for each class and quantity, so that a change in one leaves the others alone
         seeds = [child.spawn(3) for child in np.random.SeedSequence(seed).spawn(len(self.classes))]
         streams = [
             (
@@ -163,7 +163,7 @@ class HyperErlangClasses(WorkloadModel):
 def _superposed(
     gaps: list[Stream], rates: list[float], jobs: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the first arrival times of renewal processes together, and the process of each."""
+    """Return the first arrival times of superposed renewal processes, and the process of each."""
     horizon = jobs / sum(rates)
     while True:
         arrivals = [_arrivals(*process, horizon, jobs) for process in zip(gaps, rates)]
@@ -177,7 +177,7 @@ def _superposed(
 
 
 def _arrivals(gaps: Stream, rate: float, horizon: float, most: int) -> NDArray[np.float64]:
-    """Return the arrival times of a process up to the horizon, the first `most` of them."""
+    """Return up to `most` arrival times of a process, until the horizon."""
     count = min(int(1.1 * rate * horizon) + 1, most)
     times = np.cumsum(gaps.first(count))
     while times[-1] <= horizon and count < most:
@@ -187,7 +187,7 @@ def _arrivals(gaps: Stream, rate: float, horizon: float, most: int) -> NDArray[n
 
 
 def _read_model(spec: SpecTable) -> tuple[int, tuple[JobClass, ...]]:
-    """Return processors and classes of a table; raise all its mistakes."""
+    """Return the processors and classes in a table; raise all mistakes at once."""
     for key in ("description", "source"):
         spec.text(key)
     processors = spec.whole("processors", expected="processors of the machine")
@@ -197,7 +197,7 @@ def _read_model(spec: SpecTable) -> tuple[int, tuple[JobClass, ...]]:
 
 
 def _read_class(spec: SpecTable, processors: int) -> JobClass | None:
-    """Return the class of a table; None, and mistakes noted, if it is none."""
+    """Return the class that a table describes; None, with mistakes noted, if it has mistakes."""
     before = len(spec.mistakes)
     spec.known(CLASS_KEYS)
     smallest = spec.whole("smallest")

@@ -1,11 +1,11 @@
-"""The workload model of Lublin and Feitelson: rigid jobs with a daily cycle.
+"""Workload model of Lublin and Feitelson: rigid jobs with a daily cycle.
 
 References
 ----------
 U. Lublin, D. G. Feitelson, "The workload on parallel supercomputers: modeling the characteristics
 of rigid jobs", Journal of Parallel and Distributed Computing 63(11), 2003,
 doi:10.1016/S0743-7315(03)00108-4. The values are those of the authors' program ``m_lublin99.c``
-(Parallel Workloads Archive) for jobs that are not told apart into interactive and batch ones.
+(Parallel Workloads Archive) without the distinction between interactive and batch jobs.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ LONGEST_LOG = 12.0
 """Natural logarithm of the longest run time: 45 hours."""
 
 LONGEST_GAP_LOG = 13.0
-"""That of the longest time between arrivals at an average time of the day: 5 days."""
+"""Natural logarithm of the longest interarrival time at the average rate: 5 days."""
 
 LEAST_SHARE = 1e-3
-"""Where less of a gamma distribution is below its limit, its parameters are taken for a mistake."""
+"""Smallest share of a gamma distribution below its limit; less is taken for a mistake."""
 
 BUCKETS = 48
 """Half hours of a day."""
 
 CYCLE_START = 10
-"""The half hour (from 0) where the day begins that the gamma distribution describes."""
+"""Half hour (from 0) at which the day described by the gamma distribution begins."""
 
 PROBABILITY, ABOVE_0 = "a probability from 0 to 1", "a number above 0"
 RANGES: Mapping[str, tuple[float, float, str]] = {
@@ -50,37 +50,39 @@ RANGES: Mapping[str, tuple[float, float, str]] = {
     **dict.fromkeys(("a1", "b1", "a2", "b2"), (1e-9, 1e9, ABOVE_0)),
     **dict.fromkeys(("aarr", "barr", "arar", "anum", "bnum"), (1e-9, 1e9, ABOVE_0)),
 }
-"""Least and greatest value of each parameter, and what it is called in messages."""
+"""Lowest and highest value of each parameter, and its description in messages."""
 
 
 @workloads.register("lublin-feitelson")
 @dataclass(frozen=True)
 class LublinFeitelson(WorkloadModel):
-    """Sizes near powers of two, hyper-gamma run times that grow with them, a daily cycle.
+    """Sizes that favor powers of two, hyper-gamma run times that depend on size, a daily cycle.
 
     The parameters have the names of the authors' program. The logarithm of a size is two-stage
-    uniform, the natural logarithm of a run time hyper-gamma, that of the time between arrivals
-    gamma; the rate of arrivals follows a daily cycle from midnight, which is submit time 0.
+    uniform, the natural logarithm of a run time hyper-gamma, and the natural logarithm of an
+    interarrival time gamma. The arrival rate follows a daily cycle from midnight, which is submit
+    time 0.
 
     Parameters
     ----------
     processors : int
         Processors of the machine, at least 2.
     serial_prob, pow2_prob : float
-        Probability of a job on one processor, and of one on a power of two (from 2).
+        Probability of a job on one processor, and of a job on a power of two (from 2).
     ulow, umed : float
-        log2 of the size: ``ulow`` to ``umed``, or ``umed`` to that of the machine. ``umed`` is 2.5
-        below the latter if left out.
+        Bounds of the two uniform stages of log2 of the size: ``ulow`` to ``umed``, and ``umed`` to
+        log2 of the machine. ``umed`` is 2.5 below the last bound if left out.
     uprob : float
-        Probability that it is below ``umed``.
+        Probability of the first stage.
     a1, b1, a2, b2 : float
-        Shape and scale of the two gamma distributions of the logarithm of the run time.
+        Shapes and scales of the two gamma distributions of the logarithm of the run time.
     pa, pb : float
-        Probability of the first of them: ``pa * size + pb``, kept within 0 and 1.
+        Coefficients of the probability of the first distribution: ``pa * size + pb``, kept within
+        0 and 1.
     aarr, barr : float
-        Shape and scale of the logarithm of the time between arrivals, at rush hours.
+        Shape and scale of the logarithm of the interarrival time, at rush hours.
     arar : float
-        What ``aarr`` is multiplied by, for all hours of the day.
+        Factor of ``aarr`` for all hours of the day.
     anum, bnum : float
         Shape and scale of the daily cycle, in half hours.
     description, source, title : str
@@ -89,7 +91,7 @@ class LublinFeitelson(WorkloadModel):
     Raises
     ------
     InputError
-        If a parameter is out of its range; with all mistakes at once.
+        If a parameter is out of range; with all mistakes at once.
     """
 
     processors: int = 128
@@ -150,7 +152,7 @@ class LublinFeitelson(WorkloadModel):
         return model
 
     def to_table(self) -> dict[str, Any]:
-        """Return the table of a spec that `from_table` reads back as the same model."""
+        """Return the model as the table of a spec, which `from_table` reads back."""
         names = [field.name for field in fields(self)]
         keys = ["description", "source", *(n for n in names if n not in ("title", "umed"))]
         table = {"model": self.name} | {key: getattr(self, key) for key in keys}
@@ -159,7 +161,7 @@ class LublinFeitelson(WorkloadModel):
     def draw(self, jobs: int, seed: int, interarrival_factor: float, service_factor: float) -> Jobs:
         """Draw the first `jobs`; see `WorkloadModel.draw`.
 
-        The factor of the times between arrivals leaves the daily cycle where it is.
+        The interarrival factor does not change the daily cycle.
         """
         seeds = np.random.SeedSequence(seed).spawn(3)
         of_sizes, of_services, of_arrivals = (
@@ -171,7 +173,7 @@ class LublinFeitelson(WorkloadModel):
         return Jobs(clock(np.cumsum(gaps), self.daily_cycle()), np.floor(runtime), processors)
 
     def daily_cycle(self) -> NDArray[np.float64]:
-        """Return the rate of arrivals in each half hour from midnight; the mean is 1."""
+        """Return the arrival rate in each half hour from midnight; the mean is 1."""
         from scipy.special import gammainc
 
         edges = (np.arange(BUCKETS + 1) + CYCLE_START + 0.5) / self.bnum
@@ -181,7 +183,7 @@ class LublinFeitelson(WorkloadModel):
         return cycle
 
     def _mistakes(self) -> list[tuple[str, str]]:
-        """Return which parameters do not go together, and what was expected."""
+        """Return the parameters that contradict others, each with a message."""
         found = []
         if self.serial_prob + self.pow2_prob > 1:
             found.append(("pow2_prob", f"{self.pow2_prob}; expected at most 1 - serial_prob"))
@@ -201,13 +203,13 @@ class LublinFeitelson(WorkloadModel):
     def _sizes(
         self, kind: NDArray[np.float64], stage: NDArray[np.float64], place: NDArray[np.float64]
     ) -> NDArray[np.int64]:
-        """Return sizes from three independent random numbers each, from 0 and below 1."""
+        """Return a size for each three independent random numbers in [0, 1)."""
         top = math.log2(self.processors)
         middle = max(self.ulow, top - 2.5) if self.umed is None else self.umed
         low = np.where(stage < self.uprob, self.ulow, middle)
         high = np.where(stage < self.uprob, middle, top)
         exponent = low + place * (high - low)
-        # a machine that is no power of two does not hold the next one
+        # a machine whose size is not a power of two does not hold the next power
         power = np.minimum(np.floor(exponent + 0.5), math.floor(top))
         exponent = np.where(kind < self.serial_prob + self.pow2_prob, power, exponent)
         sizes = np.minimum(np.floor(2**exponent + 0.5).astype(np.int64), self.processors)
@@ -219,9 +221,9 @@ class LublinFeitelson(WorkloadModel):
         choice: NDArray[np.float64],
         quantile: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Return run times from two independent random numbers each."""
+        """Return a run time for each pair of independent random numbers in [0, 1)."""
         p = np.clip(self.pa * processors + self.pb, 0, 1)
-        # a run time that is too long is drawn again, with another choice between the two
+        # a run time that is too long is drawn again, from either of the two distributions
         first = p * _share_below(LONGEST_LOG, self.a1, self.b1)
         second = (1 - p) * _share_below(LONGEST_LOG, self.a2, self.b2)
         logs = np.where(
@@ -232,7 +234,7 @@ class LublinFeitelson(WorkloadModel):
         return np.exp(logs)
 
     def _gaps(self, quantile: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return times between arrivals as they would be at an average time of the day."""
+        """Return interarrival times at the average rate of the day."""
         shape = self.aarr * self.arar
         return np.exp(_gamma_below(LONGEST_GAP_LOG, shape, self.barr, quantile))
 
@@ -247,7 +249,7 @@ def _share_below(limit: float, shape: float, scale: float) -> float:
 def _gamma_below(
     limit: float, shape: float, scale: float, quantile: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return quantiles of a gamma distribution of which nothing is above a limit."""
+    """Return quantiles of a gamma distribution truncated at a limit."""
     from scipy.special import gammaincinv
 
     values: NDArray[np.float64] = scale * gammaincinv(

@@ -1,9 +1,10 @@
-"""Fit three moments: the simplest of four families that has them.
+"""Fit of three moments by the simplest of four families of distributions.
 
 With the reduced moments ``m_k = mu_k / (n (n+1) ... (n+k-1))`` a Hyper-Erlang distribution of order
 ``n`` has the moments ``mu_k`` if and only if the means ``1/lambda_i`` of its stages are a two-point
-distribution with the moments ``m_k``. There is one with positive points exactly if ``m_2 > m_1^2``
-and ``m_1 m_3 > m_2^2``; both hold from some order on, unless the data are degenerate.
+distribution with the moments ``m_k``. Such a distribution with positive points exists if and only
+if ``m_2 > m_1^2`` and ``m_1 m_3 > m_2^2``; both conditions hold from some order on, unless the data
+are degenerate.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ from optsched.errors import InputError
 from optsched.workloads.hyper_erlang import FASTEST, SLOWEST, HyperErlang
 
 HIGHEST_ORDER = 1000
-"""Times that take a higher one are nearly constant."""
+"""Highest order; times that need a higher one are nearly constant."""
 
 CLOSE = 1e-9
-"""Moments that differ by less, relatively, are the same but for rounding."""
+"""Relative difference below which two moments count as equal."""
 
 
 class Fit(NamedTuple):
-    """A distribution, and what it has in common with the data.
+    """Fitted distribution, and the moments that it shares with the data.
 
     Parameters
     ----------
     distribution : HyperErlang
-        The simplest one that was found.
+        The simplest distribution found.
     matched : int
-        How many of the first three moments it has, from the first on.
+        Number of matched moments, from the first on; at most three.
     note : str
-        Why there is none with all three, and what was used instead; empty if there is one.
+        Reason for not matching all three moments, and the replacement; empty if all match.
     """
 
     distribution: HyperErlang
@@ -45,19 +46,19 @@ def fit_moments(mu1: float, mu2: float, mu3: float) -> Fit:
     Parameters
     ----------
     mu1, mu2, mu3 : float
-        Means of the times, of their squares and of their cubes; in seconds.
+        Means of the times, of their squares and of their cubes, in powers of seconds.
 
     Returns
     -------
     Fit
         The exponential or Erlang distribution with these moments (up to a relative 1e-9 in the
-        second and third), else the Hyper-Erlang distribution of the least order, the
-        hyper-exponential one if that is 1. The first phase is the one with the longer times.
+        second and third), else the Hyper-Erlang distribution of the least order, which is
+        hyper-exponential at order 1. The first phase has the longer times.
 
     Raises
     ------
     InputError
-        If they are the moments of no distribution of positive times.
+        If no distribution of positive times has these moments.
     """
     moments = (mu1, mu2, mu3)
     if not all(math.isfinite(mu) and mu > 0 for mu in moments):
@@ -65,7 +66,7 @@ def fit_moments(mu1: float, mu2: float, mu3: float) -> Fit:
     # moments of the times over their mean; by Cauchy and Schwarz square >= 1, cube >= square^2
     square, cube = mu2 / mu1 / mu1, mu3 / mu1 / mu1 / mu1
     if min(square, cube / square / square) < 1 - CLOSE or math.isinf(cube):
-        raise InputError(f"moments {mu1}, {mu2}, {mu3} are those of no positive times")
+        raise InputError(f"no positive times have the moments {mu1}, {mu2}, {mu3}")
     order = max(1, min(round(1 / (square - 1)), HIGHEST_ORDER)) if square > 1 else HIGHEST_ORDER
     erlang = HyperErlang.erlang(order, order / mu1)
     if _matched(erlang, moments) == 3:
@@ -78,19 +79,19 @@ def fit_moments(mu1: float, mu2: float, mu3: float) -> Fit:
     if least is not None:
         fitted = _two_moments(least, mu1, square)
         note = (
-            f"the third moment takes an order above {HIGHEST_ORDER}; "
+            f"the third moment needs an order above {HIGHEST_ORDER}; "
             "matched the first two, each phase with half of the mean"
         )
         return Fit(fitted, _matched(fitted, moments), note)
     note = (
-        f"nearly constant times: the moments take an order above {HIGHEST_ORDER}; "
+        f"nearly constant times: the moments need an order above {HIGHEST_ORDER}; "
         f"took an Erlang distribution of order {order} with the same mean"
     )
     return Fit(erlang, _matched(erlang, moments), note)
 
 
 def _least_order(square: float, cube: float) -> int | None:
-    """Return the least order that fulfils both conditions; None if that is above the highest."""
+    """Return the least order that fulfills both conditions; None if above `HIGHEST_ORDER`."""
     for order in range(1, HIGHEST_ORDER + 1):
         m2, m3 = _reduced(order, square, cube)
         if m2 > 1 and m3 > m2 * m2:
@@ -99,7 +100,7 @@ def _least_order(square: float, cube: float) -> int | None:
 
 
 def _reduced(order: int, square: float, cube: float) -> tuple[float, float]:
-    """Return the second and third reduced moment; the first one is 1."""
+    """Return the second and third reduced moments, relative to the first."""
     m2 = square * order / (order + 1)
     return m2, cube * order * order / ((order + 1) * (order + 2))
 
@@ -107,7 +108,7 @@ def _reduced(order: int, square: float, cube: float) -> tuple[float, float]:
 def _three_moments(order: int, mu1: float, square: float, cube: float) -> HyperErlang:
     m2, m3 = _reduced(order, square, cube)
     variance = m2 - 1
-    # around the mean the roots have no digits to lose: their product is minus the variance
+    # around the mean the roots do not cancel: their product is minus the variance
     shift = (m3 - 3 * m2 + 2) / variance
     farther = (shift + math.copysign(math.hypot(shift, 2 * math.sqrt(variance)), shift)) / 2
     above, below = sorted((farther, -variance / farther), reverse=True)
@@ -132,7 +133,7 @@ def _rate(order: int, mu1: float, point: float) -> float:
 
 
 def _matched(distribution: HyperErlang, moments: tuple[float, ...]) -> int:
-    """Return how many moments it has, from the first on."""
+    """Return the number of moments that a distribution matches, from the first on."""
     matched = 0
     for k, mu in enumerate(moments, 1):
         if abs(distribution.moment(k) - mu) > CLOSE * mu:

@@ -1,4 +1,4 @@
-"""The file of a workload model. File format: ``docs/formats/workload-spec.md``."""
+"""Files of workload models. File format: ``docs/formats/workload-spec.md``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def workload_names() -> list[str]:
 
 
 def read_workload(name_or_path: str | Path) -> WorkloadModel:
-    """Read a workload model from a TOML file, or the bundled one of that name.
+    """Read a workload model from a TOML file, or a bundled model by name.
 
     Raises
     ------
@@ -68,8 +68,8 @@ def to_toml(table: Mapping[str, Any]) -> str:
     Parameters
     ----------
     table : mapping
-        Texts, finite numbers, truths, lists and mappings. A list of mappings becomes tables of
-        their own; it has to be the last value.
+        Strings, finite numbers, booleans, lists and mappings. A list of mappings becomes an array
+        of tables; it has to be the last value.
     """
     lines = []
     for key, value in table.items():
@@ -84,10 +84,10 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        # the escapes of JSON are those of TOML, which also wants one for DEL
+        # TOML has the escapes of JSON, and requires one for DEL too
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, Mapping):
         return f"{{ {', '.join(f'{key} = {_value(one)}' for key, one in value.items())} }}"
-    return repr(float(value) if isinstance(value, float) else value)  # those of numpy, too
+    return repr(float(value) if isinstance(value, float) else value)  # numpy's numbers, too

@@ -1,4 +1,4 @@
-"""Reads the values of a workload spec, and notes every mistake in them at once."""
+"""Reader of the values of a workload spec that collects all mistakes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _MISSING = object()
 
 
 class SpecTable:
-    """A table of a workload spec, and the mistakes that were found so far.
+    """Table of a workload spec, and the mistakes found so far.
 
     Parameters
     ----------
     table : mapping
         The values by key.
     place : str
-        Where it stands in the file, ``classes[1].`` for instance.
+        Prefix of the keys in messages, ``classes[1].`` for instance.
     mistakes : list of str, optional
-        Those of the whole file; mistakes are added to it.
+        List of the mistakes of the whole file, to which further ones are added.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class SpecTable:
         self.mistakes.append(f"{self.place}{key}: {mistake}")
 
     def whole(self, key: str, *, lowest: int = 1, expected: str = "a whole number") -> int:
-        """Return a whole number of at least `lowest`; that where there is a mistake."""
+        """Return a whole number of at least `lowest`; `lowest` where there is a mistake."""
         wanted = f"{expected} from {lowest}"
         value = self._value(key, None, wanted)
         if value is _MISSING:
@@ -67,7 +67,7 @@ class SpecTable:
         return float(value)
 
     def text(self, key: str) -> str:
-        """Return a text; an empty one if it is left out."""
+        """Return a text; an empty one if the key is missing."""
         value = self.table.get(key, "")
         if not isinstance(value, str):
             self.note(key, f"{value!r}; expected a text")
@@ -101,7 +101,7 @@ class SpecTable:
         Raises
         ------
         InputError
-            If there are any.
+            If a mistake was noted.
         """
         if self.mistakes:
             raise InputError(*self.mistakes)

@@ -1,4 +1,4 @@
-"""Random numbers that do not depend on how many are drawn."""
+"""Random numbers that do not depend on the number drawn."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 BLOCK = 4096
-"""Drawn at once: a block is always drawn whole, so the numbers before it never change."""
+"""Numbers drawn at once; blocks are always drawn whole, so that earlier numbers never change."""
 
 
 class Stream:
-    """A sequence of random numbers that grows from its front.
+    """Sequence of random numbers that grows on demand.
 
     Parameters
     ----------
     seed : numpy.random.SeedSequence
         Seed of the sequence.
     draw : callable
-        Returns as many numbers as asked for, from a generator.
+        Function of a generator and a count that returns so many numbers, or rows of numbers.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Stream:
         self._blocks: list[NDArray[np.float64]] = []
 
     def first(self, count: int) -> NDArray[np.float64]:
-        """Return the first `count` numbers, shape (count,); rows of them if `draw` gives rows."""
+        """Return the first `count` numbers, shape (count,), or rows of numbers."""
         while len(self._blocks) * BLOCK < max(count, 1):
             self._blocks.append(self._draw(self._rng, BLOCK))
         return np.concatenate(self._blocks)[:count]

@@ -1,4 +1,4 @@
-"""Fit the model of Hyper-Erlang classes to a trace."""
+"""Fit of the Hyper-Erlang class model to a trace."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from optsched.workloads.moment_fit import fit_moments
 
 Sizes = Literal["observed", "uniform"]
 FEWEST = 30
-"""Jobs of a class; of fewer the third moment says next to nothing."""
+"""Fewest jobs of a class; with fewer, the third moment is meaningless."""
 
 
 @dataclass(frozen=True)
 class FittedTimes:
-    """The fit of the times between arrivals, or of the run times, of one class.
+    """Fit of the interarrival times, or of the run times, of one class.
 
     Parameters
     ----------
     distribution : HyperErlang
         The fitted distribution.
     matched : int
-        How many of the first three moments it shares with the data.
+        Number of matched moments, from the first on; at most three.
     e4 : float
-        Relative discrepancy of its fourth moment from that of the data, in percent.
+        Relative deviation of the fourth moment from that of the data, in percent.
     """
 
     distribution: HyperErlang
@@ -42,7 +42,7 @@ class FittedTimes:
     e4: float
 
     def to_json(self) -> dict[str, Any]:
-        """Return the parameters, the family, what was matched and E4."""
+        """Return the parameters, the family, the number of matched moments and E4."""
         return {
             **self.distribution.to_table(),
             "family": self.distribution.family,
@@ -53,18 +53,18 @@ class FittedTimes:
 
 @dataclass(frozen=True)
 class FittedClass:
-    """The fit of one class.
+    """Fit of one class.
 
     Parameters
     ----------
     smallest, largest : int
-        Fewest and most processors of a job of the class.
+        Smallest and largest size of a job of the class.
     jobs : int
-        Jobs of the trace in it.
+        Number of jobs of the trace in the class.
     share : float
-        Percentage of all jobs in the fit.
+        Percentage of all fitted jobs.
     interarrival, service : FittedTimes
-        Times between arrivals, and run times.
+        Fits of the interarrival times and of the run times.
     """
 
     smallest: int
@@ -75,7 +75,7 @@ class FittedClass:
     service: FittedTimes
 
     def to_json(self) -> dict[str, Any]:
-        """Return all of it by name."""
+        """Return the fields by name."""
         return {
             "smallest": self.smallest,
             "largest": self.largest,
@@ -88,16 +88,16 @@ class FittedClass:
 
 @dataclass(frozen=True)
 class WorkloadFit:
-    """A workload model that was fitted to a trace, and how well it fits.
+    """Workload model fitted to a trace, with the quality of the fit.
 
     Parameters
     ----------
     model : HyperErlangClasses
         The model.
     classes : tuple of FittedClass
-        How well each class of it fits.
+        Quality of the fit of each class.
     notes : tuple of str
-        What was joined, left out, or not matched.
+        Classes joined, jobs left out, and moments not matched.
     """
 
     model: HyperErlangClasses
@@ -122,29 +122,29 @@ def fit_workload(
     sizes: Sizes = "observed",
     processors: int | None = None,
 ) -> WorkloadFit:
-    """Fit classes of jobs by size to a trace, three moments of each time in each class.
+    """Fit classes of jobs by size to a trace, by three moments of each time in each class.
 
     Parameters
     ----------
     trace : Trace, path or str
         The trace, its file or its name in the catalogue; a raw one is cleaned first.
     boundaries : sequence of int, optional
-        Processors of the largest job of each class, rising; all powers of two if left out.
+        Largest size of each class, ascending; all powers of two if left out.
     fewest : int
-        A class of fewer jobs is joined with the next smaller one, the smallest with the next
-        larger.
+        Fewest jobs of a class. A class of fewer is joined with the next smaller one, the smallest
+        class with the next larger one.
     sizes : {"observed", "uniform"}
-        Whether the model draws the sizes of a class as they occur in the trace, or all sizes from
-        the smallest to the largest equally often.
+        Sizes that the model draws in a class: those of the trace, as often as they occur, or all
+        from the smallest to the largest, equally often.
     processors : int, optional
-        Processors of the machine; as the trace states them (nodes if it states only those), or
-        those of the largest job, if left out. Larger jobs are left out.
+        Processors of the machine; larger jobs are left out. By default, those that the trace
+        states (or its nodes), or else the size of its largest job.
 
     Raises
     ------
     InputError
-        If an argument is out of its range, jobs are larger than the last boundary, or a class has
-        no times to fit.
+        If an argument is out of range, jobs are larger than the last boundary, or a class has no
+        times to fit.
     """
     trace = clean(trace if isinstance(trace, Trace) else read_trace(trace))
     _check(boundaries, fewest, sizes, processors)
@@ -164,7 +164,7 @@ def fit_workload(
         rows = (trace.processors >= smallest) & (trace.processors <= largest)
         place = _named(smallest, largest)
         gaps = np.diff(np.sort(trace.submit[rows])).astype(np.float64)
-        interarrival = _fit(gaps, f"{place}, times between arrivals", notes)
+        interarrival = _fit(gaps, f"{place}, interarrival times", notes)
         service = _fit(trace.runtime[rows].astype(np.float64), f"{place}, run times", notes)
         jobs = int(rows.sum())
         share = 100 * jobs / len(trace)
@@ -195,8 +195,8 @@ def _check(
     if boundaries is not None:
         whole = all(type(boundary) is int for boundary in boundaries)
         if not (boundaries and whole and all(a < b for a, b in zip([0, *boundaries], boundaries))):
-            told = ",".join(map(str, boundaries))
-            mistakes.append(f"boundaries: {told!r}; expected rising whole numbers from 1")
+            shown = ",".join(map(str, boundaries))
+            mistakes.append(f"boundaries: {shown!r}; expected ascending whole numbers from 1")
     if type(fewest) is not int or fewest < 2:
         mistakes.append(f"fewest: {fewest!r}; expected a whole number from 2")
     if sizes not in ("observed", "uniform"):
@@ -214,7 +214,7 @@ def _classes(
     fewest: int,
     notes: list[str],
 ) -> list[tuple[int, int]]:
-    """Return fewest and most processors of each class that has jobs, from the smallest on."""
+    """Return the smallest and largest size of each class that has jobs, in ascending order."""
     most = int(processors.max())
     if boundaries is None:
         boundaries = [2**k for k in range((most - 1).bit_length() + 1)]
@@ -233,8 +233,8 @@ def _classes(
         if classes[number][2] < fewest and len(classes) > 1:
             low = max(number - 1, 0)
             (smallest, _, few), (_, largest, more) = classes[low : low + 2]
-            told = [f"{n} jobs of {_named(a, b)}" for a, b, n in classes[low : low + 2]]
-            joined, other = told if number == low else reversed(told)
+            named = [f"{n} jobs of {_named(a, b)}" for a, b, n in classes[low : low + 2]]
+            joined, other = named if number == low else reversed(named)
             notes.append(f"{joined} are fewer than {fewest}; joined with {other}")
             classes[low : low + 2] = [(smallest, largest, few + more)]
         number -= 1

@@ -1,4 +1,4 @@
-"""What a workload model is: read from a spec, written to one, and it generates traces."""
+"""Interface of workload models, which generate traces from a spec."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from optsched.traces.trace import Trace
 
 MOST_JOBS = 100_000_000
 LARGEST_FACTOR = 1e9
-"""More is taken for a mistake."""
+"""Largest factor; a larger one is taken for a mistake."""
 
 RAISED = "run times that round to 0 s, raised to 1 s"
-"""What `Trace.oddities` calls them."""
+"""Name in `Trace.oddities` of run times that were raised to 1 s."""
 
 
 class Jobs(NamedTuple):
-    """Jobs as they were drawn, in the order of their arrival; arrays of shape (jobs,).
+    """Jobs drawn from a model, in the order of submission; arrays of shape (jobs,).
 
     Parameters
     ----------
     submit : array of float
-        Times from the start of the workload, in seconds.
+        Submit times from the start of the workload, in seconds.
     runtime : array of float
         Run times, in seconds.
     processors : array of int
@@ -53,9 +53,9 @@ class WorkloadModel(ABC):
     processors : int
         Processors of the machine; no job is larger.
     description, source : str
-        What is modelled, and where the parameters are from.
+        The modeled workload, and the origin of the parameters.
     title : str
-        Name of the spec: of its file, or of the trace it was fitted to. Traces are named after it.
+        Name of the spec: its file, or the trace it was fitted to. Traces are named after the spec.
     """
 
     name: ClassVar[str]
@@ -77,23 +77,23 @@ class WorkloadModel(ABC):
 
     @abstractmethod
     def to_table(self) -> dict[str, Any]:
-        """Return the table of a spec that `from_table` reads back as the same model."""
+        """Return the model as the table of a spec, which `from_table` reads back."""
 
     @abstractmethod
     def draw(self, jobs: int, seed: int, interarrival_factor: float, service_factor: float) -> Jobs:
         """Draw jobs.
 
-        The first of them must not depend on how many are drawn, and the random numbers not on the
-        factors, so that workloads of one seed differ in nothing but what was asked for.
+        The first jobs must not depend on the number drawn, and the random numbers not on the
+        factors, so that workloads of one seed differ only in what was requested.
 
         Parameters
         ----------
         jobs : int
-            How many, at least 1.
+            Number of jobs, at least 1.
         seed : int
             Seed of all random choices, from 0.
         interarrival_factor, service_factor : float
-            What times between arrivals and run times are multiplied by, above 0.
+            Factors of the interarrival times and of the run times, above 0.
         """
 
     def generate(
@@ -109,24 +109,24 @@ class WorkloadModel(ABC):
         Parameters
         ----------
         jobs : int
-            How many jobs, from 1.
+            Number of jobs, at least 1.
         seed : int
             Seed of all random choices, from 0.
         interarrival_factor, service_factor : float
-            What times between arrivals and run times are multiplied by, above 0. The random
-            numbers are the same whatever the factors.
+            Factors of the interarrival times and of the run times, above 0. The random numbers do
+            not depend on them.
 
         Returns
         -------
         Trace
-            A raw trace in whole seconds; the requested time of each job is its run time where the
-            model draws none. Run times that round to 0 are raised to 1 s, and counted among the
-            oddities of the trace.
+            A raw trace in whole seconds. The requested time of a job is its run time if the model
+            draws no requested times. Run times that round to 0 are raised to 1 s, and counted in
+            `Trace.oddities`.
 
         Raises
         ------
         InputError
-            If a number is out of its range, or the times leave the range of a trace.
+            If a number is out of range, or the times leave the range of a trace.
         """
         _check(jobs, seed, interarrival_factor, service_factor)
         drawn = self.draw(jobs, seed, interarrival_factor, service_factor)

@@ -77,7 +77,7 @@ def test_texts_sort_as_people_do(open_page):
     header.press("Enter")
     assert page.evaluate(COLUMN, [0, 0]) == ["gamma-10", "gamma-9", "beta", "Alpha"]
     page.get_by_role("button", name="verdict").click()
-    verdicts = ["held", "held", "held in part", "not held"]
+    verdicts = ["holds", "holds", "holds in part", "does not hold"]
     assert page.evaluate(COLUMN, [0, 6]) == verdicts
 
 

@@ -25,7 +25,7 @@ def simulated(optsched, tmp_path):
 @pytest.mark.parametrize(
     ("machine", "changed", "said"),
     [
-        ("smp:2x4:bandwith=6000", {}, "of bandwith, as smp:2x4:bandwith=6000 has it; 'optsched"),
+        ("smp:2x4:bandwith=6000", {}, "of bandwith, which smp:2x4:bandwith=6000 has; 'optsched"),
         ("smp:2x4:bandwidth=9999999999", {}, "bandwidth: 9999999999; expected at most 1,000"),
         ("smp:2x4", {"seconds": 2 * 10**9}, "jobs.swf, line 2, requested time: 2000000000 s in"),
         (
@@ -60,7 +60,7 @@ def test_wrong_input_gets_one_clear_line(machine, changed, said, simulated, tmp_
                 "optsched: trace 'jobs' has no demands of netwrk, as "
                 "smp:2x4:bandwidth=6000:netwrk=256 has it; it states bandwidth, network",
                 "optsched: smp:2x4:bandwidth=6000:netwrk=256 has no network, "
-                "which jobs of 'jobs' demand; none is shared",
+                "which jobs of 'jobs' demand; not shared",
             ],
         ),
     ],

@@ -80,7 +80,7 @@ def test_within_the_capacity_nothing_changes():
 def test_what_it_needs_is_told():
     with pytest.raises(InputError, match=r"is for nodes that share resources \(smp\), not nodes:4"):
         run(jobs_with((0, 1, 1, 1, 1)), "nodes:4")
-    said = "does not say what its jobs demand of network, as smp:1x4:network=5 has it; "
+    said = "states no demands of network, which smp:1x4:network=5 has; "
     with pytest.raises(InputError, match=said):
         run(jobs_with((0, 1, 1, 1, 1)), "smp:1x4:network=5")
 

@@ -81,8 +81,8 @@ def test_the_largest_torus_can_be_used():
         ("shape = [8, 12, 12]\nnodes_per_router = 0", "nodes_per_router: 0; expected"),
         ("shape = [8, 12, 12]\nordering = 3", "unknown ordering '3'"),
         ("shape = [8, 12, 12]\nordering = [3]", "unknown ordering"),
-        ("shape = [8, 12, 12]\nnodes = 2", r"keys \['nodes', 'shape'\]; expected shape and"),
-        ("ordering = 'snake'", r"keys \['ordering'\]; expected shape and"),
+        ("shape = [8, 12, 12]\nnodes = 2", r"keys \['nodes', 'shape'\]; expected shape, and"),
+        ("ordering = 'snake'", r"keys \['ordering'\]; expected shape, and"),
     ],
 )
 def test_a_wrong_toml_file_says_what_was_expected(text, expected, tmp_path):

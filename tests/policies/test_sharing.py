@@ -206,8 +206,8 @@ def test_no_job_starts_after_the_time_it_was_promised_first(policy, solver, more
     class Noting(policy):
         def decide(self, system):
             yield from super().decide(system)
-            if self._promise is not None:
-                promised.setdefault(self._promise.job, self._promise.start)
+            if self._reservation is not None:
+                promised.setdefault(self._reservation.job, self._reservation.start)
 
     promised: dict[int, float] = {}
 

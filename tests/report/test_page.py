@@ -129,7 +129,7 @@ def test_columns_of_one_group_share_a_header():
     assert document.rows == [
         ["metric", "5%", "10%", "verdict"],
         ["measured", "published", "measured"],
-        ["wait", "1", "2", "3", "held in part"],
+        ["wait", "1", "2", "3", "holds in part"],
     ]
     headers = document.attributes("th")
     assert [h.get("rowspan") for h in headers[:4]] == ["2", None, None, "2"]

@@ -17,21 +17,24 @@ from optsched.studies.franke_1999.evaluation import (
     plain,
     prepare,
 )
-from optsched.studies.franke_1999.inputs import inputs
 from optsched.studies.franke_1999.plan import (
-    INTERARRIVAL,
-    SERVICE,
+    MPLS,
+    PUBLISHED,
     SHOWN,
+    TABLE,
     VARIANTS,
     Workload,
+    inputs,
     plan,
 )
-from optsched.studies.franke_1999.published import MPLS, NODES
 from optsched.studies.offered import offered_by
 from optsched.studies.study_folder import write_inputs
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import write_trace
 from optsched.traces.trace import Trace
+
+NODES = PUBLISHED["nodes"]
+INTERARRIVAL, SERVICE = TABLE["factors"].values()
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +79,10 @@ def synthetic(folder, times):
         for policy in ("fcfs", "conservative"):
             own = metrics(times(policy, ""), load)
             rows.append(base | nothing | own | {"policy": policy, "machine": f"nodes:{NODES}"})
-        for variant, mpl in itertools.product(VARIANTS.values(), MPLS):
-            own = metrics(times(mpl, variant["admission"]), load)
-            own |= {f"settings.{name}": value for name, value in variant.items()}
+        for variant, mpl in itertools.product(VARIANTS, MPLS):
+            admission, sharing = variant.split(", ")
+            own = metrics(times(mpl, admission), load)
+            own |= {"settings.admission": admission, "settings.sharing": sharing}
             own |= {"settings.mpl": mpl, "policy": "gang", "machine": f"matrix:{NODES}"}
             rows.append(base | nothing | own)
     return prepare(pd.DataFrame(rows), folder)
@@ -122,7 +126,7 @@ def test_what_is_not_so_is_not_held(tiny):
     reverse = {2: (10.0, 1.0), 3: (11.0, 2.0), 5: (12.0, 3.0)}
     worse = {"fcfs": (10.0, 1.0), "conservative": (10.0, 1.0)} | reverse
     found = verdicts(synthetic(tiny, lambda strategy, admission: worse[strategy]))
-    keeps_up = {name for name in found if "allows utilisations" in name[0]}
+    keeps_up = {name for name in found if "allows utilizations" in name[0]}
     assert {found[name] for name in found.keys() - keeps_up} == {Verdict.NOT_HELD}
     assert {found[name] for name in keeps_up} == {Verdict.HELD}
 
@@ -131,7 +135,7 @@ def test_the_highest_load_is_judged_by_the_workloads_near_it(tiny):
     frame = synthetic(tiny, lambda strategy, admission: LIKE_THE_PAPER[strategy])
     frame.loc[frame["offered"] > 0.8, "kept_up"] = False
     found = verdicts(frame)
-    keeps_up = {name for name in found if "allows utilisations" in name[0]}
+    keeps_up = {name for name in found if "allows utilizations" in name[0]}
     assert {found[name] for name in keeps_up} == {Verdict.NOT_HELD}
 
 
@@ -168,14 +172,14 @@ def test_a_failed_run_ends_the_evaluation(tmp_path):
 
 def test_all_runs_are_there(shared, tmp_path):
     write_inputs(inputs([shared("traces")], quick=True), tmp_path)
-    study = read_sweep(plan(tmp_path / "inputs", quick=True))
+    study = read_sweep(plan([], tmp_path / "inputs", quick=True))
     rows = pd.DataFrame([run.columns for run in study.runs])
     model = rows[rows["trace"].str.contains("model_")]
     usual = model[(model["policy"] == "gang") & model["solver"].isna()]
     usual = usual[usual["settings.compact"].isna() & usual["settings.context_switch"].isna()]
     by_trace = usual[usual["execution"].isna()].groupby("trace").size()
     assert set(by_trace) == {len(VARIANTS) * len(MPLS)}
-    full = plan(tmp_path / "inputs", quick=False)["runs"]
+    full = plan([], tmp_path / "inputs", quick=False)["runs"]
     assert len(full[0]["trace"]) == 81
     # the paper's 81 workloads with five strategies, in each variant
     assert 81 * (2 + len(MPLS)) == 405

@@ -11,50 +11,43 @@ import pytest
 from optsched.cli import run as optsched
 from optsched.errors import InputError
 from optsched.metrics.sessions import consecutive_sessions, session_stretches
+from optsched.registry import studies
 from optsched.report.page import Verdict
 from optsched.studies.gonthier_2024.claims import DAY_THROTTLED, claims
 from optsched.studies.gonthier_2024.evaluation import (
     ALL,
+    DAY_RESULTS,
     FILE_TIME,
     METRICS,
+    PER_JOB,
+    REDUCTIONS,
     SINGLE,
     all_runs,
+    describe,
     prepare,
     ratios,
     reduction,
     single_mean,
 )
 from optsched.studies.gonthier_2024.figures import figures
-from optsched.studies.gonthier_2024.improvement import describe
-from optsched.studies.gonthier_2024.inputs import inputs, offered, week_of
-from optsched.studies.gonthier_2024.page import page
+from optsched.studies.gonthier_2024.page import compare_with_authors, reduction_tables
 from optsched.studies.gonthier_2024.plan import (
     DAY,
     HIGH,
+    LOADS,
     LOGS,
     LOW,
     MAIN,
-    OF_DAY,
     OF_LOG,
-    OF_LOGS,
     SAMPLE,
     SCHEDULERS,
     WORKLOADS,
-    base_of,
+    inputs,
     log_file,
+    offered,
     plan,
+    week_of,
 )
-from optsched.studies.gonthier_2024.published import (
-    BACKFILLED_CORE_TIME,
-    BACKFILLED_TRANSFER,
-    DAY_RESULTS,
-    PER_JOB,
-    SATURATED,
-    TABLE_I,
-    TABLE_II,
-    TABLE_III,
-)
-from optsched.studies.gonthier_2024.tables import compare_with_authors, reduction_tables
 from optsched.studies.study_folder import write_inputs
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import read_trace
@@ -75,7 +68,7 @@ def test_our_sessions_give_what_the_authors_results_of_single_jobs_say(shared, w
     for name, found in PER_JOB[week].items():
         before, after = (
             session_stretches(jobs[f"{of_authors(one)}_stretch"].to_numpy(), session)
-            for one in (base_of(name), name)
+            for one in (SCHEDULERS[name].base, name)
         )
         assert describe(before / after) == pytest.approx(tuple(found), abs=6e-4)
 
@@ -91,16 +84,16 @@ def test_tables_i_to_iii_follow_from_the_weekly_results(shared):
         known = [table[["FCFS" + ending, name + ending]].dropna().sum() for name in GAINING]
         return [1 - sums.iloc[1] / sums.iloc[0] for sums in known]
 
-    assert saved(files) == pytest.approx(TABLE_II, abs=6e-4)
-    assert saved(cores) == pytest.approx(TABLE_III, abs=6e-5)
-    assert saved(files.loc[["40"]]) == pytest.approx(TABLE_I, abs=2e-3)
-    assert saved(files.loc[["43"]])[1:] == pytest.approx(SATURATED[1:], abs=6e-3)
-    assert saved(files, "_BF") == pytest.approx(BACKFILLED_TRANSFER, abs=6e-5)
-    assert saved(cores, "_BF") == pytest.approx(BACKFILLED_CORE_TIME, abs=6e-5)
+    assert saved(files) == pytest.approx(REDUCTIONS["table_ii"], abs=6e-4)
+    assert saved(cores) == pytest.approx(REDUCTIONS["table_iii"], abs=6e-5)
+    assert saved(files.loc[["40"]]) == pytest.approx(REDUCTIONS["table_i"], abs=2e-3)
+    assert saved(files.loc[["43"]])[1:] == pytest.approx(REDUCTIONS["saturated"][1:], abs=6e-3)
+    assert saved(files, "_BF") == pytest.approx(REDUCTIONS["backfilled_transfer"], abs=6e-5)
+    assert saved(cores, "_BF") == pytest.approx(REDUCTIONS["backfilled_core_time"], abs=6e-5)
 
 
 def test_the_results_of_the_day_are_those_of_the_authors_files(shared):
-    told = {}
+    found = {}
     for file, ending in (("every_event", ""), ("final_code_unthrottled", ", final code")):
         with shared(f"traces/rackham/2022-09-10_results_{file}.csv").open(newline="") as stream:
             for row in csv.DictReader(stream):
@@ -108,15 +101,15 @@ def test_the_results_of_the_day_are_those_of_the_authors_files(shared):
                 if name == "LEM" and row.get("lem_threshold", "80") == "80":
                     name = "LEM (80 %)"
                 row |= {"mean_queue_time": row["mean_queue"]}
-                told[name + ending] = row
+                found[name + ending] = row
     for name, result in DAY_RESULTS.items():
-        assert name in OF_DAY
-        assert {metric: told[name][metric] for metric in result._fields} == result._asdict()
+        assert name in SCHEDULERS
+        assert {metric: found[name][metric] for metric in result} == result
 
 
 def test_a_run_equals_the_authors_up_to_single_precision():
     published = DAY_RESULTS["FCFS"]
-    run = {metric: float(value) for metric, value in published._asdict().items()}
+    run = {metric: float(value) for metric, value in published.items()}
     same = run | {"mean_stretch": 2.2934820, "core_time": 133_422_551.0}
     assert compare_with_authors(same, published) == (Verdict.HELD, "")
     other = same | {"transfer_time": 1.1 * run["transfer_time"], "data_reuse": 789.0}
@@ -140,7 +133,7 @@ def prepared(stretches, saved, names=tuple(one.name for one in WORKLOADS if one 
     for workload in WORKLOADS:
         if workload.name not in names:
             continue
-        for name, scheduler in (OF_LOGS if workload.load else OF_DAY).items():
+        for name, scheduler in ((name, SCHEDULERS[name]) for name in workload.schedulers):
             plain = name.split(",")[0].split(" ")[0].replace("-CB", "-BF")
             rows.append(
                 dict.fromkeys((*METRICS, *SINGLE), 1.0)
@@ -181,7 +174,7 @@ def like_the_paper(name, load):
 
 
 def saved_in_the_paper(name):
-    known = dict(zip(GAINING, TABLE_II)) | {"EFT": 0.008}
+    known = dict(zip(GAINING, REDUCTIONS["table_ii"])) | {"EFT": 0.008}
     return known.get(name.removesuffix("-BF"), 0.0)
 
 
@@ -197,7 +190,9 @@ def test_what_the_paper_says_holds_in_results_that_look_like_it():
     assert len(found) == 24
     high = f"RICC, load {HIGH:g}"
     low = f"RICC, load {LOW:g}"
-    not_high = {text: v[high] for text, v in found.items() if v.get(high, Verdict.HELD) != "held"}
+    not_high = {
+        text: v[high] for text, v in found.items() if v.get(high, Verdict.HELD) != Verdict.HELD
+    }
     assert not_high == {}
     assert {v[DAY_THROTTLED] for v in found.values() if DAY_THROTTLED in v} == {Verdict.HELD}
     underused = {text: v for text, v in found.items() if text.startswith("Underused")}
@@ -229,13 +224,13 @@ def test_sums_over_workloads_are_compared_with_the_same_backfilling():
         np.array(like_the_paper("LEM-BF", None)) / 4
     )
     tables = reduction_tables(frame)
-    assert [table.cells[-1][0].text for table in tables] == ["published"] * 4
-    assert tables[1].cells[0][2].text == "17.1%"
-    assert {base_of(name) for name in OF_DAY} == {
+    assert [table["records"][-1]["workload"] for table in tables] == ["published"] * 4
+    assert tables[1]["records"][0]["without backfilling", "LEA"].text == "17.1%"
+    assert {SCHEDULERS[name].base for name in SCHEDULERS} == {
         *("FCFS", "FCFS-BF", "FCFS-CB", "FCFS, every 30 s", "FCFS-BF, every 30 s"),
         *("FCFS, all anew", "FCFS-BF, all anew", "FCFS, as written", "FCFS-BF, as written"),
     }
-    assert set(all_runs(frame)["base"]) == {base_of(name) for name in OF_DAY}
+    assert set(all_runs(frame)["base"]) == {SCHEDULERS[name].base for name in SCHEDULERS}
 
 
 def test_the_page_has_all_parts_and_says_what_was_absent(tmp_path):
@@ -247,8 +242,8 @@ def test_the_page_has_all_parts_and_says_what_was_absent(tmp_path):
     frame["path"] = str(tmp_path / "inputs" / "one.rackham")
     drawn = dict.fromkeys(figures(frame), "<svg/>")
     assert set(drawn) == {"figure-2-7", *(f"figure-{number}" for number in (8, 9, 10, 11))}
-    made = page(frame, drawn, {}, quick=False)
-    assert made.sections[0].title == "What becomes of the claims"
+    made = studies["gonthier-2024"]().page(frame, drawn, {}, quick=False)
+    assert made.sections[0].title == "The claims"
     assert "CTC-SP2-1996-3.1-cln.swf.gz" in str(made)
     assert "UniLu-Gaia-2014-1.swf.gz" not in str(made)
     assert "nan" not in made.lead
@@ -265,7 +260,7 @@ def test_no_two_schedulers_are_the_same_and_the_policy_takes_them(shared, tmp_pa
     study = read_sweep(plan([shared("traces")], tmp_path / "inputs", quick=False))
     # the same trace for all: what is left of it are the clusters
     clusters = {(one.machine, bool(one.load)) for one in WORKLOADS if one != SAMPLE}
-    assert len(study.runs) == sum(len(OF_LOGS if of_log else OF_DAY) for _, of_log in clusters)
+    assert len(study.runs) == sum(len(MAIN if of_log else SCHEDULERS) for _, of_log in clusters)
     assert study.keep == "jobs"
     assert list(SCHEDULERS)[: len(MAIN)] == list(MAIN)
 
@@ -273,16 +268,17 @@ def test_no_two_schedulers_are_the_same_and_the_policy_takes_them(shared, tmp_pa
 def test_logs_that_are_not_there_are_left_out(shared, tmp_path):
     with pytest.raises(InputError, match="rackham"):
         plan([tmp_path], tmp_path, quick=False)
-    (tmp_path / LOGS[-1].file).symlink_to(shared(f"traces/{LOGS[-1].file}"))
-    assert set(inputs([tmp_path], quick=False)) == {log_file(LOGS[-1])}
+    file = LOGS["CTC"]["file"]
+    (tmp_path / file).symlink_to(shared(f"traces/{file}"))
+    assert set(inputs([tmp_path], quick=False)) == {log_file("CTC")}
     runs = plan([tmp_path], tmp_path / "inputs", quick=False)["runs"]
     assert len(runs) == 2 * len(MAIN)
 
 
-@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name)
+@pytest.mark.parametrize("log", LOGS)
 def test_clusters_have_the_loads_that_they_are_named_for(shared, log):
-    trace = week_of(read_trace(shared(f"traces/{log.file}")), log)
-    for load, nodes in log.nodes.items():
+    trace = week_of(read_trace(shared(f"traces/{LOGS[log]['file']}")), LOGS[log]["week"])
+    for load, nodes in zip(LOADS, LOGS[log]["nodes"]):
         assert offered(trace, nodes) == pytest.approx(load, abs=0.02)
     assert trace.processors.max() <= 20
 
@@ -312,9 +308,9 @@ def test_the_quick_study_from_the_command_line(tmp_path, capsys):
     }
     written = (folder / "report.html").read_text()
     assert "A quick look at a generated workload" in written
-    assert "What becomes of the claims" not in written
+    assert "The claims" not in written
     rows = pd.read_csv(folder / "schedulers.csv")
-    assert rows["scheduler"].tolist() == list(OF_DAY)
+    assert rows["scheduler"].tolist() == list(SCHEDULERS)
     assert (rows["evaluated"] == 161).all()
     fcfs = rows.set_index("scheduler").loc["FCFS"]
     assert (fcfs["median"], fcfs["mean"], fcfs["faster"]) == (1, 1, 0)

@@ -10,25 +10,19 @@ import pytest
 from optsched.cli import run as optsched
 from optsched.errors import InputError
 from optsched.metrics.node_time import PARTS
+from optsched.registry import studies
 from optsched.report.page import Verdict
-from optsched.studies.li_2015.changes import change_table, exact_table, migration_table
 from optsched.studies.li_2015.claims import claims
 from optsched.studies.li_2015.evaluation import METRICS, all_runs, of, prepare, variants, workloads
 from optsched.studies.li_2015.figures import figures
-from optsched.studies.li_2015.inputs import inputs
-from optsched.studies.li_2015.page import page
+from optsched.studies.li_2015.page import change_table, exact_table, migration_table
 from optsched.studies.li_2015.plan import (
     CEILING,
-    EASY,
-    EASY_MIGRATION,
     FULL,
     LOAD,
     LOADS,
     LOGS,
     MAIN,
-    NEITHER,
-    ONLY_BACKFILLING,
-    ONLY_MIGRATION,
     OWN,
     SEEDS,
     SINGLE,
@@ -36,6 +30,7 @@ from optsched.studies.li_2015.plan import (
     SYSTEM,
     VARIANTS,
     Modelled,
+    inputs,
     jobs_of,
     plan,
     workload_of,
@@ -46,6 +41,10 @@ from optsched.studies.study_folder import write_inputs
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import write_trace
 from optsched.traces.trace import Trace
+
+ONLY_BACKFILLING, ONLY_MIGRATION = "paper, no migration", "paper, no backfilling"
+NEITHER = "paper, neither"
+EASY, EASY_MIGRATION = "EASY on boxes", "EASY on boxes, migration"
 
 FILES = [Modelled(load, seed).file for load, seed in itertools.product(LOADS, SEEDS)]
 
@@ -92,7 +91,7 @@ def results(figures_of):
         else:
             variant = VARIANTS[name]
             row |= {f"settings.{s}": value for s, value in variant.settings.items()}
-            row |= {"solver": variant.solver, "occupied": held, "useful": running}
+            row |= {"solver": variant.solver.get("solver"), "occupied": held, "useful": running}
             row |= {
                 "recorded_node_time.running": running,
                 "recorded_node_time.internal": held - running,
@@ -170,15 +169,15 @@ def test_each_run_is_known_by_its_settings_and_solver(tiny):
     assert len(rows) == 6 * (len(VARIANTS) + 1)
 
 
-def test_what_migration_and_changes_are_worth_is_told(tiny):
+def test_what_migration_and_changes_are_worth_is_shown(tiny):
     frame = prepare(results(LIKE_THE_PAPER.__getitem__), tiny)
-    row = next(r for r in migration_table(frame).cells if r[0].text == "all" and EASY in r[1].text)
-    assert [one.text for one in row[2:5]] == ["+4.0", "-8.0", "-100.0%"]
-    by_change = {r[0].text: r for r in change_table(frame, SYSTEM).cells}
-    assert by_change[ONLY_BACKFILLING][1].text == "4.00"
-    assert by_change["(EASY on nodes)"][1].text == "0.25"
-    exact = {(r[0].text, r[2].text): r for r in exact_table(frame).cells}
-    assert exact["paper, exact placement", "modelled, load 0.9"][7].text == "+0.0"
+    [row] = [r for r in migration_table({"all": frame}) if EASY in r["variant"]]
+    assert [one.text for one in list(row.values())[2:5]] == ["+4.0", "-8.0", "-100.0%"]
+    by_change = {r["change"]: r for r in change_table(frame, SYSTEM)}
+    assert by_change[ONLY_BACKFILLING]["times the", "wait"].text == "4.00"
+    assert by_change["(EASY on nodes)"]["times the", "wait"].text == "0.25"
+    exact = {r["exact"]: r for r in exact_table({"all": frame})}
+    assert exact["paper, exact placement"]["points running"].text == "+0.0"
 
 
 def test_the_page_has_all_parts_also_of_runs_that_record_nothing(tiny):
@@ -187,10 +186,9 @@ def test_the_page_has_all_parts_also_of_runs_that_record_nothing(tiny):
     frame = prepare(table, tiny)
     drawn = dict.fromkeys(figures(frame), "<svg/>")
     assert set(drawn) == {"figure-5", "figure-6", "figure-7", "node-time", "waits"}
-    made = page(frame, drawn, {}, quick=False)
-    assert made.sections[0].title == "What becomes of the claims"
-    told = str(made)
-    assert all(log.file in told for log in LOGS)  # they are not there
+    made = studies["li-2015"]().page(frame, drawn, {}, quick=False)
+    assert made.sections[0].title == "The claims"
+    assert all(log["file"] in str(made) for log in LOGS.values())  # they are not there
     assert "nan" not in made.lead
 
 
@@ -200,7 +198,7 @@ def test_a_failed_run_ends_the_evaluation(tmp_path):
 
 
 def test_all_runs_are_there(shared, tmp_path):
-    files = (*FILES, *(f"{log.name}.swf.gz" for log in LOGS))
+    files = (*FILES, *(f"{name}.swf.gz" for name in LOGS))
     write_inputs(dict.fromkeys(files, _two_jobs()), tmp_path)
     table = plan([shared("traces")], tmp_path / "inputs", quick=False)
     rows = pd.DataFrame(
@@ -264,7 +262,7 @@ def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys):
     assert about == {"study": "li-2015", "quick": True}
     written = (folder / "report.html").read_text()
     assert "A quick look at a small torus" in written
-    assert "What becomes of the claims" not in written
+    assert "The claims" not in written
     rows = pd.read_csv(folder / "variants.csv")
     assert set(rows["variant"]) == {*VARIANTS, CEILING}
     torus = rows[rows["variant"] != CEILING]

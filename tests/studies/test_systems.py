@@ -12,7 +12,7 @@ from optsched import registry
 from optsched.cli import run as optsched
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
-from optsched.report.page import MISSING
+from optsched.report.page import MISSING, cell
 from optsched.schedule import State
 from optsched.simulator.policy import Policy
 from optsched.studies.study_folder import write_inputs
@@ -20,9 +20,10 @@ from optsched.studies.systems.evaluation import (
     GAIN,
     OF_RUN,
     POINTS,
+    SAME,
     SECONDS,
     TIMES,
-    all_systems,
+    all_runs,
     gain,
     is_baseline,
     prepare,
@@ -30,27 +31,22 @@ from optsched.studies.systems.evaluation import (
     with_same_jobs,
 )
 from optsched.studies.systems.figures import PICTURE, figures
-from optsched.studies.systems.inputs import inputs
-from optsched.studies.systems.page import page
-from optsched.studies.systems.plan import plan
-from optsched.studies.systems.remarks import remarks, shortest
-from optsched.studies.systems.same_jobs import SAME
-from optsched.studies.systems.site import BLUE, SAMPLE
-from optsched.studies.systems.tables import overall_table, world_table
-from optsched.studies.systems.worlds import (
-    BOXES,
-    CONTIGUITY,
-    GANG,
-    PLAIN,
+from optsched.studies.systems.page import overall_table, shortest, world_table
+from optsched.studies.systems.plan import (
+    BLUE,
     PLAIN_EASY,
-    SHARING,
+    SAMPLE,
     Key,
     System,
+    inputs,
+    plan,
     unplanned,
     worlds,
 )
 from optsched.sweeps.sweep_file import read_sweep
 
+PLAIN, CONTIGUITY, GANG = "plain nodes", "contiguous nodes", "time slices"
+BOXES, SHARING = "boxes of a torus", "shared bandwidth"
 FIGURES = (*TIMES, *OF_RUN, SECONDS)
 
 
@@ -58,7 +54,7 @@ FIGURES = (*TIMES, *OF_RUN, SECONDS)
 def traces(tmp_path_factory):
     """The folder of a quick study, with its traces."""
     folder = tmp_path_factory.mktemp("systems")
-    write_inputs(inputs(SAMPLE, []), folder)
+    write_inputs(inputs([], quick=True), folder)
     return folder
 
 
@@ -91,8 +87,16 @@ def row(frame, world, system):
     return frame[(frame["world"] == world) & (frame["system"] == system)].iloc[0]
 
 
-def told(frame, world):
-    return " ".join(remarks(frame, next(one for one in worlds(BLUE) if one.name == world)))
+def page(frame, pictures, *, quick):
+    return registry.studies["systems"]().page(frame, pictures, {}, quick=quick)
+
+
+def said(frame, world, traces):
+    """What the page says of a world."""
+    frame = frame.assign(path=str(traces / "inputs" / "jobs.swf.gz"))
+    sections = page(frame, {}, quick=False).sections
+    [own] = [one for one in sections if one.title.lower().endswith(world)]
+    return " ".join(part for part in own.parts if isinstance(part, str))
 
 
 def test_a_gain_is_the_share_by_which_a_time_is_shorter():
@@ -100,7 +104,7 @@ def test_a_gain_is_the_share_by_which_a_time_is_shorter():
     np.testing.assert_allclose(found, [0.25, -0.5, 0, 0, np.nan, np.nan])
 
 
-def test_each_system_is_compared_with_its_own_baseline():
+def test_each_system_is_compared_with_its_own_baseline(traces):
     without = "torus, detect=exact, migrate=no"
     migrating = "torus, detect=exact, migrate=yes"
     gang = "gang, admission=skip, mpl=3"
@@ -128,7 +132,7 @@ def test_each_system_is_compared_with_its_own_baseline():
         SHARING: 1,
         "input files": 1,
     }
-    assert "(8 times) with torus, detect=exact, migrate=no" in told(frame, BOXES)
+    assert "(8 times) with torus, detect=exact, migrate=no" in said(frame, BOXES, traces)
 
 
 def test_gains_on_the_same_jobs_leave_out_what_one_of_the_two_kills(tmp_path):
@@ -143,9 +147,9 @@ def test_gains_on_the_same_jobs_leave_out_what_one_of_the_two_kills(tmp_path):
         pd.DataFrame(jobs | {"turnaround_time": [100, 100, 100, 100]}).to_parquet(
             tmp_path / name / "jobs.parquet"
         )
-    told = {"world": SHARING, "base_world": SHARING, "base": "easy", "jobs": 4, "finished": 3}
+    common = {"world": SHARING, "base_world": SHARING, "base": "easy", "jobs": 4, "finished": 3}
     frame = pd.DataFrame(
-        [told | {"system": name, "folder": str(tmp_path / name)} for name in states]
+        [common | {"system": name, "folder": str(tmp_path / name)} for name in states]
     ).assign(**dict.fromkeys(GAIN.values(), 0.9))
     found = with_same_jobs(frame)[list(SAME.values())].to_numpy()
     np.testing.assert_allclose(found, [[0, 0], [0.25, 0]])
@@ -154,7 +158,7 @@ def test_gains_on_the_same_jobs_leave_out_what_one_of_the_two_kills(tmp_path):
     assert (whole[list(SAME.values())] == 0.9).all(axis=None)
 
 
-def test_remarks_say_what_the_numbers_say():
+def test_remarks_say_what_the_numbers_say(traces):
     frame = made_up(
         {
             Key(SHARING, "rua"): {"mean_wait": 80, "mean_response": 120, "killed": 7.0},
@@ -162,7 +166,7 @@ def test_remarks_say_what_the_numbers_say():
             Key(SHARING, "sjbf, less-consume"): {"large_mean_wait": 110, "waiting": 3.0},
         }
     )
-    text = told(frame, SHARING)
+    text = said(frame, SHARING, traces)
     assert "Mean wait: most with sjbf, first-fit (+40.0%), least with sjbf, first-fit, lim" in text
     assert "and 4 others (0.0%)" in text
     assert "Bounded slowdown: the same with sjbf, first-fit and 6 others (0.0%)" in text
@@ -173,12 +177,12 @@ def test_remarks_say_what_the_numbers_say():
     assert "; rua +20.0% and -20.0%;" in text
     assert "sjbf, less-consume (0 rejected, 3 still waiting)" in text
     assert "sjbf, first-fit (30.0%)" in text
-    assert "As the baseline in all times: fcfs;" in told(frame, CONTIGUITY)
-    assert "Killed" not in told(frame, CONTIGUITY)
+    assert "As the baseline in all times: fcfs;" in said(frame, CONTIGUITY, traces)
+    assert "Killed" not in said(frame, CONTIGUITY, traces)
 
 
-def test_the_shortest_times_are_told_beside_what_people_know():
-    without, migrating = (f"torus, detect=exact, migrate={told}" for told in ("no", "yes"))
+def test_the_shortest_times_stand_beside_what_people_know(traces):
+    without, migrating = (f"torus, detect=exact, migrate={choice}" for choice in ("no", "yes"))
     frame = made_up(
         {
             Key(SHARING, "rua"): {"mean_response": 80},
@@ -190,36 +194,44 @@ def test_the_shortest_times_are_told_beside_what_people_know():
         }
     )
 
-    def told(world, metric):
-        return shortest(frame, next(one for one in worlds(BLUE) if one.name == world), metric)
+    def best(world, metric):
+        found = shortest(frame, next(one for one in worlds(BLUE) if one.name == world), metric)
+        return found["system"], [(round(100 * share, 1), over) for share, over in found["gains"]]
 
-    assert told(SHARING, "mean_response") == "rua (+20.0% over easy)"
-    assert told(GANG, "mean_response").endswith("mpl=3 (+16.7% over easy on plain nodes)")
-    expected = f"{migrating} (+16.7% over {without}, -25.0% over easy on plain nodes)"
-    assert told(BOXES, "mean_response") == expected
+    assert best(SHARING, "mean_response") == ("rua", [(20.0, "easy")])
+    assert best(GANG, "mean_response")[1] == [(16.7, "easy on plain nodes")]
+    beside = [(16.7, without), (-25.0, "easy on plain nodes")]
+    assert best(BOXES, "mean_response") == (migrating, beside)
     # a baseline is compared with the yardstick alone
-    assert told(BOXES, "mean_wait") == f"{without} (+90.0% over easy on plain nodes)"
-    assert told(CONTIGUITY, "mean_wait") == "easy (the baseline)"
-    assert told(PLAIN, "mean_response") == "easy (the baseline)"
+    assert best(BOXES, "mean_wait") == (without, [(90.0, "easy on plain nodes")])
+    assert best(CONTIGUITY, "mean_wait") == ("easy", [])
+    assert best(PLAIN, "mean_response") == ("easy", [])
     nothing = frame.assign(mean_response=np.nan)
-    assert shortest(nothing, worlds(BLUE)[0], "mean_response") == "none"
+    assert shortest(nothing, worlds(BLUE)[0], "mean_response") is None
+    nothing["path"] = str(traces / "inputs" / "jobs.swf.gz")
+    lead = page(nothing, {}, quick=False).lead
+    assert "Plain nodes: none; contiguous nodes: none;" in lead
+    assert "contiguous nodes: easy (the baseline);" in lead
+    assert f"{without} (+90.0% over easy on plain nodes);" in lead
 
 
 def test_tables_show_gains_where_there_is_something_to_compare():
     frame = made_up({Key(CONTIGUITY, "fcfs"): {"mean_wait": 150, "p95_wait": np.nan}})
-    rows = {(cells[0].text, cells[1].text): cells for cells in overall_table(frame).cells}
+    rows = {(row["system"], row["world"]): list(row.values()) for row in overall_table(frame)}
     assert len(rows) == len(frame)
-    shown = [cell.text for cell in rows["fcfs", CONTIGUITY]]
+    shown = [cell(value).text for value in rows["fcfs", CONTIGUITY]]
     assert shown[2:8] == ["easy", "-50.0", MISSING, "0.0", "0.0", "0.0"]
-    assert [cell.text for cell in rows["easy", CONTIGUITY]][2:5] == ["baseline", MISSING, MISSING]
-    assert rows["gang, admission=fcfs, mpl=2", GANG][2].text == f"easy on {PLAIN}"
+    own = [cell(value).text for value in rows["easy", CONTIGUITY]]
+    assert own[2:5] == ["baseline", MISSING, MISSING]
+    assert rows["gang, admission=fcfs, mpl=2", GANG][2] == f"easy on {PLAIN}"
     gang = next(one for one in worlds(BLUE) if one.name == GANG)
-    first, *others = world_table(frame, gang).cells
-    assert first[0].text == f"easy, on {PLAIN}"
-    assert (first[1].note, others[0][1].note) == ("", "0.0%")
+    first, *others = world_table(frame, gang)
+    assert first["system"] == f"easy, on {PLAIN}"
+    assert (first["mean wait"].note, others[0]["mean wait"].note) == ("", "0.0%")
     contiguity = next(one for one in worlds(BLUE) if one.name == CONTIGUITY)
-    fcfs = world_table(frame, contiguity).cells[0]
-    assert [(cell.text, cell.note) for cell in fcfs[1:3]] == [("2.5 min", "-50.0%"), (MISSING, "")]
+    fcfs = world_table(frame, contiguity)[0]
+    found = [(one.text, one.note) for one in (fcfs["mean wait"], fcfs["wait, 95%"])]
+    assert found == [("2.5 min", "-50.0%"), (MISSING, "")]
 
 
 def test_every_policy_of_the_registry_is_run():
@@ -242,7 +254,7 @@ def test_a_new_policy_for_nodes_appears_by_itself_and_another_is_named(monkeypat
     assert {"fresh, backfill=none", "fresh, backfill=some"} <= set(names)
     assert unplanned()["elsewhere"] == {"quantum"}
     assert "fresh" not in unplanned()
-    made = page(made_up({}, SAMPLE, traces / "inputs" / "jobs.swf.gz"), {}, {}, quick=True)
+    made = page(made_up({}, SAMPLE, traces / "inputs" / "jobs.swf.gz"), {}, quick=True)
     [cautions] = [one.parts for one in made.sections if one.title.startswith("What can be")]
     assert cautions[-1].startswith("elsewhere needs a machine of the kind quantum")
 
@@ -265,7 +277,7 @@ def test_names_are_as_they_are_typed():
 
 
 def test_what_is_planned_can_be_run_and_no_two_runs_are_the_same(traces):
-    read = read_sweep(plan(SAMPLE, Path("inputs")), base=traces)
+    read = read_sweep(plan([], Path("inputs"), quick=True), base=traces)
     assert len(read.runs) == sum(len(world.systems) for world in worlds(SAMPLE))
     assert read.duplicates == 0
     assert read.keep == "jobs"
@@ -282,7 +294,7 @@ def results(runs):
 
 
 def test_results_of_other_runs_are_refused():
-    planned = results(plan(SAMPLE, Path("inputs"))["runs"])
+    planned = results(plan([], Path("inputs"), quick=True)["runs"])
     frame = prepare(planned.sample(frac=1, random_state=1), Path("inputs"))
     assert frame["system"].tolist() == [name for one in worlds(SAMPLE) for name in one.systems]
     # all of them are large, so this tells nothing new
@@ -302,13 +314,13 @@ def test_results_of_other_runs_are_refused():
 
 def test_a_log_that_is_not_there_is_named(tmp_path):
     with pytest.raises(InputError, match="SDSC-BLUE"):
-        inputs(BLUE, [tmp_path])
+        inputs([tmp_path], quick=False)
 
 
 def test_the_page_names_each_system(traces):
     frame = made_up({}, SAMPLE, traces / "inputs" / "jobs.swf.gz")
     assert set(figures(frame)) == {PICTURE}
-    made = page(frame, {PICTURE: "<svg/>"}, {}, quick=False)
+    made = page(frame, {PICTURE: "<svg/>"}, quick=False)
     [picture] = [part for part in made.sections[0].parts if not isinstance(part, str)][:1]
     for system in frame["system"][~is_baseline(frame)]:
         assert system in picture.alt
@@ -317,7 +329,7 @@ def test_the_page_names_each_system(traces):
 
 
 def test_the_log_fits_the_machine(shared):
-    jobs = inputs(BLUE, [shared(f"traces/{BLUE.file}").parent])
+    jobs = inputs([shared(f"traces/{BLUE.file}").parent], quick=False)
     whole, pieces = jobs["jobs.swf.gz"], jobs["pieces.rackham.gz"]
     assert len(whole) == BLUE.jobs
     assert whole.processors.max() <= BLUE.processors
@@ -345,5 +357,5 @@ def test_the_quick_study_from_the_command_line(tmp_path, capsys):
     (folder / "report.html").unlink()
     assert optsched(["report", str(folder)]) == 0
     assert (folder / "report.html").read_text() == written
-    assert set(all_systems(made_up({}))) == set(rows)
+    assert set(all_runs(made_up({}))) == set(rows)
     capsys.readouterr()

@@ -113,7 +113,7 @@ def test_a_draw_is_of_the_cleaned_trace_and_replaces_another(small_swf):
         ({"levels": {"high": 10**9 + 1}}, "levels: high=1000000001; expected a whole number"),
         (
             {"levels": {"high": 999}},
-            "levels: 'high=999,medium=1000,low=500'; expected none of high, medium, low above the",
+            "levels: 'high=999,medium=1000,low=500'; expected high >= medium >= low",
         ),
     ],
 )

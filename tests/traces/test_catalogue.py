@@ -89,7 +89,7 @@ def test_names_may_be_short_and_in_any_case(name):
 def test_unknown_and_ambiguous_names_are_told():
     with pytest.raises(UnknownNameError, match=r"did you mean SDSC-SP2-1998-4.2-cln"):
         find("SDSC-SP3-1998")
-    with pytest.raises(InputError, match=r"several traces: SDSC-BLUE-2000-4.2-cln, SDSC-DS-2004"):
+    with pytest.raises(InputError, match=r"with 'sdsc': SDSC-BLUE-2000-4.2-cln, SDSC-DS-2004"):
         find("sdsc")
     with pytest.raises(UnknownNameError):
         find("")

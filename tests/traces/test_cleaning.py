@@ -46,7 +46,7 @@ def test_the_report_can_be_written_and_shown(small_swf):
 
 def test_nothing_left_is_an_error(small_swf):
     raw = read_swf(small_swf)
-    with pytest.raises(InputError, match="none of the 1 jobs is left"):
+    with pytest.raises(InputError, match="all 1 jobs were dropped"):
         clean(raw.jobs(2, 2))
 
 

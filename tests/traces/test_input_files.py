@@ -135,7 +135,7 @@ def test_wrong_cores_are_refused(cores):
 def test_too_many_pieces_are_refused():
     with pytest.raises(InputError, match="more than 100,000,000 pieces"):
         split_jobs(make([0], [10**9], [1]), 1)
-    with pytest.raises(InputError, match="too large for further digits"):
+    with pytest.raises(InputError, match="too large to be extended"):
         split_jobs(make([0], [2], [1], job_id=np.array([2**53])), 1)
 
 

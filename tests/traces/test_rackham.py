@@ -58,7 +58,7 @@ def test_a_small_workload(tmp_path):
     }
     assert trace.oddities == {
         "jobs with a run time above their walltime, at which they end": 1,
-        "running jobs, whose times are what is left of them at the start": 1,
+        "running jobs, whose times are those that remain at the start": 1,
         "sizes of no file, left out": 1,
     }
     assert clean(trace).requested_time.tolist() == [860, 60, 600]
@@ -265,7 +265,7 @@ def test_the_real_workload(shared, tmp_path):
     assert categories == {-2: 2041, -1: 865, 0: 10_201, 1: 1511, 2: 7201}
     assert trace.oddities == {
         "jobs with a run time above their walltime, at which they end": 276,
-        "running jobs, whose times are what is left of them at the start": 2041,
+        "running jobs, whose times are those that remain at the start": 2041,
         "running jobs that were over by the start, and have 1 s left": 8,
     }
     assert (trace.annotations["file_size"] == 6400 * trace.processors).all()

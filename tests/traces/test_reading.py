@@ -69,7 +69,7 @@ def test_a_format_is_one_registered_class(tmp_path, small_swf, monkeypatch):
         suffixes = (".toy",)
 
         @staticmethod
-        def recognises(first_bytes, path):
+        def recognizes(first_bytes, path):
             return first_bytes.startswith(b"toy")
 
         @staticmethod
@@ -121,5 +121,5 @@ def test_a_name_is_looked_up_in_the_catalogue(tmp_path, shared_traces, monkeypat
         read_trace("nasa-ipsc")
     monkeypatch.setenv(catalogue.VARIABLE, str(shared_traces))
     assert len(read_trace("NASA-iPSC-1993-3.1-cln.swf.gz")) == 18066
-    with pytest.raises(InputError, match="short for several traces: SDSC-BLUE"):
+    with pytest.raises(InputError, match="begin with 'SDSC': SDSC-BLUE"):
         read_trace("SDSC")

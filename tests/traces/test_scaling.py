@@ -68,7 +68,7 @@ def test_what_was_changed_is_counted():
         (3, "sizes rounded up to a multiple of 2"),
         (1, "sizes cut to 32, the whole machine"),
         (1, "jobs larger than the original machine"),
-        (3, "waiting times left out"),
+        (3, "waits left out"),
     )
     exact = Fraction(33, 64) * (1 + 64 + 65 + 8)
     assert done.rounding == pytest.approx(float((2 + 32 + 34 + 6) / exact - 1))
@@ -108,7 +108,7 @@ def test_the_header_tells_the_origin(small_swf, tmp_path):
     note = again.header.values("Note")[-1]
     assert f"Original: {raw.name}, SHA-256 {raw.sha256}." in note
     assert "Sizes times 40 / 16, rounded up to multiples of 4" in note
-    assert "Times between arrivals divided by 1.5." in note
+    assert "Interarrival times divided by 1.5." in note
     for count, what in done.changes:
         assert f"{count} {what}." in note
     assert (again.processors == done.trace.processors).all()

@@ -112,7 +112,7 @@ def test_times_that_cannot_be_fitted_are_told():
         trace.requested_time,
         trace.processors,
     )
-    with pytest.raises(InputError, match="2 processors, times between arrivals: all are 0"):
+    with pytest.raises(InputError, match="2 processors, interarrival times: all are 0"):
         fit_workload(at_once)
     constant = Trace(trace.job_id, trace.submit, np.full(80, 60), np.full(80, 60), trace.processors)
     fitted = fit_workload(constant)
@@ -123,10 +123,10 @@ def test_times_that_cannot_be_fitted_are_told():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"boundaries": []}, "boundaries: ''; expected rising"),
-        ({"boundaries": [8, 8]}, "boundaries: '8,8'; expected rising"),
-        ({"boundaries": [0, 8]}, "boundaries: '0,8'; expected rising"),
-        ({"boundaries": [4.5]}, "boundaries: '4.5'; expected rising whole numbers"),
+        ({"boundaries": []}, "boundaries: ''; expected ascending"),
+        ({"boundaries": [8, 8]}, "boundaries: '8,8'; expected ascending"),
+        ({"boundaries": [0, 8]}, "boundaries: '0,8'; expected ascending"),
+        ({"boundaries": [4.5]}, "boundaries: '4.5'; expected ascending whole numbers"),
         ({"fewest": 1}, "fewest: 1; expected a whole number from 2"),
         ({"fewest": "9"}, "fewest: '9'; expected a whole number"),
         ({"sizes": "all"}, "sizes: 'all'; expected observed or uniform"),

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.boxes.box import Box, Triple, box_of_text
+from optsched.boxes.box import Box, Triple
 from optsched.boxes.free_boxes import anchors
 from optsched.boxes.shapes import shapes as ranked_shapes
 from optsched.models.fields import LARGEST, FieldChecks
 from optsched.models.migration.job_fields import Movable, wrong_jobs
-from optsched.models.migration.solution import Plan, Step, ordered
+from optsched.models.migration.solution import PARKED, Plan, ordered, plan_from_json
 from optsched.models.problem import Violation
 from optsched.models.schema import Fields, Integer, Integers, Label, Labels, declared, field
 from optsched.models.torus_fields import (
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
 FREE, HOLE, LARGE = -1, -2, -3
 """Who holds a router, if no running job does."""
-
-PARKED = "parked"
-"""What a job is in a step of a plan on file that gives it no box."""
 
 MOST_IN_ALL = MOST_NODES * LONGEST**3
 """Nodes of the largest torus."""
@@ -248,9 +245,9 @@ class Migration(TorusProblem[Plan]):
     def solution_from_json(self, fields: Mapping[str, Any]) -> Plan:
         """Return the plan written by `solution_to_json`."""
         check = FieldChecks(self.name)
-        steps, place = _plan_from_file(check, fields)
+        plan = plan_from_json(check, fields)
         check.done()
-        return Plan(tuple(Step(job, box) for job, box in steps), place)
+        return plan
 
     def describe(self, solution: Plan | None = None) -> list[tuple[str, str]]:
         """Return what there is to decide and the program's size, or the plan step by step."""
@@ -285,29 +282,3 @@ class Migration(TorusProblem[Plan]):
             lines.append((f"step {number}", text))
         place = "-" if plan.place is None else str(plan.place)
         return [*lines, ("start", f"{self.named(LARGE)} ({self.incoming}) in {place}")]
-
-
-def _plan_from_file(
-    check: FieldChecks, fields: Any
-) -> tuple[list[tuple[int, Box | None]], Box | None]:
-    """Return the steps of a plan on file, jobs from 0, and the box of the large job."""
-    given = fields if isinstance(fields, Mapping) else {}
-    steps = given.get("steps")
-    read = [_step(step) for step in steps] if isinstance(steps, list) else [None]
-    if None in read:
-        expected = f"expected a list of steps such as [3, '2x4x4@3,0,22'] or [3, {PARKED!r}]"
-        check.mistakes.append(f"steps: {expected}")
-    text = given.get("place")
-    place = box_of_text(text) if isinstance(text, str) else None
-    if place is None and text is not None:
-        check.mistakes.append(f"place: {text!r}; expected a box such as '2x4x4@3,0,22'")
-    return [step for step in read if step is not None], place
-
-
-def _step(written: Any) -> tuple[int, Box | None] | None:
-    if not isinstance(written, list) or len(written) != 2 or type(written[0]) is not int:
-        return None
-    if written[1] == PARKED:
-        return written[0] - 1, None
-    box = box_of_text(written[1]) if isinstance(written[1], str) else None
-    return None if box is None else (written[0] - 1, box)

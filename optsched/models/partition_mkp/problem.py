@@ -22,11 +22,7 @@ from optsched.models.partition_mkp.solution import (
 )
 from optsched.models.problem import Violation
 from optsched.models.schema import Fields, Integers, Labels, declared, field
-from optsched.models.torus_fields import (
-    Boxes,
-    TorusProblem,
-    routers_for,
-)
+from optsched.models.torus_fields import Boxes, TorusProblem, routers_for
 from optsched.registry import models
 
 

@@ -1,1 +1,1 @@
-"""Parts that several policies share: reservations, profiles of free processors, fits on a torus."""
+"""Parts of several policies: reservations, availability profiles, fitting on a torus."""

@@ -1,4 +1,4 @@
-"""What a plan does to the cores of nodes: compiled."""
+"""Booking of the cores of a plan, compiled."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def book(
     cores: Integers,
     walltimes: Integers,
 ) -> None:
-    """Let the jobs of a plan have their cores, in their order; jobs that are left out have none.
+    """Book the cores of the jobs of a plan, in order, except for jobs without a place.
 
     Parameters
     ----------
     available : float64 array, shape (nodes, cores)
-        When each core is free for good; changed.
+        Time from which on each core is free; updated.
     reserved : float64 array, shape (nodes, cores)
-        Until when a core that is free now is free, if it is reserved for later; changed.
+        Time until which a core is free, if free now and reserved for later; updated.
     now : float
         The time of the plan.
     node, start, cores, walltimes : int64 array, shape (jobs,)
-        The plan: see `Plan`; walltimes in seconds.
+        The plan, as in `Plan`; walltimes in seconds.
     """
     for job in range(len(node)):
         if node[job] < 0:
@@ -44,7 +44,7 @@ def book(
         for core in range(available.shape[1]):
             if not cores[job] >> core & 1:
                 continue
-            if begins < available[node[job], core]:  # in a hole, which it uses up
+            if begins < available[node[job], core]:  # in a hole, which the job uses up
                 reserved[node[job], core] = 0.0
                 continue
             if start[job] > 0 and available[node[job], core] <= now:

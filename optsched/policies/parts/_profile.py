@@ -1,8 +1,8 @@
-"""The profile of free processors over time, compiled.
+"""Availability profile: free processors over time, compiled.
 
-A profile is two arrays, shape (capacity,), of which the first `count` entries count: from
-``times[i]`` to ``times[i + 1]`` there are ``free[i]`` processors, and from the last time on for
-ever. ``tests/policies/test_profile.py`` states the same in plain Python.
+A profile is two arrays, shape (capacity,), of which the first `count` entries are used: from
+``times[i]`` to ``times[i + 1]`` there are ``free[i]`` free processors, and the last entry holds
+indefinitely. The reference in plain Python is in ``tests/policies/test_profile.py``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Levels = NDArray[np.int64]
 
 @kernel
 def position(times: Times, count: int, at: float) -> int:
-    """Return the last entry whose time is at most `at`."""
+    """Return the index of the last entry whose time is at most `at`."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2
@@ -31,7 +31,7 @@ def position(times: Times, count: int, at: float) -> int:
 
 @kernel
 def split(times: Times, free: Levels, count: int, at: float) -> tuple[int, int]:
-    """Make `at` the time of an entry; return its position and the new count."""
+    """Ensure an entry at the time `at`; return its index and the new count."""
     here = position(times, count, at)
     if times[here] == at:
         return here, count
@@ -49,7 +49,7 @@ def change(
 ) -> int:
     """Add `processors` (negative to reserve) from `start` to `end`; return the new count.
 
-    Entries at the borders that no longer differ from the one before are merged away.
+    Entries at both ends that equal the previous one are removed.
     """
     first, count = split(times, free, count, start)
     last, count = split(times, free, count, end)
@@ -82,7 +82,7 @@ def earliest(
             entry += 1
             start = times[entry]
             continue
-        # not by the difference: a reservation ends at this very sum, so its own hole fits
+        # a sum, not a difference: a reservation ends at this very sum, so its old hole fits
         if entry + 1 == count or times[entry + 1] >= start + duration:
             return start
         entry += 1
@@ -91,7 +91,7 @@ def earliest(
 
 @kernel
 def forget(times: Times, free: Levels, count: int, now: float) -> int:
-    """Drop what lies before `now`; return the new count."""
+    """Drop the entries before `now`; return the new count."""
     here = position(times, count, now)
     if here > 0:
         for entry in range(here, count):
@@ -113,7 +113,7 @@ def place(
     durations: Times,
     starts: Times,
 ) -> int:
-    """Give each of `jobs` in order the earliest reservation; return the new count."""
+    """Give each of `jobs`, in order, the earliest reservation; return the new count."""
     for job in jobs:
         start = earliest(times, free, count, now, processors[job], durations[job])
         count = change(times, free, count, start, start + durations[job], -processors[job])
@@ -132,7 +132,7 @@ def replace(
     durations: Times,
     starts: Times,
 ) -> tuple[int, bool]:
-    """Take each of `jobs` in order out of the profile and place it again.
+    """Remove each of `jobs`, in order, from the profile and place the job again.
 
     A job finds at least its old place, so no reservation is ever delayed.
 
@@ -141,8 +141,8 @@ def replace(
     count : int
         The new count.
     moved : bool
-        Whether any job found another place. If not, to do it again changes nothing, until
-        something else frees processors.
+        Whether any reservation has changed. If not, another call changes nothing until further
+        processors are freed.
     """
     moved = False
     for job in jobs:
@@ -156,7 +156,7 @@ def replace(
 
 
 def new_profile(now: float, free: int, capacity: int) -> tuple[Times, Levels, int]:
-    """Return the arrays and the count of a profile with `free` processors from `now` on."""
+    """Return arrays and count of a profile with `free` processors from `now` on."""
     times = np.zeros(capacity)
     levels = np.zeros(capacity, dtype=np.int64)
     times[0], levels[0] = now, free

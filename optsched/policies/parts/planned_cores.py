@@ -1,4 +1,4 @@
-"""The cores of a cluster, as running jobs and plans hold them."""
+"""Cores of a cluster, as held by running jobs and plans."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from optsched.models.data_placement.solution import Plan
 
 
 class PlannedCores:
-    """From when each core is free, if running jobs end at their limits and plans are kept.
+    """Times at which cores are free, if running jobs end at their limits and plans are kept.
 
-    What a job that ends early gives back is not free for others until everything is planned anew.
+    The cores of a job that ends early are not free for others until a complete replan.
 
     Parameters
     ----------
@@ -22,9 +22,9 @@ class PlannedCores:
     Attributes
     ----------
     available : float64 array, shape (nodes, cores)
-        When each core is free for good, in seconds of simulated time.
+        Time from which on each core is free, in seconds of simulated time.
     reserved : float64 array, shape (nodes, cores)
-        Until when a core that is free now, but reserved for later, is free; else 0.
+        Time until which a core is free, if free now and reserved for later; else 0.
     """
 
     def __init__(self, machine: Cluster) -> None:
@@ -36,44 +36,44 @@ class PlannedCores:
 
     @property
     def widest_hole(self) -> tuple[int, int]:
-        """Cores and node of the widest hole, as far as the authors' program notices."""
+        """Cores and node of the widest hole, as the authors' program tracks it."""
         return int(self._widest[0]), int(self._widest[1])
 
     def start(self, place: Cores, limit: float) -> None:
-        """Note that a job runs, until its limit at most."""
+        """Record the start of a job, which runs until its limit at most."""
         self._limit[place.node, core_numbers(place.cores)] = limit
 
     def end(self, place: Cores) -> None:
-        """Note that a job runs no longer."""
+        """Record the end of a job."""
         self._limit[place.node, core_numbers(place.cores)] = -np.inf
 
     def forget_plans(self) -> None:
-        """Return to what the running jobs hold."""
+        """Drop all plans, so that only running jobs hold cores."""
         self.available[:] = self._limit
         self.reserved[:] = 0.0
         self._widest[0] = 0
 
     def earliest(self, node: int, processors: int, now: float) -> tuple[float, Cores]:
-        """Return when a node has enough cores, and those that are free first."""
+        """Return the time at which a node has enough cores, and the cores that are free first."""
         order = np.argsort(self.available[node], kind="stable")[:processors]
         start = max(now, float(self.available[node, order[-1]]))
         return start, Cores(node, sum(1 << int(core) for core in order))
 
     def hold(self, place: Cores, until: float) -> None:
-        """Let a planned job have its cores, until its limit."""
+        """Book the cores of a planned job until its limit."""
         self.available[place.node, core_numbers(place.cores)] = until
 
     def book(self, plan: Plan, walltimes: NDArray[np.int64], now: float) -> None:
-        """Let the jobs of a plan have their cores.
+        """Book the cores of the jobs of a plan.
 
         Parameters
         ----------
         plan : Plan
             The plan.
         walltimes : int64 array, shape (jobs,)
-            Seconds that each job of the plan may run.
+            Walltime of each job of the plan, in seconds.
         now : float
-            The time that the plan counts from.
+            Time 0 of the plan.
         """
         from optsched.policies.parts._planned_cores import book
 
@@ -90,5 +90,5 @@ class PlannedCores:
 
 
 def core_numbers(cores: int) -> list[int]:
-    """Return the cores whose bits are set, in order."""
+    """Return the numbers of the cores whose bits are set, in order."""
     return [core for core in range(cores.bit_length()) if cores >> core & 1]

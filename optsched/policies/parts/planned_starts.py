@@ -1,4 +1,4 @@
-"""The jobs that are planned to start, and where."""
+"""Jobs with planned starts and places."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from optsched.models.data_placement.solution import Plan
 
 
 class PlannedStarts:
-    """Jobs with their planned starts, in the order in which they were planned."""
+    """Jobs with planned starts and places, in the order of planning."""
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all."""
+        """Drop all planned jobs."""
         self._start = np.empty(0)
         self._rows = np.empty((3, 0), dtype=np.int64)  # job, node, cores
 
     def add(self, jobs: NDArray[np.int64], plan: Plan, now: float) -> None:
-        """Add the jobs of a plan that has places for them; it counts from `now`, in seconds."""
+        """Add the jobs of a plan that have a place; time 0 of the plan is `now`, in seconds."""
         placed = np.flatnonzero(plan.node >= 0)
         rows = np.array([jobs[placed], plan.node[placed], plan.cores[placed]])
         self._add(now + plan.start[placed].astype(np.float64), rows)
 
     def add_place(self, job: int, place: Cores, start: float) -> None:
-        """Add one job."""
+        """Add a single job."""
         self._add(np.array([start]), np.array([[job], [place.node], [place.cores]]))
 
     def pop_due(self, now: float, is_free: Callable[[Cores], bool]) -> Iterator[tuple[int, Cores]]:
-        """Yield the jobs whose start has come and whose place is free; they are planned no longer.
+        """Remove and yield the jobs whose start has come and whose place is free.
 
         Parameters
         ----------
         now : float
             The time.
         is_free : callable
-            Whether the cores of a place are free; asked before a job is yielded.
+            Whether the cores of a place are free; called before a job is yielded.
         """
         due = self._start <= now
         jobs, nodes, cores = self._rows[:, due].tolist()
@@ -60,5 +60,5 @@ class PlannedStarts:
 
     @property
     def next(self) -> float:
-        """When the next job is planned to start; inf if none is."""
+        """Time of the next planned start; inf without planned jobs."""
         return float(self._start.min(initial=math.inf))

@@ -1,4 +1,4 @@
-"""The reservation of a blocked job, and the jobs that may start without touching it."""
+"""Reservation of a blocked job by number of processors, and backfilling around it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from optsched.simulator.system import System
 
 
 class Reservation(NamedTuple):
-    """When a blocked job can start by the estimates, and what it leaves free then.
+    """Shadow time and extra processors of a blocked job.
 
     Parameters
     ----------
@@ -18,7 +18,7 @@ class Reservation(NamedTuple):
         Shadow time in seconds: the earliest time at which the running jobs will have released
         enough processors.
     extra : int
-        Processors that are free at that time beyond what the job takes.
+        Processors that are free at that time beyond those that the job needs.
     """
 
     shadow: float
@@ -28,8 +28,8 @@ class Reservation(NamedTuple):
 def reserve(system: System, job: int) -> Reservation:
     """Return the reservation of `job`, which is too large for the free processors.
 
-    All releases of one instant count together. A running job whose estimated end has come counts
-    as free at once, though its end may still be to happen at this instant.
+    All releases of one instant count together. The processors of a running job whose estimated end
+    has come count as free, even if its end event of this instant is still to follow.
     """
     processors, now = system.processors, system.now
     needed = processors[job] - system.machine.free
@@ -50,9 +50,9 @@ def reserve(system: System, job: int) -> Reservation:
 def backfill(
     system: System, candidates: Iterable[int], reservation: Reservation
 ) -> Generator[Action, None, Reservation]:
-    """Start the candidates that leave the reservation alone, in their order (EASY).
+    """Start the candidates that do not delay the reservation, in order (EASY).
 
-    A job starts if it fits now and either ends by the shadow time, by its estimate, or takes no
+    A job starts if it fits now and either has its estimated end by the shadow time, or needs no
     more than the extra processors.
 
     Parameters
@@ -60,14 +60,14 @@ def backfill(
     system : System
         The state.
     candidates : iterable of int
-        Waiting jobs, the job with the reservation left out.
+        Waiting jobs, without the job that has the reservation.
     reservation : Reservation
-        Must not be delayed.
+        The reservation of the blocked job.
 
     Returns
     -------
     Reservation
-        What is left of it: fewer extra processors when some were taken.
+        The reservation with the extra processors that remain.
     """
     processors, requested_time = system.processors, system.requested_time
     free, longest = system.machine.free, reservation.shadow - system.now

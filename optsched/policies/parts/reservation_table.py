@@ -1,4 +1,4 @@
-"""What runs on nodes that share resources, and until when: the reservation table."""
+"""Reservation table of nodes that share resources."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from optsched.simulator.system import System
 
 
 class ReservationTable:
-    """The processes of running jobs until their limits, and of one reservation (section 3.2).
+    """Processes of running jobs until their limits, and of one reservation (section 3.2).
 
     Parameters
     ----------
     system : System
-        Of a run on nodes that share resources.
+        State of a run on nodes that share resources.
 
     Attributes
     ----------
     least_threshold : list of int
-        The least penalty factor of each job, in thousandths: with all nodes to itself, its
+        The least penalty factor of each job, in thousandths: that on an empty machine, with its
         processes spread evenly.
     """
 
@@ -50,7 +50,7 @@ class ReservationTable:
         self._held: dict[int, NDArray[np.int64]] = {}
         self._until: dict[int, float] = {}
         self._reserved = self._none
-        self._promised: tuple[ThresholdAllocation, Placement, float] | None = None
+        self._reservation: tuple[ThresholdAllocation, Placement, float] | None = None
         self._now = -math.inf
         self._rows: NDArray[np.int64] | None = None
 
@@ -59,13 +59,13 @@ class ReservationTable:
         return np.empty((0, 4 + len(self._capacity)), dtype=np.int64)
 
     def start(self, job: int, processes: NDArray[np.int64], until: float) -> None:
-        """Note that a job runs, with so many processes on each node, until its limit."""
+        """Record the start of a job with given processes on each node, until its limit."""
         self._held[job] = self._rows_of(job, processes, 0, 0)
         self._until[job] = until
         self._rows = None
 
     def end(self, job: int) -> None:
-        """Note that a job runs no longer."""
+        """Record the end of a job."""
         del self._held[job], self._until[job]
         self._rows = None
 
@@ -75,58 +75,58 @@ class ReservationTable:
         problem: ThresholdAllocation,
         placement: Placement,
         seconds: int,
-        promised: float,
+        exact_start: float,
     ) -> None:
-        """Keep a place for a job from a start on; there is one such place.
+        """Reserve a place for a job; the table has one reservation at most.
 
         Parameters
         ----------
         job : int
             The job.
         problem, placement : ThresholdAllocation, Placement
-            Where and when, and what that is the answer to.
+            The reserved place and start, and the problem that they solve.
         seconds : int
-            For so long.
-        promised : float
-            The time of the start, which whole seconds from now may miss by one.
+            Length of the reservation.
+        exact_start : float
+            Time of the start, from which the whole seconds of the placement may deviate by one.
         """
         start = placement.start
         self._reserved = self._rows_of(job, placement.processes, start, start + seconds)
-        self._promised = problem, placement, promised
+        self._reservation = problem, placement, exact_start
         self._rows = None
 
     def forget_reservation(self) -> None:
-        """Keep no place."""
+        """Drop the reservation."""
         self._reserved = self._none
-        self._promised = None
+        self._reservation = None
         self._rows = None
 
-    def breaks_promise(self, job: int, placement: Placement, limit: int) -> bool:
-        """Return whether the reserved place would be no place if a job started now at another.
+    def breaks_reservation(self, job: int, placement: Placement, limit: int) -> bool:
+        """Return whether a job that started now would make the reserved place infeasible.
 
-        A job keeps off what is reserved for as long as it asks for, but may reach into it if its
-        limit is raised, or raise the penalty there above the threshold.
+        A placement avoids the reservation for the walltime of the job only. With a raised limit the
+        job may overlap the reservation, or raise the penalty there above the threshold.
 
         Parameters
         ----------
         job : int
             The job.
         placement : Placement
-            Where it is to start.
+            The place of the job.
         limit : int
-            Seconds for which it may run.
+            Seconds for which the job may run.
         """
-        if self._promised is None:
+        if self._reservation is None:
             return False
-        problem, promised, at = self._promised
-        shared = (placement.processes > 0) & (promised.processes > 0)
+        problem, reserved, at = self._reservation
+        shared = (placement.processes > 0) & (reserved.processes > 0)
         if self._system.now + limit <= at or not shared.any():
             return False
-        if limit <= promised.start:
+        if limit <= reserved.start:
             return True
         running = self._rows_now()[len(self._reserved) :]
         held = np.concatenate((running, self._rows_of(job, placement.processes, 0, limit)))
-        return not is_place(replace(problem, held=held), promised)
+        return not is_place(replace(problem, held=held), reserved)
 
     def problem(
         self,
@@ -135,7 +135,7 @@ class ReservationTable:
         threshold: int | None = None,
         latest: int | None = None,
     ) -> ThresholdAllocation:
-        """Return where and when to put a job as a problem; times count from now."""
+        """Return the problem of placing a job; times count from now."""
         return ThresholdAllocation(
             nodes=self._machine.nodes,
             processors=self._machine.processors,
@@ -152,7 +152,7 @@ class ReservationTable:
         )
 
     def first_start(self, job: int) -> int:
-        """Return in how many seconds enough processors are free, if nothing else starts."""
+        """Return the seconds until enough processors are free for a job, if no other starts."""
         processors, now = self._system.processors[job], self._system.now
         missing = processors - self._machine.free
         if missing <= 0:
@@ -164,18 +164,18 @@ class ReservationTable:
                 return max(1, math.ceil(self._until[job] - now))
         raise ValueError(f"{processors} processors on a machine of {self._machine.size}")
 
-    def have_room_now(
-        self, asked: Sequence[tuple[int, int | None]]
+    def placeable_now(
+        self, candidates: Sequence[tuple[int, int | None]]
     ) -> list[tuple[int, int | None]]:
-        """Return those of some jobs, each with a threshold, that have a place now within it.
+        """Return the candidates, pairs of a job and a threshold, that have a feasible place now.
 
-        Of the others no problem needs to be posed.
+        No problem needs to be posed for other candidates.
         """
-        jobs = [job for job, _ in asked]
+        jobs = [job for job, _ in candidates]
         walltimes = self._walltime[jobs]
         limits = [
             penalty_within(threshold, walltime * self._unit)
-            for (_, threshold), walltime in zip(asked, walltimes.tolist())
+            for (_, threshold), walltime in zip(candidates, walltimes.tolist())
         ]
         found = have_room_now(
             self._rows_now(),
@@ -187,7 +187,7 @@ class ReservationTable:
             self._demands[jobs],
             np.array(limits, dtype=np.int64),
         )
-        return [*compress(asked, found.tolist())]
+        return [*compress(candidates, found.tolist())]
 
     def _least_thresholds(self) -> list[int]:
         capacity = self._capacity[:, None]
@@ -206,7 +206,7 @@ class ReservationTable:
         return rows
 
     def _rows_now(self) -> NDArray[np.int64]:
-        """Return all rows, times from now; the same array until something changes."""
+        """Return all rows, with times from now; the same array until a row changes."""
         now = self._system.now
         if self._rows is None or self._now != now:
             if self._rows is None:
@@ -215,7 +215,7 @@ class ReservationTable:
                 until = np.array([self._until[job] for job in self._held])
                 self._ends = np.repeat(until, [len(rows) for rows in held])
             rows = self._all.copy()
-            # what runs now holds its processors for a moment at least
+            # a running job holds its processors for at least a second
             rows[len(self._reserved) :, 3] = np.maximum(np.ceil(self._ends - now), 1)
             rows.flags.writeable = False
             self._rows, self._now = rows, now
@@ -223,5 +223,5 @@ class ReservationTable:
 
 
 def is_place(problem: ThresholdAllocation, placement: Placement) -> bool:
-    """Return whether a job may be at a place from any time on, one without an event, too."""
+    """Return whether a placement is feasible, apart from starts that must be at an event."""
     return all(one.constraint == "start" for one in problem.violations(placement))

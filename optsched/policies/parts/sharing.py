@@ -1,4 +1,4 @@
-"""What policies for nodes that share resources have in common: a reservation, raised limits."""
+"""Base of the policies for nodes that share resources: a reservation, raised limits."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ Found = tuple[ThresholdAllocation, Placement]
 
 
 LARGEST_FACTOR = 1000
-"""The largest penalty factor that may be a threshold."""
+"""Largest penalty factor of a threshold."""
 
 WEIGHED = {
     "threshold-allocation": Answers(
         "bottleneck-search", "less-consume-threshold", by_objective=True
     )
 }
-"""What answers where more is asked for than a published rule looks at."""
+"""Solvers of problems with an objective that the published rules ignore."""
 
 
-class Promise(NamedTuple):
-    """What the first job of the queue was promised.
+class HeadReservation(NamedTuple):
+    """Reservation of the queue head.
 
     Parameters
     ----------
     job : int
         The job.
     start : float
-        The time.
+        Reserved start time.
     problem : ThresholdAllocation
-        What it was the answer to.
+        Problem whose solution is the reservation.
     placement : Placement
-        The place.
+        Reserved place.
     """
 
     job: int
@@ -53,17 +53,17 @@ class Promise(NamedTuple):
 
 @dataclass
 class Sharing(Policy):
-    """Jobs start in the order of submission; behind the first that cannot, others are backfilled.
+    """Jobs start in the order of submission, with backfilling behind a blocked queue head.
 
-    Where each job goes, and when, is asked for as a `threshold-allocation` problem. The first job
-    that has to wait holds a reservation: no other may touch its processors, or raise its penalty
-    there above its threshold. It starts at the time it was promised first, or before.
+    Place and start of each job are the solution of a `threshold-allocation` problem. The blocked
+    head has a reservation: no other job may take its processors, or raise its penalty there above
+    the threshold. The head starts at its first reserved start, or earlier.
 
     Parameters
     ----------
     limits : {"raised", "requested"}
-        Until when a job may run: for its requested time, raised by the penalty factor that its
-        place promises, or for its requested time as it is.
+        Walltime of a job: its requested time, raised by the penalty factor of its placement, or
+        its requested time unchanged.
     """
 
     limits: Literal["raised", "requested"] = "raised"
@@ -75,21 +75,21 @@ class Sharing(Policy):
     execution: ClassVar[str | None] = "resource-sharing"
 
     def begin(self, system: System) -> None:
-        """Begin with an empty table, and no promise."""
+        """Begin with an empty table, without a reservation."""
         self._table = ReservationTable(system)
-        self._promise: Promise | None = None
+        self._reservation: HeadReservation | None = None
         self._wakes_at = -math.inf
 
     @abstractmethod
     def place_head(self, job: int, system: System) -> Found:
-        """Return where and when the first job of the queue goes."""
+        """Return place and start of the queue head."""
 
     @abstractmethod
     def backfill(self, system: System) -> Iterator[Action]:
-        """Start jobs behind the first of the queue, which holds its reservation."""
+        """Start jobs behind the queue head, which has a reservation."""
 
     def decide(self, system: System) -> Iterable[Action]:
-        """Start heads of the queue, reserve for the first that has to wait, backfill behind it."""
+        """Start queue heads, reserve for the first that has to wait, backfill later jobs."""
         for job in system.ended:
             self._table.end(job)
         self._table.forget_reservation()
@@ -105,9 +105,9 @@ class Sharing(Policy):
             yield self.start(head, problem, placement, system)
         else:
             return
-        start = self._promised_start(head, system.now + placement.start)
+        start = self._reserved_start(head, system.now + placement.start)
         if kept is None:
-            self._promise = Promise(head, start, problem, placement)
+            self._reservation = HeadReservation(head, start, problem, placement)
         elif start != self._wakes_at:
             self._wakes_at = start
             yield Wake(start)
@@ -116,49 +116,51 @@ class Sharing(Policy):
             self._table.reserve(head, problem, placement, limit, start)
             yield from self.backfill(system)
 
-    def _promised_start(self, job: int, start: float) -> float:
-        """Return when a job will start, at least when it was promised to."""
-        if self._promise is None or self._promise.job != job:
+    def _reserved_start(self, job: int, start: float) -> float:
+        """Return the start of a job, no later than a reserved start."""
+        if self._reservation is None or self._reservation.job != job:
             return start
-        return min(start, self._promise.start)
+        return min(start, self._reservation.start)
 
     def _kept(
         self, job: int, problem: ThresholdAllocation, placement: Placement, system: System
     ) -> Found | None:
-        """Return the place and start promised to a job earlier, if it would now start later.
+        """Return the reserved place and start of a job, if the new ones are later.
 
-        What runs may end before its limit, and with it the start that was promised: jobs end at
-        none of the times left at which it would have enough.
+        Solvers start jobs at ends of running jobs only. If a running job ends early, its estimated
+        end, and with it the reserved start, is no longer among these times.
         """
-        promise = self._promise
+        reserved = self._reservation
         if (
-            promise is None
-            or promise.job != job
-            or system.now + placement.start < promise.start + 1
+            reserved is None
+            or reserved.job != job
+            or system.now + placement.start < reserved.start + 1
         ):
             return None
-        start = max(0, math.ceil(promise.start - system.now))
-        same = self._table.problem(job, "start", promise.problem.threshold)
-        kept = Placement(start, promise.placement.processes)
+        start = max(0, math.ceil(reserved.start - system.now))
+        same = self._table.problem(job, "start", reserved.problem.threshold)
+        kept = Placement(start, reserved.placement.processes)
         return (same, kept) if is_place(same, kept) else None
 
-    def breaks_promise(self, job: int, problem: ThresholdAllocation, placement: Placement) -> bool:
-        """Return whether a job that starts now at a place keeps the reserved one from its owner."""
-        return self._table.breaks_promise(job, placement, self.limit(problem, placement))
+    def breaks_reservation(
+        self, job: int, problem: ThresholdAllocation, placement: Placement
+    ) -> bool:
+        """Return whether a job that starts now would make the reservation infeasible."""
+        return self._table.breaks_reservation(job, placement, self.limit(problem, placement))
 
     def limit(self, problem: ThresholdAllocation, placement: Placement) -> int:
-        """Return the seconds for which a job may hold a place."""
+        """Return the seconds for which a job may run at a place."""
         if self.limits == "requested":
             return problem.walltime
-        return penalised_walltime(problem, placement)
+        return penalized_walltime(problem, placement)
 
     def found(self, job: int, problem: ThresholdAllocation, system: System) -> Found:
-        """Return the answer for the first job of the queue, which has to start some time.
+        """Return a problem of the queue head and its solution, which must exist.
 
         Raises
         ------
         InputError
-            If there is none: some rules look at the first time only at which processors are free.
+            If the solver finds no place, as rules that try a single start time may.
         """
         placement = system.pose(problem)
         if placement is None:
@@ -173,13 +175,13 @@ class Sharing(Policy):
     def start(
         self, job: int, problem: ThresholdAllocation, placement: Placement, system: System
     ) -> Start:
-        """Return the action that starts a job at a place, and note it in the table."""
+        """Return the action that starts a job at a place, and record the start in the table."""
         assert isinstance(system.machine, Smp)
         limit = self.limit(problem, placement)
         self._table.start(job, placement.processes, system.now + limit)
         return Start(job, system.machine.place(placement.processes), float(limit))
 
 
-def penalised_walltime(problem: ThresholdAllocation, placement: Placement) -> int:
-    """Return the whole seconds that a job asks for, raised by the penalty of a place."""
+def penalized_walltime(problem: ThresholdAllocation, placement: Placement) -> int:
+    """Return the requested time of a job in whole seconds, raised by the penalty of a place."""
     return problem.walltime + -(-problem.penalised_time(placement) // problem.unit)

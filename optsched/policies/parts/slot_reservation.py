@@ -1,4 +1,4 @@
-"""A reservation of contiguous nodes, and the jobs that may start without touching it."""
+"""Reservation of contiguous nodes for a blocked job, and backfilling around it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from optsched.simulator.system import System
 
 
 class SlotReservation(NamedTuple):
-    """When a blocked job can start on contiguous nodes by the estimates, and on which.
+    """Shadow time and reserved nodes of a blocked job.
 
     Parameters
     ----------
@@ -23,9 +23,9 @@ class SlotReservation(NamedTuple):
         Shadow time in seconds: the earliest time at which the running jobs will have released a
         slot that is long enough.
     place : (int, int)
-        The nodes that are kept for it, from the first up to the second; none are if both are equal.
+        Range of the reserved nodes, without the second number; empty if both are equal.
     extra : int
-        Nodes that jobs may hold beyond the shadow time.
+        Extra nodes: other jobs may hold as many beyond the shadow time.
     """
 
     shadow: float
@@ -36,8 +36,8 @@ class SlotReservation(NamedTuple):
 def reserve_slot(system: System, job: int) -> SlotReservation:
     """Return the reservation of `job`, which no slot holds now.
 
-    All releases of one instant count together. Of the slots that come about and are long enough it
-    is in the smallest, at the end that overlaps fewer nodes that are free now.
+    All releases of one instant count together. The reservation is in the smallest slot of that
+    time that is long enough, at the end that overlaps fewer nodes that are free now.
     """
     machine, size = system.machine, system.processors[job]
     assert isinstance(machine, Nodes)
@@ -57,7 +57,7 @@ def reserve_slot(system: System, job: int) -> SlotReservation:
 
 
 def reserve_anywhere(system: System, job: int) -> SlotReservation:
-    """Return the reservation of a job that may be scattered: EASY's, on no nodes of its own."""
+    """Return the reservation of a job that may be scattered: that of EASY, by number only."""
     shadow, extra = reserve(system, job)
     return SlotReservation(shadow, (0, 0), extra)
 
@@ -65,19 +65,19 @@ def reserve_anywhere(system: System, job: int) -> SlotReservation:
 def backfill_slots(
     system: System, candidates: Iterable[int], reservation: SlotReservation
 ) -> Iterator[Action]:
-    """Start the candidates that a slot holds and that leave the reservation alone, in their order.
+    """Start the candidates that fit into a slot and do not delay the reservation, in order.
 
-    A job starts in the smallest slot that holds it. It must end by the shadow time, by its
-    estimate, or keep off the nodes that are reserved, and take no more than the extra ones.
+    A job starts in the smallest slot that is long enough. Its estimated end must be by the shadow
+    time, or the job must avoid the reserved nodes and need no more than the extra nodes.
 
     Parameters
     ----------
     system : System
         The state.
     candidates : iterable of int
-        Waiting jobs, the job with the reservation left out.
+        Waiting jobs, without the job that has the reservation.
     reservation : SlotReservation
-        Must not be delayed.
+        The reservation of the blocked job.
     """
     processors, requested_time = system.processors, system.requested_time
     machine = system.machine
@@ -102,7 +102,7 @@ def backfill_slots(
 
 
 def _free(slots: FreeRuns, place: Run) -> int:
-    """Return how many nodes of a place are free."""
+    """Return the number of free nodes of a place."""
     start, stop = place
     overlaps = (min(stop, b) - max(start, a) for a, b in zip(slots.starts, slots.stops))
     return sum(overlap for overlap in overlaps if overlap > 0)
@@ -124,7 +124,7 @@ def _without(slots: list[Run], place: Run) -> list[Run]:
 
 
 def _smallest(slots: list[Run], size: int) -> int | None:
-    """Return where the smallest slot that holds `size` nodes begins; none if there is none."""
+    """Return the start of the smallest slot of at least `size` nodes; None without one."""
     found, least = None, 0
     for start, stop in slots:
         length = stop - start

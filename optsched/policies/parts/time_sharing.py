@@ -1,4 +1,4 @@
-"""How the jobs of an Ousterhout matrix share the time: the part of it that each job runs."""
+"""Shares of time of the jobs in an Ousterhout matrix."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from optsched.column_sets import ColumnSet, loads
 from optsched.machines.matrix import Slice
 
 Sharing = Callable[[Mapping[int, Slice], Sequence[ColumnSet], float], dict[int, float]]
-"""From what each job holds, the columns in use of each row, and the part of a turn that is left
-after a context switch, to the share of the time of each job."""
+"""Function from the slice of each job, the columns in use of each row, and the useful part of a
+time slice after a context switch, to the share of time of each job."""
 
 
 def by_rows(
     held: Mapping[int, Slice], rows: Sequence[ColumnSet], useful: float
 ) -> dict[int, float]:
-    """Let the rows take equal turns; a job runs in its own, and is switched if there are more."""
+    """Give rows equal turns; a job runs in its own row, and is switched if there are others."""
     turns = sum(1 for row in rows if row)
     return dict.fromkeys(held, 1.0 if turns <= 1 else useful / turns)
 
 
 def filled(held: Mapping[int, Slice], rows: Sequence[ColumnSet], useful: float) -> dict[int, float]:
-    """Let the rows take equal turns; a job also runs in rows where all its columns are idle.
+    """Give rows equal turns; a job also runs in rows in which all its columns are idle.
 
-    The jobs that were submitted first fill first. A job that runs in every row is never switched;
-    any other is in each of its turns.
+    Jobs fill rows in the order of submission. A job that runs in every row is never switched; any
+    other job is switched at each of its turns.
     """
     used = [row for row in rows if row]
     if len(used) <= 1:
@@ -49,11 +49,11 @@ def filled(held: Mapping[int, Slice], rows: Sequence[ColumnSet], useful: float) 
 def by_nodes(
     held: Mapping[int, Slice], rows: Sequence[ColumnSet], useful: float
 ) -> dict[int, float]:
-    """Let each processor's time be shared by the jobs on it; a job goes as its busiest processor.
+    """Share each processor's time among its jobs; a job has the speed of its busiest processor.
 
-    A relaxation: no processor gives away more than all its time, but there need not be a schedule
-    in which all processes of a job run together. Of three jobs that share a processor pairwise,
-    each has half of the time here; one after the other, as a gang, each would have a third.
+    This is a relaxation: no processor is used more than all the time, but a schedule in which all
+    processes of a job run together need not exist. Three jobs that share processors pairwise have
+    half of the time each; as gangs, in turn, they would have a third.
     """
     levels = loads(rows)
     shares = {}

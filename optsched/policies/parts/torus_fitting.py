@@ -1,4 +1,4 @@
-"""Where jobs fit on a torus: in bins, as the paper has it, or in any free box."""
+"""Fitting of jobs on a torus: into bins, as in the paper, or into any free box."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Free = NDArray[np.bool_]
 
 
 def fields_of(torus: Torus, kept: Sequence[Box] = ()) -> dict[str, Any]:
-    """Return a torus as the models have it; `kept` are routers that are not to be used."""
+    """Return the fields of a torus in the models; the routers of `kept` count as held."""
     return {
         "torus": torus.shape,
         "wrap": torus.grid.wrap,
@@ -35,7 +35,7 @@ def fields_of(torus: Torus, kept: Sequence[Box] = ()) -> dict[str, Any]:
 
 
 class Fitting(ABC):
-    """Says whether jobs fit into what is free, and poses the problem of placing them.
+    """Way of fitting jobs into the free routers, with the problem of placing them.
 
     Parameters
     ----------
@@ -47,28 +47,29 @@ class Fitting(ABC):
         self.torus = torus
 
     def routers(self, nodes: int) -> int:
-        """Return how many routers a job of so many nodes takes."""
+        """Return the number of routers that a job of `nodes` nodes needs."""
         return routers_for(nodes, self.torus.nodes_per_router)
 
     @abstractmethod
     def shapes(self, routers: int) -> tuple[Triple, ...]:
-        """Return the shapes that a job of so many routers may have, the best first."""
+        """Return the shapes of a job of `routers` routers, the best first."""
 
     @abstractmethod
     def fits(self, free: Free, routers: int) -> bool:
-        """Return whether a box that is free holds a job of so many routers."""
+        """Return whether a free box holds a job of `routers` routers."""
 
     def reserved(self, free: Free, free_then: Free, routers: int) -> Box:
-        """Return the box to keep for a job of so many routers that fits at a later time.
+        """Return the box to reserve for a job that fits at a later time.
 
-        It is one of the best shape that is free then, where the fewest routers are free now.
+        The box has the best shape that is free at that time, at the anchor where the fewest routers
+        are free now.
 
         Parameters
         ----------
         free, free_then : bool array, shape of the torus
-            Which routers are free now, and at that time.
+            Whether each router is free now, and at that time.
         routers : int
-            Routers that the job takes.
+            Routers that the job needs.
         """
         for shape in self.shapes(routers):
             at = anchors(free_then, self.torus.grid, shape)
@@ -82,7 +83,7 @@ class Fitting(ABC):
     def problem(
         self, system: System, jobs: Sequence[int], profits: Sequence[int], kept: Sequence[Box]
     ) -> Problem[Any] | None:
-        """Return the problem of placing waiting jobs now; none if none of them fits.
+        """Return the problem of placing waiting jobs now; None if no job fits.
 
         Parameters
         ----------
@@ -91,18 +92,18 @@ class Fitting(ABC):
         jobs : sequence of int
             Waiting jobs, in the order of the queue.
         profits : sequence of int
-            What placing each is worth.
+            Profit of placing each job.
         kept : sequence of Box
-            Free routers that they may not have.
+            Free routers that the jobs may not use.
         """
 
     @abstractmethod
     def boxes(self, problem: Any, solution: Any) -> Sequence[Box | None]:
-        """Return the box of each job in a solution; none for those that are not placed."""
+        """Return the box of each job in a solution; None for a job that is not placed."""
 
 
 class InBins(Fitting):
-    """Free space as disjoint bins: the largest free box again and again.
+    """Fitting into disjoint bins, each the largest free box beside the earlier ones.
 
     Parameters
     ----------
@@ -121,14 +122,14 @@ class InBins(Fitting):
         return shapes(routers, self.torus.grid, self.torus.links)
 
     def fits(self, free: Free, routers: int) -> bool:
-        """Return whether the largest bin has as many routers."""
+        """Return whether the largest bin has at least `routers` routers."""
         if not self.layered:
             return holds(free, self.torus.grid, routers)
         largest = largest_layered_box(free, self.torus.grid)
         return largest is not None and largest.volume >= routers
 
     def reserved(self, free: Free, free_then: Free, routers: int) -> Box:
-        """Return the box to keep; by layers the whole partition, since a part may not be found."""
+        """Return the box to reserve; by layers a whole bin, since a part might not be found."""
         if not self.layered:
             return super().reserved(free, free_then, routers)
         partition = largest_layered_box(free_then, self.torus.grid)
@@ -162,14 +163,14 @@ class InBins(Fitting):
 
 
 class InBoxes(Fitting):
-    """Any free box of the best shapes.
+    """Fitting into any free box of the best shapes.
 
     Parameters
     ----------
     torus : Torus
         The machine.
     shapes : int
-        How many of the best shapes a job may have.
+        Number of best shapes that a job may have.
     """
 
     def __init__(self, torus: Torus, shapes: int) -> None:
@@ -187,7 +188,7 @@ class InBoxes(Fitting):
     def problem(
         self, system: System, jobs: Sequence[int], profits: Sequence[int], kept: Sequence[Box]
     ) -> BoxPlacement | None:
-        """Return the placement of the jobs into boxes that are free."""
+        """Return the problem of placing the jobs into free boxes."""
         running = sorted(system.held)
         return BoxPlacement(
             running=[system.held[job] for job in running],
@@ -200,13 +201,13 @@ class InBoxes(Fitting):
         )
 
     def boxes(self, problem: BoxPlacement, solution: Any) -> Sequence[Box | None]:
-        """Return the solution, which is boxes."""
+        """Return the boxes, which are the solution."""
         boxes: Sequence[Box | None] = solution
         return boxes
 
 
 def _sums(free: Free, shape: Triple) -> NDArray[np.int64]:
-    """Return the free routers in the box of a shape at each anchor, which may wrap around."""
+    """Return the number of free routers in the box of a shape at each anchor, with wrap-around."""
     total = free.astype(np.int64)
     for axis, length in enumerate(shape):
         around = np.concatenate((total, total), axis=axis).cumsum(axis=axis)

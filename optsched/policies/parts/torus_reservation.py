@@ -1,4 +1,4 @@
-"""The reservation of a box for a job that no free box holds."""
+"""Reservation of a box for a job that fits into no free box."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from optsched.simulator.system import System
 
 @dataclass
 class BoxReservation:
-    """When a blocked job can start in a box by the estimates, and in which.
+    """Shadow time and reserved box of a blocked job.
 
     Parameters
     ----------
     shadow : float
-        Shadow time in seconds: the earliest estimated end at which a box is free that holds it.
+        Shadow time in seconds: the earliest estimated end at which a large enough box is free.
     choose : callable
-        Chooses the box.
+        Function that returns the box.
     """
 
     shadow: float
@@ -32,29 +32,29 @@ class BoxReservation:
 
     @cached_property
     def box(self) -> Box:
-        """The box that is kept for the job."""
+        """Box reserved for the job."""
         return self.choose()
 
 
 def reserve_box(system: System, fitting: Fitting, routers: int) -> BoxReservation:
     """Return the reservation of a job (section 6 of Li et al., steps 1 to 3).
 
-    Running jobs end at their estimates, all of one instant at once. What is free only grows, so the
-    first instant is found by bisection.
+    Running jobs end at their estimated ends, all of one instant together. Free routers only
+    increase, so the first instant at which the job fits is found by bisection.
 
     Parameters
     ----------
     system : System
         The state; the machine is a torus.
     fitting : Fitting
-        Says whether a job fits.
+        Test whether a job fits.
     routers : int
-        Routers that the job takes.
+        Routers that the job needs.
 
     Raises
     ------
     ValueError
-        If no box holds it when all running jobs have ended.
+        If the job does not fit even when all running jobs have ended.
     """
     torus = system.machine
     assert isinstance(torus, Torus)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.studies.franke_1999.plan import SEEDS, SHOWN
-from optsched.studies.franke_1999.published import MPLS
+from optsched.studies.franke_1999.plan import MPLS, SEEDS, SHOWN, Part, Workload, workloads
 from optsched.studies.offered import offered_by
 from optsched.studies.results import check_results
 from optsched.traces.reading import read_trace
@@ -19,15 +17,10 @@ if TYPE_CHECKING:
 
     from optsched.traces.trace import Trace
 
-MODEL = re.compile(
-    r"model_interarrival([\d.]+)_service([\d.]+)_seed(\d+)(?:_requests([\d.]+))?\.swf\.gz"
-)
-BLUE = re.compile(r"blue_from(\d+)_([a-z]+?)(?:_seed(\d+))?\.swf\.gz")
-
 FCFS, BACKFILLING = "FCFS", "backfilling"
 GANG = {f"MPL {mpl}": mpl for mpl in MPLS}
 STRATEGIES = (FCFS, BACKFILLING, *GANG)
-"""As the figures of the paper name them."""
+"""The names of the figures of the paper."""
 
 METRICS = {
     "mean_response": "response time, all jobs",
@@ -35,53 +28,53 @@ METRICS = {
     "large_mean_response": "response time, large jobs",
     "large_mean_wait": "wait time, large jobs",
 }
-"""What Figures 5, 6, 7 and 8 show, by its name in a summary."""
+"""The metrics of Figures 5, 6, 7 and 8, by their names in a summary."""
 
 KEPT_UP = 0.97
 """A strategy keeps up with a workload whose jobs arrive in at least this share of the makespan.
-Where it does not, queues grow as long as jobs arrive, and means tell how long was simulated."""
+Where it does not, queues grow as long as jobs are submitted, and means depend on how long was
+simulated."""
 
-SETTINGS = {
-    "mpl": "mpl",
-    "admission": "admission",
-    "sharing": "sharing",
-    "compact": "compact",
-    "context_switch": "context_switch",
-    "job_memory": "job_memory",
-    "node_memory": "node_memory",
-}
-NEEDED = ("trace", "policy", "solver", "error", "utilization", "makespan", "jobs", *METRICS)
-"""Columns of the results that the evaluation reads."""
+SETTINGS = (
+    *("mpl", "admission", "sharing", "compact", "context_switch", "job_memory", "node_memory"),
+)
+WORKLOAD = ("interarrival", "service", "seed", "requests", "first", "stand_in")
+KINDS = {Workload: "model", Part: "blue"}
 
 
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
-    """Return the results of the sweep with the columns that the evaluation goes by.
+    """Add the columns on which the evaluation rests.
 
-    ``kind`` (``model``, ``blue`` or ``instances``), ``interarrival``, ``service``, ``seed``,
-    ``requests``, ``first`` and ``stand_in`` of the workload, its ``offered`` load and
-    ``mean_runtime``, ``strategy`` and ``variant``, whether it ``kept_up``, the settings, and the
-    metrics.
+    ``kind`` (``model``, ``blue`` or ``instances``) and the figures of the workload, its ``offered``
+    load and ``mean_runtime``, ``strategy`` and ``variant``, whether it ``kept_up``, and settings.
 
     Raises
     ------
     InputError
-        If a column or a trace is missing, or runs have failed: nothing can be said then.
+        If a column or a trace is missing, or runs have failed.
     """
-    check_results(results, NEEDED)
+    needed = ("trace", "policy", "solver", "error", "utilization", "makespan", "jobs", *METRICS)
+    check_results(results, needed)
     frame = results.rename(columns={f"settings.{name}": name for name in SETTINGS})
     frame["file"] = [PurePath(trace).name for trace in frame["trace"]]
     frame["path"] = [str(inputs / file) for file in frame["file"]]
-    sizes = {
-        file: int(machine.partition(":")[2])
-        for file, machine in zip(frame["file"], frame["machine"])
+    offered = {
+        file: offered_by(read_trace(inputs / file), int(machine.partition(":")[2]))
+        for file, machine in dict(zip(frame["file"], frame["machine"])).items()
     }
-    offered = {file: offered_by(read_trace(inputs / file), sizes[file]) for file in sizes}
     frame["offered"] = [offered[file].load for file in frame["file"]]
     frame["kept_up"] = frame["utilization"] / frame["offered"] >= KEPT_UP
     frame["mean_runtime"] = [offered[file].runtime for file in frame["file"]]
-    told = [_workload(file) for file in frame["file"]]
-    for name in ("kind", "interarrival", "service", "seed", "requests", "first", "stand_in"):
-        frame[name] = [workload.get(name) for workload in told]
+    known = {
+        one.file: one
+        for quick in (False, True)
+        for own in workloads(quick=quick).values()
+        for one in own
+    }
+    own = [known[file] for file in frame["file"]]
+    frame["kind"] = [KINDS.get(type(one), "instances") for one in own]
+    for name in WORKLOAD:
+        frame[name] = [getattr(one, name, None) for one in own]
     gang = frame["policy"] == "gang"
     frame["strategy"] = np.where(frame["policy"] == "fcfs", FCFS, BACKFILLING)
     frame.loc[gang, "strategy"] = [f"MPL {mpl:.0f}" for mpl in frame.loc[gang, "mpl"]]
@@ -90,23 +83,6 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     frame["context_switch"] = frame["context_switch"].fillna(0.0)
     frame["solver"] = frame["solver"].where(~gang | frame["solver"].notna(), "first-fit")
     return frame
-
-
-def _workload(file: str) -> dict[str, Any]:
-    """Return what the name of a file says of the workload."""
-    if model := MODEL.fullmatch(file):
-        interarrival, service, seed, requests = model.groups()
-        return {
-            "kind": "model",
-            "interarrival": float(interarrival),
-            "service": float(service),
-            "seed": int(seed),
-            "requests": float(requests or 1),
-        }
-    if blue := BLUE.fullmatch(file):
-        first, stand_in, seed = blue.groups()
-        return {"kind": "blue", "first": int(first), "stand_in": stand_in, "seed": int(seed or 0)}
-    return {"kind": "instances"}
 
 
 def plain(frame: pd.DataFrame) -> pd.DataFrame:
@@ -119,16 +95,16 @@ def plain(frame: pd.DataFrame) -> pd.DataFrame:
 def compared(
     frame: pd.DataFrame, variant: str = SHOWN, seed: int | None = SEEDS[0]
 ) -> pd.DataFrame:
-    """Return the plain runs side by side: a row per workload.
+    """Arrange the plain runs side by side: a row per workload.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        What `prepare` returns.
+        The result of `prepare`.
     variant : str
         The variant of gang scheduling.
     seed : int or None
-        Of the workloads; all if none.
+        Of the workloads; None for all.
 
     Returns
     -------
@@ -159,6 +135,6 @@ def keeping_up(table: pd.DataFrame, *strategies: str) -> pd.DataFrame:
 
 def all_runs(frame: pd.DataFrame) -> pd.DataFrame:
     """Return workload, strategy and means of every run, one row each."""
-    columns = ["kind", "interarrival", "service", "seed", "requests", "first", "stand_in"]
-    columns += ["offered", "strategy", "variant", "solver", *(n for n in SETTINGS if n in frame)]
+    columns = ["kind", *WORKLOAD, "offered", "strategy", "variant", "solver"]
+    columns += [name for name in SETTINGS if name in frame]
     return frame[[*columns, "utilization", "makespan", *METRICS]]

@@ -17,8 +17,8 @@ from optsched.studies.franke_1999.evaluation import (
     compared,
     keeping_up,
 )
-from optsched.studies.franke_1999.plan import SHOWN, SKIPPED, VARIANTS
-from optsched.studies.franke_1999.published import LARGE_FROM
+from optsched.studies.franke_1999.plan import PUBLISHED, SHOWN, SKIPPED, VARIANTS
+from optsched.studies.panels import legend, panels_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 HOUR = 3600
 
 
-class ByUtilisation(NamedTuple):
+class ByUtilization(NamedTuple):
     """A picture of Figures 5 to 8: its number, the metric, and the variant of gang scheduling."""
 
     number: int
@@ -38,7 +38,7 @@ class ByUtilisation(NamedTuple):
 
 
 FIGURES = {
-    f"figure-{number}-{variant.partition(',')[0]}": ByUtilisation(number, metric, variant)
+    f"figure-{number}-{variant.partition(',')[0]}": ByUtilization(number, metric, variant)
     for number, metric in enumerate(METRICS, 5)
     for variant in (SHOWN, SKIPPED)
 }
@@ -53,14 +53,14 @@ def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
         "figure-4": _distribution(frame, "Figure 4. CPU time of the baseline by size", work=True),
     }
     drawn |= {
-        name: _by_utilisation(compared(frame, shown.variant), shown)
+        name: _by_utilization(compared(frame, shown.variant), shown)
         for name, shown in FIGURES.items()
     }
     return drawn | {"variants": _variants(frame)}
 
 
 def _distribution(frame: pd.DataFrame, title: str, *, work: bool) -> Figure:
-    """Draw what jobs of each size are, by number or by work: one by one, and up to a size."""
+    """Draw the jobs of each size, by number or by work, and those of at most each size."""
     trace = baseline(frame)
     hours = trace.runtime / HOUR
     amount = trace.processors * hours if work else np.ones(len(trace))
@@ -75,30 +75,29 @@ def _distribution(frame: pd.DataFrame, title: str, *, work: bool) -> Figure:
         right.step(sizes, np.cumsum(of_size)[1:], where="mid", color=style.LINES[0])
         right.set_ylabel(f"{label} of at most the size")
         for axes in (left, right):
-            axes.axvline(LARGE_FROM - 0.5, color=style.GREY, linewidth=0.8, linestyle="--")
+            axes.axvline(
+                PUBLISHED["large_from"] - 0.5, color=style.GREY, linewidth=0.8, linestyle="--"
+            )
             axes.set_xlabel("nodes (dashed: from here on large)")
             axes.set_ylim(0)
             style.count_ticks(axes.yaxis)
     return figure
 
 
-def _by_utilisation(table: pd.DataFrame, what: ByUtilisation) -> Figure:
-    """Draw a metric against utilisation, a panel for each interarrival factor."""
+def _by_utilization(table: pd.DataFrame, what: ByUtilization) -> Figure:
+    """Draw a metric against utilization, a panel for each interarrival factor."""
     from matplotlib.ticker import StrMethodFormatter
 
     metric = what.metric
-    factors = table.index.get_level_values("interarrival").unique()
+    factors = list(table.index.get_level_values("interarrival").unique())
     shown = keeping_up(table, BACKFILLING)
     highest = float(shown[metric].to_numpy().max()) / HOUR
     with style.applied():
         figure = style.new_figure(
-            6.4, f"Figure {what.number}. Mean {METRICS[metric]}, by utilisation; {what.variant}"
+            6.4, f"Figure {what.number}. Mean {METRICS[metric]}, by utilization; {what.variant}"
         )
-        columns = min(3, len(factors))
-        panels = figure.subplots(
-            -(-len(factors) // columns), columns, sharex=True, sharey=True, squeeze=False
-        )
-        for panel, factor in zip(panels.flat, factors):
+        panels = panels_of(figure, [f"interarrival factor {factor:g}" for factor in factors])
+        for panel, factor in zip(panels, factors):
             own = table.xs(factor, level="interarrival")
             for colour, strategy in zip(style.LINES, STRATEGIES):
                 if (metric, strategy) not in own:
@@ -112,21 +111,17 @@ def _by_utilisation(table: pd.DataFrame, what: ByUtilisation) -> Figure:
                     linewidth=1.0,
                     label=strategy,
                 )
-            panel.set_title(f"interarrival factor {factor:g}")
-        panels[0, 0].set_yscale("log")
-        panels[0, 0].yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        panels[0, 0].set_ylim(top=1.1 * highest)
-        for panel in panels[-1]:
-            panel.set_xlabel("utilisation")
-        for row in panels:
-            row[0].set_ylabel("hours")
-        handles, labels = panels[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right center")
+        panels[0].set_yscale("log")
+        panels[0].yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        panels[0].set_ylim(top=1.1 * highest)
+        figure.supxlabel("utilization", fontsize=9)
+        figure.supylabel("hours", fontsize=9)
+        legend(figure, panels[0])
     return figure
 
 
 def _variants(frame: pd.DataFrame) -> Figure:
-    """Draw what gang scheduling gains over backfilling, by offered load, for each variant."""
+    """Draw the gain of gang scheduling over backfilling, by offered load, for each variant."""
     from matplotlib.ticker import LogFormatter, StrMethodFormatter
 
     with style.applied():
@@ -149,8 +144,7 @@ def _variants(frame: pd.DataFrame) -> Figure:
             panel.set_xlabel("offered load")
         for row in panels:
             row[0].set_ylabel("times backfilling")
-        handles, labels = panels[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right center")
+        legend(figure, panels[0, 0])
     return figure
 
 

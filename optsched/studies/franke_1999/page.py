@@ -1,25 +1,13 @@
-"""The page of the study."""
+"""The numbers and tables of the page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from optsched.report.page import (
-    Cell,
-    Figure,
-    Page,
-    Section,
-    Table,
-    Value,
-    Verdict,
-    cell,
-    duration,
-    share,
-)
-from optsched.studies.franke_1999 import standing_in, varied
-from optsched.studies.franke_1999.claims import HIGH, MIDDLE, claims
+from optsched.report.page import Cell, Value, Verdict, cell, duration, share
 from optsched.studies.franke_1999.evaluation import (
     BACKFILLING,
     FCFS,
@@ -30,27 +18,24 @@ from optsched.studies.franke_1999.evaluation import (
     baseline,
     compared,
     keeping_up,
+    plain,
 )
 from optsched.studies.franke_1999.figures import FIGURES
 from optsched.studies.franke_1999.plan import (
-    EXACT,
-    FEW_INTERARRIVAL,
-    FEW_SERVICE,
+    FEW,
+    MODELS,
+    PUBLISHED,
+    REQUESTS,
     SEEDS,
     SHOWN,
     SKIPPED,
+    TRACE,
     VARIANTS,
 )
-from optsched.studies.franke_1999.published import (
-    DAYS,
-    LARGE_FROM,
-    LARGE_SHARE,
-    LARGE_WORK,
-    NODES,
-    UTILISATION,
-)
-from optsched.studies.franke_1999.standing_in import MODELS
+from optsched.studies.judging import Judgement, judge
 from optsched.studies.offered import offered_by
+from optsched.studies.results import grouped
+from optsched.studies.template import Record
 from optsched.workloads.spec_file import read_workload
 
 if TYPE_CHECKING:
@@ -59,334 +44,415 @@ if TYPE_CHECKING:
 ABOUT = 0.1
 """A figure of the baseline is that of the paper if it differs by no more than this share."""
 
-OPEN_ENDS = (
-    "The paper gives the parameters of the workload model (Tables 2 and 3), not how sizes are "
-    "drawn within a class: they are uniform here, which comes near its figures of the baseline. "
-    "Each class is a renewal process of its own; the first 10,000 jobs of all are taken.",
-    "It does not give the factors of its 81 workloads. Here times between arrivals are multiplied "
-    "by 1 to 0.8, run times by 1 to 1.8, which leads from its baseline to loads above 1. The "
-    "random numbers are the same in all of them. A strategy keeps up with a workload whose jobs "
-    f"arrive in at least {KEPT_UP:.0%} of the makespan; where it does not, its queue grows as long "
-    "as jobs arrive and means tell how long was simulated, so they are not compared.",
-    "It does not say whether jobs behind one that does not fit may get a place (admission: fcfs or "
-    "skip), nor whether rows take equal turns, jobs also run in rows where their columns are idle, "
-    "or a node's time is shared by the jobs on it alone (sharing: rows, fill, nodes). The last is "
-    "a relaxation: there need not be turns in which all processes of each job run together. The "
-    "paper does say that the level at a node is the number of jobs on it, which rows alone would "
-    "not give. All six variants are run; figures show two.",
-    "Backfilling is conservative, with estimates that are the run times. Turns are short against "
-    "run times: a job runs at its share of the time. Switching takes no time unless said.",
-    "A job keeps its columns; running jobs change rows when a job comes or ends, so that rows "
-    "become free. Columns that bear the fewest jobs are taken first.",
-)
+STANDS_IN = 1.5
+"""A model stands in for a trace where it gives means within so many times, up or down."""
+
+EXACT, GENERIC = "row-search", "cp-sat"
+SOLVERS = ("best-fit", "greedy-colouring", EXACT, GENERIC)
+"""The solvers in the place of first fit, in the order of tables."""
+
+WORKLOAD = ["interarrival", "service", "seed"]
+SAME = [*WORKLOAD, "variant", "mpl"]
+"""What a run and the plain one that it is compared with have in common."""
 
 
-def page(
-    frame: pd.DataFrame, pictures: Mapping[str, str], versions: Mapping[str, str], *, quick: bool
-) -> Page:
-    """Return the page; its first paragraph says whether gang scheduling beats backfilling.
+def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
+    """Return the names that the template uses."""
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        What `evaluation.prepare` returns.
-    pictures : mapping of str to str
-        The SVG of each picture.
-    versions : mapping of str to str
-        What the runs were made with.
-    quick : bool
-        Whether it is the small part, of which nothing can be concluded.
-    """
-    judged = [] if quick else [Section("What becomes of the claims", _claims(frame))]
-    runs, jobs = len(frame), int(frame["jobs"].sum())
-    told = f"All from {runs:,} simulations of {jobs:,} jobs."
-    lead = f"{_lead(frame)} {told}"
-    if quick:
-        lead = (
-            "A quick look at a small part: nothing can be concluded from it, so no claim is judged "
-            f"here. {told}"
-        )
-    return Page(
-        title="Franke et al. 1999: gang scheduling, run again",
-        lead=lead,
-        sections=[
-            *judged,
-            Section(
-                "The baseline workload",
-                [*([] if quick else [_baseline(frame)]), *_sizes(pictures)],
-            ),
-            Section("Response and wait by utilisation", _figures(frame, pictures)),
-            Section(
-                "What the variants make of it",
-                [*_variants(frame, pictures), _where_time_goes(frame)],
-            ),
-            Section("Is exact packing worth it?", [varied.packings(frame), varied.ties(frame)]),
-            Section(
-                "Compaction, context switches, memory, estimates",
-                [
-                    varied.costs(frame),
-                    varied.figure_9(frame),
-                    varied.memory(frame),
-                    varied.estimates(frame),
-                ],
-            ),
-            Section("Does the model stand in for a trace?", _stand_in(frame, quick=quick)),
-            Section("From seed to seed", [varied.seeds(frame)]),
-            Section("What the paper leaves open", list(OPEN_ENDS)),
-        ],
-        repeat=f"optsched study franke-1999{' --quick' if quick else ''} --traces TRACES -o DIR",
-        versions=versions,
-    )
+    @cache
+    def table_of(variant: str) -> pd.DataFrame:
+        return compared(frame, variant)
 
+    def ratio(variant: str, metric: str, one: str, other: str) -> pd.Series[float]:
+        """Return a mean over that of another strategy, where both keep up."""
+        both = keeping_up(table_of(variant), one, other)
+        return both[metric, one] / both[metric, other]
 
-def _lead(frame: pd.DataFrame) -> str:
-    """Return what becomes of the paper's main finding."""
-    tables = {variant: compared(frame, variant) for variant in VARIANTS}
-    over_backfilling = {
-        (variant, level): _ratio(table, "mean_response", level, BACKFILLING)
-        for variant, table in tables.items()
-        for level in GANG
-    }
-    middles = {key: ratio.median() for key, ratio in over_backfilling.items()}
-    high = {key: middle for key, middle in middles.items() if key[1] == HIGH}
-    best_of_high, worst_of_high = min(high, key=high.__getitem__), max(high, key=high.__getitem__)
-    best = min(middles, key=middles.__getitem__)
-    below = int((over_backfilling[best] < 1).sum())
-    over_fcfs = [_ratio(tables[name], "mean_response", HIGH, FCFS) for name in (SHOWN, SKIPPED)]
-    waits = [
-        _ratio(tables[name], "large_mean_wait", MIDDLE, BACKFILLING) for name in (SHOWN, SKIPPED)
-    ]
-    exact = varied.packing_runs(frame)
-    exact = exact[(exact["solver"] == EXACT) & (exact["variant"] == SHOWN)]
-    gain = exact["mean_response"] / exact["mean_response_plain"]
-    return (
-        f"Does gang scheduling beat perfect backfilling? The paper has it so with {HIGH}, "
-        f"slightly. Here its mean response time is {high[best_of_high]:.2f} times that of "
-        f"backfilling in the best variant ({best_of_high[0]}) and {high[worst_of_high]:.2f} times "
-        f"in the worst ({worst_of_high[0]}), in the median of the workloads that both keep up "
-        f"with. Best of all is {best[1]} ({best[0]}): {middles[best]:.2f} times, and below 1 in "
-        f"{below} of {len(over_backfilling[best])}. Against FCFS, {HIGH} has "
-        f"{over_fcfs[0].median():.2f} ({SHOWN}) and {over_fcfs[1].median():.2f} times ({SKIPPED}). "
-        f"Large jobs wait {waits[0].median():.2f} and {waits[1].median():.2f} times as long under "
-        f"{MIDDLE} as with backfilling. Exact packing in the place of first fit gives "
-        f"{gain.median():.2f} times the mean response time ({SHOWN}), and a better one in "
-        f"{int((gain < 1).sum())} of {len(gain)} runs."
-    )
-
-
-def _ratio(table: pd.DataFrame, metric: str, one: str, other: str) -> pd.Series[float]:
-    """Return a mean over that of another strategy, where both keep up."""
-    both = keeping_up(table, one, other)
-    return both[metric, one] / both[metric, other]
-
-
-def _claims(frame: pd.DataFrame) -> list[str | Table]:
-    tables: list[str | Table] = []
-    for seed, about in (
-        (SEEDS[0], "On the 81 workloads of the first seed."),
-        (None, "On all seeds, workloads of the others included."),
-    ):
-        rows: list[list[Value]] = []
-        for claim in claims(frame, seed):
-            judged = [replace(cell(j.verdict), note=j.why) for j in claim.judgements.values()]
-            rows.append([claim.text, claim.published, *judged])
-        tables.append(
-            Table(
-                f"{about} By variant of gang scheduling: admission, sharing. Claims on means: in "
-                "the workloads that both strategies keep up with. Held: so in nine of ten of them "
-                "(or of steps from level to level); in part: in half of them.",
-                ["claim", "published", *VARIANTS],
-                rows,
+    tables = {variant: table_of(variant) for variant in VARIANTS}
+    over_backfilling = []
+    for variant in VARIANTS:
+        for level in GANG:
+            found = ratio(variant, "mean_response", level, BACKFILLING)
+            over_backfilling.append(
+                {
+                    "variant": variant,
+                    "level": level,
+                    "median": found.median(),
+                    "below": int((found < 1).sum()),
+                    "workloads": len(found),
+                }
             )
-        )
-    return tables[:1] if len(set(frame["seed"].dropna())) == 1 else tables
+    *_, high = GANG
+    of_high = [one for one in over_backfilling if one["level"] == high]
+    packed = packing_runs(frame)
+    exact = packed[(packed["solver"] == EXACT) & (packed["variant"] == SHOWN)]
+    return {
+        "variants": VARIANTS,
+        "shown": SHOWN,
+        "skipped": SKIPPED,
+        "metrics": METRICS,
+        "published": PUBLISHED,
+        "requests": REQUESTS,
+        "kept_up": KEPT_UP,
+        "ratio": ratio,
+        "best": min(over_backfilling, key=_median),
+        "best_of_high": min(of_high, key=_median),
+        "worst_of_high": max(of_high, key=_median),
+        "exact_gain": exact["mean_response"] / exact["mean_response_plain"],
+        "baseline": [] if quick else baseline_table(frame),
+        "by_utilization": {
+            name: {"number": what.number, "metric": what.metric, "variant": what.variant}
+            | {"ends": _ends(tables[what.variant], what.metric)}
+            for name, what in FIGURES.items()
+        },
+        "numbers": lambda variant: numbers(tables[variant]),
+        "over_space_sharing": [
+            {
+                "variant": variant,
+                "level": level,
+                **{
+                    ("workloads", other): len(keeping_up(table, level, other))
+                    for other in (FCFS, BACKFILLING)
+                },
+                **{
+                    (what, other): _times(ratio(variant, metric, level, other).median())
+                    for metric, what in METRICS.items()
+                    for other in (FCFS, BACKFILLING)
+                },
+            }
+            for variant, table in tables.items()
+            for level in _present(table["mean_response"].columns)
+            if level in GANG
+        ],
+        "where_time_goes": where_time_goes(tables),
+        "packings": packings(packed),
+        "ties": ties(packed),
+        "costs": costs(frame),
+        "figure_9": figure_9(frame),
+        "memory": memory(frame),
+        "estimates": estimates(frame),
+        "stands_in": [] if quick else [stands_in(frame, model) for model in MODELS],
+        "by_part": by_part(frame),
+        "by_seed": by_seed(frame),
+    }
 
 
-def _baseline(frame: pd.DataFrame) -> Table:
+def _median(one: Mapping[str, Any]) -> float:
+    return float(one["median"])
+
+
+def _times(ratio: float, note: str = "", digits: int = 2) -> Cell:
+    return Cell(f"{ratio:.{digits}f}", ratio, note=note)
+
+
+def _span(ratios: pd.Series[float]) -> str:
+    return f"{ratios.min():.2f} to {ratios.max():.2f}" if len(ratios) > 1 else ""
+
+
+def _present(names: Iterable[str]) -> list[str]:
+    """Return the strategies among these names, in the order of tables."""
+    there = set(names)
+    return [name for name in STRATEGIES if name in there]
+
+
+def baseline_table(frame: pd.DataFrame) -> list[Record]:
+    """Return the figures of the baseline workload beside those of the paper."""
     trace = baseline(frame)
-    offered = offered_by(trace, NODES)
-    large = trace.processors >= LARGE_FROM
+    theirs = PUBLISHED["baseline"]
+    offered = offered_by(trace, PUBLISHED["nodes"])
+    large = trace.processors >= PUBLISHED["large_from"]
     work = trace.processors * trace.runtime
-    utilisation = compared(frame)["utilization", FCFS].to_dict()[1.0, 1.0, SEEDS[0]]
-    work_of_large = work[large].sum() / work.sum()
-    more = Verdict.HELD if work_of_large > LARGE_WORK else Verdict.NOT_HELD
-    rows: list[list[Value]] = [
-        ["days of submissions", offered.days, f"about {DAYS:g}", _about(offered.days, DAYS)],
-        [
-            "utilisation of the run (FCFS)",
-            float(utilisation),
-            f"{UTILISATION:g}",
-            _about(utilisation, UTILISATION),
-        ],
-        [
-            "share of large jobs (more than 32 nodes)",
-            share(large.mean()),
-            f"{LARGE_SHARE:.0%}",
-            _about(large.mean(), LARGE_SHARE),
-        ],
-        ["their share of the work", share(work_of_large), f"more than {LARGE_WORK:.0%}", more],
+    used = float(compared(frame)["utilization", FCFS].to_dict()[1.0, 1.0, SEEDS[0]])
+    of_large = work[large].sum() / work.sum()
+
+    def record(figure: str, found: float, shown: Value, published: float, text: str) -> Record:
+        near = abs(found / published - 1) <= ABOUT
+        verdict = Verdict.HELD if near else Verdict.NOT_HELD
+        return {"figure": figure, "measured": shown, "published": text, "verdict": verdict}
+
+    days, fraction, limit = theirs["days"], theirs["large_share"], theirs["large_work"]
+    records = [
+        record("days of submissions", offered.days, offered.days, days, f"about {days:g}"),
+        record(
+            *("utilization of the run (FCFS)", used, used),
+            *(theirs["utilization"], f"{theirs['utilization']:g}"),
+        ),
+        record(
+            *("share of large jobs (more than 32 nodes)", large.mean(), share(large.mean())),
+            *(fraction, f"{fraction:.0%}"),
+        ),
+        {
+            "figure": "their share of the work",
+            "measured": share(of_large),
+            "published": f"more than {limit:.0%}",
+            "verdict": Verdict.HELD if of_large > limit else Verdict.NOT_HELD,
+        },
     ]
     for one in read_workload("franke-1999").to_table()["classes"]:
-        within = (trace.processors >= one["smallest"]) & (trace.processors <= one["largest"])
-        label = f"share of jobs of {one['smallest']} to {one['largest']} nodes"
-        found, published = within.mean(), one["share"] / 100
-        rows.append([label, share(found), f"{published:.2%}", _about(found, published)])
-    return Table(
-        "The workload of the paper's tables; held: within a tenth of the published figure. The "
-        "paper's shares of the classes are not quite those that follow from its own times between "
-        "arrivals, which are what is drawn here.",
-        ["figure", "measured", "published", "verdict"],
-        rows,
-    )
+        smallest, largest, published = one["smallest"], one["largest"], one["share"] / 100
+        found = ((trace.processors >= smallest) & (trace.processors <= largest)).mean()
+        label = f"share of jobs of {smallest} to {largest} nodes"
+        records.append(record(label, found, share(found), published, f"{published:.2%}"))
+    return records
 
 
-def _about(measured: float, published: float) -> Verdict:
-    """Return whether a figure is that of the paper, to a tenth of it."""
-    near = abs(measured / published - 1) <= ABOUT
-    return Verdict.HELD if near else Verdict.NOT_HELD
-
-
-def _sizes(pictures: Mapping[str, str]) -> list[Figure]:
-    told = {
-        "figure-3": ("Jobs by size.", "Number of jobs of each size, and of at most that size."),
-        "figure-4": ("CPU time by size.", "CPU time of the jobs of each size, and up to it."),
+def _ends(table: pd.DataFrame, metric: str) -> dict[str, dict[str, str]]:
+    """Return the least and the largest mean of each strategy where backfilling keeps up."""
+    shown = keeping_up(table, BACKFILLING)[metric]
+    return {
+        name: {"low": duration(shown[name].min()).text, "high": duration(shown[name].max()).text}
+        for name in _present(shown.columns)
     }
-    return [
-        Figure(pictures[name], alt, caption)
-        for name, (caption, alt) in told.items()
-        if name in pictures
-    ]
 
 
-def _figures(frame: pd.DataFrame, pictures: Mapping[str, str]) -> list[str | Figure | Table]:
-    """Return Figures 5 to 8, and their numbers at some interarrival factors."""
-    parts: list[str | Figure | Table] = [
-        f"Each figure twice: jobs placed in order of arrival ({SHOWN}), and jobs behind a blocked "
-        f"one placed too ({SKIPPED}). A panel for each interarrival factor, a point for each "
-        "service factor. Overloaded workloads leave the panels."
-    ]
-    for name, what in FIGURES.items():
-        if name not in pictures:
-            continue
-        shown = keeping_up(compared(frame, what.variant), BACKFILLING)[what.metric]
-        ends = [
-            f"{strategy} {duration(shown[strategy].min()).text} to "
-            f"{duration(shown[strategy].max()).text}"
-            for strategy in _present(shown.columns)
-        ]
-        parts.append(
-            Figure(
-                pictures[name],
-                f"Mean {METRICS[what.metric]}, in workloads that backfilling keeps up with: "
-                f"{'; '.join(ends)}.",
-                f"Figure {what.number} ({what.variant}): mean {METRICS[what.metric]}.",
-            )
-        )
-    return [*parts, *(_numbers(frame, variant) for variant in (SHOWN, SKIPPED))]
-
-
-def _numbers(frame: pd.DataFrame, variant: str) -> Table:
+def numbers(table: pd.DataFrame) -> list[Record]:
     """Return mean response times at some interarrival factors."""
-    table = compared(frame, variant)
     names = _present(table["mean_response"].columns)
-    rows: list[list[Value]] = []
     by_workload: dict[Any, dict[Any, float]] = table.to_dict(orient="index")
-    for (interarrival, service, _), own in by_workload.items():
-        if interarrival in FEW_INTERARRIVAL:
-            load = own["offered", FCFS]
-            row: list[Value] = [f"{interarrival:g} and {service:g}", Cell(f"{load:.2f}", load)]
-            for metric in ("mean_response", "large_mean_response"):
-                row += [duration(own[metric, name]) for name in names]
-            rows.append(row)
-    groups = [(what, name) for what in ("all jobs", "large jobs") for name in names]
-    return Table(
-        f"Mean response times ({variant}), by interarrival and service factor.",
-        ["factors", "offered load", *groups],
-        rows,
-    )
-
-
-def _where_time_goes(frame: pd.DataFrame) -> Table:
-    """Return what response times consist of, by strategy."""
-    rows: list[list[Value]] = []
-    for variant in (SHOWN, SKIPPED):
-        table = compared(frame, variant)
-        for factors in ((1.0, service) for service in FEW_SERVICE):
-            if (*factors, SEEDS[0]) not in table.index:
-                continue
-            own: dict[Any, float] = table.xs((*factors, SEEDS[0])).to_dict()
-            run, offered = own["mean_runtime", FCFS], own["offered", FCFS]
-            load = Cell(f"{offered:.2f}", offered)
-            for name in _present(table["mean_response"].columns):
-                wait, response = own["mean_wait", name], own["mean_response", name]
-                of_gang = variant if name in GANG else ""
-                if name in GANG or variant == SHOWN:
-                    pause = max(0.0, round(response - wait - run, 3))  # 0 but for rounding
-                    times = (wait, pause, run, response)
-                    rows.append([load, name, of_gang, *map(duration, times)])
-    return Table(
-        "What a mean response time consists of: waiting for processors, having them while others "
-        "run on them (pause), running. Sharing turns waiting into pauses: it gains where it saves "
-        "more waiting than it costs in pauses.",
-        ["offered load", "strategy", "variant", "wait", "pause", "run", "response"],
-        rows,
-    )
-
-
-def _variants(frame: pd.DataFrame, pictures: Mapping[str, str]) -> list[str | Figure | Table]:
-    rows: list[list[Value]] = []
-    for variant in VARIANTS:
-        table = compared(frame, variant)
-        for level in _present(table["mean_response"].columns, GANG):
-            row: list[Value] = [variant, level]
-            row += [len(keeping_up(table, level, other)) for other in (FCFS, BACKFILLING)]
-            for metric in METRICS:
-                for other in (FCFS, BACKFILLING):
-                    ratio = _ratio(table, metric, level, other).median()
-                    row.append(Cell(f"{ratio:.2f}", ratio))
-            rows.append(row)
-    columns = ("workloads", *METRICS.values())
-    groups = [(what, other) for what in columns for other in (FCFS, BACKFILLING)]
-    parts: list[str | Figure | Table] = [
-        Table(
-            "Means of gang scheduling over those of FCFS and of perfect backfilling: median over "
-            "the workloads that both keep up with, and how many they are. Below 1 is better.",
-            ["variant", "level", *groups],
-            rows,
-        )
-    ]
-    if "variants" in pictures:
-        parts.append(
-            Figure(
-                pictures["variants"],
-                "Mean response time over that of backfilling by offered load, a panel for each "
-                "variant; the numbers are in the table above.",
-                "Above the line perfect backfilling is better.",
-            )
-        )
-    return parts
-
-
-def _stand_in(frame: pd.DataFrame, *, quick: bool) -> list[str | Table]:
-    rows: list[list[Value]] = []
-    for model in MODELS:
-        near, order = standing_in.judgement(frame, model), standing_in.order_kept(frame, model)
-        cells = [replace(cell(found.verdict), note=found.why) for found in (near, order)]
-        rows.append([f"sizes {model}", *cells])
-    judged = Table(
-        "Whether what the fitted model generates gives the means of the trace.",
-        ["model", "the trace's mean response times", "its ranking of the strategies"],
-        rows,
-    )
     return [
-        "A renewal model has no days, no weeks, no users who submit again what they have just "
-        "submitted: it keeps the moments of the times between arrivals, not their order.",
-        *([] if quick else [judged]),
-        standing_in.by_part(frame),
+        {
+            "factors": f"{interarrival:g} and {service:g}",
+            "offered load": _times(own["offered", FCFS]),
+        }
+        | {
+            (what, name): duration(own[metric, name])
+            for what, metric in (
+                ("all jobs", "mean_response"),
+                ("large jobs", "large_mean_response"),
+            )
+            for name in names
+        }
+        for (interarrival, service, _), own in by_workload.items()
+        if interarrival in FEW["interarrival"]
     ]
 
 
-def _present(
-    columns: pd.Index, names: Mapping[str, int] | tuple[str, ...] = STRATEGIES
-) -> list[str]:
-    return [name for name in names if name in set(columns)]
+def where_time_goes(tables: Mapping[str, pd.DataFrame]) -> list[Record]:
+    """Return the parts of response times, by strategy."""
+    records = []
+    for variant in (SHOWN, SKIPPED):
+        table = tables[variant]
+        for service in FEW["service"]:
+            if (1.0, service, SEEDS[0]) not in table.index:
+                continue
+            own: dict[Any, float] = table.xs((1.0, service, SEEDS[0])).to_dict()
+            run = own["mean_runtime", FCFS]
+            for name in _present(table["mean_response"].columns):
+                if name not in GANG and variant != SHOWN:
+                    continue
+                wait, response = own["mean_wait", name], own["mean_response", name]
+                records.append(
+                    {
+                        "offered load": _times(own["offered", FCFS]),
+                        "strategy": name,
+                        "variant": variant if name in GANG else "",
+                        "wait": duration(wait),
+                        "pause": duration(max(0.0, round(response - wait - run, 3))),  # rounding
+                        "run": duration(run),
+                        "response": duration(response),
+                    }
+                )
+    return records
+
+
+def beside_plain(frame: pd.DataFrame, varied: pd.DataFrame) -> pd.DataFrame:
+    """Return runs beside the plain ones of the same workload, variant and level.
+
+    Only where both keep up with the workload. Metrics of the plain run end in ``_plain``.
+    """
+    usual = plain(frame)
+    usual = usual[usual["variant"].notna()]
+    pairs = varied.merge(usual, on=SAME, suffixes=("", "_plain"), validate="m:1")
+    return pairs[pairs["kept_up"] & pairs["kept_up_plain"]]
+
+
+def packing_runs(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs packed by another solver than first fit, beside those that it packed."""
+    return beside_plain(frame, frame[frame["solver"].isin(SOLVERS)])
+
+
+def packings(pairs: pd.DataFrame) -> list[Record]:
+    """Return the decisions of other packings, and the means of their runs."""
+    metrics = {
+        "response": "mean_response",
+        "wait": "mean_wait",
+        "response of large jobs": "large_mean_response",
+    }
+    records = []
+    for variant in sorted(set(pairs["variant"])):
+        for solver in SOLVERS:
+            own = pairs[(pairs["variant"] == variant) & (pairs["solver"] == solver)]
+            if own.empty:
+                continue
+            problems = own["problems"].sum()
+            as_good = (own["heuristic_matched"] * own["problems"]).sum() / problems
+            record: dict[Any, Value] = {
+                "variant": variant,
+                "solver": solver,
+                "runs": len(own),
+                "decisions": int(problems),
+                "first fit as good": share(as_good),
+                "proven": share(1 - own["unproven"].sum() / problems),
+            }
+            for head, metric in metrics.items():
+                ratios = own[metric] / own[f"{metric}_plain"]
+                better = f"better in {(ratios < 1).sum()} of {len(ratios)}"
+                note = "; ".join(filter(None, (_span(ratios), better)))
+                record[head] = _times(ratios.median(), note, digits=3)
+            records.append(record)
+    return records
+
+
+def ties(pairs: pd.DataFrame) -> list[float]:
+    """Return how far apart mean response times are with two exact solvers, run by run."""
+    one, other = (pairs[pairs["solver"] == solver] for solver in (GENERIC, EXACT))
+    both = one.merge(other, on=SAME, suffixes=("", "_other"))
+    apart: list[float] = (both["mean_response"] / both["mean_response_other"] - 1).abs().tolist()
+    return apart
+
+
+def costs(frame: pd.DataFrame) -> list[Record]:
+    """Return the cost of leaving the rows as they are, and of switching."""
+    model = frame[(frame["kind"] == "model") & frame["execution"].isna()]
+    changes = {
+        f"rows are not compacted ({variant})": own
+        for (variant,), own in grouped(model[~model["compact"]], ["variant"])
+    } | {
+        f"a switch takes {seconds:g} s of 60 s ({SHOWN})": own
+        for (seconds,), own in grouped(model[model["context_switch"] > 0], ["context_switch"])
+    }
+    return [{"change": name, **_levels(frame, own)} for name, own in changes.items()]
+
+
+def _levels(frame: pd.DataFrame, varied: pd.DataFrame) -> dict[str, Any]:
+    pairs = beside_plain(frame, varied)
+    cells: dict[str, Value] = {}
+    for level in sorted(frame["mpl"].dropna().unique()):
+        own = pairs[pairs["mpl"] == level]
+        ratios = own["mean_response"] / own["mean_response_plain"]
+        note = "; ".join(filter(None, (_span(ratios), str(len(ratios)))))
+        cells[f"MPL {level:.0f}"] = _times(ratios.median(), note) if len(ratios) else None
+    return cells
+
+
+def memory(frame: pd.DataFrame) -> list[Record]:
+    """Return the cost of paging, by the memory of the jobs."""
+    paged = frame[(frame["kind"] == "model") & frame["execution"].notna()]
+    return [
+        {"memory of a job": Cell(f"{megabytes:g} MB", megabytes)}
+        | {
+            f"MPL {run['mpl']:.0f}": replace(
+                duration(run["mean_response"]), note=f"{run['paged_jobs'] / run['jobs']:.0%} paged"
+            )
+            for run in own.sort_values("mpl").to_dict(orient="records")
+        }
+        for (megabytes,), own in grouped(paged, ["job_memory"])
+    ]
+
+
+def figure_9(frame: pd.DataFrame) -> list[Record]:
+    """Return the times of Figure 9 over that of a dedicated run."""
+    own = frame[frame["kind"] == "instances"]
+    alone = own.loc[own["jobs"] == 1, "mean_response"].iloc[0]
+    return [
+        {"instances": int(instances)}
+        | {
+            f"node of {run['node_memory']:g} MB": float(run["mean_response"] / alone)
+            for run in runs.sort_values("node_memory").to_dict(orient="records")
+        }
+        for (instances,), runs in grouped(own, ["jobs"])
+    ]
+
+
+def estimates(frame: pd.DataFrame) -> list[Record]:
+    """Return the effect of imperfect estimates on backfilling."""
+    asked = frame[frame["requests"] == REQUESTS]
+    perfect = frame[(frame["strategy"] == BACKFILLING) & (frame["requests"] == 1)]
+    pairs = asked.merge(perfect, on=WORKLOAD, suffixes=("", "_perfect"))
+    pairs = pairs[pairs["kept_up"] & pairs["kept_up_perfect"]]
+    metrics = {
+        "response time": "mean_response",
+        "wait time": "mean_wait",
+        "response time of large jobs": "large_mean_response",
+    }
+    ratios = {head: pairs[metric] / pairs[f"{metric}_perfect"] for head, metric in metrics.items()}
+    return [
+        {"mean": head, "over perfect estimates": _times(own.median(), _span(own))}
+        for head, own in ratios.items()
+    ]
+
+
+def by_seed(frame: pd.DataFrame) -> list[Record]:
+    """Return mean response times by the draw of the workload."""
+    runs = plain(frame)
+    runs = runs[runs["variant"].isna() | (runs["variant"] == SHOWN)]
+    shared = runs.groupby(["interarrival", "service"])["seed"].transform("nunique") > 1
+    names = _present(runs["strategy"])
+    return [
+        {
+            "factors": f"{interarrival:g} and {service:g}",
+            "seed": int(seed),
+            "offered load": share(round(own["offered"].iloc[0], 3)),
+        }
+        | dict(zip(names, map(duration, own.set_index("strategy")["mean_response"].reindex(names))))
+        for (interarrival, service, seed), own in grouped(runs[shared], WORKLOAD)
+    ]
+
+
+def stands_in(frame: pd.DataFrame, model: str) -> Record:
+    """Judge whether a model gives the means of the trace, and its ranking of the strategies."""
+    by = ["first", "strategy"]
+    own = frame[frame["kind"] == "blue"]
+    trace, made = (
+        own[own["stand_in"] == name].groupby(by)["mean_response"].median()
+        for name in (TRACE, model)
+    )
+    found = made / trace
+    near = judge(
+        (found <= STANDS_IN) & (found >= 1 / STANDS_IN),
+        f"{found.median():.2f} times that of the trace in the median; within {STANDS_IN:g} times "
+        "in {so} of {of}",
+    )
+    ranks = [table.unstack().rank(axis=1) for table in (trace, made)]
+    order = judge(
+        (ranks[0] == ranks[1]).all(axis=1),
+        "the same order of the strategies by mean response in {so} of {of} parts",
+    )
+
+    def shown(judged: Judgement) -> Cell:
+        return replace(cell(judged.verdict), note=judged.why)
+
+    return {
+        "model": f"sizes {model}",
+        "the trace's mean response times": shown(near),
+        "its ranking of the strategies": shown(order),
+    }
+
+
+def by_part(frame: pd.DataFrame) -> list[Record]:
+    """Return response times of the trace and its stand-ins, part by part."""
+    own = frame[frame["kind"] == "blue"]
+    names = _present(own["strategy"])
+    return [
+        {
+            "part": f"from job {first:,.0f}",
+            "workload": stand_in,
+            "offered load": _times(float(runs["offered"].median())),
+        }
+        | {
+            (what, name): _spread(runs[runs["strategy"] == name][metric])
+            for what, metric in (("response", "mean_response"), ("wait", "mean_wait"))
+            for name in names
+        }
+        for (first,), part in grouped(own, ["first"])
+        for stand_in in (TRACE, *MODELS)
+        for runs in [part[part["stand_in"] == stand_in]]
+    ]
+
+
+def _spread(times: pd.Series[float]) -> Cell:
+    middle = duration(float(times.median()))
+    if len(times) == 1:
+        return middle
+    note = f"{duration(times.min()).text} to {duration(times.max()).text}"
+    return replace(middle, note=note)

@@ -1,73 +1,50 @@
-"""What is run: workloads, strategies, and what is varied."""
+"""The runs: modelled workloads and parts of SDSC-BLUE, in the blocks of ``plan.toml``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from optsched.studies.franke_1999.published import LARGE_FROM, LU_MEMORY, LU_NODES, MPLS, NODES
+import numpy as np
 
-INTERARRIVAL = (1.0, 0.975, 0.95, 0.925, 0.9, 0.875, 0.85, 0.825, 0.8)
-SERVICE = (1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8)
-"""Factors of the 81 workloads. The paper does not give its own; these lead from its baseline to
-loads above 1, as its figures do."""
+from optsched.studies.content import PLAN, content_of
+from optsched.studies.study import find_log
+from optsched.text_files import read_toml
+from optsched.traces.reading import read_trace
+from optsched.traces.trace import Trace
+from optsched.workloads.spec_file import read_workload
+from optsched.workloads.trace_fit import Sizes, fit_workload
 
-FEW_INTERARRIVAL = (1.0, 0.9, 0.8)
-FEW_SERVICE = (1.0, 1.3, 1.6)
-"""Those of the nine workloads on which everything else is varied."""
+CONTENT = content_of("franke-1999")
+TABLE = read_toml(CONTENT / PLAN)
+PUBLISHED = read_toml(CONTENT / "published.toml")
 
-SEEDS = (1, 2, 3)
-"""Of the workloads: the first for all 81, the others for the nine."""
+SEEDS: list[int] = TABLE["seeds"]
+FEW: Mapping[str, list[float]] = TABLE["few"]
+REQUESTS: float = TABLE["imperfect"]["requests"]
+MPLS = (2, 3, 5)
 
-ADMISSIONS = ("fcfs", "skip")
-SHARINGS = ("rows", "fill", "nodes")
-VARIANTS = {
-    f"{admission}, {sharing}": {"admission": admission, "sharing": sharing}
-    for admission in ADMISSIONS
-    for sharing in SHARINGS
-}
+VARIANTS = [
+    f"{admission}, {sharing}"
+    for admission in ("fcfs", "skip")
+    for sharing in ("rows", "fill", "nodes")
+]
 """What the paper leaves open: may jobs behind a blocked one be placed, and who runs when."""
 
 SHOWN, SKIPPED = "fcfs, fill", "skip, fill"
-"""The variants of the figures: strictly in order of arrival, and not; the matrix filled. Where one
-stands for all it is the first."""
+"""The variants of the figures. Where one stands for all it is the first."""
 
-LEVEL = 3
-"""The multiprogramming level where one stands for all."""
+INSTANCES = (1, 2, 3)
+"""Sequential jobs of Figure 9."""
 
-EXACT = "row-search"
-PACKERS = {"best-fit": [LEVEL, 5], "greedy-colouring": [LEVEL], EXACT: [LEVEL, 5]}
-"""What stands beside first fit as the solver of the packing, and the levels it is run at; the exact
-one on the workloads of all seeds."""
+LU_SECONDS = 100
+"""Run time of an instance of Figure 9; the figure compares, so any will do."""
 
-PACKED = ("fcfs, rows", "fcfs, fill", "skip, rows")
-"""The variants in which it does."""
-
-GENERIC = "cp-sat"
-CP_SAT_WORK = 0.05
-"""Deterministic time of CP-SAT for one decision."""
-
-SWITCHES = (1.0, 5.0, 15.0)
-"""Seconds of a context switch, in turns of 60 s."""
-
-MEMORIES = (133.0, 300.0, 400.0, 600.0, 800.0)
-"""MB of a job on each of its nodes; the first is the mean of the paper's workload."""
-
-REQUESTS = 10.0
-"""Requested times are up to this many times the run time where estimates are not perfect."""
-
-NODES_MACHINE, MATRIX = f"nodes:{NODES}", f"matrix:{NODES}"
-SPACE_SHARING = ("fcfs", "conservative")
-
-BLUE_FILE = "SDSC-BLUE-2000-4.2-cln.swf.gz"
-BLUE_JOBS = 10_000
-BLUE_PARTS = tuple(1 + part * 38_756 for part in range(6))
-"""The first job of each part of SDSC-BLUE that is fitted, and generated anew."""
-
-BLUE_PROCESSORS = 1152
-STANDING_IN = ("trace", "uniform", "observed")
-"""The part itself, and what its model generates: sizes uniform in a class, or as observed."""
+TRACE = "trace"
+MODELS: list[Sizes] = TABLE["blue"]["models"]
+"""What stands in for a part of SDSC-BLUE: the part itself, and what its models generate."""
 
 
 class Workload(NamedTuple):
@@ -76,7 +53,7 @@ class Workload(NamedTuple):
     Parameters
     ----------
     interarrival, service : float
-        What the times between arrivals and the run times are multiplied by.
+        Factors of the times between submissions and of the run times.
     seed : int
         Of the random numbers.
     requests : float
@@ -96,120 +73,127 @@ class Workload(NamedTuple):
         return f"model_{factors}_seed{self.seed}{asked}.swf.gz"
 
 
-def grid(*, quick: bool) -> list[Workload]:
-    """Return the 81 workloads of the first seed."""
-    interarrival = INTERARRIVAL[::8] if quick else INTERARRIVAL
-    service = (SERVICE[0], SERVICE[5]) if quick else SERVICE
-    return [Workload(i, s, SEEDS[0]) for i in interarrival for s in service]
+class Part(NamedTuple):
+    """A part of SDSC-BLUE, from its first job on, or what a model fitted to it generates."""
+
+    first: int
+    stand_in: str
+    seed: int = 0
+
+    @property
+    def file(self) -> str:
+        """The name of its file."""
+        seed = f"_seed{self.seed}" if self.seed else ""
+        return f"blue_from{self.first}_{self.stand_in}{seed}.swf.gz"
 
 
-def few(seed: int, *, quick: bool, requests: float = 1.0) -> list[Workload]:
-    """Return the nine workloads on which everything else is varied."""
-    service = FEW_SERVICE[:1] if quick else FEW_SERVICE
-    interarrival = FEW_INTERARRIVAL[:1] if quick else FEW_INTERARRIVAL
-    return [Workload(i, s, seed, requests) for i in interarrival for s in service]
+class Instances(NamedTuple):
+    """So many sequential jobs that are submitted together, as in Figure 9."""
+
+    number: int
+
+    @property
+    def file(self) -> str:
+        """The name of its file."""
+        return f"instances_{self.number}.swf.gz"
 
 
-def other_seeds(*, quick: bool) -> list[Workload]:
-    """Return the nine workloads of the other seeds."""
-    seeds = SEEDS[1:2] if quick else SEEDS[1:]
-    return [workload for seed in seeds for workload in few(seed, quick=quick)]
+def workloads(*, quick: bool) -> dict[str, list[Any]]:
+    """Return the sets of workloads that ``plan.toml`` names."""
+    table = TABLE | TABLE["quick"] if quick else TABLE
+    first, *others = table["seeds"]
+
+    def modelled(factors: Mapping[str, list[float]], seed: int, *asked: float) -> list[Workload]:
+        pairs = ((i, s) for i in factors["interarrival"] for s in factors["service"])
+        return [Workload(i, s, seed, *asked) for i, s in pairs]
+
+    few = {seed: modelled(table["few"], seed) for seed in table["seeds"]}
+    return {
+        "all": modelled(table["factors"], first),
+        "few": few[first],
+        "other seeds": [one for seed in others for one in few[seed]],
+        "imperfect": modelled(table["few"], first, REQUESTS),
+        "baseline": few[first][:1],
+        "baselines": [own[0] for own in few.values()],
+        "instances": [Instances(number) for number in INSTANCES],
+        "blue": list(_parts(quick=quick)),
+    }
 
 
-def blue_files(*, quick: bool) -> Iterator[tuple[str, int, str, int]]:
-    """Yield file, first job, stand-in and seed of each workload of SDSC-BLUE."""
-    trace, *models = STANDING_IN
-    for first in BLUE_PARTS[:1] if quick else BLUE_PARTS:
-        yield f"blue_from{first}_{trace}.swf.gz", first, trace, 0
-        for model in models:
+def _parts(*, quick: bool) -> Iterator[Part]:
+    blue = TABLE["blue"]
+    for first in TABLE["quick"]["first"] if quick else blue["first"]:
+        yield Part(first, TRACE)
+        for model in MODELS:
             for seed in SEEDS[:1] if quick else SEEDS:
-                yield f"blue_from{first}_{model}_seed{seed}.swf.gz", first, model, seed
+                yield Part(first, model, seed)
 
 
-def plan(inputs: Path, *, quick: bool) -> dict[str, Any]:
-    """Return what is run, as a sweep reads it."""
-    mpls = list(MPLS)
-    varied = _gang(inputs, few(SEEDS[0], quick=quick))
-    others = _gang(inputs, other_seeds(quick=quick))
-    shown = VARIANTS[SHOWN]
-    runs = [
-        *_strategies(inputs, grid(quick=quick)),
-        *_strategies(inputs, other_seeds(quick=quick)),
-        *(
-            packed | {"solver": solver, "settings": VARIANTS[name] | {"mpl": mpls}}
-            for solver, mpls in PACKERS.items()
-            for name in PACKED
-            for packed in ((varied, others) if solver == EXACT else (varied,))
-        ),
-        varied
-        | {
-            "trace": [*varied["trace"][:1], *others["trace"][:: len(varied["trace"])]],
-            "solver": GENERIC,
-            "work_limit": CP_SAT_WORK,
-            "settings": VARIANTS["fcfs, rows"] | {"mpl": LEVEL},
-        },
-        varied | {"settings": {"compact": False, "mpl": mpls} | VARIANTS["fcfs, rows"]},
-        varied | {"settings": {"compact": False, "mpl": mpls} | shown},
-        varied | {"settings": shown | {"mpl": mpls, "context_switch": list(SWITCHES)}},
-        varied
-        | {
-            "trace": varied["trace"][:1],
-            "execution": "paging",
-            "settings": shown | {"mpl": mpls, "job_memory": list(MEMORIES)},
-        },
-        _space(inputs, few(SEEDS[0], quick=quick, requests=REQUESTS)) | {"policy": "conservative"},
-        *_figure_9(inputs),
-        *_blue(inputs, quick=quick),
-    ]
-    return {"keep": "summary", "runs": runs}
+def plan(folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any]:
+    """State the sweep."""
+    files = {
+        name: [str(inputs / one.file) for one in own]
+        for name, own in workloads(quick=quick).items()
+    }
+    blocks = [block | {"trace": files[block["trace"]]} for block in TABLE["sweep"]["runs"]]
+    return {"keep": TABLE["keep"], "runs": blocks}
 
 
-def _traces(inputs: Path, workloads: Sequence[Workload]) -> list[str]:
-    return [str(inputs / workload.file) for workload in workloads]
+def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
+    """Generate the workloads, and cut the parts out of SDSC-BLUE.
+
+    Raises
+    ------
+    InputError
+        If SDSC-BLUE is missing.
+    """
+    blue = read_trace(find_log(TABLE["blue"]["file"], folders))
+    jobs = TABLE["quick"]["jobs"] if quick else PUBLISHED["jobs"]
+    length = TABLE["quick"]["jobs"] if quick else TABLE["blue"]["jobs"]
+
+    def made(one: Any) -> Trace:
+        if isinstance(one, Workload):
+            return _modelled(one, jobs)
+        if isinstance(one, Instances):
+            return _instances(one.number)
+        return _stand_in(blue.jobs(one.first, one.first + length - 1), one.stand_in, one.seed)
+
+    every = dict.fromkeys(one for own in workloads(quick=quick).values() for one in own)
+    return {one.file: made(one) for one in every}
 
 
-def _space(inputs: Path, workloads: Sequence[Workload]) -> dict[str, Any]:
-    traces = _traces(inputs, workloads)
-    return {"trace": traces, "machine": NODES_MACHINE, "large_from": LARGE_FROM}
+def _modelled(workload: Workload, jobs: int) -> Trace:
+    """Generate a workload of the paper's model."""
+    trace = read_workload("franke-1999").generate(
+        jobs,
+        workload.seed,
+        interarrival_factor=workload.interarrival,
+        service_factor=workload.service,
+    )
+    if workload.requests == 1:
+        return trace
+    factor = np.random.default_rng(workload.seed).uniform(1, workload.requests, jobs)
+    requested = np.ceil(trace.runtime * factor).astype(np.int64)
+    return replace(trace, requested_time=requested, stated_time=requested)
 
 
-def _gang(inputs: Path, workloads: Sequence[Workload]) -> dict[str, Any]:
-    return _space(inputs, workloads) | {"machine": MATRIX, "policy": "gang"}
+def _instances(number: int) -> Trace:
+    run = np.full(number, LU_SECONDS)
+    return Trace(
+        job_id=np.arange(1, number + 1),
+        submit=np.zeros(number, dtype=np.int64),
+        runtime=run,
+        requested_time=run,
+        processors=np.ones(number, dtype=np.int64),
+        name="instances",
+    )
 
 
-def _strategies(inputs: Path, workloads: Sequence[Workload]) -> list[dict[str, Any]]:
-    """Return the runs of the paper's three strategies, gang scheduling in all its variants."""
-    gang = {"mpl": list(MPLS), "admission": list(ADMISSIONS), "sharing": list(SHARINGS)}
-    return [
-        _space(inputs, workloads) | {"policy": list(SPACE_SHARING)},
-        _gang(inputs, workloads) | {"settings": gang},
-    ]
-
-
-def _figure_9(inputs: Path) -> list[dict[str, Any]]:
-    """Return the runs of one to three sequential jobs on one node, with its memory varied."""
-    memory = {"node_memory": list(LU_NODES), "job_memory": LU_MEMORY, "mpl": max(MPLS)}
-    traces = [str(inputs / instances_file(number)) for number in range(1, LEVEL + 1)]
-    return [
-        {
-            "trace": traces,
-            "machine": "matrix:1",
-            "policy": "gang",
-            "execution": "paging",
-            "settings": memory,
-        }
-    ]
-
-
-def instances_file(number: int) -> str:
-    """Return the name of the file of so many sequential jobs that are submitted together."""
-    return f"instances_{number}.swf.gz"
-
-
-def _blue(inputs: Path, *, quick: bool) -> list[dict[str, Any]]:
-    """Return the runs of parts of SDSC-BLUE, and of the workloads that stand in for them."""
-    traces = {"trace": [str(inputs / file) for file, *_ in blue_files(quick=quick)]}
-    settings: Mapping[str, Any] = VARIANTS[SHOWN] | {"mpl": LEVEL}
-    gang = {"machine": f"matrix:{BLUE_PROCESSORS}", "policy": "gang", "settings": settings}
-    space = {"machine": f"nodes:{BLUE_PROCESSORS}", "policy": list(SPACE_SHARING)}
-    return [traces | space, traces | gang]
+def _stand_in(part: Trace, stand_in: str, seed: int) -> Trace:
+    """Return a part of a log with perfect estimates, or what a model fitted to it generates."""
+    if stand_in == TRACE:
+        perfect = replace(part, requested_time=part.runtime, stated_time=part.runtime, label=None)
+        return replace(perfect, submit=part.submit - part.submit.min())
+    sizes: Sizes = "uniform" if stand_in == "uniform" else "observed"
+    fitted = fit_workload(part, sizes=sizes, processors=TABLE["blue"]["processors"])
+    return fitted.model.generate(len(part), seed)

@@ -1,1 +1,17 @@
-"""The study of Gonthier et al. 2024: jobs on the nodes that have their input files."""
+"""The study of Gonthier et al. 2024."""
+
+from __future__ import annotations
+
+from optsched.registry import studies
+from optsched.studies.study import PaperStudy
+
+
+@studies.register("gonthier-2024")
+class Gonthier2024(PaperStudy):
+    """Locality-aware scheduling: the authors' day, Tables I to III, Figures 2 and 7 to 11."""
+
+    paper = (
+        "M. Gonthier, E. Larsson, L. Marchal, C. Nettelblad, S. Thibault, "
+        '"Data-driven locality-aware batch scheduling", APDCM 2024'
+    )
+    table = "schedulers"

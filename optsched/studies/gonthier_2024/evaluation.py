@@ -1,23 +1,17 @@
-"""Runs by workload and scheduler: their figures, and the stretches of their sessions."""
+"""The figures of each run, and the improvement of its sessions."""
 
 from __future__ import annotations
 
-from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.metrics.sessions import consecutive_sessions, session_stretches, window_sessions
-from optsched.studies.gonthier_2024.improvement import Improvement, describe
-from optsched.studies.gonthier_2024.plan import (
-    SCHEDULERS,
-    UNTIL_NEXT,
-    WORKLOADS,
-    Workload,
-    base_of,
-)
-from optsched.studies.results import check_results
+from optsched.studies.gonthier_2024.plan import CONTENT, SCHEDULERS, WORKLOADS, Workload, runs
+from optsched.studies.results import check_results, labelled
+from optsched.text_files import read_toml
 from optsched.traces.rackham import EVALUATED
 from optsched.traces.reading import read_trace
 
@@ -25,21 +19,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALL = "all"
-"""What all workloads together are called."""
+"""The name of all workloads together."""
 
 METRICS = (
     *("mean_stretch", "mean_bounded_stretch", "max_stretch", "mean_queue_time", "mean_flow"),
     *("transfer_time", "waiting_for_a_load", "core_time", "data_reuse", "evaluated", "killed"),
     *("max_queue_time", "max_flow", "max_bounded_stretch"),
 )
-SETTINGS = ("backfill", "replan", "threshold", "throttle", "stop")
-"""Settings that tell schedulers apart."""
-
-NEEDED = ("trace", "machine", "solver", "jobs", "folder", *METRICS)
-"""Columns of the results that the evaluation reads."""
-
 FILE_TIME = "file_time"
-"""What the paper calls transfer time: jobs wait for files that they or others load."""
+"""The paper's transfer time: jobs wait for files that they or others load."""
 
 SESSIONS = "session_stretch"
 """The column with the stretches of all sessions of a run, an array each."""
@@ -53,65 +41,120 @@ SINGLE = {
     "single.mean_queue_time": "waiting_time",
     "single.mean_flow": "turnaround_time",
 }
-"""Means of sums in single precision, as the authors' program prints them, and of what."""
+"""Means of sums in single precision, as the authors' program prints them, and their columns."""
+
+
+ALIKE = 0.01
+"""Stretches no further apart than this, relatively, are equal, as in Figure 2."""
+
+SHARES = (0.125, 0.25, 0.5, 0.75, 0.875)
+"""Whiskers, box and median of Figures 8 and 10."""
+
+
+class Improvement(NamedTuple):
+    """The stretches of sessions with a scheduler, compared with those of another.
+
+    An improvement of 2 is a stretch that is half of the other one.
+
+    Parameters
+    ----------
+    sessions : int
+        How many.
+    whisker_low, box_low, median, box_high, whisker_high : float
+        Quantiles of the improvement, at `SHARES`.
+    mean : float
+        Its mean.
+    better : float
+        Share of the sessions whose improvement is above 1, or 1: not worse, as the paper's box
+        plots show it.
+    faster, slower : float
+        Shares of those that are better and worse by more than `ALIKE`.
+    speedup, slowdown : float
+        Mean improvements of those two; nan if there are none.
+    """
+
+    sessions: int
+    whisker_low: float
+    box_low: float
+    median: float
+    box_high: float
+    whisker_high: float
+    mean: float
+    better: float
+    faster: float
+    slower: float
+    speedup: float
+    slowdown: float
+
+    @property
+    def equal(self) -> float:
+        """The share of the sessions that are neither faster nor slower."""
+        return 1 - self.faster - self.slower
+
+
+_PUBLISHED = read_toml(CONTENT / "published.toml")
+DAY_RESULTS = _PUBLISHED["day"]
+REDUCTIONS = _PUBLISHED["reductions"]
+SINGLE_PRECISION = _PUBLISHED["single_precision"]
+THROTTLE, WEEKS = _PUBLISHED["throttle"], _PUBLISHED["weeks"]
+PER_JOB = {
+    week: {name: Improvement(*row) for name, row in own.items()}
+    for week, own in _PUBLISHED["per_job"].items()
+}
 
 
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
-    """Return the results of the sweep with the columns that the evaluation goes by.
+    """Add ``workload``, ``scheduler``, ``path`` (of the trace), ``file_time``, sums and sessions.
 
-    ``workload``, ``scheduler``, ``path`` (of the trace), ``session_stretch`` and
-    ``session_jobs`` (arrays), `METRICS`, and ``file_time``, in the order of tables.
+    ``session_stretch`` and ``session_jobs`` are arrays.
 
     Raises
     ------
     InputError
-        If a column or a trace is missing, or runs have failed: nothing can be said then.
+        If a column or a trace is missing, or runs have failed.
     """
     import pandas as pd
 
-    check_results(results, NEEDED)
-    frame = results.copy()
-    known = {(one.file, one.machine): one for one in WORKLOADS}
-    kept = [UNTIL_NEXT if text.endswith(UNTIL_NEXT) else "" for text in frame["machine"]]
-    own = [
-        known[PurePath(trace).name, machine.removesuffix(UNTIL_NEXT)]
-        for trace, machine in zip(frame["trace"], frame["machine"])
-    ]
-    scheduler_of = {_key(*one): name for name, one in SCHEDULERS.items()}
-    columns = {f"settings.{name}": name for name in SETTINGS}
-    stated = frame.reindex(columns=list(columns)).rename(columns=columns)
-    frame["scheduler"] = [
-        scheduler_of[_key(*told)]
-        for told in zip(frame["solver"], stated.to_dict(orient="records"), kept)
-    ]
-    frame["workload"] = [one.name for one in own]
+    check_results(results, ("trace", "machine", "solver", "jobs", "folder", *METRICS))
+    frame = labelled(results, runs(WORKLOADS), ("workload", "scheduler"))
+    own = [next(one for one in WORKLOADS if one.name == name) for name in frame["workload"]]
     frame["path"] = [str(inputs / one.file) for one in own]
     frame[FILE_TIME] = frame["transfer_time"] + frame["waiting_for_a_load"]
     session_of = {one: evaluated_sessions(one, inputs) for one in dict.fromkeys(own)}
-    jobs = [
-        _evaluated_jobs(Path(folder), session_of[one][0])
-        for folder, one in zip(frame["folder"], own)
-    ]
-    sums = [
-        session_stretches(rows["stretch"].to_numpy(), session_of[one][1])
-        for rows, one in zip(jobs, own)
-    ]
+    columns = list(SINGLE.values())
+    sums, counts, means = [], [], []
+    for folder, (evaluated, session) in zip(frame["folder"], map(session_of.__getitem__, own)):
+        jobs = pd.read_parquet(Path(folder) / "jobs.parquet", columns=columns)[evaluated]
+        jobs = jobs.astype(np.float64)
+        sums.append(session_stretches(jobs["stretch"].to_numpy(), session))
+        counts.append(np.bincount(session))
+        means.append([single_mean(jobs[column].to_numpy()) for column in columns])
     frame[SESSIONS] = pd.Series(sums, frame.index, dtype=object)
-    for name, column in SINGLE.items():
-        frame[name] = [single_mean(rows[column].to_numpy()) for rows in jobs]
-    counts = [np.bincount(session_of[one][1]) for one in own]
     frame[SESSION_JOBS] = pd.Series(counts, frame.index, dtype=object)
-    order = {name: place for place, name in enumerate(SCHEDULERS)}
-    places = {one.name: place for place, one in enumerate(WORKLOADS)}
-    by = pd.DataFrame({"w": frame["workload"].map(places), "s": frame["scheduler"].map(order)})
-    return frame.loc[by.sort_values(["w", "s"]).index].reset_index(drop=True)
+    return frame.assign(**dict(zip(SINGLE, np.array(means).T)))
 
 
-def _key(solver: str, settings: Any, kept: str) -> tuple[Any, ...]:
-    import pandas as pd
-
-    told = (solver, kept, *(settings.get(name) for name in SETTINGS))
-    return tuple(None if pd.isna(value) else value for value in told)
+def describe(ratios: NDArray[np.float64]) -> Improvement:
+    """Describe improvements, the stretch before over that after, of at least one session."""
+    faster, slower = ratios > 1 + ALIKE, ratios < 1 - ALIKE
+    speedup, slowdown = (
+        float(ratios[which].mean()) if which.any() else float("nan") for which in (faster, slower)
+    )
+    whisker_low, box_low, median, box_high, whisker_high = np.quantile(ratios, SHARES).tolist()
+    return Improvement(
+        sessions=len(ratios),
+        whisker_low=whisker_low,
+        box_low=box_low,
+        median=median,
+        box_high=box_high,
+        whisker_high=whisker_high,
+        mean=float(ratios.mean()),
+        better=float((ratios >= 1).mean()),
+        faster=float(faster.mean()),
+        slower=float(slower.mean()),
+        speedup=speedup,
+        slowdown=slowdown,
+    )
 
 
 def evaluated_sessions(
@@ -126,13 +169,6 @@ def evaluated_sessions(
     return counts, window_sessions(user, submit)
 
 
-def _evaluated_jobs(folder: Path, counts: NDArray[np.bool_]) -> pd.DataFrame:
-    import pandas as pd
-
-    columns = list(SINGLE.values())
-    return pd.read_parquet(folder / "jobs.parquet", columns=columns)[counts].astype(np.float64)
-
-
 def single_mean(values: NDArray[np.float64]) -> float:
     """Return the mean of values that are summed in single precision, one after the other."""
     total = np.cumsum(values, dtype=np.float32)[-1]
@@ -142,12 +178,6 @@ def single_mean(values: NDArray[np.float64]) -> float:
 def workloads(frame: pd.DataFrame) -> list[str]:
     """Return the workloads that were run, in order."""
     return list(dict.fromkeys(frame["workload"]))
-
-
-def schedulers(frame: pd.DataFrame) -> list[str]:
-    """Return the schedulers that were run, in order."""
-    there = set(frame["scheduler"])
-    return [name for name in SCHEDULERS if name in there]
 
 
 def of(frame: pd.DataFrame, scheduler: str, metric: str) -> pd.Series[Any]:
@@ -168,18 +198,21 @@ def ratios(frame: pd.DataFrame, scheduler: str, base: str | None = None) -> NDAr
     Parameters
     ----------
     frame : pandas.DataFrame
-        What `prepare` returns, or some rows of it.
+        The result of `prepare`, or some rows of it.
     scheduler : str
-        What is judged.
+        The scheduler that is judged.
     base : str, optional
-        What it is compared with; `base_of` it if left out.
+        The scheduler that it is compared with; its own base by default.
 
     Returns
     -------
     float64 array, shape (sessions,)
         The stretch with the base over that with the scheduler.
     """
-    before, after = of(frame, base or base_of(scheduler), SESSIONS), of(frame, scheduler, SESSIONS)
+    before, after = (
+        of(frame, base or SCHEDULERS[scheduler].base, SESSIONS),
+        of(frame, scheduler, SESSIONS),
+    )
     shared = [name for name in after.index if name in before.index]
     return np.concatenate([before[name] / after[name] for name in shared])
 
@@ -191,7 +224,10 @@ def improvement(frame: pd.DataFrame, scheduler: str, base: str | None = None) ->
 
 def reduction(frame: pd.DataFrame, scheduler: str, metric: str, base: str | None = None) -> float:
     """Return by which share a scheduler lowers the sum of a metric over the workloads."""
-    before, after = of(frame, base or base_of(scheduler), metric), of(frame, scheduler, metric)
+    before, after = (
+        of(frame, base or SCHEDULERS[scheduler].base, metric),
+        of(frame, scheduler, metric),
+    )
     shared = [name for name in after.index if name in before.index]
     return float(1 - after[shared].sum() / before[shared].sum())
 
@@ -205,5 +241,5 @@ def all_runs(frame: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     figures = frame[["workload", "scheduler", "machine", "jobs", *METRICS, FILE_TIME]]
-    base = frame["scheduler"].map(base_of).rename("base")
+    base = frame["scheduler"].map(lambda name: SCHEDULERS[name].base).rename("base")
     return pd.concat([figures, base, pd.DataFrame(described, index=frame.index)], axis=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,26 +11,23 @@ from numpy.typing import NDArray
 from optsched.report import style
 from optsched.studies.gonthier_2024.evaluation import (
     ALL,
+    PER_JOB,
     SESSION_JOBS,
     SESSIONS,
+    Improvement,
     improvement,
     of,
     ratios,
     workloads,
 )
-from optsched.studies.gonthier_2024.improvement import Improvement
-from optsched.studies.gonthier_2024.plan import EFT, FCFS, HOLES, LEA, LEM, LEO
-from optsched.studies.gonthier_2024.published import PER_JOB
+from optsched.studies.panels import legend, panels_of, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLUMNS = 3
-"""Panels side by side."""
-
-SHOWN = (EFT, LEA, LEO, LEM)
+SHOWN = ("EFT", "LEA", "LEO", "LEM")
 STROKES = {
     name: style.Stroke(colour, dashes)
     for name, colour, dashes in zip(SHOWN, style.LINES, style.DASHES)
@@ -50,7 +47,7 @@ def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
         "figure-2-7": _bars(frame),
         "figure-8": _boxes(frame, "", "Figure 8. Improvement of sessions over FCFS"),
         "figure-9": _curves(frame),
-        "figure-10": _boxes(frame, HOLES, "Figure 10. Improvement of sessions over FCFS-BF"),
+        "figure-10": _boxes(frame, "-BF", "Figure 10. Improvement of sessions over FCFS-BF"),
         "figure-11": _with_and_without(frame),
     }
 
@@ -62,27 +59,6 @@ def _parts(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return parts | {name: frame[frame["workload"] == name] for name in names}
 
 
-def _panels(figure: Figure, names: Sequence[str]) -> list[Axes]:
-    """Return a panel for each workload, under its name."""
-    columns = min(COLUMNS, len(names))
-    grid = figure.subplots(
-        -(-len(names) // columns), columns, sharex=True, sharey=True, squeeze=False
-    )
-    panels = list(grid.flat)
-    for panel, name in zip(panels, names):
-        panel.set_title(name)
-    for spare in panels[len(names) :]:
-        spare.set_visible(False)
-    for above, below in zip(panels, panels[columns:]):
-        if not below.get_visible():
-            above.tick_params(labelbottom=True)
-    return panels[: len(names)]
-
-
-def _rows(panels: int) -> int:
-    return -(-panels // COLUMNS)
-
-
 def _bars(frame: pd.DataFrame) -> Figure:
     """Draw the shares of slower, equal and faster sessions, with the mean improvement of each."""
     from matplotlib.ticker import PercentFormatter
@@ -91,8 +67,8 @@ def _bars(frame: pd.DataFrame) -> Figure:
     places = np.arange(len(SHOWN))[::-1]
     title = "Figures 2 and 7. Sessions compared with FCFS, and mean improvement of the slower and "
     with style.applied():
-        figure = style.new_figure(1.0 + 1.5 * _rows(len(parts)), title + "faster ones")
-        panels = _panels(figure, list(parts))
+        figure = style.new_figure(1.0 + 1.5 * rows_of(len(parts)), title + "faster ones")
+        panels = panels_of(figure, list(parts))
         for panel, own in zip(panels, parts.values()):
             found = [improvement(own, name) for name in SHOWN]
             left = np.zeros(len(SHOWN))
@@ -111,8 +87,7 @@ def _bars(frame: pd.DataFrame) -> Figure:
             panel.set_yticks(places, SHOWN)
             panel.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
             panel.grid(axis="y", visible=False)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        legend(figure, panels[0], "below")
     return figure
 
 
@@ -128,8 +103,8 @@ def _boxes(frame: pd.DataFrame, backfilled: str, title: str) -> Figure:
             for week, found in PER_JOB.items()
         }
     with style.applied():
-        figure = style.new_figure(0.9 + 1.9 * _rows(len(boxes)), title)
-        panels = _panels(figure, list(boxes))
+        figure = style.new_figure(0.9 + 1.9 * rows_of(len(boxes)), title)
+        panels = panels_of(figure, list(boxes))
         for panel, found in zip(panels, boxes.values()):
             for place, (name, one) in enumerate(found.items()):
                 _box(panel, place, one, STROKES[name].colour)
@@ -174,9 +149,9 @@ def _curves(frame: pd.DataFrame) -> Figure:
     parts = _parts(frame)
     with style.applied():
         figure = style.new_figure(
-            1.0 + 1.8 * _rows(len(parts)), "Figure 9. Distribution of the improvement over FCFS"
+            1.0 + 1.8 * rows_of(len(parts)), "Figure 9. Distribution of the improvement over FCFS"
         )
-        panels = _panels(figure, list(parts))
+        panels = panels_of(figure, list(parts))
         for panel, own in zip(panels, parts.values()):
             for name, stroke in STROKES.items():
                 found = np.quantile(ratios(own, name), STEPS)
@@ -188,8 +163,7 @@ def _curves(frame: pd.DataFrame) -> Figure:
             panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         figure.supxlabel("stretch of FCFS over that of the scheduler", fontsize=9)
         figure.supylabel("share of the sessions", fontsize=9)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right center")
+        legend(figure, panels[0])
     return figure
 
 
@@ -200,18 +174,18 @@ STEPS = np.linspace(0, 1, 401)
 def _with_and_without(frame: pd.DataFrame) -> Figure:
     """Draw the mean stretch of the jobs of a session without and with backfilling."""
     parts = {name: frame[frame["workload"] == name] for name in workloads(frame)}
-    every = (FCFS, *SHOWN)
+    every = ("FCFS", *SHOWN)
     places = np.arange(len(every))[::-1]
     title = "Figure 11. Mean stretch of the jobs of a session: median and mean over the sessions"
     with style.applied():
-        figure = style.new_figure(1.0 + 1.6 * _rows(len(parts)), title)
-        panels = _panels(figure, list(parts))
+        figure = style.new_figure(1.0 + 1.6 * rows_of(len(parts)), title)
+        panels = panels_of(figure, list(parts))
         for panel, own in zip(panels, parts.values()):
             for (label, centre), colour, lift in zip(CENTRES.items(), style.LINES, (0.12, -0.12)):
                 heights = places + lift
                 without, with_ = (
                     [centre(_session_means(own, name + ending)) for name in every]
-                    for ending in ("", HOLES)
+                    for ending in ("", "-BF")
                 )
                 panel.hlines(heights, without, with_, color=colour, linewidth=0.8)
                 panel.plot(without, heights, "x", color=colour, label=f"{label}, without")
@@ -219,8 +193,7 @@ def _with_and_without(frame: pd.DataFrame) -> Figure:
             panel.set_xscale("log", base=2)
             panel.xaxis.set_major_formatter("{x:g}")
             panel.set_yticks(places, every)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        legend(figure, panels[0], "below")
     return figure
 
 

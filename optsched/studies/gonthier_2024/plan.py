@@ -1,4 +1,4 @@
-"""What is run: the authors' day, weeks of logs on two clusters each, and the schedulers."""
+"""The runs: the authors' day and weeks of logs, under the schedulers of ``plan.toml``."""
 
 from __future__ import annotations
 
@@ -6,154 +6,62 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from optsched.content import bundled
 from optsched.errors import InputError
-from optsched.studies.gonthier_2024.published import CORES, FINAL, NODES, THROTTLE
+from optsched.machines.cluster import BANDWIDTH
+from optsched.studies.content import PLAN, content_of
 from optsched.studies.study import find_log
+from optsched.text_files import read_toml
+from optsched.traces.evaluation_window import evaluate
+from optsched.traces.input_files import infer_files
+from optsched.traces.job_pieces import split_jobs
+from optsched.traces.rackham import EVALUATED
+from optsched.traces.reading import read_trace
+from optsched.traces.trace import SECONDS_PER_DAY, Trace
+
+CONTENT = content_of("gonthier-2024")
+TABLE = read_toml(CONTENT / PLAN)
+LOW, HIGH = LOADS = TABLE["loads"]
+CORES: int = TABLE["cores"]
+LOGS: Mapping[str, Mapping[str, Any]] = TABLE["logs"]
 
 
 class Scheduler(NamedTuple):
-    """A scheduler that is run.
-
-    Parameters
-    ----------
-    solver : str
-        What places the jobs.
-    settings : mapping
-        Of the policy ``locality``.
-    kept : str
-        What is said of the cluster's memory behind its size.
-    """
+    """A scheduler: its solver and form, its base, the settings of ``locality``, and the memory."""
 
     solver: str
-    settings: Mapping[str, Any] = {}
-    kept: str = ""
-
-    def but(self, **settings: Any) -> Scheduler:
-        """Return this scheduler with other settings."""
-        return self._replace(settings={**self.settings, **settings})
+    form: str
+    base: str
+    settings: Mapping[str, Any]
+    kept: str
 
 
-SOLVERS = ("fcfs", "eft", "lea", "leo", "lem")
-FCFS, EFT, LEA, LEO, LEM = (solver.upper() for solver in SOLVERS)
-HOLES, FULL_PROFILE = "-BF", "-CB"
-"""What is added to the names with the authors' backfilling, and with a full profile."""
-
-PLAIN = {solver.upper(): Scheduler(solver) for solver in SOLVERS}
-BACKFILLED = {f"{name}{HOLES}": one.but(backfill="holes") for name, one in PLAIN.items()}
-MAIN = PLAIN | BACKFILLED
-"""The ten of the paper."""
-
-EARLIER = 80
-"""Per cent of the nodes from which on LEM saved loads in the authors' code of November 2022; the
-paper, and the default, say all of them."""
-
-LEM_EARLIER = f"{LEM} ({EARLIER} %)"
-EARLIER_LEM = {
-    LEM_EARLIER: PLAIN[LEM].but(threshold=EARLIER),
-    f"{LEM}{HOLES} ({EARLIER} %)": BACKFILLED[f"{LEM}{HOLES}"].but(threshold=EARLIER),
+SCHEDULERS = {
+    form["name"].format(solver.upper()): Scheduler(
+        solver, form["form"], form["base"], form.get("settings", {}), form.get("kept", "")
+    )
+    for form in TABLE["forms"]
+    for solver in form.get("solvers", TABLE["solvers"])
 }
-FINAL_CODE = {
-    f"{name}{FINAL}": (PLAIN | EARLIER_LEM)[name].but(stop="short")
-    for name in (LEA, LEM, LEM_EARLIER)
-}
-"""Those of which the authors' final program gave results without its throttle."""
-
-THROTTLED = {
-    f"{name}, every {THROTTLE} s": one.but(throttle=float(THROTTLE))
-    if one.solver == FCFS.lower()
-    else one.but(throttle=float(THROTTLE), stop="short")
-    for name, one in MAIN.items()
-}
-"""As the authors' final program, in which FCFS alone goes on until all cores are taken."""
-CONSERVATIVE = {
-    f"{name}{FULL_PROFILE}": one.but(backfill="conservative") for name, one in PLAIN.items()
-}
-
-ANEW = {f"{name}, all anew": one.but(replan="events") for name, one in MAIN.items()}
-"""With a new plan at every submission and end, as the paper says."""
-
-UNTIL_NEXT = ":kept=next"
-AS_WRITTEN = {
-    f"{name}, as written": one._replace(kept=UNTIL_NEXT)
-    for name, one in zip(MAIN, ANEW.values(), strict=True)
-}
-"""With the memory of section III, too: files stay until the next start on the node."""
-
-OF_LOGS = MAIN
-OF_DAY = MAIN | EARLIER_LEM | FINAL_CODE | ANEW | AS_WRITTEN | CONSERVATIVE | THROTTLED
-"""What is run on the logs, and on the authors' day."""
-
-SCHEDULERS = OF_DAY
 """All of them, in the order of tables."""
 
 
-def base_of(scheduler: str) -> str:
-    """Return what a scheduler is compared with: FCFS with the same backfilling."""
-    own = SCHEDULERS[scheduler]
-
-    def alike(one: Scheduler) -> bool:
-        compared = ("backfill", "replan", "throttle")
-        settings = (one.settings.get(key) == own.settings.get(key) for key in compared)
-        return one.kept == own.kept and all(settings)
-
-    fcfs = (name for name, one in SCHEDULERS.items() if one.solver == FCFS.lower() and alike(one))
-    return next(fcfs)
+def in_form(*forms: str) -> list[str]:
+    """Return the names of the schedulers in these forms."""
+    return [name for name, one in SCHEDULERS.items() if one.form in forms]
 
 
-class Log(NamedTuple):
-    """A log, the week of it that is evaluated, and the clusters it is run on.
+MAIN = in_form("no backfilling", "holes")
+"""The ten of the paper."""
 
-    Parameters
-    ----------
-    name : str
-        As tables name it.
-    file : str
-        Name of the file.
-    week : int
-        The evaluated week, from 0, counted from the first submission of the log.
-    nodes : mapping of float to int
-        Nodes of the cluster for each load.
-    """
-
-    name: str
-    file: str
-    week: int
-    nodes: Mapping[float, int]
-
-
-LOW, HIGH = 0.7, 1.1
-"""What the evaluated week asks of the cluster if every job loads its file: an underused and a
-saturated cluster."""
-
-LOGS = (
-    Log("RICC", "RICC-2010-2.swf.gz", 13, {LOW: 553, HIGH: 352}),
-    Log("Gaia", "UniLu-Gaia-2014-1.swf.gz", 9, {LOW: 82, HIGH: 52}),
-    Log("SDSC-BLUE", "SDSC-BLUE-2000-4.2-cln.swf.gz", 5, {LOW: 76, HIGH: 48}),
-    Log("CTC", "CTC-SP2-1996-3.1-cln.swf.gz", 33, {LOW: 25, HIGH: 16}),
-)
-
-DAYS_BEFORE, DAYS, DAYS_AFTER = 3, 7, 1
-"""The days that are run: those that fill the cluster, those that are evaluated, and one that keeps
-it busy."""
+THROTTLED = in_form("every 30 s", "holes, every 30 s")
+"""The same as the authors' final program runs them."""
 
 
 class Workload(NamedTuple):
-    """A trace on a cluster.
-
-    Parameters
-    ----------
-    name : str
-        As tables name it.
-    file : str
-        The trace, among those that the study makes for itself.
-    nodes : int
-        Nodes of the cluster.
-    load : float, optional
-        The load that the cluster was chosen for.
-    consecutive : bool
-        Whether a session is what a user submits one after the other, as in the authors' plots, and
-        not within a window, as the paper says.
-    """
+    """A trace on a cluster of so many nodes, chosen for a load if it is of a log."""
 
     name: str
     file: str
@@ -163,46 +71,39 @@ class Workload(NamedTuple):
 
     @property
     def machine(self) -> str:
-        """The cluster, as a run names it."""
+        """The spec of the cluster."""
         return f"cluster:{self.nodes}x{CORES}"
 
-
-DAY_FILE = "rackham/2022-09-10_V10000_anonymous.txt.gz"
-"""The authors' published input."""
-
-DAY = Workload("Rackham day", "rackham-2022-09-10.rackham.gz", NODES, consecutive=True)
-SAMPLE_FILE = "samples/sample-8x20.rackham"
-SAMPLE = Workload("sample", "sample-8x20.rackham.gz", 8)
-"""The quick look: a generated workload that is at hand everywhere."""
+    @property
+    def schedulers(self) -> Sequence[str]:
+        """The schedulers that it is run with."""
+        return MAIN if self.load else list(SCHEDULERS)
 
 
-def log_file(log: Log) -> str:
+DAY, SAMPLE = (
+    Workload(one["name"], one["trace"], one["nodes"], None, one["consecutive"])
+    for one in (TABLE["day"], TABLE["sample"])
+)
+
+
+def log_file(log: str) -> str:
     """Return the name of the file with the part of a log that is run."""
-    return f"{log.name}.rackham.gz"
+    return f"{log}.rackham.gz"
 
 
 OF_LOG = {
-    log.name: [
-        Workload(f"{log.name}, load {load:g}", log_file(log), nodes, load)
-        for load, nodes in log.nodes.items()
+    name: [
+        Workload(f"{name}, load {load:g}", log_file(name), nodes, load)
+        for load, nodes in zip(LOADS, log["nodes"])
     ]
-    for log in LOGS
+    for name, log in LOGS.items()
 }
-WORKLOADS = (DAY, *(one for log in LOGS for one in OF_LOG[log.name]), SAMPLE)
+WORKLOADS = (DAY, *(one for own in OF_LOG.values() for one in own), SAMPLE)
 """In the order of tables."""
 
 
-def at_hand(file: str, folders: Sequence[Path]) -> bool:
-    """Return whether a log is there."""
-    try:
-        find_log(file, folders)
-    except InputError:
-        return False
-    return True
-
-
-def workloads_at_hand(folders: Sequence[Path], *, quick: bool) -> list[Workload]:
-    """Return the workloads whose logs are there.
+def at_hand(folders: Sequence[Path], *, quick: bool) -> list[Workload]:
+    """List the workloads whose logs are there.
 
     Raises
     ------
@@ -211,24 +112,92 @@ def workloads_at_hand(folders: Sequence[Path], *, quick: bool) -> list[Workload]
     """
     if quick:
         return [SAMPLE]
-    found = [DAY] if at_hand(DAY_FILE, folders) else []
-    found += [one for log in LOGS if at_hand(log.file, folders) for one in OF_LOG[log.name]]
+    files = {TABLE["day"]["file"]: [DAY]} | {LOGS[log]["file"]: own for log, own in OF_LOG.items()}
+    found = []
+    for file, own in files.items():
+        try:
+            find_log(file, folders)
+        except InputError:
+            continue
+        found += own
     if not found:
-        find_log(DAY_FILE, folders)
+        find_log(TABLE["day"]["file"], folders)
     return found
 
 
+def runs(workloads: Sequence[Workload]) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Return the runs by workload and scheduler."""
+    return {
+        (one.name, name): {
+            "trace": one.file,
+            "machine": one.machine + SCHEDULERS[name].kept,
+            "solver": SCHEDULERS[name].solver,
+            "settings": SCHEDULERS[name].settings,
+        }
+        for one in workloads
+        for name in one.schedulers
+    }
+
+
 def plan(folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any]:
-    """Return what is run, as a sweep reads it; the jobs of each run are kept."""
-    runs = []
-    for workload in workloads_at_hand(folders, quick=quick):
-        for scheduler in (OF_LOGS if workload.load else OF_DAY).values():
-            run = {
-                "trace": str(inputs / workload.file),
-                "machine": workload.machine + scheduler.kept,
-                "policy": "locality",
-                "execution": "file-loading",
-                "solver": scheduler.solver,
-            }
-            runs.append(run | ({"settings": scheduler.settings} if scheduler.settings else {}))
-    return {"keep": "jobs", "runs": runs}
+    """State the sweep."""
+    planned = runs(at_hand(folders, quick=quick)).values()
+    blocks = [run | {"trace": str(inputs / run["trace"])} for run in planned]
+    return {key: TABLE[key] for key in ("keep", "policy", "execution")} | {"runs": blocks}
+
+
+def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
+    """Read the authors' day, and cut the weeks out of the logs that are there.
+
+    Raises
+    ------
+    InputError
+        If a log is damaged, or none is there.
+    """
+    files = {workload.file for workload in at_hand(folders, quick=quick)}
+    traces = {}
+    if SAMPLE.file in files:
+        sample = bundled("traces") / TABLE["sample"]["file"]
+        traces[SAMPLE.file] = read_trace(sample, clean=False)
+    if DAY.file in files:
+        traces[DAY.file] = read_trace(find_log(TABLE["day"]["file"], folders), clean=False)
+    for name, log in LOGS.items():
+        if log_file(name) in files:
+            whole = read_trace(find_log(log["file"], folders))
+            traces[log_file(name)] = week_of(whole, log["week"])
+    return traces
+
+
+def week_of(trace: Trace, week: int) -> Trace:
+    """Cut out a week of a log and the days around it, as jobs of one node each with input files."""
+    first = int(trace.submit.min()) + week * TABLE["days"] * SECONDS_PER_DAY
+    last = first + TABLE["days"] * SECONDS_PER_DAY
+    around = (trace.submit >= first - TABLE["days_before"] * SECONDS_PER_DAY) & (
+        trace.submit < last + TABLE["days_after"] * SECONDS_PER_DAY
+    )
+    pieces = split_jobs(trace.select(np.flatnonzero(around)), CORES).trace
+    return evaluate(infer_files(pieces), first, last)
+
+
+def offered(trace: Trace, nodes: int) -> float:
+    """Return the load of the evaluated jobs on a cluster if each of them loads its file.
+
+    Parameters
+    ----------
+    trace : Trace
+        A cleaned trace with files and categories.
+    nodes : int
+        Nodes of the cluster.
+
+    Returns
+    -------
+    float
+        Their core time over that of the cluster in whole days from the first of them to the last.
+    """
+    counts = trace.annotations["category"] == EVALUATED
+    loads = trace.annotations["file_size"][counts] // BANDWIDTH
+    held = np.minimum(trace.runtime[counts] + loads, trace.requested_time[counts])
+    submit = trace.submit[counts]
+    days = np.ceil((submit.max() - submit.min() + 1) / SECONDS_PER_DAY)
+    work = float((held * trace.processors[counts]).sum())
+    return work / float(nodes * CORES * days * SECONDS_PER_DAY)

@@ -1,58 +1,55 @@
-"""Runs by workload and policy, and the figures of their evaluated jobs."""
+"""The figures of the evaluated jobs of each run, and the published ones."""
 
 from __future__ import annotations
 
-from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from optsched.schedule import State
-from optsched.studies.guim_2009.plan import SCHEDULERS, Workload, workloads
-from optsched.studies.guim_2009.published import KILLED
-from optsched.studies.results import check_results
+from optsched.studies.guim_2009.plan import CENTRES, CONTENT, runs
+from optsched.studies.results import check_results, labelled
 from optsched.studies.student import Mean, mean_of
+from optsched.text_files import read_toml
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_PUBLISHED = read_toml(CONTENT / "published.toml")
+PUBLISHED = _PUBLISHED["tables"]
+TABULATED = _PUBLISHED["policies"]
+LCT = [name for name in TABULATED if name.startswith("LCT")]
+"""Tables 1 to 7, the policies that are their columns, and those of them with a threshold, from the
+least on."""
+
+KILLED = "killed"
 
 OF_FINISHED = {
     "bounded_slowdown": "bounded_slowdown",
     "wait": "waiting_time",
     "penalised_percent": "penalised_percent",
 }
-"""What is told of the evaluated jobs that finished, and the column of the jobs that has it."""
+"""Figures of the evaluated jobs that finished, and the columns of the jobs that have them."""
 
 METRICS = (*(f"{kind}_{name}" for name in OF_FINISHED for kind in ("p95", "mean")), KILLED)
 """The figures of the evaluated jobs, by their names in a summary."""
 
 PERCENTILES = (50, 75, 90, 95, 99)
-BY_PERCENTILE = {
-    name: {percentile: f"p{percentile}_{name}" for percentile in PERCENTILES}
-    for name in OF_FINISHED
-}
-"""The percentiles that are told of each of them, and their columns."""
+BY_PERCENTILE = {name: {p: f"p{p}_{name}" for p in PERCENTILES} for name in OF_FINISHED}
+"""The column of each percentile."""
 
 FIGURES = tuple(
     dict.fromkeys([*METRICS, *(name for own in BY_PERCENTILE.values() for name in own.values())])
 )
-"""All that is told of the evaluated jobs."""
-
-SETTINGS = ("threshold", "goal", "choice", "limits")
-"""Settings that tell schedulers apart."""
+"""All figures of the evaluated jobs."""
 
 OF_RUN = ("utilization", "problems", "unproven", "fallbacks", "heuristic_matched")
 """Figures of the whole run."""
 
-NEEDED = ("trace", "machine", "policy", "solver", "jobs", "folder", *OF_RUN)
-"""Columns of the results that the evaluation reads."""
-
 
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
-    """Return the results of the sweep with the columns that the evaluation goes by.
-
-    ``centre``, ``mix``, ``seed``, ``scheduler``, ``path`` (of the trace), ``evaluated`` (how many
-    jobs are), and of these the `FIGURES`, in the order of tables.
+    """Add ``centre``, ``mix``, ``seed``, ``scheduler``, ``path`` (of the trace) and `FIGURES`.
 
     Raises
     ------
@@ -61,38 +58,16 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     """
     import pandas as pd
 
-    check_results(results, NEEDED)
-    scheduler_of = {
-        _key(one.policy, one.solver, one.settings): name for name, one in SCHEDULERS.items()
-    }
-    columns = {f"settings.{name}": name for name in SETTINGS}
-    stated = results.reindex(columns=list(columns)).rename(columns=columns)
-    own = [_workload(trace) for trace in results["trace"]]
-    told = {
-        "centre": [one.centre.name for one in own],
-        "mix": [one.mix for one in own],
-        "seed": [one.seed for one in own],
-        "scheduler": [
-            scheduler_of[_key(policy, solver, settings)]
-            for policy, solver, settings in zip(
-                results["policy"], results["solver"], stated.to_dict(orient="records")
-            )
-        ],
-        "path": [str(inputs / one.file) for one in own],
-    }
-    measured = pd.DataFrame(
-        [figures_of(pd.read_parquet(Path(folder) / "jobs.parquet")) for folder in results["folder"]]
-    )
-    runs = results[["run", "machine", "jobs", *OF_RUN]].reset_index(drop=True)
-    frame = pd.concat([pd.DataFrame(told), runs, measured], axis=1)
-    place = {name: number for number, name in enumerate(SCHEDULERS)}
-    order = [_places()[one] for one in own]
-    by = pd.DataFrame({"workload": order, "scheduler": frame["scheduler"].map(place)})
-    return frame.loc[by.sort_values(["workload", "scheduler"]).index].reset_index(drop=True)
+    check_results(results, ("trace", "machine", "policy", "solver", "jobs", "folder", *OF_RUN))
+    planned = runs(quick=False) | runs(quick=True)
+    frame = labelled(results, planned, ("centre", "mix", "seed", "scheduler"))
+    frame["path"] = [str(inputs / Path(trace).name) for trace in frame["trace"]]
+    jobs = (pd.read_parquet(Path(folder) / "jobs.parquet") for folder in frame["folder"])
+    return frame.assign(**pd.DataFrame(map(figures_of, jobs)))
 
 
 def figures_of(jobs: pd.DataFrame) -> dict[str, float]:
-    """Return the `FIGURES` of the second half of the jobs, and how many these are.
+    """Compute the `FIGURES` of the second half of the jobs, and their number, ``evaluated``.
 
     Slowdowns, waiting times and penalties are those of jobs that finished; nan if none has.
     """
@@ -107,38 +82,6 @@ def figures_of(jobs: pd.DataFrame) -> dict[str, float]:
             figures[column] = float(np.percentile(values, percentile)) if known else float("nan")
         figures[f"mean_{name}"] = float(values.mean()) if known else float("nan")
     return figures
-
-
-def _workload(trace: str) -> Workload:
-    known = {one.file: one for one in _places()}
-    return known[PurePath(trace).name]
-
-
-def _places() -> dict[Workload, int]:
-    every = [*workloads(quick=False), *workloads(quick=True)]
-    return {one: number for number, one in enumerate(every)}
-
-
-def _key(policy: str, solver: str, settings: Any) -> tuple[Any, ...]:
-    import pandas as pd
-
-    told = (policy, solver, *(settings.get(name) for name in SETTINGS))
-    return tuple(None if pd.isna(value) else value for value in told)
-
-
-def centres(frame: pd.DataFrame) -> list[str]:
-    """Return the logs that were run, in order."""
-    return list(dict.fromkeys(frame["centre"]))
-
-
-def mixes(frame: pd.DataFrame) -> list[str]:
-    """Return the mixes that were run, in order."""
-    return list(dict.fromkeys(frame["mix"]))
-
-
-def part(frame: pd.DataFrame, centre: str, mix: str) -> pd.DataFrame:
-    """Return the runs of a log with a mix."""
-    return frame[(frame["centre"] == centre) & (frame["mix"] == mix)]
 
 
 def by_draw(frame: pd.DataFrame, scheduler: str, metric: str) -> pd.Series[float]:
@@ -184,5 +127,14 @@ def change(frame: pd.DataFrame, one: str, other: str, metric: str) -> Mean:
 
 def all_runs(frame: pd.DataFrame) -> pd.DataFrame:
     """Return workload, scheduler and figures of every run, one row each."""
-    told = ["centre", "mix", "seed", "machine", "scheduler", "jobs", "evaluated"]
-    return frame[[*told, *FIGURES, *OF_RUN]]
+    labels = ["centre", "mix", "seed", "machine", "scheduler", "jobs", "evaluated"]
+    return frame[[*labels, *FIGURES, *OF_RUN]]
+
+
+def published(metric: str, centre: str, mix: str, policy: str) -> float | None:
+    """Return a published number: nan if it is lost, None if there is none."""
+    table = next(one for one in PUBLISHED if one["metric"] == metric)
+    if centre not in CENTRES:
+        return None
+    row = table[centre][_PUBLISHED["mixes"].index(mix)]
+    return float(row[TABULATED.index(policy)])

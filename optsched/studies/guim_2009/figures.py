@@ -8,19 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.report import style
-from optsched.studies.guim_2009.evaluation import centres, mean, mixes
-from optsched.studies.guim_2009.published import (
-    BLUE,
-    CTC,
-    FF,
-    KILLED,
-    LC,
-    LCT,
-    LOGS,
-    RUA,
-    TABLES,
-    TABULATED,
-)
+from optsched.studies.guim_2009.evaluation import KILLED, LCT, TABULATED, mean, published
+from optsched.studies.guim_2009.plan import CENTRES
+from optsched.studies.panels import legend
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,11 +19,16 @@ if TYPE_CHECKING:
 
 SLOWDOWN, PENALISED = "p95_bounded_slowdown", "p95_penalised_percent"
 
-AGAINST = {PENALISED: "percentage of penalised runtime, 95%", KILLED: "killed jobs"}
+AGAINST = {PENALISED: "percentage of penalized runtime, 95%", KILLED: "killed jobs"}
 """What the bounded slowdown is drawn against."""
 
-TRADE_OFFS = {(CTC, PENALISED): 4, (BLUE, PENALISED): 5, (CTC, KILLED): 6, (BLUE, KILLED): 7}
-OF_RUA = {CTC: 8, BLUE: 9}
+TRADE_OFFS = {
+    ("CTC", PENALISED): 4,
+    ("SDSC", PENALISED): 5,
+    ("CTC", KILLED): 6,
+    ("SDSC", KILLED): 7,
+}
+OF_RUA = {"CTC": 8, "SDSC": 9}
 """The numbers of the figures in the paper."""
 
 SHOWN = {
@@ -43,8 +38,8 @@ SHOWN = {
 }
 """The panels of Figures 8 and 9."""
 
-MARKS = {FF: "s", LC: "D"} | dict.fromkeys(LCT, "o")
-BARS = dict(zip((FF, LC, RUA), style.FILLS))
+MARKS = {"FF": "s", "LC": "D"} | dict.fromkeys(LCT, "o")
+BARS = dict(zip(("FF", "LC", "RUA"), style.FILLS))
 WIDTH = 0.27
 """Of a bar; mixes are 1 apart."""
 
@@ -53,7 +48,7 @@ Points = Mapping[str, tuple[float, float]]
 
 def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
     """Draw all pictures, by name."""
-    there = centres(frame)
+    there = list(dict.fromkeys(frame["centre"]))
     drawn = {
         trade_off_name(centre, of): _trade_off(frame, centre, of)
         for of in AGAINST
@@ -80,9 +75,9 @@ def _numbered(number: int | None, title: str) -> str:
 
 def _trade_off(frame: pd.DataFrame, centre: str, of: str) -> Figure:
     """Draw a curve through the thresholds for each mix: ours above, the paper's below."""
-    shown = mixes(frame)
+    shown = list(dict.fromkeys(frame["mix"]))
     rows = {"measured": {mix: _measured(frame, centre, mix, of) for mix in shown}}
-    if centre in LOGS:
+    if centre in CENTRES:
         rows["published"] = {mix: _published(centre, mix, of) for mix in shown}
     title = f"Bounded slowdown against {AGAINST[of].partition(',')[0]}, {centre}"
     with style.applied():
@@ -103,7 +98,7 @@ def _through_thresholds(panel: Axes, points: Points, colour: str) -> None:
     line = [points[name] for name in LCT if name in points]
     panel.plot(*np.array(line).T, color=colour, linewidth=1)
     for name, (x, y) in points.items():
-        apart = name in (FF, LC)
+        apart = name in ("FF", "LC")
         panel.plot(x, y, MARKS[name], color=style.GREY if apart else colour)
         offset = (4, -11 if apart else 4)
         label = name.removeprefix("LCT=")
@@ -112,26 +107,25 @@ def _through_thresholds(panel: Axes, points: Points, colour: str) -> None:
 
 
 def _measured(frame: pd.DataFrame, centre: str, mix: str, of: str) -> Points:
-    means = {
-        name: [mean(frame, centre, mix, name, metric).mean for metric in (of, SLOWDOWN)]
-        for name in TABULATED
-    }
-    return {name: (x, y) for name, (x, y) in means.items()}
+    x, y = (
+        [mean(frame, centre, mix, name, metric).mean for name in TABULATED]
+        for metric in (of, SLOWDOWN)
+    )
+    return dict(zip(TABULATED, zip(x, y)))
 
 
 def _published(centre: str, mix: str, of: str) -> Points:
-    table = {one.metric: one for one in TABLES}
-    points = {}
-    for name in TABULATED:
-        x, y = (table[metric].value(centre, mix, name) for metric in (of, SLOWDOWN))
-        if x is not None and y is not None:
-            points[name] = (x, y)
-    return points
+    x, y = (
+        [published(metric, centre, mix, name) or np.nan for name in TABULATED]
+        for metric in (of, SLOWDOWN)
+    )
+    points = dict(zip(TABULATED, zip(x, y)))
+    return {name: point for name, point in points.items() if not np.isnan(point).any()}
 
 
 def _bars(frame: pd.DataFrame, centre: str) -> Figure:
     """Draw bars by mix for First Fit, LessConsume and RUA, with the intervals of the means."""
-    shown = mixes(frame)
+    shown = list(dict.fromkeys(frame["mix"]))
     title = f"RUA beside SJBF, {centre}"
     with style.applied():
         figure = style.new_figure(5.2, _numbered(OF_RUA.get(centre), title))
@@ -156,6 +150,5 @@ def _bars(frame: pd.DataFrame, centre: str) -> Figure:
             else:
                 panel.yaxis.set_major_formatter("{x:,g}")
             panel.grid(axis="x", visible=False)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        legend(figure, panels[0], "below")
     return figure

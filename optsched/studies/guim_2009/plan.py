@@ -1,4 +1,4 @@
-"""What is run: two logs with three mixes of demands each, and the policies."""
+"""The runs: logs with drawn demands, under the schedulers of ``plan.toml``."""
 
 from __future__ import annotations
 
@@ -6,166 +6,96 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from optsched.studies.guim_2009.published import (
-    BLUE,
-    CTC,
-    FF,
-    LC,
-    LCT,
-    LCT_15,
-    MED,
-    PRESSURES,
-    RUA,
-)
+from optsched.content import bundled
+from optsched.studies.content import PLAN, content_of
+from optsched.studies.study import find_log
+from optsched.text_files import read_toml
+from optsched.traces.bandwidth import drawn
+from optsched.traces.reading import read_trace
+from optsched.traces.trace import Trace
 
+CONTENT = content_of("guim-2009")
+TABLE = read_toml(CONTENT / PLAN)
 
-class Scheduler(NamedTuple):
-    """What decides.
+CENTRES: Mapping[str, Any] = TABLE["centres"]
+QUICK: Mapping[str, Any] = TABLE["quick"]
 
-    Parameters
-    ----------
-    policy : str
-        Its name.
-    solver : str
-        What selects the processors.
-    settings : mapping
-        Of the policy.
-    """
-
-    policy: str
-    solver: str
-    settings: Mapping[str, Any] = {}
-
-    def but(self, solver: str = "", **settings: Any) -> Scheduler:
-        """Return this scheduler with another solver or other settings."""
-        return Scheduler(self.policy, solver or self.solver, {**self.settings, **settings})
-
-
-PAPER = {
-    FF: Scheduler("sjbf", "first-fit"),
-    LC: Scheduler("sjbf", "less-consume"),
-    **{
-        name: Scheduler(
-            "sjbf", "less-consume-threshold", {"threshold": float(name.partition("=")[2])}
-        )
-        for name in LCT
-    },
-    RUA: Scheduler("rua", "less-consume-threshold"),
-}
-"""Those of the paper."""
-
-EXACT_SOLVER = "bottleneck-search"
-"""What selects processors exactly."""
-
-FOR_ALL = f"{LC}, exact for all"
-"""The scheduler that places a job where all jobs on its nodes lose least."""
-
-EXACT = {
-    f"{LC}, exact": PAPER[LC].but(EXACT_SOLVER),
-    FOR_ALL: PAPER[LC].but(EXACT_SOLVER, goal="everybody"),
-    f"{LCT_15}, least penalty": PAPER[LCT_15].but(EXACT_SOLVER, goal="penalty"),
-    f"{RUA}, exact": PAPER[RUA].but(EXACT_SOLVER, choice="response"),
-}
-"""Those with exact selection."""
-
-INSTEAD_OF = {name: name.partition(", ")[0] for name in EXACT}
-"""Which policy of the paper each of them stands in for."""
-
-SAME_OBJECTIVE = {
-    name: own for name, own in INSTEAD_OF.items() if EXACT[name].settings == PAPER[own].settings
-}
-"""Those of them that look for the same as the rule of the paper."""
-
-REQUESTED_OF = {name: f"{name}, limits as requested" for name in (FF, LC, RUA)}
-"""Those that are run with limits that are not raised, too."""
-
-REQUESTED = {name: PAPER[own].but(limits="requested") for own, name in REQUESTED_OF.items()}
-
-SCHEDULERS = PAPER | EXACT | REQUESTED
+SCHEDULERS: Mapping[str, Mapping[str, Any]] = TABLE["schedulers"]
 """All of them, in the order of tables."""
+
+INSTEAD_OF: Mapping[str, str] = TABLE["instead_of"]
+"""The scheduler of the paper that each one with exact selection stands for."""
+
+REQUESTED_OF: Mapping[str, str] = TABLE["requested"]
+"""The schedulers that are also run with limits that are not raised, and the names of those runs."""
+
+PAPER = [name for name in SCHEDULERS if name not in {*INSTEAD_OF, *REQUESTED_OF.values()}]
+"""The schedulers of the paper."""
+
+SAME_OBJECTIVE = [
+    name
+    for name, own in INSTEAD_OF.items()
+    if SCHEDULERS[name].get("settings") == SCHEDULERS[own].get("settings")
+]
+"""The schedulers with exact selection that have the objective of the paper's rule."""
 
 VARIANTS: Mapping[str, Mapping[str, str]] = {
     "all limits raised": {name: name for name in PAPER},
-    "First Fit's as requested": {name: name for name in PAPER} | {FF: REQUESTED_OF[FF]},
+    "First Fit's as requested": {name: name for name in PAPER} | {"FF": REQUESTED_OF["FF"]},
     "all as requested": REQUESTED_OF,
 }
-"""Which runs are those of a policy of the paper, by whose limits are raised; some have none."""
-
-
-class Centre(NamedTuple):
-    """A log and its machine.
-
-    Parameters
-    ----------
-    name : str
-        As tables name it.
-    file : str
-        The log.
-    machine : str
-        Where it is run.
-    jobs : int
-        How many, from the first of the cleaned log on; the first half fills the machine, the second
-        is evaluated.
-    """
-
-    name: str
-    file: str
-    machine: str
-    jobs: int
-
-
-JOBS = 20_000
-CENTRES = (
-    Centre(CTC, "CTC-SP2-1996-3.1-cln.swf.gz", "smp:108x4", JOBS),
-    Centre(BLUE, "SDSC-BLUE-2000-4.2-cln.swf.gz", "smp:288x4", JOBS),
-)
-SAMPLE = Centre("sample", "samples/sample-256.swf", "smp:64x4", 600)
-"""The quick look: a generated log that is at hand everywhere."""
-
-SEEDS = (1, 2, 3)
-"""Draws of the demands."""
+"""By whose limits are raised: the runs of each policy of the paper. Some policies have none."""
 
 
 class Workload(NamedTuple):
-    """Jobs of a log with demands that were drawn.
+    """Jobs of a centre's log with demands drawn by a mix and a seed."""
 
-    Parameters
-    ----------
-    centre : Centre
-        The log.
-    mix : str
-        How many jobs demand much.
-    seed : int
-        Of the draw.
-    """
-
-    centre: Centre
+    centre: str
     mix: str
     seed: int
 
     @property
     def file(self) -> str:
-        """The trace, among those that the study makes for itself."""
-        return f"{self.centre.name}-{self.mix}-{self.seed}.swf.gz"
+        """The name of the trace."""
+        return f"{self.centre}-{self.mix}-{self.seed}.swf.gz"
 
 
 def workloads(*, quick: bool) -> list[Workload]:
-    """Return the workloads that are run, in the order of tables."""
-    if quick:
-        return [Workload(SAMPLE, MED, SEEDS[0])]
-    return [Workload(one, mix, seed) for one in CENTRES for mix in PRESSURES for seed in SEEDS]
+    """List the workloads, in the order of tables."""
+    return [
+        Workload(name, mix, seed)
+        for name, centre in (QUICK if quick else CENTRES).items()
+        for mix in centre["mixes"]
+        for seed in centre["seeds"]
+    ]
+
+
+def runs(*, quick: bool) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Return the runs by centre, mix, seed and scheduler."""
+    centres = CENTRES | QUICK  # type: ignore[operator]
+    return {
+        (*one, name): {"trace": one.file, "machine": centres[one.centre]["machine"], **scheduler}
+        for one in workloads(quick=quick)
+        for name, scheduler in SCHEDULERS.items()
+    }
 
 
 def plan(folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any]:
-    """Return what is run, as a sweep reads it; the jobs of each run are kept."""
-    runs = []
-    for workload in workloads(quick=quick):
-        for scheduler in SCHEDULERS.values():
-            run = {
-                "trace": str(inputs / workload.file),
-                "machine": workload.centre.machine,
-                "policy": scheduler.policy,
-                "solver": scheduler.solver,
-            }
-            runs.append(run | ({"settings": scheduler.settings} if scheduler.settings else {}))
-    return {"keep": "jobs", "execution": "resource-sharing", "runs": runs}
+    """State the sweep."""
+    blocks = [run | {"trace": str(inputs / run["trace"])} for run in runs(quick=quick).values()]
+    return {"keep": TABLE["keep"], "execution": TABLE["execution"], "runs": blocks}
+
+
+def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
+    """Draw the demands of the first jobs of each log.
+
+    Raises
+    ------
+    InputError
+        If a log is damaged or missing.
+    """
+    jobs = {}
+    for name, centre in (QUICK if quick else CENTRES).items():
+        log = bundled("traces") / centre["file"] if quick else find_log(centre["file"], folders)
+        jobs[name] = read_trace(log).jobs(1, centre["jobs"])
+    return {one.file: drawn(jobs[one.centre], one.mix, one.seed) for one in workloads(quick=quick)}

@@ -10,7 +10,7 @@ import numpy as np
 from optsched.metrics.node_time import PARTS
 from optsched.studies.li_2015.plan import CEILING, MAIN, SINGLE, VARIANTS, WORKLOADS, workload_of
 from optsched.studies.offered import offered_by
-from optsched.studies.results import check_results
+from optsched.studies.results import check_results, labelled
 from optsched.traces.reading import read_trace
 
 if TYPE_CHECKING:
@@ -22,11 +22,8 @@ NODE_TIME = {part: f"recorded_node_time.{part}" for part in PARTS}
 LEVELS = tuple(range(0, 100, 5))
 """Percent of the nodes at which the levels of a histogram begin."""
 
-PARTS_OF_METRICS = ("recorded_node_time", "recorded_held", "recorded_running")
-"""Metrics that are tables of their own, of which each number is a column."""
-
-SETTINGS = ("depth", "detect", "place", "migrate", "backfill", "pause", "restart")
-"""Settings that tell variants apart."""
+PARTS_OF_METRICS = ("recorded_held", "recorded_running")
+"""Histograms: metrics that are tables of their own, of which each number is a column."""
 
 METRICS = (
     *("occupied", "useful", "utilization", "makespan"),
@@ -34,67 +31,43 @@ METRICS = (
     *("migrations", "migration_processor_hours", "problems", "unproven", "fallbacks"),
     *("heuristic_matched", "nominal_seconds", "recorded_from", "recorded_until", "rejected"),
 )
-NEEDED = ("trace", "policy", "machine", "solver", "jobs", *METRICS)
-"""Columns of the results that the evaluation reads."""
 
 
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
-    """Return the results of the sweep with the columns that the evaluation goes by.
+    """Add ``variant``, ``file``, ``path``, ``workload``, ``days`` and the ``offered`` load.
 
-    ``file``, ``path``, ``workload``, ``variant``, ``days``, the ``offered`` load, and the metrics;
-    parts of metrics are 0 where they do not occur in a run that has others.
+    Parts of metrics are 0 where they do not occur in a run that has others.
 
     Raises
     ------
     InputError
-        If a column or a trace is missing, or runs have failed: nothing can be said then.
+        If a column or a trace is missing, or runs have failed.
     """
-    check_results(results, NEEDED)
-    frame = results.copy()
+    check_results(results, ("trace", "policy", "machine", "solver", "jobs", *METRICS))
+    planned: dict[tuple[str], Any] = {
+        (name,): {
+            "policy": "torus",
+            "solver": one.solver.get("solver"),
+            "settings": {key: value for key, value in one.settings.items() if key != "per_node"},
+        }
+        for name, one in VARIANTS.items()
+    }
+    frame = labelled(results, planned | {(CEILING,): {"policy": "easy"}}, ("variant",))
     frame["file"] = [PurePath(trace).name for trace in frame["trace"]]
     frame["path"] = [str(inputs / file) for file in frame["file"]]
     frame["workload"] = [workload_of(file) for file in frame["file"]]
-    variant_of = {_key(one.settings, one.solver): name for name, one in VARIANTS.items()}
-    frame["variant"] = [
-        CEILING if policy == "easy" else variant_of[_key(settings, solver)]
-        for policy, solver, settings in zip(
-            frame["policy"], frame["solver"], _stated(frame).to_dict(orient="records")
-        )
-    ]
-    frame["nodes"] = frame["file"].map(_nodes(frame))
+    counting = frame[frame["variant"] == CEILING]
     offered = {
-        file: offered_by(read_trace(inputs / file), int(nodes))
-        for file, nodes in zip(frame["file"], frame["nodes"])
+        file: offered_by(read_trace(inputs / file), int(machine.partition(":")[2]))
+        for file, machine in zip(counting["file"], counting["machine"])
     }
     frame["days"] = [offered[file].days for file in frame["file"]]
     frame["offered"] = [offered[file].load for file in frame["file"]]
     recorded = frame["recorded_from"].notna()
-    levels = [f"{name}.{level}" for name in PARTS_OF_METRICS[1:] for level in LEVELS]
+    levels = [f"{name}.{level}" for name in PARTS_OF_METRICS for level in LEVELS]
     for name in (*NODE_TIME.values(), *levels):
         frame[name] = np.where(recorded, np.nan_to_num(frame.get(name, 0.0)), np.nan)
     return frame
-
-
-def _stated(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the settings of each run, by their own names."""
-    columns = {f"settings.{name}": name for name in SETTINGS}
-    return frame.reindex(columns=list(columns)).rename(columns=columns)
-
-
-def _key(settings: Any, solver: Any) -> tuple[Any, ...]:
-    import pandas as pd
-
-    told = (*(settings.get(name) for name in SETTINGS), solver)
-    return tuple(None if pd.isna(value) else value for value in told)
-
-
-def _nodes(frame: pd.DataFrame) -> dict[str, int]:
-    """Return the nodes of the machine that each file is run on."""
-    counting = frame[frame["variant"] == CEILING]
-    return {
-        file: int(machine.partition(":")[2])
-        for file, machine in zip(counting["file"], counting["machine"])
-    }
 
 
 def workloads(frame: pd.DataFrame) -> list[str]:

@@ -11,16 +11,12 @@ from optsched.metrics.node_time import PARTS
 from optsched.report import style
 from optsched.report.pictures.histogram import FILLS
 from optsched.studies.li_2015.evaluation import LEVELS, NODE_TIME, of, variants, workloads
-from optsched.studies.li_2015.plan import CEILING, OWN
-from optsched.studies.li_2015.published import UTILISATION, WINDOWS
+from optsched.studies.li_2015.plan import CEILING, OWN, PUBLISHED
+from optsched.studies.panels import legend, panels_of, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-COLUMNS = 3
-"""Panels side by side."""
 
 MARKS = "os^Dv"
 
@@ -30,42 +26,25 @@ HOUR = 3600
 def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
     """Draw all pictures, by name."""
     drawn = {
-        f"figure-{WINDOWS[depth]}": _histograms(frame, name, depth)
-        for name, depth in zip(OWN, WINDOWS)
+        f"figure-{window['figure']}": _histograms(frame, name, **window)
+        for name, window in OWN.items()
     }
     return drawn | {"node-time": _node_time(frame), "waits": _waits(frame)}
 
 
-def _panels(figure: Figure, names: Sequence[str]) -> list[Axes]:
-    """Return a panel for each workload, under its name."""
-    columns = min(COLUMNS, len(names))
-    grid = figure.subplots(
-        -(-len(names) // columns), columns, sharex=True, sharey=True, squeeze=False
-    )
-    panels = list(grid.flat)
-    for panel, name in zip(panels, names):
-        panel.set_title(name)
-    for spare in panels[len(names) :]:
-        spare.set_visible(False)
-    for above, below in zip(panels, panels[columns:]):
-        if not below.get_visible():
-            above.tick_params(labelbottom=True)
-    return panels[: len(names)]
-
-
 def _height(names: Sequence[str], row: float) -> float:
-    return 0.8 + row * -(-len(names) // COLUMNS)
+    return 0.8 + row * rows_of(len(names))
 
 
-def _histograms(frame: pd.DataFrame, variant: str, depth: int) -> Figure:
+def _histograms(frame: pd.DataFrame, variant: str, depth: int, figure: int) -> Figure:
     """Draw the share of the recorded time by level of nodes held and running."""
     from matplotlib.ticker import PercentFormatter
 
     names = workloads(frame)
-    title = f"Figure {WINDOWS[depth]}. Recorded time by utilisation, scan window of {depth}"
+    title = f"Figure {figure}. Recorded time by utilization, scan window of {depth}"
     with style.applied():
-        figure = style.new_figure(_height(names, 2.0), title)
-        panels = _panels(figure, names)
+        drawn = style.new_figure(_height(names, 2.0), title)
+        panels = panels_of(drawn, names)
         for panel, name in zip(panels, names):
             own = frame[frame["workload"] == name]
             held, running = (
@@ -75,15 +54,16 @@ def _histograms(frame: pd.DataFrame, variant: str, depth: int) -> Figure:
             edges = [*LEVELS, 100]
             panel.stairs(held, edges, fill=True, color=style.FAINT, label="held")
             panel.stairs(running, edges, color=style.LINES[0], linewidth=1.5, label="running")
-            panel.axvline(100 * UTILISATION, color=style.GREY, linewidth=0.8, linestyle="--")
+            panel.axvline(
+                100 * PUBLISHED["utilization"], color=style.GREY, linewidth=0.8, linestyle="--"
+            )
             panel.xaxis.set_major_formatter(PercentFormatter(decimals=0))
             panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
             panel.set_xlim(0, 100)
-        figure.supxlabel("share of the nodes (dashed: the paper's level)", fontsize=9)
-        figure.supylabel("share of the recorded time", fontsize=9)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right center")
-    return figure
+        drawn.supxlabel("share of the nodes (dashed: the paper's level)", fontsize=9)
+        drawn.supylabel("share of the recorded time", fontsize=9)
+        legend(drawn, panels[0])
+    return drawn
 
 
 def _node_time(frame: pd.DataFrame) -> Figure:
@@ -97,7 +77,7 @@ def _node_time(frame: pd.DataFrame) -> Figure:
         figure = style.new_figure(
             _height(names, 0.6 + 0.22 * len(shown)), "Where the recorded node time goes"
         )
-        panels = _panels(figure, names)
+        panels = panels_of(figure, names)
         for panel, name in zip(panels, names):
             own = frame[frame["workload"] == name]
             left = np.zeros(len(shown))
@@ -110,8 +90,7 @@ def _node_time(frame: pd.DataFrame) -> Figure:
             panel.set_yticks(places, shown)
             panel.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
             panel.grid(axis="y", visible=False)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(PARTS))
+        legend(figure, panels[0], "below")
     return figure
 
 
@@ -137,6 +116,5 @@ def _waits(frame: pd.DataFrame) -> Figure:
             panel.set_title(title)
             panel.set_xlabel("hours")
             panel.set_yticks(places, shown)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        legend(figure, panels[0], "below")
     return figure

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optsched.errors import InputError
-from optsched.studies.results import check_results
-from optsched.studies.systems.same_jobs import SAME, jobs_of, means_of_both
-from optsched.studies.systems.site import BLUE, SAMPLE, Site
-from optsched.studies.systems.worlds import Key, System, World, worlds
+from optsched.schedule import State
+from optsched.studies.results import check_results, labelled
+from optsched.studies.systems.plan import BLUE, SAMPLE, Key, Site, runs, worlds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,13 +23,13 @@ TIMES = {
     "mean_response": "mean response",
     "large_mean_wait": "wait of large jobs",
 }
-"""What a system shortens or lengthens, by its name in a summary, and how it is called."""
+"""The times that systems shorten or lengthen, by their names in a summary, and their headings."""
 
 GAIN = {metric: f"{metric}_gain" for metric in TIMES}
 """The columns with the relative gains."""
 
 POINTS = "utilization_gain"
-"""The column with what is gained of the machine, as a share of it."""
+"""The column with the gain in utilization, a difference."""
 
 OF_RUN = (
     *("jobs", "finished", "killed", "rejected", "waiting", "large_jobs", "utilization", "makespan"),
@@ -39,59 +38,47 @@ OF_RUN = (
 SECONDS = "nominal_seconds"
 """Of the solvers; a run without problems has none."""
 
-NEEDED = ("trace", "machine", "policy", "folder", *TIMES, *OF_RUN)
-"""Columns of the results that the evaluation reads."""
+TIMES_OF_JOBS = {"mean_wait": "waiting_time", "mean_response": "turnaround_time"}
+"""Means that are compared on the same jobs, and the column of the jobs that has the times."""
+
+SAME = {metric: f"{metric}_gain_same_jobs" for metric in TIMES_OF_JOBS}
+"""The columns with the relative gains on the jobs that finish with both."""
 
 
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
-    """Return the results of the sweep with the columns that the evaluation goes by.
-
-    ``world``, ``system``, ``base_world`` and ``base`` (the baseline), ``path`` (of the trace), the
-    figures, and the gains, in the order of tables.
+    """Add ``world``, ``system``, ``base_world``, ``base``, ``path`` (of the trace) and the gains.
 
     Raises
     ------
     InputError
         If runs have failed, or they are not those of this study.
     """
-    import pandas as pd
-
-    check_results(results, NEEDED)
+    check_results(results, ("trace", "machine", "policy", "folder", *TIMES, *OF_RUN))
     site = site_run(results)
-    known = _planned(site)
-    stated = [name for name in map(str, results) if name.startswith("settings.")]
-    rows = results.to_dict(orient="records")
-    keys = [_key(row, {name.partition(".")[2]: row[name] for name in stated}) for row in rows]
-    for row, key in zip(rows, keys):
-        if key not in known:
-            told = f"{row['policy']} on {row['machine']} is not part of this study"
-            raise InputError(f"{told}; expected its runs, of policies that are registered")
-    there = {Key(known[key][0].name, known[key][1]) for key in keys}
-    needed = [base for one in worlds(site) for base in one.baselines.values()]
-    if lost := [base for base in needed if base not in there]:
+    every = {world.name: world for world in worlds(site)}
+    frame = labelled(results, runs(site), ("world", "system"))
+    keys = [Key(*key) for key in zip(frame["world"], frame["system"])]
+    needed = [base for world in every.values() for base in world.baselines.values()]
+    if lost := [base for base in needed if base not in set(keys)]:
         raise InputError(f"no run of {lost[0].system} on {lost[0].world}; expected the baselines")
-    frame = results.assign(
-        world=[known[key][0].name for key in keys],
-        system=[known[key][1] for key in keys],
-        base_world=[known[key][0].baselines[known[key][1]].world for key in keys],
-        base=[known[key][0].baselines[known[key][1]].system for key in keys],
-        path=[str(inputs / known[key][0].trace) for key in keys],
+    bases = [every[key.world].baselines[key.system] for key in keys]
+    frame = frame.assign(
+        base_world=[base.world for base in bases],
+        base=[base.system for base in bases],
+        path=[str(inputs / every[key.world].trace) for key in keys],
     )
-    place = {key: number for number, key in enumerate(known)}
-    order = pd.Series([place[key] for key in keys]).sort_values().index
-    frame = frame.iloc[order].reset_index(drop=True)
-    figures = (*OF_RUN, *TIMES, SECONDS, *(name for one in worlds(site) for name in one.own))
+    figures = (*OF_RUN, *TIMES, SECONDS, *(name for one in every.values() for name in one.own))
     for name in dict.fromkeys(figures):
         frame[name] = frame[name].astype(float) if name in frame else np.nan
-    every = frame["large_jobs"] == frame["finished"]
-    frame = frame.assign(large_mean_wait=frame["large_mean_wait"].mask(every))
+    all_large = frame["large_jobs"] == frame["finished"]
+    frame = frame.assign(large_mean_wait=frame["large_mean_wait"].mask(all_large))
     return with_same_jobs(with_gains(frame))
 
 
 def with_gains(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs with what each gains over its baseline.
+    """Add the gain of each run over its baseline.
 
-    Of the `TIMES` it is by which share they are shorter; of utilisation the difference. So more is
+    Of the `TIMES` it is the share by which they are shorter; of utilization the difference. More is
     better, and a baseline gains nothing over itself.
     """
     base = _bases(frame)
@@ -101,7 +88,7 @@ def with_gains(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_same_jobs(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs with what each gains on the jobs that finish with its baseline, too.
+    """Add the gain of each run on the jobs that finish with its baseline, too.
 
     Where all jobs finish with both, that is its gain.
     """
@@ -114,6 +101,30 @@ def with_same_jobs(frame: pd.DataFrame) -> pd.DataFrame:
         jobs = (jobs_of(runs["folder"].iloc[row]) for runs in (base, frame))
         found[row] = gain(*means_of_both(*jobs))
     return frame.assign(**dict(zip(SAME.values(), found.T)))
+
+
+def means_of_both(
+    before: pd.DataFrame, after: pd.DataFrame
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the means of `TIMES_OF_JOBS` in two runs, over the jobs that finish in both.
+
+    Parameters
+    ----------
+    before, after : pandas.DataFrame
+        The jobs of the runs, of one trace and in its order.
+    """
+    both = (before["final_state"] == State.FINISHED) & (after["final_state"] == State.FINISHED)
+    columns = list(TIMES_OF_JOBS.values())
+    old, new = (jobs.loc[both, columns].mean().to_numpy(dtype=float) for jobs in (before, after))
+    return old, new
+
+
+def jobs_of(folder: str) -> pd.DataFrame:
+    """Return state and times of the jobs of a run."""
+    import pandas as pd
+
+    columns = ["final_state", *TIMES_OF_JOBS.values()]
+    return pd.read_parquet(Path(folder) / "jobs.parquet", columns=columns)
 
 
 def _bases(frame: pd.DataFrame) -> pd.DataFrame:
@@ -153,35 +164,8 @@ def is_baseline(frame: pd.DataFrame) -> pd.Series[bool]:
     return (frame["world"] == frame["base_world"]) & (frame["system"] == frame["base"])
 
 
-def all_systems(frame: pd.DataFrame) -> pd.DataFrame:
+def all_runs(frame: pd.DataFrame) -> pd.DataFrame:
     """Return world, system, baseline, figures and gains of every run, one row each."""
-    told = ["world", "system", "base_world", "base", "machine", "execution"]
+    labels = ["world", "system", "base_world", "base", "machine", "execution"]
     own = dict.fromkeys(name for one in worlds(site_run(frame)) for name in one.own)
-    return frame[[*told, *OF_RUN, SECONDS, *TIMES, *GAIN.values(), POINTS, *SAME.values(), *own]]
-
-
-def _planned(site: Site) -> dict[tuple[Any, ...], tuple[World, str]]:
-    """Return world and system of each run that is planned, in order."""
-    return {
-        _key(_stated(world, system), {**world.settings, **system.settings}): (world, name)
-        for world in worlds(site)
-        for name, system in world.systems.items()
-    }
-
-
-def _stated(world: World, system: System) -> dict[str, Any]:
-    return {
-        "machine": world.machine,
-        "execution": world.execution,
-        "policy": system.policy,
-        "solver": system.solver,
-    }
-
-
-def _key(row: Any, settings: Any) -> tuple[Any, ...]:
-    """Return what tells runs apart: the settings that are stated, and what they run on."""
-    import pandas as pd
-
-    named = ("machine", "execution", "policy", "solver")
-    told = (None if pd.isna(row.get(name)) else row[name] for name in named)
-    return (*told, frozenset((key, value) for key, value in settings.items() if not pd.isna(value)))
+    return frame[[*labels, *OF_RUN, SECONDS, *TIMES, *GAIN.values(), POINTS, *SAME.values(), *own]]

@@ -1,119 +1,238 @@
-"""The page of the study."""
+"""The numbers and tables of the page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from optsched.report.page import Figure, Page, Section
-from optsched.studies.systems.evaluation import GAIN, is_baseline, site_run
-from optsched.studies.systems.figures import FARTHEST, PICTURE, SHOWN
-from optsched.studies.systems.remarks import remarks, shortest, signed
-from optsched.studies.systems.tables import overall_table, traces_table, world_table
-from optsched.studies.systems.worlds import unplanned, worlds
+import numpy as np
+
+from optsched.numbers import counted
+from optsched.report.page import Cell, Value, cell, duration, share
+from optsched.studies.offered import offered_by
+from optsched.studies.paired import signed
+from optsched.studies.systems.evaluation import (
+    GAIN,
+    POINTS,
+    SAME,
+    SECONDS,
+    TIMES,
+    gain,
+    is_baseline,
+    run_of,
+    site_run,
+    systems_of,
+)
+from optsched.studies.systems.figures import FARTHEST, SHOWN
+from optsched.studies.systems.plan import DEMANDS, PLAIN_EASY, Key, Site, World, unplanned, worlds
+from optsched.studies.template import Record
+from optsched.traces.reading import read_trace
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CAUTIONS = (
-    "Systems can be compared within a world: there the machine and what says how long jobs take "
-    "are the same. Across worlds, seconds cannot be compared: run times differ (contiguous nodes, "
-    "shared bandwidth, loading of files), the jobs themselves do where they are split, and so do "
-    "the times at which a policy may decide. What can be read across is what a system gains over "
-    "the baseline of its own world, and even there a baseline may be easier to beat than another.",
-    "One part of one log, with one draw where something is drawn: a difference of some percent is "
-    "no effect, as one other start changes all that follows. The studies of the papers repeat "
-    "draws, logs and loads.",
-    "Wait is from submission to start, response from submission to end. Bounded slowdown is the "
-    "response over the time that the job ran, of which less than 10 s count as 10 s, and at least "
-    "1: where a system slows jobs down, they ran longer, which makes slowdowns smaller. There, "
-    "response is the figure to go by. All are of jobs that finished.",
-    "Utilisation is of the whole makespan, in which the machine fills and drains; jobs that run "
-    "longer because they share something count as longer use. The solver time is nominal, the same "
-    "wherever the study is repeated: right within a factor of a few for small problems.",
+DIMENSIONLESS = "mean_bounded_slowdown"
+SHARES = (
+    *("loss_of_capacity", "contiguous_share", "internal_fragmentation", "external_fragmentation"),
 )
+"""Own figures of worlds that are shown in percent."""
+
+BEHIND = 0.05
+"""A machine that takes this share longer than EASY on plain nodes may not keep up with jobs."""
+
+NOTHING = 0.0005
+"""Smaller gains are shown as none."""
 
 
-def page(
-    frame: pd.DataFrame, pictures: Mapping[str, str], versions: Mapping[str, str], *, quick: bool
-) -> Page:
-    """Return the page; its first paragraph names what is best in each world.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        What `evaluation.prepare` returns.
-    pictures : mapping of str to str
-        The SVG of each picture.
-    versions : mapping of str to str
-        What the runs were made with.
-    quick : bool
-        Whether it is the small part, of which nothing can be concluded.
-    """
+def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
+    """Return the names that the template uses."""
     site = site_run(frame)
-    every = worlds(site)
-    left_out = [
-        f"{name} needs a machine of the kind {' or '.join(sorted(kinds))}, and is in no world here."
-        for name, kinds in unplanned().items()
-    ]
-    return Page(
-        title="All systems on the same jobs: what each gains and costs",
-        lead=_lead(frame, quick=quick),
-        sections=[
-            Section("All systems", [*_picture(frame, pictures), overall_table(frame)]),
-            *(
-                Section(
-                    f"{number}. {_capital(world.name)}",
-                    [world.reading, *remarks(frame, world), world_table(frame, world)],
-                )
-                for number, world in enumerate(every, 1)
-            ),
-            Section("What can be compared, and what cannot", [*CAUTIONS, *left_out]),
-            Section("What was run", [traces_table(frame)]),
+    every = {world.name: world for world in worlds(site)}
+    return {
+        "site": site,
+        "worlds": every,
+        "demands": DEMANDS,
+        "farthest": FARTHEST,
+        "behind": BEHIND,
+        "unplanned": unplanned(),
+        "shortest_in": lambda world, metric: shortest(frame, world, metric),
+        "remarks": lambda world: remarks(frame, world),
+        "compared": [
+            {
+                "system": run["system"],
+                "world": run["world"],
+                "gains": [run[GAIN[metric]] for metric in SHOWN],
+            }
+            for run in _runs(frame[~is_baseline(frame)])
         ],
-        repeat=f"optsched study systems {'--quick' if quick else '--traces TRACES'} -o DIR",
-        versions=versions,
-    )
+        "overall": overall_table(frame),
+        "records_of": lambda world: world_table(frame, world),
+        "traces": [_trace(frame, site, world) for world in every.values()],
+    }
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _runs(frame: pd.DataFrame) -> list[dict[Any, Any]]:
+    return frame.to_dict(orient="records")
 
 
-def _lead(frame: pd.DataFrame, *, quick: bool) -> str:
-    site = site_run(frame)
-    response, wait = (
-        "; ".join(f"{one.name}: {shortest(frame, one, metric)}" for one in worlds(site))
-        for metric in ("mean_response", "mean_wait")
-    )
-    found = (
-        f"Every policy on the same {site.jobs:,} jobs of {site.name}, in {len(worlds(site))} "
-        "worlds that differ in the machine and in how long jobs take. The shortest mean response "
-        "of each, and by how much it is shorter than with a yardstick (with a minus: longer). "
-        f"{_capital(response)}. The shortest mean wait, which says little where jobs start at once "
-        f"and then share. {_capital(wait)}. All from {len(frame):,} simulations."
-    )
-    if quick:
-        return f"A quick look at a generated workload: nothing can be concluded from it. {found}"
-    return found
+def shortest(frame: pd.DataFrame, world: World, metric: str) -> Record | None:
+    """Return the system with the shortest time in a world, and its gains, or None.
+
+    The gains are those over its baseline, and over the system beside where that is no baseline.
+    """
+    own = systems_of(frame, world.name)
+    if own[metric].isna().all():
+        return None
+    run = own.iloc[int(own[metric].argmin())]
+    base = Key(run["base_world"], run["base"])
+    yardsticks = [base] if base != Key(world.name, run["system"]) else []
+    if (beside := _only_beside(world)) is not None:
+        yardsticks.append(beside)
+    gains = {key: float(gain(run_of(frame, key)[metric], run[metric])) for key in yardsticks}
+    known = [(found, _named(key, world)) for key, found in gains.items() if not np.isnan(found)]
+    return {"system": run["system"], "gains": known}
 
 
-def _picture(frame: pd.DataFrame, pictures: Mapping[str, str]) -> list[Figure]:
-    if PICTURE not in pictures:
-        return []
-    compared = frame[~is_baseline(frame)]
-    told = (
-        f"{run['system']} ({run['world']}): "
-        + ", ".join(f"{signed(run[GAIN[metric]])}" for metric in SHOWN)
-        for _, run in compared.iterrows()
-    )
-    return [
-        Figure(
-            pictures[PICTURE],
-            "Gains in percent over the baseline, in mean wait, bounded slowdown and mean response. "
-            f"{'; '.join(told)}.",
-            "Mean wait, mean bounded slowdown and mean response of each system as multiples of "
-            "those of its baseline, by world. Left of 1 is shorter. Arrows end beyond the edge, at "
-            f"{FARTHEST:g} times or a {FARTHEST:g}th.",
+def _only_beside(world: World) -> Key | None:
+    """Return the system of another world that stands beside, unless it is the baseline."""
+    return None if world.beside in world.baselines.values() else world.beside
+
+
+def _named(key: Key, world: World) -> str:
+    return key.system if key.world == world.name else f"{key.system} on {key.world}"
+
+
+def remarks(frame: pd.DataFrame, world: World) -> Record:
+    """Return the remarkable figures of a world, by the names that the template uses."""
+    own = systems_of(frame, world.name)
+    compared = own[~is_baseline(own)]
+    gains = compared[list(GAIN.values())]
+    better, worse = (gains > NOTHING).any(axis=1), (gains < -NOTHING).any(axis=1)
+    nothing = (gains.fillna(0).abs() <= NOTHING).all(axis=1)
+    over = own["makespan"] / run_of(frame, PLAIN_EASY)["makespan"] - 1
+    return {
+        "extremes": {
+            TIMES[metric]: tuple(
+                _with_gain(compared, metric, end) for end in (one.max(), one.min())
+            )
+            for metric in SHOWN
+            for one in [compared[GAIN[metric]]]
+            if one.notna().any()
+        },
+        "better": compared["system"][better & ~worse].tolist(),
+        "worse": compared["system"][worse & ~better].tolist(),
+        "mixed": int((better & worse).sum()),
+        "compared": len(compared),
+        "same": compared["system"][nothing].tolist(),
+        "killed": _killed(own, compared),
+        "left": _runs(own[own["rejected"] + own["waiting"] > 0]),
+        "late": {name: late for name, late in zip(own["system"], over) if late > BEHIND},
+        "beside": _beside(frame, world),
+    }
+
+
+def _with_gain(runs: pd.DataFrame, metric: str, value: float) -> str:
+    """Return the first system with a gain, how many more have it too, and the gain."""
+    first, *more = runs["system"][(runs[GAIN[metric]] - value).abs() <= NOTHING]
+    others = f" and {counted(len(more), 'other')}" if more else ""
+    return f"{first}{others} ({signed(value)}%)"
+
+
+def _killed(own: pd.DataFrame, compared: pd.DataFrame) -> Record | None:
+    """Return the fewest and the most killed jobs, if they differ, and gains on the same jobs."""
+    ends = {
+        name: {"jobs": run["killed"], "system": run["system"]}
+        for name, run in (
+            ("least", own.nsmallest(1, "killed").iloc[0]),
+            ("most", own.nlargest(1, "killed").iloc[0]),
         )
+    }
+    if ends["least"]["jobs"] == ends["most"]["jobs"]:
+        return None
+    same = [
+        {"system": run["system"], "gains": [run[name] for name in SAME.values()]}
+        for run in _runs(compared)
     ]
+    return {**ends, "of": own["jobs"].iloc[0], "same_jobs": same}
+
+
+def _beside(frame: pd.DataFrame, world: World) -> Record | None:
+    """Return the waits beside that of the system that is no baseline."""
+    beside = _only_beside(world)
+    if beside is None or not (wait := run_of(frame, beside)["mean_wait"]) > 0:
+        return None
+    waits = systems_of(frame, world.name).set_index("system")["mean_wait"]
+    return {"name": _named(beside, world), "wait": wait, "waits": waits.to_dict()}
+
+
+def overall_table(frame: pd.DataFrame) -> list[Record]:
+    """Return the gain of every system over its baseline, and its costs."""
+    heads: dict[tuple[str, str], str] = {
+        **{("gain, %", TIMES[metric]): column for metric, column in GAIN.items()},
+        ("gain, %", "utilization"): POINTS,
+    }
+    records = []
+    for run, own in zip(_runs(frame), is_baseline(frame)):
+        elsewhere = f" on {run['base_world']}" if run["base_world"] != run["world"] else ""
+        record: Record = {
+            "system": run["system"],
+            "world": run["world"],
+            "compared with": "baseline" if own else f"{run['base']}{elsewhere}",
+            **{head: None if own else _gained(run[name]) for head, name in heads.items()},
+            ("cost", "killed"): int(run["killed"]),
+            ("cost", "problems"): int(run["problems"]),
+            ("cost", "solver time"): duration(run[SECONDS]),
+        }
+        records.append(record)
+    return records
+
+
+def _gained(value: float) -> Cell:
+    return cell(None) if np.isnan(value) else Cell(signed(value), value)
+
+
+def world_table(frame: pd.DataFrame, world: World) -> list[Record]:
+    """Return the figures of the systems of a world, with the gains small beside them."""
+    beside = [] if world.beside is None else [_record(run_of(frame, world.beside), world, True)]
+    own = _runs(systems_of(frame, world.name))
+    return [*beside, *(_record(run, world, False) for run in own)]
+
+
+def _record(run: Mapping[Any, Any] | pd.Series[Any], world: World, beside: bool) -> Record:
+    itself = (run["world"], run["system"]) == (run["base_world"], run["base"])
+
+    def time(metric: str) -> Cell:
+        shown = cell(run[metric]) if metric == DIMENSIONLESS else duration(run[metric])
+        found = run[GAIN[metric]]
+        known = not (beside or itself or np.isnan(found))
+        return replace(shown, note=f"{signed(found)}%" if known else "")
+
+    def own(name: str) -> Value:
+        value = None if beside else run[name]
+        return share(value) if name in SHARES else value
+
+    return {
+        "system": f"{run['system']}, on {run['world']}" if beside else run["system"],
+        **{head: time(metric) for metric, head in TIMES.items()},
+        "utilization": share(run["utilization"]),
+        "killed": int(run["killed"]),
+        **{head: own(name) for name, head in world.own.items()},
+        "problems": int(run["problems"]),
+        "solver time": duration(run[SECONDS]),
+    }
+
+
+def _trace(frame: pd.DataFrame, site: Site, world: World) -> Record:
+    trace = read_trace(systems_of(frame, world.name)["path"].iloc[0])
+    offered = offered_by(trace, site.processors)
+    return {
+        "world": world.name,
+        "machine": world.machine,
+        "execution": world.execution or "as logged",
+        "jobs": len(trace),
+        "days": Cell(f"{offered.days:.3g}", offered.days),
+        "load": share(offered.load),
+        "mean run time": duration(offered.runtime),
+        "systems": len(world.systems),
+    }

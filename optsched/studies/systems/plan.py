@@ -1,37 +1,201 @@
-"""What is run: in each world the systems that can run there."""
+"""The worlds in which systems can be compared, from ``plan.toml``, and their runs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from optsched.studies.systems.site import Site
-from optsched.studies.systems.worlds import worlds
+from optsched.content import bundled
+from optsched.registry import policies
+from optsched.studies.content import PLAN, content_of
+from optsched.studies.study import find_log
+from optsched.text_files import read_toml
+from optsched.traces.bandwidth import drawn
+from optsched.traces.input_files import infer_files
+from optsched.traces.job_pieces import split_jobs
+from optsched.traces.reading import read_trace
+from optsched.traces.trace import Trace
+
+TABLE = read_toml(content_of("systems") / PLAN)
+DEMANDS = TABLE["demands"]
+
+BACKFILL = "backfill"
+"""The setting of which all choices are run where a policy for plain nodes has it."""
 
 
-def plan(site: Site, inputs: Path) -> dict[str, Any]:
-    """Return what is run, as a sweep reads it; the jobs of each run are kept.
+class Site(NamedTuple):
+    """A log, and its machine as each world sees it; ``plan.toml`` describes the fields."""
+
+    name: str
+    file: str
+    jobs: int
+    processors: int
+    torus: str
+    smp: str
+    cluster: str
+    cores: int
+    large_from: int
+    large_boxes: int
+
+
+BLUE, SAMPLE = (Site(**TABLE[name]) for name in ("full", "quick"))
+
+
+class Key(NamedTuple):
+    """A system of a world."""
+
+    world: str
+    system: str
+
+
+PLAIN_EASY = Key("plain nodes", "easy")
+"""The system that most worlds can be related to."""
+
+
+class System(NamedTuple):
+    """A policy, perhaps with a solver that is not its own and with settings."""
+
+    policy: str
+    solver: str | None = None
+    settings: Mapping[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """The choices as they are typed: ``gang, mpl=2`` for instance."""
+        stated = [f"{key}={_typed(value)}" for key, value in self.settings.items()]
+        return ", ".join([self.policy, *filter(None, [self.solver]), *stated])
+
+
+class World(NamedTuple):
+    """A machine and an execution model on which systems can be compared with one another.
 
     Parameters
     ----------
-    site : Site
-        The log, and its machine.
-    inputs : path
-        The folder that will have the traces, as seen from that of the study.
+    name, trace, machine : str
+        The name, the trace and the machine.
+    execution : str or None
+        The execution model.
+    large_from : int
+        The size from which on jobs are large.
+    settings : mapping
+        The settings that all systems of the world have.
+    systems : mapping of str to System
+        By name, in the order of tables.
+    baselines : mapping of str to Key
+        By name, the system that each one is compared with.
+    own : mapping of str to str
+        The headings of the figures that only this world has.
+    beside : Key, optional
+        A system of another world whose figures stand beside.
     """
-    runs = []
+
+    name: str
+    trace: str
+    machine: str
+    execution: str | None
+    large_from: int
+    settings: Mapping[str, Any]
+    systems: Mapping[str, System]
+    baselines: Mapping[str, Key]
+    own: Mapping[str, str]
+    beside: Key | None = None
+
+
+def _typed(value: Any) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else f"{value}"
+
+
+def plain_systems() -> list[System]:
+    """Return all policies of the registry for a line of nodes, with all their backfilling."""
+    found = []
+    for name in policies:
+        cls = policies[name]
+        if "nodes" in cls.machines:
+            wanted = get_type_hints(cls).get(BACKFILL)
+            choices = get_args(wanted) if get_origin(wanted) is Literal else ()
+            found += [System(name, settings={BACKFILL: one}) for one in choices] or [System(name)]
+    return found
+
+
+def worlds(site: Site) -> list[World]:
+    """Return the worlds, in the order of tables."""
+    return [_world(table, site) for table in TABLE["worlds"]]
+
+
+def _world(table: Mapping[str, Any], site: Site) -> World:
+    fields = site._asdict()
+    systems, baselines = {}, {}
+    for stated in table.get("systems", ()):
+        one = System(stated["policy"], stated.get("solver"), stated.get("settings", {}))
+        systems[one.name] = one
+        base = Key(table["name"], stated["base"]) if "base" in stated else Key(*table["base"])
+        baselines[one.name] = base
+    if not systems:
+        systems = {one.name: one for one in plain_systems()}
+        baselines = dict.fromkeys(systems, Key(*table["base"]))
+    return World(
+        table["name"],
+        table["trace"],
+        table["machine"].format(**fields),
+        table.get("execution"),
+        int(table["large"].format(**fields)),
+        {
+            key: int(value.format(**fields)) if value == "{large_boxes}" else value
+            for key, value in table.get("settings", {}).items()
+        },
+        systems,
+        baselines,
+        table["own"],
+        Key(*table["beside"]) if "beside" in table else None,
+    )
+
+
+def unplanned() -> dict[str, frozenset[str]]:
+    """Return the policies of the registry that are run in no world, with the machines they need."""
+    run = {system.policy for world in worlds(BLUE) for system in world.systems.values()}
+    return {name: policies[name].machines for name in policies if name not in run}
+
+
+def runs(site: Site) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the runs by world and system."""
+    planned = {}
     for world in worlds(site):
-        for system in world.systems.values():
-            run: dict[str, Any] = {
-                "trace": str(inputs / world.trace),
-                "machine": world.machine,
-                "policy": system.policy,
-                "large_from": world.large_from,
-            }
+        for name, system in world.systems.items():
             chosen = {
                 "execution": world.execution,
                 "solver": system.solver,
                 "settings": {**world.settings, **system.settings},
             }
-            runs.append(run | {key: value for key, value in chosen.items() if value})
-    return {"keep": "jobs", "runs": runs}
+            planned[world.name, name] = {
+                "trace": world.trace,
+                "machine": world.machine,
+                "policy": system.policy,
+                "large_from": world.large_from,
+            } | {key: value for key, value in chosen.items() if value}
+    return planned
+
+
+def plan(folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any]:
+    """State the sweep."""
+    planned = runs(SAMPLE if quick else BLUE).values()
+    blocks = [run | {"trace": str(inputs / run["trace"])} for run in planned]
+    return {"keep": TABLE["keep"], "runs": blocks}
+
+
+def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
+    """Make the traces: the first jobs of the log, with demands, and in pieces with files.
+
+    Raises
+    ------
+    InputError
+        If the log is damaged or missing.
+    """
+    site = SAMPLE if quick else BLUE
+    own = bundled("traces") / site.file if quick else find_log(site.file, folders)
+    jobs = read_trace(own).jobs(1, site.jobs)
+    return {
+        "jobs.swf.gz": jobs,
+        "demands.swf.gz": drawn(jobs, DEMANDS["mix"], DEMANDS["seed"]),
+        "pieces.rackham.gz": infer_files(split_jobs(jobs, site.cores).trace),
+    }

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from optsched.studies.paired import Improvement, improvement
 from optsched.studies.results import check_results, grouped
-from optsched.studies.yang_2014.plan import BLUE, INTERVAL, LOGS, SHOWN, VARIANTS, WINDOW
+from optsched.studies.yang_2014.plan import (
+    BLUE,
+    CONTENT,
+    INTERVAL,
+    SHOWN,
+    TABLE,
+    VARIANTS,
+    WINDOW,
+)
+from optsched.text_files import read_toml
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_PUBLISHED = read_toml(CONTENT / "published.toml")
+SHARES: list[float] = _PUBLISHED["shares"]
+"""The values of alpha (columns) and of beta (rows)."""
+
+PUBLISHED: Mapping[str, Mapping[str, Any]] = {one["number"]: one for one in _PUBLISHED["tables"]}
+"""Tables I to VI, by number."""
+
 METRICS = {
-    "utilization": "system utilisation",
+    "utilization": "system utilization",
     "mean_wait": "mean wait",
     "mean_response": "mean response",
 }
@@ -33,22 +49,21 @@ NEEDED = (
 """Columns of the results that the evaluation reads."""
 
 
-def prepare(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the results of the sweep with the columns that the evaluation goes by.
+def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
+    """Add ``log``, ``part``, ``variant`` (``default``, or a key of `VARIANTS`) and ``charged``.
 
-    ``log``, ``part``, ``variant`` (``default``, or a key of `VARIANTS`), ``solver``, ``window``,
-    ``interval``, ``alpha``, ``beta``, ``draw``, ``charged``, and the metrics.
+    The settings lose their prefix, and the window of the paper is filled in.
 
     Raises
     ------
     InputError
-        If a column is missing, or runs have failed: nothing can be said then.
+        If a column is missing, or runs have failed.
     """
     check_results(results, NEEDED)
     names = {name: name.removeprefix("settings.") for name in results.columns}
     names |= {"config.jobs": "part", "charge_decisions": "charged"}
     frame = results.rename(columns=names)
-    log_of = {log.file: log.name for log in LOGS}
+    log_of = {log["file"]: name for name, log in TABLE["logs"].items()}
     frame["log"] = [log_of[PurePath(trace).name] for trace in frame["trace"]]
     variant_of = {tuple(setting.values()): name for name, setting in VARIANTS.items()}
     frame["variant"] = [
@@ -60,6 +75,14 @@ def prepare(results: pd.DataFrame) -> pd.DataFrame:
         frame.loc[mine, name] = frame.loc[mine, name].fillna(usual)
     frame["charged"] = frame["charged"].fillna(False).astype(bool)
     return frame
+
+
+def published(number: str, solver: str = "branch_and_bound") -> dict[tuple[float, float], float]:
+    """Return a published table by (beta, alpha), in percent."""
+    rows = PUBLISHED[number][solver]
+    return {
+        (beta, alpha): value for beta, row in zip(SHARES, rows) for alpha, value in zip(SHARES, row)
+    }
 
 
 def grid(frame: pd.DataFrame) -> pd.DataFrame:
@@ -74,7 +97,7 @@ def compared(frame: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
     Parameters
     ----------
     frame : pandas.DataFrame
-        What `prepare` or `grid` returns.
+        The result of `prepare` or of `grid`.
     wanted
         Values of its columns.
 
@@ -132,11 +155,11 @@ def _beside(frame: pd.DataFrame, old: str, new: str, **wanted: Any) -> pd.DataFr
 def varied(frame: pd.DataFrame) -> tuple[float, pd.DataFrame]:
     """Return alpha and beta where window and solver are varied, and all runs there."""
     middle = float(frame.loc[frame["charged"], "alpha"].iloc[0])
-    at = (frame["log"] == BLUE.name) & (frame["alpha"] == middle) & (frame["beta"] == middle)
+    at = (frame["log"] == BLUE) & (frame["alpha"] == middle) & (frame["beta"] == middle)
     return middle, frame[at & frame["variant"].isin([SHOWN, "default"])]
 
 
-def all_cells(frame: pd.DataFrame) -> pd.DataFrame:
+def all_runs(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the improvement of every metric in every cell, one row each."""
     import pandas as pd
 

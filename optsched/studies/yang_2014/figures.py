@@ -6,10 +6,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from optsched.report import style
+from optsched.studies.panels import legend
 from optsched.studies.results import grouped
-from optsched.studies.yang_2014.evaluation import METRICS, cells, compared, gain, varied
+from optsched.studies.yang_2014.evaluation import (
+    METRICS,
+    PUBLISHED,
+    cells,
+    compared,
+    gain,
+    grid,
+    published,
+    varied,
+)
 from optsched.studies.yang_2014.plan import BLUE, EXACT, INTERVAL, SOLVERS, VARIANTS
-from optsched.studies.yang_2014.published import SHARES, TABLES, Published
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,32 +26,28 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def figures(frame: pd.DataFrame, grid: pd.DataFrame) -> Mapping[str, Figure]:
+def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
     """Draw all pictures, by name."""
-    drawn = {f"table-{table.number.lower()}": _table(grid, table) for table in TABLES}
+    usual = grid(frame)
+    drawn = {f"table-{number.lower()}": _table(usual, number) for number in PUBLISHED}
     return drawn | {"windows": _windows(frame)}
 
 
-def _table(grid: pd.DataFrame, table: Published) -> Figure:
+def _table(frame: pd.DataFrame, number: str) -> Figure:
     """Draw a table as curves: published, and ours by variant.
 
     All panels have one scale, but that of the strict variant, whose losses would hide the others.
     """
-    name = METRICS[table.metric]
-    title = f"Table {table.number}. {table.log}: improvement of {name} over Default"
+    log, metric = PUBLISHED[number]["log"], PUBLISHED[number]["metric"]
+    title = f"Table {number}. {log}: improvement of {METRICS[metric]} over Default"
     with style.applied():
         figure = style.new_figure(3.4, title)
         panels = figure.subplots(1, 1 + len(VARIANTS), sharex=True)
-        published = {
-            (beta, alpha): value
-            for beta, row in zip(SHARES, table.branch_and_bound)
-            for alpha, value in zip(SHARES, row)
-        }
-        _curves(panels[0], published)
+        _curves(panels[0], published(number))
         panels[0].set_title("published")
         panels[0].set_ylabel("improvement in %")
         for panel, variant in zip(panels[1:], VARIANTS):
-            found = cells(grid, table.metric, log=table.log, solver=EXACT, variant=variant)
+            found = cells(frame, metric, log=log, solver=EXACT, variant=variant)
             _curves(panel, {key: 100 * cell.mean for key, cell in found.items()})
             panel.set_title(f"measured: {variant}")
             if variant != next(iter(VARIANTS)):
@@ -50,8 +55,7 @@ def _table(grid: pd.DataFrame, table: Published) -> Figure:
         for panel in panels:
             panel.set_xlabel("alpha in %")
             panel.axhline(0, color=style.GREY, linewidth=0.8)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, title="beta", loc="outside right center")
+        legend(figure, panels[0], title="beta")
     return figure
 
 
@@ -73,7 +77,7 @@ def _windows(frame: pd.DataFrame) -> Figure:
     share, runs = varied(frame)
     usual = runs["solver"].isin(SOLVERS) & (runs["interval"] == INTERVAL)
     pairs = compared(runs[usual | (runs["variant"] == "default")])
-    title = f"{BLUE.name}: window and solver, at alpha = beta = {100 * share:.0f}%"
+    title = f"{BLUE}: window and solver, at alpha = beta = {100 * share:.0f}%"
     with style.applied():
         figure = style.new_figure(3.4, title)
         panel = figure.subplots()
