@@ -17,8 +17,8 @@ from optsched.solvers.solver import Solver
 class Dispatch(Solver):
     """The solvers of one name, each for models of its own.
 
-    What they state about themselves is here put together, for callers that know no model yet;
-    `of_model` returns the solver itself.
+    Its class attributes combine theirs, for callers that do not know the model yet; `of_model`
+    returns the solver itself.
 
     Parameters
     ----------
@@ -37,17 +37,17 @@ class Dispatch(Solver):
         self._options = options or {}
 
     def of_model(self, model: str) -> Solver:
-        """Return the solver of a model; this one if there is none.
+        """Return the solver of a model.
 
         Raises
         ------
         InputError
-            If the options are not those of that solver.
+            If there is none, or it does not have the options.
         """
         for cls in self.classes:
             if cls.models is not None and model in cls.models:
                 return solver_with(cls, self._options)
-        return self
+        raise InputError(f"solver {self.name!r} does not answer {model!r} problems")
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Prepare the solver of the problem's model, all of them if there is no problem."""
@@ -55,7 +55,7 @@ class Dispatch(Solver):
             self.of_model(model).prepare(problem)
 
     def solve(self, problem: Problem[Any], **given: Any) -> Result:
-        """Answer `problem` by the solver of its model."""
+        """Answer `problem` with the solver of its model."""
         return self.of_model(problem.name).solve(problem, **given)
 
     @classmethod
@@ -72,7 +72,7 @@ def classes_of(name: str) -> tuple[type[Solver], ...]:
 
 
 def combined(holder: type[Solver], added: type[Solver]) -> type[Solver] | None:
-    """Return the class for two of the same name; None if both answer one model.
+    """Return the class for two of the same name; None if both answer the same model.
 
     Parameters
     ----------
@@ -82,10 +82,10 @@ def combined(holder: type[Solver], added: type[Solver]) -> type[Solver] | None:
         The class to add; it takes the place of an earlier version of itself.
     """
     classes = holder.classes if issubclass(holder, Dispatch) else (holder,)
-    kept = [one for one in classes if not _overlap(one, added)]
-    if any(one.__qualname__ != added.__qualname__ for one in classes if one not in kept):
+    rivals = [one for one in classes if _overlap(one, added)]
+    if any(_place(one) != _place(added) for one in rivals):
         return None
-    kept.append(added)
+    kept = [*(one for one in classes if one not in rivals), added]
     if len(kept) == 1:
         return added
     attributes = {
@@ -108,6 +108,10 @@ def _overlap(one: type[Solver], other: type[Solver]) -> bool:
     if not (isinstance(one.models, frozenset) and isinstance(other.models, frozenset)):
         return True
     return not one.models.isdisjoint(other.models)
+
+
+def _place(cls: type[Solver]) -> tuple[str, str]:
+    return cls.__module__, cls.__qualname__
 
 
 def solver_with(cls: type[Solver], options: Mapping[str, Any]) -> Solver:

@@ -36,15 +36,15 @@ def find_solver(
     name : str, ClassInFile or Solver
         The name, or the solver.
     model : str, optional
-        The model to be answered; a name that several models have stands for all of their solvers
-        if left out, see `Dispatch`.
+        The model to be answered. If left out, a name of several solvers stands for all of them, see
+        `Dispatch`.
 
     Raises
     ------
     InputError
-        If there is no such solver or profile, or the profile has mistakes or options that the
-        model's solver does not have, or the solver states what it answers in another form than the
-        contract's.
+        If there is no such solver or profile, or the profile has mistakes, or the solver states
+        what it answers in another form than the contract's; if several solvers have the name and
+        none answers the model, or that one does not have the profile's options.
     MissingDependencyError
         If the package that the solver needs is not installed.
     """

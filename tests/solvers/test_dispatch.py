@@ -82,6 +82,8 @@ def test_a_solver_without_a_model_yet_answers_for_all_of_them(shared):
     for problem in (WINDOW, GANG):
         check_solver(solver, problem)
     assert solve(WINDOW, solver, budget=Budget(work=1)).solver == "first-fit"
+    with pytest.raises(InputError, match="'first-fit' does not answer 'partition-mkp' problems"):
+        solver.solve(PartitionMKP((8, 2, 1), ["4x2x1@0,0,0"], waiting=[6]), budget=Budget())
 
 
 def test_a_simulation_has_the_solver_of_each_model():
@@ -112,6 +114,9 @@ def test_a_model_has_a_name_once(models):
     name = registry.solvers["first-fit"].__qualname__
     with pytest.raises(ValueError, match=f"solver 'first-fit' is already {name}"):
         registry.solvers.register("first-fit")(window_solver(models))
+    namesake = type("FirstFit", (FirstFit,), {"__module__": "theirs"})
+    with pytest.raises(ValueError, match=f"solver 'first-fit' is already {name}"):
+        registry.solvers.register("first-fit")(namesake)
     with pytest.raises(ValueError, match="solver 'greedy' is already Greedy"):
         registry.solvers.register("greedy")(window_solver())
 
