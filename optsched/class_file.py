@@ -1,4 +1,4 @@
-"""Classes in Python files of the user's that no package registers: ``my.py:Mine``."""
+"""Classes in the user's Python files that no package registers: ``my.py:Mine``."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _origins: dict[type[Any], ClassInFile] = {}
 class ClassInFile:
     """A class in a Python file.
 
-    It holds the source, so that a worker process has the class as it was when the run was planned,
-    and can be pickled, as a class that no process can import cannot.
+    The object holds the source of the class, so that it can be pickled, and a worker process uses
+    the class as it was when the run was planned.
 
     Parameters
     ----------
@@ -57,19 +57,19 @@ class ClassInFile:
         return hashlib.sha256(self.source).hexdigest()
 
     def load(self, noun: str, contract: type[Any]) -> type[Any]:
-        """Return the class; its ``name`` is the text that names it.
+        """Return the class, with `text` as its ``name``.
 
         Parameters
         ----------
         noun : str
-            The word for one of its kind in messages, "policy" for instance.
+            The kind of class in messages, "policy" for instance.
         contract : type
-            What it has to be a subclass of.
+            The base class that the class must have.
 
         Raises
         ------
         InputError
-            If the file cannot be executed, there is no such class in it, or it is of another kind.
+            If the file cannot be executed, or holds no such class of the right kind.
         """
         module = self._module()
         own = {
@@ -92,7 +92,7 @@ class ClassInFile:
         return cls  # type: ignore[no-any-return]
 
     def _module(self) -> ModuleType:
-        """Return the module, executed once in a process."""
+        """Return the module, executed once per process."""
         key = self.path, self.sha256
         if key in _modules:
             return _modules[key]
@@ -111,7 +111,7 @@ class ClassInFile:
         return module
 
     def _line(self, error: BaseException) -> int | None:
-        """Return the last line of the file that an error passed, None if it passed none."""
+        """Return the last line of the file in the traceback of an error, None if there is none."""
         lines = [
             frame.lineno
             for frame in traceback.extract_tb(error.__traceback__)
@@ -121,7 +121,7 @@ class ClassInFile:
 
 
 def names_file(text: object) -> bool:
-    """Return whether a text names a class in a file, or at least the file."""
+    """Return whether a text names a Python file, with or without a class."""
     return isinstance(text, str) and (text.endswith(".py") or NAMED.fullmatch(text) is not None)
 
 
@@ -133,7 +133,7 @@ def find_class(text: str, base: Path | None = None) -> ClassInFile:
     text : str
         ``FILE.py:CLASS``.
     base : path, optional
-        The folder that a relative path starts from; the current one if left out.
+        The folder that a relative path starts from; the current one by default.
 
     Raises
     ------
@@ -154,5 +154,5 @@ def find_class(text: str, base: Path | None = None) -> ClassInFile:
 
 
 def origin_of(cls: type[Any]) -> ClassInFile | None:
-    """Return where a class was loaded from, None for one of a package."""
+    """Return the file that a class was loaded from, None for a class of a package."""
     return _origins.get(cls)

@@ -1,4 +1,4 @@
-"""What the simulation of a trace decides: when and where each job ran."""
+"""The schedule of a trace: when and where each job ran."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 class State(StrEnum):
-    """What became of a job; the names are Batsim's where it has one."""
+    """State of a job, under Batsim's name for it if Batsim has one."""
 
     FINISHED = "COMPLETED_SUCCESSFULLY"
     KILLED = "COMPLETED_WALLTIME_REACHED"
@@ -22,20 +22,20 @@ class State(StrEnum):
 
 
 class Migration(NamedTuple):
-    """A running job was stopped, and restarted in another place.
+    """The stop of a running job and its restart in another place.
 
     Parameters
     ----------
     time : float
-        Seconds.
+        Time of the migration in seconds.
     job : int
         Row of the job in the trace.
     left, taken : str
-        The processors that it left and those that it took, as interval sets.
+        The processors that the job left and those that it took, as interval sets.
     parked : bool
-        Whether it had to leave its place before it could have the other.
+        Whether the job left its place before the new one was free.
     delay : float
-        Seconds until it makes progress again, unless it is migrated again before.
+        Seconds until the job makes progress again, unless it is migrated again before.
     """
 
     time: float
@@ -52,18 +52,18 @@ class Schedule(NamedTuple):
     Parameters
     ----------
     start, end : float64 array, shape (jobs,)
-        In the trace's own seconds; nan if never.
+        Start and end of each job in the trace's own seconds; nan if the job never started or ended.
     state : array of str, shape (jobs,)
-        The value of the job's `State`.
+        Final state of each job, a value of `State`.
     resources : sequence of str
-        The processors each job held, as interval sets; of a job that migrated, those it held last.
+        The processors of each job as interval sets; of a job that migrated, the last ones.
     decisions : int
-        How often the policy was asked.
+        Number of decisions of the policy.
     paused : float64 array, shape (jobs,), optional
-        Seconds for which each job had its processors and did not run, because it was not its turn,
-        to a context switch, or because it was migrated; all 0 if left out.
+        Seconds for which each job held processors and did not run, because of other jobs' turns,
+        context switches or migrations; by default all 0.
     migrations : sequence of Migration
-        In the order in which they took place.
+        The migrations in the order in which they took place.
     """
 
     def __repr__(self) -> str:
@@ -79,6 +79,6 @@ class Schedule(NamedTuple):
 
     @property
     def run_time(self) -> NDArray[np.float64]:
-        """Seconds for which each job ran, shape (jobs,): from start to end, less its pauses."""
+        """Seconds for which each job ran, shape (jobs,): end minus start, less its pauses."""
         held = self.end - self.start
         return held if self.paused is None else held - self.paused

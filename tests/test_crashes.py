@@ -148,7 +148,7 @@ def test_a_sweep_that_is_killed_goes_on(make_trace, tmp_path):
     class InThisProcess:
         slots = 1
 
-        def work_off(self, tasks):
+        def execute_all(self, tasks):
             yield from map(execute, tasks)
 
     def sweep(folder):

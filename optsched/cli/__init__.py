@@ -16,32 +16,32 @@ DONE, BAD_INPUT, USAGE, NO_SOLUTION, INFEASIBLE, INTERRUPTED = 0, 1, 2, 3, 4, 13
 """Exit codes."""
 
 COMMANDS = {
-    "solve": "Answer one snapshot of a decision.",
+    "solve": "Solve one snapshot of a decision.",
     "compare": "Compare solvers on the same snapshots: quality against time.",
     "simulate": "Run a trace under a policy, with a solver behind it.",
-    "sweep": "Run a sweep: many simulations from one file, none of them twice.",
+    "sweep": "Run a sweep: many simulations from one file, each of them once.",
     "study": "Run the evaluation of a paper again, and judge its claims.",
-    "report": "Write the HTML pages of run and comparison folders anew.",
-    "trace": "Look at traces, clean, convert, scale, annotate, find, fit and generate them.",
-    "snapshot": "Look at snapshots, check them, export them.",
+    "report": "Rewrite the HTML pages of run, comparison and study folders.",
+    "trace": "Inspect, clean, convert, scale, annotate, find, fit and generate traces.",
+    "snapshot": "Inspect, check, convert and export snapshots.",
     "list": "List policies, solvers, profiles, models, machines, workloads or trace formats.",
-    "doctor": "Say what is installed and whether it works.",
+    "doctor": "Check the installation and every solver.",
 }
-PATIENCE = 1.0
-"""Seconds that threads have to finish after a command."""
+JOIN_SECONDS = 1.0
+"""Time limit in seconds for threads to finish after a command."""
 
 TO_FOLDERS = ("compare", "simulate", "sweep", "study")
 """Commands whose ``-o`` is a folder; that of all others is a file."""
 
 INCOMPLETE: tuple[list[str], ...] = ([], ["trace"], ["trace", "annotate"], ["snapshot"])
-"""What names no command yet; it gets the help, as wrong usage."""
+"""Arguments that name no command yet; they get the help, as wrong usage."""
 
 _interrupts: list[int] = []
-"""The signals that asked to stop."""
+"""The interrupt signals received so far."""
 
 
 def build() -> App:
-    """Return the command-line application; a command is imported when it is run."""
+    """Return the command-line application, which imports a command when the command is run."""
     from cyclopts import App, Parameter
 
     from optsched.version import __version__
@@ -62,7 +62,7 @@ def build() -> App:
 
 
 def _restore_help() -> None:
-    """Give the commands the docstrings that help is made of; ``python -OO`` drops them."""
+    """Restore the docstrings of commands, which ``python -OO`` drops and the help needs."""
     import importlib
     import inspect
 
@@ -78,7 +78,8 @@ def _restore_help() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit.
 
-    0 done, 1 bad input or a wrong answer of a solver, 2 usage, 3 no solution, 4 infeasible.
+    The exit code is 0 for success, 1 for bad input or a wrong answer of a solver, 2 for wrong
+    usage, 3 for no solution, 4 for infeasible and 130 for an interrupt.
     """
     import signal
 
@@ -86,29 +87,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
         signal.signal(number, _interrupt)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (to the end)
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (open until exit)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # any name can be printed anywhere
+        sys.stdout.reconfigure(errors="backslashreplace")  # print any name in any encoding
     _show_log()
     code = run(sys.argv[1:] if arguments is None else list(arguments))
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # all is done; it would only spoil the exit code
-    _leave_threads(code)
+        signal.signal(number, signal.SIG_IGN)  # all is done; keep the exit code
+    _join_threads(code)
     sys.exit(code)
 
 
-def _leave_threads(code: int) -> None:
-    """Exit at once if a solver left threads behind, which Python would wait for without end."""
+def _join_threads(code: int) -> None:
+    """Wait for the threads of solvers, and exit the process if some do not end."""
     import threading
     from contextlib import suppress
 
-    left = [one for one in threading.enumerate() if not one.daemon]
-    left = [one for one in left if one is not threading.main_thread()]
-    for thread in left:
-        thread.join(PATIENCE / len(left))
-    if any(thread.is_alive() for thread in left):
+    threads = [one for one in threading.enumerate() if not one.daemon]
+    threads = [one for one in threads if one is not threading.main_thread()]
+    for thread in threads:
+        thread.join(JOIN_SECONDS / len(threads))
+    if any(thread.is_alive() for thread in threads):
         with suppress(OSError):
-            print("optsched: left behind threads of a solver, still at work", file=sys.stderr)
+            print("optsched: threads of a solver are still running", file=sys.stderr)
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError):
                 stream.flush()
@@ -116,7 +117,7 @@ def _leave_threads(code: int) -> None:
 
 
 def _show_log() -> None:
-    """Show on stderr what the package has to say, and not that matplotlib has no home."""
+    """Show log messages of the package on stderr, and silence warnings of matplotlib."""
     import logging
 
     from optsched.errors import one_line
@@ -134,7 +135,7 @@ def _show_log() -> None:
 
 
 def _interrupt(number: int, _frame: object) -> None:
-    """Treat a polite kill, such as a batch system's, like Ctrl-C: what is half done is removed."""
+    """Treat SIGTERM, which batch systems send, like Ctrl-C: unfinished outputs are removed."""
     _interrupts.append(number)
     raise KeyboardInterrupt
 
@@ -146,22 +147,22 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return _interrupted()
     except OSError as error:
-        if isinstance(error, BrokenPipeError) and _nobody_reads():
-            # the reader of our output, ``head`` for instance, has seen enough
+        if isinstance(error, BrokenPipeError) and _reader_is_gone():
+            # the reader of the output, ``head`` for instance, has closed it
             _drop_output()
             return DONE
         _drop_output()
         from optsched.errors import one_line
 
-        told = f"{error.filename or 'output'}: {error.strerror or error}"
-        print(f"optsched: {one_line(told)}", file=sys.stderr)
+        message = f"{error.filename or 'output'}: {error.strerror or error}"
+        print(f"optsched: {one_line(message)}", file=sys.stderr)
         return BAD_INPUT
     except MemoryError as error:
-        told = " ".join(str(error).split())
-        print(f"optsched: out of memory{told and ': '}{told}", file=sys.stderr)
+        detail = " ".join(str(error).split())
+        print(f"optsched: out of memory{detail and ': '}{detail}", file=sys.stderr)
         return BAD_INPUT
     except Exception:
-        # a compiled module that is interrupted while it loads fails with an error of its own
+        # a compiled module that is interrupted while loading raises another exception
         if _interrupts:
             return _interrupted()
         raise
@@ -173,7 +174,7 @@ def _interrupted() -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    # imported here, so that Ctrl-C is in good hands while they load
+    # imported here, so that Ctrl-C is handled during these imports
     from cyclopts import CycloptsError, MissingArgumentError
 
     from optsched.errors import InputError, one_line
@@ -189,12 +190,12 @@ def _run(arguments: list[str]) -> int:
             )
         sys.stdout.flush()
     except CycloptsError as error:
-        told = one_line(" ".join(str(error).split()))
-        if isinstance(error, MissingArgumentError) and "--output" in told:
+        message = one_line(" ".join(str(error).split()))
+        if isinstance(error, MissingArgumentError) and "--output" in message:
             chain = error.command_chain or ()
-            what = "DIR" if chain[:1] and chain[0] in TO_FOLDERS else "FILE"
-            told = f"{' '.join(chain)} needs -o {what}, where to write"
-        print(f"optsched: {told}", file=sys.stderr)
+            place = "DIR, the folder" if chain[:1] and chain[0] in TO_FOLDERS else "FILE, the file"
+            message = f"{' '.join(chain)} needs -o {place} to write"
+        print(f"optsched: {message}", file=sys.stderr)
         return USAGE
     except InputError as error:
         print(f"optsched: {error}", file=sys.stderr)
@@ -202,18 +203,18 @@ def _run(arguments: list[str]) -> int:
     return code if isinstance(code, int) else DONE
 
 
-def _nobody_reads() -> bool:
+def _reader_is_gone() -> bool:
     """Return whether the reader of stdout or stderr is gone."""
     import select
     from contextlib import suppress
 
     poll = select.poll()
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # it is no file
+        with suppress(OSError, ValueError):  # the stream is not a file
             poll.register(stream.fileno(), 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 def _drop_output() -> None:
-    """Let what is left in the buffer of stdout go nowhere, instead of failing once more at exit."""
+    """Discard the buffer of stdout, which would raise the error again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -17,7 +17,7 @@ from optsched.numbers import LARGEST, parse_integer, parse_span
 if TYPE_CHECKING:
     from optsched.traces.trace import Trace
 
-annotate = App(name="annotate", help="Add to the jobs of a trace what its file does not state.")
+annotate = App(name="annotate", help="Add input files or bandwidth demands to the jobs of a trace.")
 
 
 @annotate.command
@@ -45,7 +45,7 @@ def files(
         Cores of a node; a larger job is split into jobs of one node each.
     evaluate
         FROM:TO, the days whose jobs are evaluated, counted from the first submission as day 1,
-        both included; all if left out.
+        both included; by default all days.
     output
         The file to write, .rackham or .rackham.gz.
     """
@@ -103,8 +103,8 @@ def bandwidth(
     levels
         MB/s that each process of a job demands.
     output
-        The file to write; its suffix says the format, .gz compresses. The demands go into a file
-        beside it.
+        The file to write; the suffix states the format, .gz compresses. The demands are written to
+        a second file beside it.
     """
     from optsched.traces.annotation_facts import annotation_lines
     from optsched.traces.bandwidth import drawn
@@ -124,7 +124,7 @@ def bandwidth(
 
 
 def _shares(text: str) -> str | tuple[int, int, int]:
-    """Return the percentages of a mix; what are none as it is, to be refused with all else."""
+    """Return the percentages of a mix, or the unchanged text, such as HIGH, if it has none."""
     try:
         high, medium, low = map(parse_integer, text.split(":"))
     except ValueError:
@@ -146,7 +146,7 @@ def _amounts(text: str) -> dict[str, int]:
 
 @contextmanager
 def _as_options(*names: str) -> Iterator[None]:
-    """Name what is wrong as the user typed it."""
+    """Replace the fields of errors by the options that the user typed."""
     try:
         yield
     except InputError as error:

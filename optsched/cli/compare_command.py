@@ -17,7 +17,7 @@ from optsched.solvers.comparison import compare
 from optsched.solvers.result import Budget
 
 DEFAULT_SECONDS = 10.0
-"""Time limit per solve when the user gives none."""
+"""Default time limit per solve in seconds."""
 
 
 def command(
@@ -29,23 +29,22 @@ def command(
     seed: Integer | None = None,
     json: bool = False,
 ) -> int:
-    """Compare solvers on the same snapshots: a table, quality against time, a profile.
+    """Compare solvers on the same snapshots: table, quality against time, performance profile.
 
     Parameters
     ----------
     snapshots
-        Snapshot files, or folders of them such as a simulation captures.
+        Snapshot files, or folders of snapshots, such as a simulation captures.
     output
-        The folder to write to. A comparison that is there already is replaced.
+        The folder to write to. An existing comparison is replaced.
     solvers
-        Solvers, profiles and FILE.py:CLASS, separated by commas; all solvers that are installed if
-        left out.
+        Solvers, profiles and FILE.py:CLASS, separated by commas; by default all installed solvers.
     time_limit
         Wall-clock seconds per solve; 10 if no limit is given.
     work_limit
         Deterministic work per solve, in each solver's own unit.
     seed
-        Seed of the solvers' random choices; each profile's own if left out.
+        Seed of the solvers' random choices; by default each profile's seed.
     json
         Print the table as one JSON object.
     """
@@ -72,7 +71,7 @@ def command(
         table = comparison.table
         print_table(list(table.columns), table.to_numpy(dtype=object).tolist())
         print_lines([("comparison folder", output)])
-    loud = (*comparison.wrong_answers, *comparison.contradictions, *comparison.failures)
-    for text in (*loud, *comparison.refusals):
+    errors = (*comparison.wrong_answers, *comparison.contradictions, *comparison.failures)
+    for text in (*errors, *comparison.refusals):
         say(f"optsched: {text}")
-    return BAD_INPUT if loud else DONE
+    return BAD_INPUT if errors else DONE

@@ -13,19 +13,19 @@ from optsched.cli.terminal import print_json, print_lines, print_table
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.models.window_mkp import WindowMKP
-from optsched.solvers.asking import supports, version_of
 from optsched.solvers.solver import Solver
+from optsched.solvers.solver_call import supports, version_of
 from optsched.solvers.solving import solve
 from optsched.traces.catalogue import folders
 from optsched.version import __version__
 
 PACKAGES = ("numpy", "pandas", "pyarrow", "numba", "matplotlib", "networkx")
 WEIGHTS, CAPACITIES, OPTIMUM = (6, 4, 3), (3, 6), 9
-"""A problem that even a solver that tries everything can answer."""
+"""A problem that even exhaustive search solves at once."""
 
 
 def command(*, json: bool = False) -> int:
-    """Say what is installed and whether it works: each solver answers a small problem.
+    """Check the installation: versions, and a small problem for each solver.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def command(*, json: bool = False) -> int:
 
 
 def _check(cls: type[Solver]) -> dict[str, Any]:
-    """Return name, version and state of a solver; it works, does not, or was not tried (none)."""
+    """Return name, version and state of a solver; ``works`` is None for a solver not tried."""
     row: dict[str, Any] = {"solver": cls.name, "version": None, "works": None}
     example = WindowMKP(WEIGHTS, CAPACITIES)
     try:
@@ -70,12 +70,12 @@ def _check(cls: type[Solver]) -> dict[str, Any]:
         if row["version"] is None:
             return row | {"state": f"not installed: {cls.install_command()}"}
         if not supports(cls, example):
-            return row | {"state": "not tried: answers other models"}
+            return row | {"state": "not tried: supports other models"}
     except InputError as error:
         return row | {"works": False, "state": str(error)}
     try:
         result = solve(example, cls.name)
-    except Exception as error:  # whatever another's solver does
+    except Exception as error:  # a user's solver may raise anything
         return row | {"works": False, "state": f"raises {type(error).__name__}: {error}"}
     works = result.verified and (not cls.exact or result.objective == OPTIMUM)
     if works:

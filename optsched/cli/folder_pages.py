@@ -1,4 +1,4 @@
-"""Which page a folder gets: by the file that tells its kind."""
+"""HTML pages of folders, by the marker file that identifies the kind of folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KINDS = (run_folder, comparison_folder, study_folder)
 
 
 def report(folders: Iterable[Path]) -> list[Path]:
-    """Write the page of each run, comparison or study folder anew, from the files in it.
+    """Rewrite the page of each run, comparison or study folder from the files in the folder.
 
     Returns
     -------
@@ -25,7 +25,8 @@ def report(folders: Iterable[Path]) -> list[Path]:
     Raises
     ------
     InputError
-        If one is neither, before anything is written; or a file in it is missing or damaged.
+        If a folder is of no such kind, before any page is written; or if a file in a folder is
+        missing or damaged.
     """
     known = [(folder, _kind(folder)) for folder in folders]
     return [kind.report(folder) for folder, kind in known]

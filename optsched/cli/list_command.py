@@ -26,7 +26,7 @@ What = Literal[
 
 
 def command(what: What = "solvers", /, *, json: bool = False) -> None:
-    """List what can be named on the command line.
+    """List policies, solvers and all else that the command line takes by name.
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ def _policies() -> tuple[list[str], list[list[Any]]]:
 
 
 def _solvers() -> tuple[list[str], list[list[Any]]]:
-    from optsched.solvers.asking import check_models, version_of
     from optsched.solvers.dispatch import classes_of
+    from optsched.solvers.solver_call import check_models, version_of
 
     rows = []
     for cls in chain.from_iterable(map(classes_of, registry.solvers)):

@@ -1,4 +1,4 @@
-"""The types of options: how the words of a command line become values."""
+"""Types of command-line options, with the conversion of words to values."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cyclopts import Parameter, Token
 from optsched.numbers import LARGEST, parse_integer, parse_number
 
 
-def _reads(parse: Callable[[str], Any]) -> Callable[[Any, Sequence[Token]], Any]:
-    """Return a converter of one word to a number that means something."""
+def _converter(parse: Callable[[str], Any]) -> Callable[[Any, Sequence[Token]], Any]:
+    """Return a converter of one word to a number of at most 2^53."""
 
     def convert(_type: Any, tokens: Sequence[Token]) -> Any:
         [word] = tokens
@@ -24,11 +24,11 @@ def _reads(parse: Callable[[str], Any]) -> Callable[[Any, Sequence[Token]], Any]
     return convert
 
 
-Integer: TypeAlias = Annotated[int, Parameter(converter=_reads(parse_integer))]
-"""A whole number, in decimal digits."""
+Integer: TypeAlias = Annotated[int, Parameter(converter=_converter(parse_integer))]
+"""A whole number in decimal digits."""
 
-Number: TypeAlias = Annotated[float, Parameter(converter=_reads(parse_number))]
-"""A number, with decimals or an exponent perhaps."""
+Number: TypeAlias = Annotated[float, Parameter(converter=_converter(parse_number))]
+"""A number, which may have decimals and an exponent."""
 
 Output: TypeAlias = Annotated[Path, Parameter(alias="-o")]
 """The file or folder to write to."""

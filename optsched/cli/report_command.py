@@ -12,12 +12,12 @@ from optsched.cli.terminal import print_line
 
 
 def command(*folders: Annotated[Path, Parameter(required=True)]) -> None:
-    """Write the HTML page of run and comparison folders anew, from the files in them.
+    """Rewrite the HTML pages of run, comparison and study folders from the files in them.
 
     Parameters
     ----------
     folders
-        Folders that `optsched simulate` or `optsched compare` wrote.
+        Folders that `optsched simulate`, `optsched compare` or `optsched study` wrote.
     """
     for path in report(folders):
         print_line(path)

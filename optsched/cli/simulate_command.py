@@ -22,17 +22,17 @@ from optsched.files import check_replaceable, write_json, written_folder
 from optsched.models.snapshot_file import CAPTURE
 from optsched.report.run_folder import FOLDER, fill
 from optsched.settings import read_settings
-from optsched.simulator.posing import never_answered
+from optsched.simulator.problem_solver import never_answered
 from optsched.simulator.scenario import OPTIONS, Option, Scenario, from_words
 from optsched.simulator.simulate import prepare_trace, run_scenario
 from optsched.traces.demands import check_demands
 
 KINDS: dict[type[Any], Any] = {int: Integer, float: Number}
-"""Types of the command line for those of options, where they differ."""
+"""Command-line types of options, by type, where the two differ."""
 
 
 def _with_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options of a scenario, behind the ones that it requires."""
+    """Add the options of a scenario to a command, after the required ones of the command."""
     own = list(inspect.signature(command, eval_str=True).parameters.values())[:-1]
     required = [one for one in own if one.default is one.empty]
     described = parameters(Scenario)
@@ -52,7 +52,7 @@ def _with_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def _annotation(option: Option, help_text: str) -> Any:
-    """Return the type of an option on the command line."""
+    """Return the command-line type of an option."""
     kind = KINDS.get(option.kind, option.kind)
     if isinstance(kind, tuple):
         kind = Literal[kind]
@@ -82,9 +82,9 @@ def command(
     trace
         A trace file (.swf, .swf.gz, Batsim .json) or a name from the catalogue.
     output
-        The run folder. A run that is there already is replaced.
+        The run folder. An existing run is replaced.
     demands_sha256
-        SHA-256 that the file of demands beside the trace must have, as run.json states it.
+        Expected SHA-256 of the file of demands beside the trace, as run.json states it.
     plots
         Draw the pictures and write the page, report.html.
     json
@@ -106,7 +106,7 @@ def command(
     read_seconds = time.perf_counter() - began
     total = len(prepared) if span is None else span[1] - span[0] + 1
     with ExitStack() as stack:
-        stack.enter_context(redirect_stdout(sys.stderr))  # for what a solver prints
+        stack.enter_context(redirect_stdout(sys.stderr))  # for the output of solvers
         folder = stack.enter_context(written_folder(output, FOLDER))
         captured = None
         if capture is not None:
@@ -131,7 +131,7 @@ def command(
     for mishap in run.mishaps:
         say(f"optsched: {mishap}")
     if run.summary["waiting"]:
-        say(f"optsched: {run.summary['waiting']:,} jobs wait for ever; the policy starts no more")
+        say(f"optsched: {run.summary['waiting']:,} jobs never start under this policy")
     if json:
         print_json(run.summary)
         return code
@@ -154,7 +154,7 @@ def _nested(one: Path, other: Path) -> bool:
 
 
 def _scenario(trace: str, options: dict[str, Any]) -> Scenario:
-    """Return the scenario that the options state."""
+    """Return the scenario of a trace and options."""
     options["settings"] = read_settings(options.get("settings") or ())
     try:
         return Scenario(trace, **from_words(options))

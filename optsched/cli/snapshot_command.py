@@ -14,21 +14,21 @@ from optsched.errors import InputError
 from optsched.files import check_output
 from optsched.models.snapshot import snapshot_schema
 from optsched.models.snapshot_file import read_snapshot, save_snapshot, snapshot_files
-from optsched.solvers.comparison.claims import read_known, settle
+from optsched.solvers.comparison.claims import read_known, reconcile
 
-command = App(name="snapshot", help="Look at snapshots, check them, export them.")
+command = App(name="snapshot", help="Inspect, check, convert and export snapshots.")
 
 
 @command.command
 def show(snapshot: Path, /, *, json: bool = False) -> None:
-    """Print a snapshot: the problem, where it came from, what is known of it.
+    """Print a snapshot: the problem, its origin, and its known results.
 
     Parameters
     ----------
     snapshot
         A snapshot or a knapsack instance in the literature's text format.
     json
-        Print it as one JSON object.
+        Print the snapshot as one JSON object.
     """
     read = read_snapshot(snapshot)
     if json:
@@ -50,7 +50,7 @@ def show(snapshot: Path, /, *, json: bool = False) -> None:
     if known.solution is not None:
         broken = [str(violation) for violation in read.problem.violations(known.solution)]
         lines += [("known solution", f"is wrong: {detail}") for detail in broken]
-        if broken:  # what it says of jobs and places may not even exist
+        if broken:  # the solution may name jobs and places that do not exist
             print_lines(lines)
             return
         placed = [f"{label}  {text}" for label, text in read.problem.describe(known.solution)]
@@ -60,18 +60,18 @@ def show(snapshot: Path, /, *, json: bool = False) -> None:
 
 @command.command
 def check(*snapshots: Annotated[Path, Parameter(required=True)]) -> int:
-    """Check snapshots, and the solutions they claim to know.
+    """Check snapshots and the known results in them.
 
     Parameters
     ----------
     snapshots
-        Snapshot files, or folders of them; every mistake of every file is named.
+        Snapshot files, or folders of snapshots; every mistake of every file is reported.
     """
     code = DONE
     for path in (file for given in snapshots for file in snapshot_files(given)):
         try:
             read = read_snapshot(path)
-            wrong = settle(read.problem, read_known(read, path), ()).contradictions
+            wrong = reconcile(read.problem, read_known(read, path), ()).contradictions
         except InputError as error:
             say_error(error)
             code = BAD_INPUT
@@ -91,7 +91,7 @@ def schema(model: str, /) -> None:
     Parameters
     ----------
     model
-        A model; see optsched list models.
+        A model, `optsched list models`.
     """
     print_json(snapshot_schema(model))
 
@@ -117,7 +117,7 @@ def export(snapshot: Path, /, *, output: Output) -> None:
 
 @command.command
 def convert(snapshot: Path, /, *, output: Output) -> None:
-    """Write a snapshot as JSON: a knapsack instance in the literature's text format, say.
+    """Write a snapshot as JSON, from JSON or from the literature's text format of knapsacks.
 
     Parameters
     ----------

@@ -17,14 +17,14 @@ from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot
 from optsched.report.solutions import find_picture
 from optsched.report.style import check_suffix, save_as
-from optsched.solvers.apart import Apart, EndedError
-from optsched.solvers.asking import answer_to_json, verify
-from optsched.solvers.comparison.claims import read_known, settle
+from optsched.solvers.comparison.claims import read_known, reconcile
 from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.separate_process import EndedError, SeparateProcess
+from optsched.solvers.solver_call import answer_to_json, verify
 from optsched.solvers.solving import find_solver, solve
 
 DEFAULT_SECONDS = 60.0
-"""Time limit when neither the user nor a profile gives one."""
+"""Default time limit in seconds, if neither the user nor a profile gives a budget."""
 
 EXIT = {
     Status.OPTIMAL: DONE,
@@ -48,15 +48,15 @@ def command(
     output: Output | None = None,
     picture: Path | None = None,
 ) -> int:
-    """Answer one snapshot of a decision.
+    """Solve one snapshot of a decision.
 
     Parameters
     ----------
     snapshot
         A snapshot (.json, .json.gz) or a knapsack instance in the literature's text format (.txt).
     solver
-        A solver, a profile, a profile's TOML file or FILE.py:CLASS; `optsched list solvers`. The
-        model's own exact solver if left out.
+        A solver, a profile, a profile's TOML file or FILE.py:CLASS; `optsched list solvers`. By
+        default the model's specialized exact solver.
     time_limit
         Wall-clock seconds; 60 if no limit is given.
     work_limit
@@ -64,13 +64,13 @@ def command(
     seed
         Seed of the solver's random choices.
     hint
-        A solver whose answer is the start.
+        A solver whose solution is passed as a hint.
     json
         Print one JSON object.
     output
-        Write that JSON object to a file.
+        A file to write the JSON object to.
     picture
-        Draw the solution, as .svg or .png.
+        A picture of the solution to write, .svg or .png.
     """
     for written in (output, picture):
         if written is not None:
@@ -89,46 +89,46 @@ def command(
         budget = Budget(time_limit, work_limit)
     elif find_solver(name)[1].budget == Budget():
         budget = Budget(DEFAULT_SECONDS)
-    result = _solve_apart(read.problem, name, budget, hint, seed)
-    settled = settle(read.problem, known, [result])
-    result = settled.results[0]
-    answer = describe(read, result) | {"contradictions": list(settled.contradictions)}
+    result = _solve_in_process(read.problem, name, budget, hint, seed)
+    reconciled = reconcile(read.problem, known, [result])
+    result = reconciled.results[0]
+    answer = describe(read, result) | {"contradictions": list(reconciled.contradictions)}
     if output is not None:
         write_json(output, answer)
     if picture is not None and draw is not None:
         if result.solution is None or not result.verified:
-            say(f"optsched: {picture}: not drawn, for there is no solution that counts")
+            say(f"optsched: {picture}: not drawn, as there is no verified solution")
         else:
             save_as(draw(read.problem, result.solution), picture)
     if json:
         print_json(answer)
     else:
         print_lines(lines(read, result))
-    for text in settled.contradictions or (result.message,):
+    for text in reconciled.contradictions or (result.message,):
         if text:
             say(f"optsched: {snapshot}: {text}")
-    return BAD_INPUT if settled.contradictions else EXIT[result.status]
+    return BAD_INPUT if reconciled.contradictions else EXIT[result.status]
 
 
-def _solve_apart(
+def _solve_in_process(
     problem: Problem[Any], name: str, budget: Budget | None, hint: str | None, seed: int | None
 ) -> Result:
-    """Solve in a process apart, and verify the answer once more where no solver was at work."""
+    """Solve in a separate process, and verify the result again in this one."""
 
     def answer() -> Result:
         return solve(problem, name, budget=budget, hint=hint, seed=seed)
 
     began = time.perf_counter()
     try:
-        with Apart(answer) as answer_apart:
-            return verify(problem, answer_apart())
+        with SeparateProcess(answer) as call_in_process:
+            return verify(problem, call_in_process())
     except EndedError as error:
         seconds = time.perf_counter() - began
         return Result(name, Status.ERROR, seconds=seconds, message=f"{name} {error}")
 
 
 def describe(snapshot: Snapshot, result: Result) -> dict[str, Any]:
-    """Return the answer as a JSON-able object."""
+    """Return a result as a JSON-able object."""
     problem = snapshot.problem
     return {
         "kind": problem.name,
@@ -150,7 +150,7 @@ def describe(snapshot: Snapshot, result: Result) -> dict[str, Any]:
 
 
 def lines(snapshot: Snapshot, result: Result) -> list[tuple[str, str]]:
-    """Return the answer as lines for a terminal."""
+    """Return a result as lines for a terminal."""
     problem = snapshot.problem
     stopped = f", stopped by the {result.limit.value} limit" if result.limit else ""
     shown = [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from optsched.cli import INTERRUPTED
 from optsched.cli.options import Integer, Output
-from optsched.cli.sweep_table import say_wrong_answers, work_off
+from optsched.cli.sweep_table import execute_runs, say_wrong_answers
 from optsched.cli.terminal import print_lines, say
 from optsched.numbers import counted
 from optsched.studies.study_folder import evaluate, plan_study
@@ -41,7 +41,7 @@ def command(
     sweep = plan_study(name, output, traces=traces, quick=quick)
     runs = len(sweep.plan.runs)
     say(f"{counted(runs, 'run')}, {len(sweep.pending):,} to do")
-    if work_off(sweep, "local", workers, None) is None:
+    if execute_runs(sweep, "local", workers, None) is None:
         return INTERRUPTED
     print_lines([("runs", runs), ("report", evaluate(output).page)])
     return 1 if say_wrong_answers(sweep) else 0

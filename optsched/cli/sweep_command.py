@@ -8,7 +8,7 @@ from typing import Literal
 
 from optsched.cli import INTERRUPTED
 from optsched.cli.options import Integer, Output
-from optsched.cli.sweep_table import say_wrong_answers, work_off
+from optsched.cli.sweep_table import execute_runs, say_wrong_answers
 from optsched.cli.terminal import print_json, print_lines, say
 from optsched.errors import InputError
 from optsched.files import check_replaceable
@@ -29,43 +29,43 @@ def command(
     shard: str | None = None,
     json: bool = False,
 ) -> int:
-    """Run a sweep: many simulations from one file, none of them twice.
+    """Run a sweep: many simulations from one file, each of them once.
 
     Parameters
     ----------
     file
         A TOML file; any of its values may be a list.
     output
-        The folder of the sweep. What is finished there is not done again: to resume a sweep,
+        The folder of the sweep. Runs that are finished there are not repeated: to resume a sweep,
         start it again.
     engine
-        Processes of this machine, or a Dask cluster.
+        Local processes, or a Dask cluster.
     workers
-        How many processes; as many as there are cores for the solvers' threads if left out.
+        Number of local processes; by default the cores divided by the threads of a solver.
     address
-        Of the Dask scheduler, tcp://HOST:PORT.
+        Address of the Dask scheduler, tcp://HOST:PORT.
     shard
         I/N: only the I-th of N parts of the runs, for job arrays.
     json
-        Print what was done as one JSON object.
+        Print the counts of runs as one JSON object.
     """
     check_engine(engine, workers, address)
     check_replaceable(output, FOLDER)
     sweep = Sweep(read_sweep(file), output, _part(shard))
     done_before = len(sweep.own) - len(sweep.pending)
     say(_plan(sweep, done_before, shard))
-    ended = work_off(sweep, engine, workers, address)
+    ended = execute_runs(sweep, engine, workers, address)
     if ended is None:
         return INTERRUPTED
     done, merged = ended
     failures = sweep.failures()
-    if not merged:  # those of the other shards may still be tried again
+    if not merged:  # failed runs of other shards may still be repeated
         own = {run.name for run in sweep.own}
         failures = {name: error for name, error in failures.items() if name in own}
-    for name, error in list(failures.items())[:FAILURES_TOLD]:
+    for name, error in list(failures.items())[:FAILURES_PRINTED]:
         say(f"optsched: run {name} failed: {error}")
     if failures:
-        say(f"optsched: {counted(len(failures), 'run')} failed; {sweep.failed} says why")
+        say(f"optsched: {counted(len(failures), 'run')} failed; the reasons are in {sweep.failed}")
     wrong = say_wrong_answers(sweep)
     results = str(output / "results.parquet") if merged else None
     facts = {
@@ -80,13 +80,13 @@ def command(
     if json:
         print_json(facts)
     else:
-        told = facts | {"failed": len(failures), "results": results or "when all shards are done"}
-        print_lines([(name.replace("_", " "), value) for name, value in told.items()])
+        shown = facts | {"failed": len(failures), "results": results or "when all shards are done"}
+        print_lines([(name.replace("_", " "), value) for name, value in shown.items()])
     return 1 if failures or wrong else 0
 
 
-FAILURES_TOLD = 5
-"""How many failed runs are told one by one."""
+FAILURES_PRINTED = 5
+"""Number of failed runs that are printed one by one."""
 
 
 def _plan(sweep: Sweep, done_before: int, shard: str | None) -> str:

@@ -1,4 +1,4 @@
-"""A sweep at work, and what is shown of it: how far it is, and the runs that ended last."""
+"""Execution of a sweep under a live table: progress, and the runs that ended last."""
 
 from __future__ import annotations
 
@@ -24,18 +24,17 @@ if TYPE_CHECKING:
     from optsched.sweeps.sweeping import Sweep
 
 SHOWN = 8
-"""How many runs are shown."""
+"""Number of runs in the table."""
 
 HEADLINES = {"utilization": "util.", "mean_wait": "wait", "mean_bounded_slowdown": "bsld"}
-"""The metrics that are shown of each, and their headings."""
-
+"""The metrics in the table, with their headings."""
 
 DIGITS = 8
-"""Of the name of a run."""
+"""Number of digits of a run's name in the table."""
 
 
 def say_wrong_answers(sweep: Sweep) -> bool:
-    """Name the runs in which solvers gave wrong answers, and return whether there are any."""
+    """Print the runs with wrong answers of solvers, and return whether there are any."""
     wrong = sweep.wrong_answers()
     for name, count in list(wrong.items())[:SHOWN]:
         answers = counted(count, "wrong answer")
@@ -47,14 +46,14 @@ def say_wrong_answers(sweep: Sweep) -> bool:
 
 
 class SweepTable:
-    """A live table on stderr, if that is a terminal; entered while the sweep works.
+    """A live table of a sweep on stderr, if stderr is a terminal; a context manager.
 
     Parameters
     ----------
     sweep : Sweep
-        What is worked at.
+        The sweep.
     engine : Engine
-        By whom.
+        The engine that executes the runs.
     """
 
     def __init__(self, sweep: Sweep, engine: Engine) -> None:
@@ -86,30 +85,30 @@ class SweepTable:
             self._live.stop()
 
     def add(self, outcome: Outcome) -> None:
-        """Note that a run has ended."""
+        """Add the outcome of a run."""
         self._done += 1
         self._failed += outcome.error is not None
         self._last.append(outcome)
 
     def _picture(self) -> Group:
-        left = self._total - self._done
+        remaining = self._total - self._done
         bar = Table.grid(padding=(0, 2))
         bar.add_row(
             ProgressBar(self._total, self._done, width=30),
             f"{self._done:,}/{self._total:,} runs",
-            f"{min(left, self._engine.slots):,} running",
+            f"{min(remaining, self._engine.slots):,} running",
             f"{self._failed:,} failed" if self._failed else "",
-            self._pace(left),
+            self._pace(remaining),
         )
         table = Table(box=None, pad_edge=False, header_style="bold")
         table.add_column("run")
-        table.add_column("what varies", overflow="ellipsis", no_wrap=True, ratio=1)
+        table.add_column("varying values", overflow="ellipsis", no_wrap=True, ratio=1)
         for name in ("s", *HEADLINES.values()):
             table.add_column(name, justify="right", min_width=5)
         for outcome in reversed(self._last):
             values = self._columns[outcome.name]
-            told = (figure(values[name]) for name in self._varying if name in values)
-            cells = [outcome.name[:DIGITS], " ".join(told), f"{outcome.seconds:.2f}"]
+            varying = (figure(values[name]) for name in self._varying if name in values)
+            cells = [outcome.name[:DIGITS], " ".join(varying), f"{outcome.seconds:.2f}"]
             if outcome.summary is None:
                 cells.append("failed")
             else:
@@ -118,27 +117,27 @@ class SweepTable:
             table.add_row(*cells)
         return Group(bar, table)
 
-    def _pace(self, left: int) -> str:
-        """Return rate and time left, once there is something to tell them from."""
+    def _pace(self, remaining: int) -> str:
+        """Return the rate and the remaining time, empty before the first run has ended."""
         if not self._done:
             return ""
         rate = self._done / (time.perf_counter() - self._began)
-        minutes, seconds = divmod(round(left / rate), 60)
+        minutes, seconds = divmod(round(remaining / rate), 60)
         hours, minutes = divmod(minutes, 60)
         pace = f"{rate:,.1f} runs/s" if rate >= 1 else f"{60 * rate:,.1f} runs/min"
         return f"{pace}  {hours}:{minutes:02}:{seconds:02} left"
 
 
-def work_off(
+def execute_runs(
     sweep: Sweep, engine: EngineName, workers: int | None, address: str | None
 ) -> tuple[int, bool] | None:
-    """Do what is left of a sweep under a live table, and merge the results.
+    """Execute the pending runs of a sweep under a live table, and merge the results.
 
     Returns
     -------
-    tuple or None
-        How many runs have ended, and whether the results are merged; none, with a message, if the
-        user has interrupted it.
+    tuple of (int, bool) or None
+        Number of runs that have ended, and whether the results are merged; None, with a message, if
+        the user has interrupted the sweep.
     """
     done = 0
     try:
@@ -150,6 +149,6 @@ def work_off(
                     table.add(outcome)
         return done, sweep.finish()
     except KeyboardInterrupt:
-        left = counted(sweep.left, "run")
-        say(f"optsched: interrupted with {left} left; the same command does the rest")
+        unfinished = counted(sweep.unfinished, "run")
+        say(f"optsched: interrupted with {unfinished} left; the same command resumes the sweep")
         return None

@@ -1,4 +1,4 @@
-"""What commands print: data on stdout, messages and progress on stderr."""
+"""Output of commands: data on stdout, messages and progress on stderr."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from optsched.traces.trace import Trace
 
 WIDE = 200
-"""Columns of a table that is not printed on a terminal."""
+"""Width in characters of a table that is not printed on a terminal."""
 
 
 def say(message: str) -> None:
-    """Print a message for the user on stderr, in one line."""
+    """Print a message on stderr, in one line."""
     print(one_line(message), file=sys.stderr)
 
 
 def say_error(error: InputError) -> None:
-    """Print what is wrong with the user's input on stderr."""
+    """Print an error in the user's input on stderr."""
     print(f"optsched: {error}", file=sys.stderr)
 
 
@@ -40,7 +40,7 @@ def print_line(text: object) -> None:
 
 
 def say_file(trace: Trace) -> None:
-    """Say which file a trace of the catalogue was read from."""
+    """Print the file of a trace of the catalogue on stderr."""
     if trace.published is not None:
         say(f"{trace.published}: {trace.path}")
 
@@ -56,14 +56,14 @@ def print_json(value: Any) -> None:
 
 
 def print_lines(lines: Sequence[tuple[str, Any]]) -> None:
-    """Print (label, value) lines on stdout, the values one below the other."""
+    """Print (label, value) lines on stdout, with the values aligned."""
     width = max((len(label) for label, _ in lines), default=0)
     for label, value in lines:
         print_line(f"{label:<{width}}  {value}")
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table on stdout; numbers are aligned to the right."""
+    """Print a table on stdout, with numbers aligned to the right."""
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console = Console(highlight=False, markup=False, width=WIDE)
@@ -77,7 +77,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def figure(value: Any) -> str:
-    """Return a value as people read it: thousands grouped, four digits, a dash for none."""
+    """Return a value as text for people: thousands grouped, four digits, a dash for None."""
     if value is None or (isinstance(value, float) and value != value):
         return "-"
     if isinstance(value, bool):
@@ -91,12 +91,12 @@ def figure(value: Any) -> str:
 
 @contextmanager
 def progress_bar(what: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
-    """Show progress with rate and time left on stderr, if that is a terminal.
+    """Show progress with rate and remaining time on stderr, if stderr is a terminal.
 
     Yields
     ------
     callable
-        To be called with the number of units done so far.
+        Function to call with the number of units done so far.
     """
     if not sys.stderr.isatty():
         yield lambda done: None
@@ -105,7 +105,7 @@ def progress_bar(what: str, total: int, unit: str) -> Iterator[Callable[[int], N
     from rich.text import Text
 
     class Rate(TextColumn):
-        """Units per second; nothing before the first are done."""
+        """Units per second, empty before the first unit is done."""
 
         def render(self, task: Task) -> Text:
             return Text("" if task.speed is None else f"{task.speed:,.0f} {unit}/s")

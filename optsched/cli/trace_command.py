@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 command = App(
     name="trace",
-    help="Look at traces, clean, convert, scale, annotate, find, fit and generate them.",
+    help="Inspect, clean, convert, scale, annotate, find, fit and generate traces.",
 )
 command.command(annotate)
 
 
 @command.command
 def info(trace: str, /, *, processors: Integer | None = None, json: bool = False) -> None:
-    """Print a page of facts: jobs, span, load, sizes, run times, what was dropped and why.
+    """Print facts about a trace: jobs, span, load, sizes, run times, and the cleaning.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def clean(trace: str, /, *, output: Output) -> None:
     trace
         A trace file or a name from the catalogue.
     output
-        The file to write; its suffix says the format, .gz compresses.
+        The file to write; the suffix states the format, .gz compresses.
     """
     from optsched.traces.reading import read_trace
 
@@ -82,14 +82,14 @@ def clean(trace: str, /, *, output: Output) -> None:
 
 @command.command
 def convert(trace: str, /, *, output: Output) -> None:
-    """Write the trace in another format, as it is: no job is dropped.
+    """Write a trace in another format, without cleaning.
 
     Parameters
     ----------
     trace
         A trace file or a name from the catalogue.
     output
-        The file to write; its suffix says the format, .gz compresses.
+        The file to write; the suffix states the format, .gz compresses.
     """
     from optsched.traces.reading import read_trace
 
@@ -115,15 +115,15 @@ def scale(
     trace
         A trace file or a name from the catalogue.
     to
-        Processors of the machine to scale to: sizes are multiplied by this over --from.
+        Processors of the new machine: sizes are multiplied by --to over --from.
     processors
-        Processors of the original machine; those of the header if left out.
+        Processors of the original machine; by default those of the header.
     unit
-        Sizes are rounded up to multiples of this.
+        Sizes are rounded up to multiples of this number.
     load
-        What the times between arrivals are divided by, and so about the load multiplied.
+        Divisor of the interarrival times, and so about the factor of the offered load.
     output
-        The file to write; its suffix says the format, .gz compresses.
+        The file to write; the suffix states the format, .gz compresses.
     """
     from optsched.traces.facts import facts
     from optsched.traces.reading import read_trace, write_trace
@@ -152,7 +152,7 @@ def scale(
 
 @command.command
 def catalogue(*, json: bool = False) -> None:
-    """List the public traces that are known by name, and which are at hand.
+    """List the public traces of the catalogue, with their files where these are found.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def catalogue(*, json: bool = False) -> None:
         return
     rows = [[entry.name, entry.jobs, entry.processors, str(path or "-")] for entry, path in found]
     print_table(["trace", "jobs", "processors", "file"], rows)
-    say("Folders that are searched: OPTSCHED_TRACES; `optsched trace download NAME` fetches one.")
+    say("Searched folders: OPTSCHED_TRACES; `optsched trace download NAME` fetches a trace.")
 
 
 @command.command
@@ -183,7 +183,7 @@ def download(name: str, /, *, output: Output = Path()) -> None:
     name
         A name from the catalogue.
     output
-        The folder to write to; the present one if left out.
+        The folder to write to; by default the current one.
     """
     from optsched.traces.catalogue import download as fetch
     from optsched.traces.catalogue import find
@@ -212,12 +212,12 @@ def fit(
     trace
         A trace file or a name from the catalogue.
     boundaries
-        Processors of the largest job of each class, 8,16,32,64,128,256 for instance; all powers
-        of two if left out.
+        Processors of the largest job of each class, 8,16,32,64,128,256 for instance; by default
+        all powers of two.
     fewest
-        A class of fewer jobs is joined with the next smaller one.
+        Smallest number of jobs of a class; a class of fewer is merged into the next smaller one.
     sizes
-        Whether the sizes of a class are drawn as they occur in the trace, or all equally often.
+        Distribution of sizes within a class: as observed in the trace, or uniform.
     processors
         Processors of the machine, if the trace does not state them.
     json
@@ -272,15 +272,15 @@ def generate(
     workload
         A workload spec, a TOML file, or the name of a bundled one; `optsched list workloads`.
     jobs
-        How many jobs.
+        Number of jobs.
     seed
         Seed of all random choices.
     interarrival_factor
-        What the times between arrivals are multiplied by; the random numbers stay the same.
+        Factor of the interarrival times; the random numbers stay the same.
     service_factor
-        What the run times are multiplied by; the random numbers stay the same.
+        Factor of the run times; the random numbers stay the same.
     output
-        The file to write; its suffix says the format, .gz compresses.
+        The file to write; the suffix states the format, .gz compresses.
     """
     from optsched.traces.facts import facts
     from optsched.traces.reading import write_trace
@@ -319,10 +319,10 @@ def _whole_numbers(text: str) -> list[int]:
 
 
 def _print_fit(fitted: WorkloadFit) -> None:
-    """Print both tables in the form of those of Franke et al. 1999."""
+    """Print both tables of a fit in the form of Franke et al. 1999."""
     columns = ["N_min", "N_max", "lambda1", "lambda2", "n", "p1", "E4 %", "jobs %", "family"]
     for title, part in (
-        ("times between arrivals (s)", "interarrival"),
+        ("interarrival times (s)", "interarrival"),
         ("run times (s)", "service"),
     ):
         rows = []

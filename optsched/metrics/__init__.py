@@ -1,1 +1,1 @@
-"""Figures of runs: of the jobs, and those that a kind of machine adds, one file each."""
+"""Metrics of runs: those of the jobs, and those of certain kinds of machines."""

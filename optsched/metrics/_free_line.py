@@ -1,4 +1,4 @@
-"""The free slots of a line of nodes through a whole schedule, compiled."""
+"""Compiled kernels that follow the free slots of a line of nodes through a schedule."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Floats = NDArray[np.float64]
 
 
 @kernel
-def give(starts: Ints, stops: Ints, count: int, start: int, stop: int) -> int:
-    """Free a run of nodes, merged with those it touches; return the new number of slots."""
+def release(starts: Ints, stops: Ints, count: int, start: int, stop: int) -> int:
+    """Free a run of nodes, merged with adjacent slots; return the new number of slots."""
     after = int(np.searchsorted(starts[:count], start, side="right"))
     joins_before = after > 0 and stops[after - 1] == start
     joins_after = after < count and starts[after] == stop
@@ -36,7 +36,7 @@ def give(starts: Ints, stops: Ints, count: int, start: int, stop: int) -> int:
 
 @kernel
 def take(starts: Ints, stops: Ints, count: int, start: int, stop: int) -> int:
-    """Take a run of nodes out of the slot that holds it; return the new number of slots."""
+    """Remove a run of nodes from the slot that contains it; return the new number of slots."""
     slot = int(np.searchsorted(starts[:count], start, side="right")) - 1
     left, right = starts[slot] < start, stop < stops[slot]
     if left and right:
@@ -81,22 +81,22 @@ def free_line(
     events : int64 array, shape (instants + 1,)
         The events of instant i are those from ``events[i]`` up to ``events[i + 1]``.
     kinds, jobs : int64 array, shape (events,)
-        0 an end, 1 a submission, 2 a start; and the job.
+        Kind of each event (0 an end, 1 a submission, 2 a start), and its job.
     rank : int64 array, shape (jobs,)
-        Where the size of each job stands in `sizes`.
-    sizes : int64 array
-        The sizes that occur, smallest first.
+        Position of the size of each job in `sizes`.
+    sizes : int64 array, shape (sizes,)
+        The sizes of jobs, smallest first.
     first, last : int64 array, shape (jobs,)
         ``runs[first[j]:last[j]]`` are the nodes of job j.
     runs : int64 array, shape (runs, 2)
-        Start and stop of each run.
+        First node and end of each run of nodes.
     table : int64 array, shape (instants, 5)
-        Overwritten by what holds from each instant on: free nodes, slots, the largest slot, the
-        smallest waiting job (0 if none waits), free nodes in slots too small for it though there
-        are as many as it needs.
+        Output, the state from each instant on: free nodes, number of slots, nodes of the largest
+        slot, size of the smallest waiting job (0 if no job waits), and the free nodes in slots too
+        small for that job, if enough nodes are free for it in all slots together.
     in_class : float64 array, shape (stretches, classes)
-        Overwritten, for stretches of equal length from the first to the last instant, by the
-        node-seconds spent free in slots of 2^k to 2^(k+1) - 1 nodes.
+        Output, for stretches of equal length from the first to the last instant: node-seconds
+        free in slots of 2^k to 2^(k+1) - 1 nodes.
     """
     starts = np.zeros(len(runs) + 2, np.int64)
     stops = np.zeros(len(runs) + 2, np.int64)
@@ -116,7 +116,7 @@ def free_line(
             job = jobs[event]
             if kinds[event] == 0:
                 for run in range(first[job], last[job]):
-                    count = give(starts, stops, count, runs[run, 0], runs[run, 1])
+                    count = release(starts, stops, count, runs[run, 0], runs[run, 1])
             elif kinds[event] == 1:
                 waiting[rank[job]] += 1
                 smallest = min(smallest, rank[job])

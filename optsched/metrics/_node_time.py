@@ -1,4 +1,4 @@
-"""Whether a free box of a torus holds the head of the queue, through a whole schedule, compiled."""
+"""Compiled kernel that follows through a schedule whether a free box holds the queue head."""
 
 from __future__ import annotations
 
@@ -22,28 +22,33 @@ def free_box_holds(
     side: int,
     wrap: Wrap,
 ) -> Bools:
-    """Return of each instant whether from then on a free box has as many routers as are needed.
+    """Return for each instant whether a free box has as many routers as are needed.
 
     Parameters
     ----------
     words : uint64 array, shape (X, Y)
         The routers that are free before the first instant, as rows of bits; overwritten.
     boxes : int64 array, shape (changes, 6)
-        What is released or taken: columns x, y, z, nx, ny, nz.
+        Boxes that are released or allocated: columns x, y, z, nx, ny, nz.
     releases : bool array, shape (changes,)
         Whether the box is released.
     changes : int64 array, shape (instants + 1,)
         The changes of instant i are those from ``changes[i]`` up to ``changes[i + 1]``.
     needs : int64 array, shape (instants,)
-        Routers; 0 where nothing is asked.
+        Routers that are needed from each instant on; 0 for no request.
     side : int
         Routers along Z.
     wrap : (bool, bool, bool)
         Whether each dimension wraps around.
+
+    Returns
+    -------
+    bool array, shape (instants,)
+        True if a free box has at least ``needs`` routers; False where nothing is needed.
     """
     holds = np.zeros(len(needs), dtype=np.bool_)
     above_all = words.size * side + 1
-    # a free box is known to have `has` routers, none to have `lacks`
+    # some free box has `has` routers, and no free box has `lacks`
     has, lacks = 0, above_all
     for instant in range(len(needs)):
         for change in range(changes[instant], changes[instant + 1]):

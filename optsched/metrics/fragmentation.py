@@ -1,4 +1,4 @@
-"""How the free nodes of a line are broken up into slots, and what that costs."""
+"""Fragmentation of the free nodes of a line into slots, and the capacity lost by it."""
 
 from __future__ import annotations
 
@@ -17,32 +17,33 @@ from optsched.schedule import Schedule, State
 from optsched.traces.trace import Trace
 
 END, SUBMISSION, START = 0, 1, 2
-"""Events of one instant, in the order in which they count."""
+"""Kinds of events, in their order within an instant."""
 
 
 STRETCHES = 200
-"""Parts of the whole time, for the sizes of slots."""
+"""Number of stretches of time for the sizes of slots."""
 
 
 @metrics.register("fragmentation")
 @dataclass(frozen=True, eq=False)
 class Fragmentation(Metric):
-    """The free slots of a line of nodes over time; what holds from each instant to the next.
+    """The free slots of a line of nodes over time.
 
     Parameters
     ----------
     time : float64 array, shape (instants,)
-        Seconds; each instant at which a job was submitted, started or ended.
+        Instants at which a job was submitted, started or ended, in seconds. Other arrays hold the
+        state from each instant to the next.
     free, slots, largest_slot : int64 array, shape (instants,)
-        Free nodes, the number of slots (maximal free runs), nodes of the largest.
+        Free nodes, number of slots, nodes of the largest slot.
     smallest_waiting : int64 array, shape (instants,)
-        Nodes of the smallest waiting job; 0 if none waits.
+        Nodes of the smallest waiting job; 0 if no job waits.
     useless : int64 array, shape (instants,)
         Free nodes in slots that are too small for every waiting job, while enough are free in all
         slots together: external fragmentation.
     classes : float64 array, shape (stretches, classes)
-        Node-seconds spent free in slots of 2^k to 2^(k+1) - 1 nodes, in stretches of equal length
-        from the first to the last instant.
+        Node-seconds free in slots of 2^k to 2^(k+1) - 1 nodes, in stretches of equal length from
+        the first to the last instant.
     nodes : int
         Nodes of the line.
     """
@@ -60,7 +61,7 @@ class Fragmentation(Metric):
     def measure(
         cls, trace: Trace, machine: Machine, schedule: Schedule, large_from: int | None
     ) -> Fragmentation | None:
-        """Follow the slots of a line of nodes; None on other machines."""
+        """Measure the slots of a line of nodes; None on other machines."""
         if not isinstance(machine, Nodes) or machine.holds_boxes:
             return None
         return fragmentation(trace, machine.size, schedule)
@@ -68,11 +69,11 @@ class Fragmentation(Metric):
     def summary(self) -> dict[str, Any]:
         """Return the figures over the whole time, JSON-able.
 
-        ``loss_of_capacity`` is the share of node-time that was free while a job waited that needed
-        no more nodes than were free, ``external_fragmentation`` the part of it in slots too small
-        for every waiting job, ``mean_slots`` and ``mean_largest_slot`` are means over time, and
-        ``free_by_slot_size`` tells how the free node-time was spread over slots of 1, 2 to 3, 4 to
-        7 and so on nodes.
+        ``loss_of_capacity`` is the share of node time that was free while a job waited that needed
+        no more nodes than were free, and ``external_fragmentation`` the part of this share in slots
+        too small for every waiting job. ``mean_slots`` and ``mean_largest_slot`` are means over
+        time, and ``free_by_slot_size`` is the distribution of free node time over slots of 1, 2 to
+        3, 4 to 7 and so on nodes.
 
         References
         ----------
@@ -112,7 +113,7 @@ def fragmentation(trace: Trace, nodes: int, schedule: Schedule) -> Fragmentation
     nodes : int
         Nodes of the line.
     schedule : Schedule
-        When and where its jobs ran; their resources are runs of positions on the line.
+        When and where the jobs ran; their resources are interval sets of positions on the line.
     """
     from optsched.metrics._free_line import free_line
 

@@ -1,4 +1,4 @@
-"""The summary of a run: what became of the jobs, how long they waited, how busy the machine was."""
+"""The summary of a run: final states, waits and slowdowns of jobs, utilization of the machine."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 THRESHOLD = 10.0
-"""Run times below this many seconds count as this many in the bounded slowdown."""
+"""Lower limit of the run time in the bounded slowdown, in seconds."""
 
 LARGE = 0.9
-"""Jobs of at least this quantile of processors are large."""
+"""Quantile of sizes from which a job is large by default."""
 
 MEANS = {"mean_runs": "runs", "mean_hops": "mean_hops", "mean_dispersal": "dispersal"}
-"""Means of measures that stand in a summary, and the measures."""
+"""Means in the summary, with the measures of the machine that they are taken of."""
 
 
 def bounded_slowdown(
@@ -32,9 +32,9 @@ def bounded_slowdown(
     Parameters
     ----------
     wait, runtime : float64 array, shape (jobs,)
-        Seconds of the response time in which the job did not run, and in which it did.
+        Seconds of the response in which the job did not run, and in which it did.
     threshold : float
-        Seconds.
+        Lower limit of the run time in seconds.
 
     References
     ----------
@@ -49,10 +49,10 @@ def summarise(
 ) -> dict[str, Any]:
     """Return the metrics of a schedule as JSON-able values; times in seconds.
 
-    Means and percentiles are over finished jobs. Utilisation is the time that jobs ran on
-    processors, over the machine's processors times the makespan; the makespan is from the first
-    submission to the last end. Waiting ends at the start; slowdowns are those of the response time
-    against the time that the job ran, without the pauses in which others had its processors.
+    Means and percentiles are over finished jobs. The makespan is from the first submission to the
+    last end. Utilization is the processor-seconds in which jobs ran, divided by the processors of
+    the machine times the makespan. Slowdown is the response divided by the time that the job ran,
+    which excludes pauses.
 
     Parameters
     ----------
@@ -61,9 +61,9 @@ def summarise(
     processors : int
         Processors of the machine.
     schedule : Schedule
-        When and where its jobs ran.
+        When and where the jobs ran.
     large_from : int, optional
-        Jobs of so many processors are large; the tenth that needs most if left out.
+        Number of processors from which a job is large; by default that of the largest tenth.
     """
     start, end, state = schedule.start, schedule.end, schedule.state
     counts = {name: int(np.count_nonzero(state == name)) for name in State}
@@ -106,19 +106,19 @@ def summarise(
 
 
 def least_large(trace: Trace, large_from: int | None = None) -> int:
-    """Return from how many processors on jobs are large: as given, or the tenth that needs most."""
+    """Return the number of processors from which a job is large: `large_from`, or a quantile."""
     if large_from is not None:
         return large_from
     return int(np.quantile(trace.processors, LARGE, method="higher"))
 
 
 def summarise_placement(measures: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """Return means over the jobs that ran of what the machine measures of their allocations.
+    """Return the means of the measures of allocations over the jobs that ran.
 
     Parameters
     ----------
     measures : mapping of str to array, shape (jobs,)
-        What `Machine.job_measures` gives; a mean is left out if it has no such measure.
+        The result of `Machine.job_measures`; means without a measure are left out.
     """
     means = {name: measures[measure] for name, measure in MEANS.items() if measure in measures}
     if "runs" in measures:
@@ -127,45 +127,45 @@ def summarise_placement(measures: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
 
 
 def summarise_problems(decisions: pd.DataFrame, compared: Collection[str]) -> dict[str, Any]:
-    """Return how the problems of a run were answered.
+    """Return figures on the results of the solvers.
 
-    ``unproven`` counts the answers without a proof, of optimality or that there is no solution,
-    ``heuristic_matched`` is the share of answered problems where the policy's heuristic finds as
-    much as the answer that counted, and ``heuristic_gap`` its mean relative distance from that
-    where it finds less, both of the models that are compared; ``unanswered`` counts the problems
-    without any solution.
-    ``nominal_seconds`` is what their solves are priced at, together.
+    ``unproven`` counts the results without a proof of optimality or infeasibility, ``unanswered``
+    the problems without a solution, and ``nominal_seconds`` is the nominal time of all solves. Over
+    the solved problems of the compared models, ``heuristic_matched`` is the share in which the
+    policy's heuristic is as good as the solution used, and ``heuristic_gap`` the mean relative
+    difference in the objective where the heuristic is worse.
 
     Parameters
     ----------
     decisions : pandas.DataFrame
-        One row per problem, see `Posing.frame`.
+        One row per problem, see `ProblemSolver.frame`.
     compared : collection of str
-        The models whose problems the heuristic answered too, see `Posing.compared`.
+        The models whose problems the heuristic solved too, see `ProblemSolver.compared`.
     """
     proven = decisions["status"].isin(["optimal", "infeasible"])
     figures: dict[str, Any] = {"unproven": int((~proven).sum())}
     if len(decisions):
         figures["nominal_seconds"] = float(decisions["price"].sum())
-    answered = decisions[decisions["objective"].notna()]
-    if len(answered) < len(decisions):
-        figures["unanswered"] = len(decisions) - len(answered)
-    if len(answered):
-        both = answered[answered["model"].isin(compared)]
-        answer = both["objective"].astype(np.float64)
+    solved = decisions[decisions["objective"].notna()]
+    if len(solved) < len(decisions):
+        figures["unanswered"] = len(decisions) - len(solved)
+    if len(solved):
+        both = solved[solved["model"].isin(compared)]
+        objective = both["objective"].astype(np.float64)
         heuristic = both["heuristic"].astype(np.float64)
-        apart = answer != heuristic
-        less = apart & heuristic.notna()
-        gap = (answer[less] - heuristic[less]).abs() / answer[less].abs().clip(lower=1.0)
-        figures["heuristic_matched"] = _mean(~apart.to_numpy())
+        differs = objective != heuristic
+        worse = differs & heuristic.notna()
+        difference = (objective[worse] - heuristic[worse]).abs()
+        gap = difference / objective[worse].abs().clip(lower=1.0)
+        figures["heuristic_matched"] = _mean(~differs.to_numpy())
         figures["heuristic_gap"] = _mean(gap.to_numpy())
     return figures
 
 
 def _dropped(trace: Trace) -> int | None:
-    """Return how many jobs cleaning dropped; none for a part of a cleaned trace.
+    """Return the number of jobs that cleaning dropped, None for a part of a cleaned trace.
 
-    Jobs are counted in the cleaned trace, so no dropped job lies within a part of it or without.
+    A part is counted in jobs of the cleaned trace, so dropped jobs belong to no part.
     """
     report = trace.cleaning
     if report is None:

@@ -1,4 +1,4 @@
-"""The contract of metrics: figures that a run has on some machines."""
+"""The contract of metrics that apply to certain machines."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from optsched.traces.trace import Trace
 
 
 class Metric(ABC):
-    """Figures of a schedule on machines of some kind, added to the summary of the run.
+    """A metric of schedules on certain machines; its figures are added to the summary of the run.
 
     Attributes
     ----------
     name : str
-        Set by the registry; ``run.metrics`` holds the metric under it.
+        The registered name, which is the key of the metric in ``run.metrics``.
     """
 
     name: ClassVar[str]
@@ -33,11 +33,11 @@ class Metric(ABC):
         trace : Trace
             The cleaned trace.
         machine : Machine
-            The machine as it was at the end.
+            The machine in its state at the end.
         schedule : Schedule
             When and where each job ran.
         large_from : int or None
-            Jobs of at least this many processors are large; the tenth that needs most if None.
+            Number of processors from which a job is large; None for the largest tenth.
         """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""What became of the node time of a torus whose jobs hold boxes."""
+"""The breakdown of the node time of a torus whose jobs hold boxes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from optsched.schedule import Schedule, State
 from optsched.traces.trace import Trace
 
 OCCUPIED = 80
-"""Percent of the nodes; what is recorded begins when so many are held."""
+"""Percentage of held nodes at which the recorded time begins."""
 
 PARTS = ("running", "migrating", "internal", "fragmented", "drained", "undecided", "unwanted")
-"""What a node can be doing, first those that are held; see `NodeTime`."""
+"""Parts of node time, first those of held nodes; see `NodeTime`."""
 
 
 @metrics.register("node-time")
@@ -32,47 +32,48 @@ class NodeTime(Metric):
     A node that a job holds is
 
     ``running``
-        if the job asked for it and makes progress,
+        if the job requested it and makes progress,
     ``migrating``
-        if it asked for it and is stopped by a migration,
+        if the job requested it and is stopped by a migration,
     ``internal``
-        if the job's box is that much larger than what it asked for: internal fragmentation;
+        if the job holds it beyond its request: internal fragmentation.
 
-    and a free one, by the head of the queue (the waiting job that was submitted first), is
+    A free node is
 
     ``fragmented``
-        if enough routers are free for the head, but no free box holds it: external fragmentation,
+        if enough routers are free for the queue head, but no free box holds that job: external
+        fragmentation,
     ``drained``
-        if too few routers are free for it,
+        if too few routers are free for the queue head,
     ``undecided``
-        if a free box holds it: it waits for the next decision, or was passed over,
+        if a free box holds the queue head, which waits for the next decision or was passed over,
     ``unwanted``
         if no job waits.
 
     Parameters
     ----------
     time : float64 array, shape (instants,)
-        Seconds; each instant at which something changed, from the first submission to the last end.
+        Instants of changes in seconds, from the first submission to the last end.
     held, running : int64 array, shape (instants,)
         Nodes in boxes of jobs and running nodes, from each instant to the next.
     nodes : int
         Nodes of the machine.
     shares : mapping of str to float
-        The parts of all node time, by name; they add up to 1. Empty if no job ran.
+        Shares of the parts in all node time, which add up to 1. Empty if no job ran.
     recorded : (float, float) or None
-        From the first instant at which 80 % of the nodes are held to the last submission, in
-        seconds; behind it the machine empties. None if that is no time at all.
+        The recorded time in seconds: from the first instant at which 80 % of the nodes are held to
+        the last submission, after which the machine empties. None if there is no such time.
     recorded_shares : mapping of str to float
-        The parts of the node time in between; empty if there is none.
+        Shares of the parts in the node time of the recorded time; empty if `recorded` is None.
     drain : float64 array, shape (large jobs,)
-        Seconds for which each large job was the head of the queue; nan if it never was, as one
-        that never started or started before one that was submitted earlier.
+        Seconds for which each large job was the queue head; nan if a job never was, because it
+        never started or started before a job that was submitted earlier.
 
     References
     ----------
     K. Li, M. Malawski, J. Nabrzyski, "Topology-aware scheduling on Blue Waters with proactive queue
     scanning and migration-based job placement", JSSPP 2015, sections 1 (``fragmented`` and
-    ``drained`` are its two scenarios of system drainage) and 7 (what is recorded).
+    ``drained`` are its two scenarios of system drainage) and 7 (the recorded time).
     """
 
     time: NDArray[np.float64]
@@ -88,24 +89,24 @@ class NodeTime(Metric):
     def measure(
         cls, trace: Trace, machine: Machine, schedule: Schedule, large_from: int | None
     ) -> NodeTime | None:
-        """Follow the boxes of a torus; None on other machines, and where jobs hold no boxes."""
+        """Measure the boxes of a torus; None on other machines, and where jobs hold no boxes."""
         if not isinstance(machine, Torus) or not machine.holds_boxes:
             return None
         return node_time(trace, machine, schedule, large_from)
 
     def histogram(self, levels: int = 20) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the shares of the recorded time in which so many nodes are held, or running.
+        """Return the distributions of the numbers of held and of running nodes over time.
 
         Parameters
         ----------
         levels : int
-            The first level is from 0 to 1 / levels of the nodes, and so on; all nodes are part of
-            the last one.
+            Number of levels of equal width from 0 to all nodes, which belong to the last level.
 
         Returns
         -------
         held, running : float64 array, shape (levels,)
-            They add up to 1 each; all 0 if nothing is recorded.
+            Shares of the recorded time at each level, which add up to 1; all 0 if there is no
+            recorded time.
         """
         if self.recorded is None:
             return np.zeros(levels), np.zeros(levels)
@@ -123,13 +124,13 @@ class NodeTime(Metric):
     def summary(self) -> dict[str, Any]:
         """Return the figures, JSON-able.
 
-        ``occupied`` and ``useful`` are the mean shares of nodes that are held and that run over the
+        ``occupied`` and ``useful`` are the mean shares of held and of running nodes over the
         recorded time. ``internal_fragmentation`` is the share of the held node time that is
-        internal, ``external_fragmentation`` and ``drained`` are the parts of the whole, and
-        ``large_mean_drain`` and ``large_max_drain`` are over those large jobs that were the head of
-        the queue, ``large_at_head``. ``recorded_held`` and ``recorded_running`` are the histogram:
-        shares of the recorded time by level, named by the percentage that it begins at; levels
-        that do not occur are left out.
+        internal; ``external_fragmentation`` and ``drained`` are shares of all node time.
+        ``large_mean_drain`` and ``large_max_drain`` are over the ``large_at_head`` large jobs that
+        were the queue head. ``recorded_held`` and ``recorded_running`` are the histogram: shares of
+        the recorded time, by the percentage of nodes at which a level begins; levels that do not
+        occur are left out.
         """
         shares, recorded = dict(self.shares), dict(self.recorded_shares)
         if not shares:
@@ -166,25 +167,25 @@ def node_time(
     torus : Torus
         The machine, of at most 64 routers along Z.
     schedule : Schedule
-        When and where its jobs ran; their resources are all nodes of boxes.
+        When and where the jobs ran; the resources of a job are all nodes of its box.
     large_from : int, optional
-        Jobs of so many processors are large; the tenth that needs most if left out.
+        Number of processors from which a job is large; by default that of the largest tenth.
     """
     submit, nodes = trace.submit.astype(np.float64), torus.size
     waits_until = _waiting_ends(schedule)
     drain = _time_at_head(submit, waits_until)
     drain = drain[trace.processors >= least_large(trace, large_from)]
     if not np.isfinite(schedule.end).any():
-        none = np.zeros(0, np.int64)
-        return NodeTime(none.astype(np.float64), none, none, nodes, {}, None, {}, drain)
+        empty = np.zeros(0, np.int64)
+        return NodeTime(empty.astype(np.float64), empty, empty, nodes, {}, None, {}, drain)
     stays = _stays(torus, schedule)
-    time = np.unique(np.concatenate((submit, stays.since, stays.goes_on, stays.until)))
+    time = np.unique(np.concatenate((submit, stays.since, stays.resumes, stays.until)))
     time = time[time <= stays.until.max()]
-    asked = trace.processors[stays.job]
+    requested = trace.processors[stays.job]
     boxes = stays.box[:, 3:].prod(axis=1) * torus.nodes_per_router
     held = _over_time(time, stays.since, stays.until, boxes)
-    running = _over_time(time, stays.goes_on, stays.until, asked)
-    migrating = _over_time(time, stays.since, stays.goes_on, asked)
+    running = _over_time(time, stays.resumes, stays.until, requested)
+    migrating = _over_time(time, stays.since, stays.resumes, requested)
     free = nodes - held
     needed = -(-_head_sizes(trace, waits_until, time) // torus.nodes_per_router)
     waits = needed > 0
@@ -214,7 +215,7 @@ def node_time(
 
 
 def _waiting_ends(schedule: Schedule) -> NDArray[np.float64]:
-    """Return when each job waits no more: -inf if it never waits, inf if it does so for ever."""
+    """Return the end of each job's wait: -inf if a job never waits, inf if it never starts."""
     never = (schedule.state == State.REJECTED) | (schedule.state == State.UNSUBMITTED)
     started = np.isfinite(schedule.start)
     return np.where(started, schedule.start, np.where(never, -np.inf, np.inf))
@@ -223,7 +224,7 @@ def _waiting_ends(schedule: Schedule) -> NDArray[np.float64]:
 def _time_at_head(
     submit: NDArray[np.float64], waits_until: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return for how long each job that started was the head; nan if never."""
+    """Return the seconds for which each job that started was the queue head; nan if never."""
     passed = np.maximum.accumulate(waits_until)
     comes = np.maximum(submit, np.append(-np.inf, passed[:-1]))
     was_head = np.isfinite(waits_until) & (waits_until >= comes)
@@ -235,7 +236,7 @@ def _time_at_head(
 def _head_sizes(
     trace: Trace, waits_until: NDArray[np.float64], time: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Return the processors of the head from each instant on; 0 if no job waits."""
+    """Return the processors of the queue head from each instant on; 0 if no job waits."""
     passed = np.maximum.accumulate(waits_until)
     head = np.minimum(np.searchsorted(passed, time, side="right"), len(trace) - 1)
     waits = (trace.submit[head] <= time) & (passed[head] > time)
@@ -244,39 +245,40 @@ def _head_sizes(
 
 
 class _Stays(NamedTuple):
-    """Jobs in boxes, one row for each box that a job held: from when, to when.
+    """Stays of jobs in boxes, one row for each box that a job held.
 
-    Between `since` and `goes_on` a job is stopped by the migration that brought it there.
+    A stay is from `since` to `until`. From `since` to `resumes` the job is stopped by the migration
+    to the box.
     """
 
     job: NDArray[np.int64]
     since: NDArray[np.float64]
-    goes_on: NDArray[np.float64]
+    resumes: NDArray[np.float64]
     until: NDArray[np.float64]
     box: NDArray[np.int64]
 
 
 def _stays(torus: Torus, schedule: Schedule) -> _Stays:
-    """Return where the jobs were that ended, at least one, by job and time."""
+    """Return the stays of the jobs that ended, at least one, by job and time."""
     start, end = schedule.start, schedule.end
     ran = np.flatnonzero(np.isfinite(end))
     moves = [one for one in schedule.migrations if np.isfinite(end[one.job])]
     job = np.append(ran, np.array([one.job for one in moves], np.int64))
     time = np.append(start[ran], [one.time for one in moves])
-    goes_on = np.append(start[ran], [one.time + one.delay for one in moves])
-    left = np.array([""] * len(ran) + [one.left for one in moves], dtype=object)
+    resumes = np.append(start[ran], [one.time + one.delay for one in moves])
+    source = np.array([""] * len(ran) + [one.left for one in moves], dtype=object)
     order = np.argsort(job, kind="stable")
-    job, time, goes_on, left = job[order], time[order], goes_on[order], left[order]
+    job, time, resumes, source = job[order], time[order], resumes[order], source[order]
     last = np.append(job[1:] != job[:-1], True)
-    since = np.maximum(time, start[job])  # a start waits for a decision that takes time
+    since = np.maximum(time, start[job])  # a charged decision delays a start beyond a migration
     until = np.where(last, end[job], np.append(since[1:], np.inf))
     resources = np.asarray(schedule.resources, dtype=object)
-    text = np.where(last, resources[job], np.append(left[1:], ""))
+    text = np.where(last, resources[job], np.append(source[1:], ""))
     stays = until > since
     return _Stays(
         job[stays],
         since[stays],
-        np.clip(goes_on, since, until)[stays],
+        np.clip(resumes, since, until)[stays],
         until[stays],
         torus.boxes_of(text[stays].tolist()),
     )
@@ -287,7 +289,7 @@ def _held(shares: Mapping[str, float]) -> float:
 
 
 def _by_level(shares: NDArray[np.float64]) -> dict[str, float]:
-    """Return the levels of a histogram that occur, by the percentage at which they begin."""
+    """Return the positive levels of a histogram, by the percentage at which a level begins."""
     return {
         f"{100 * level // len(shares)}": float(shares[level]) for level in np.flatnonzero(shares)
     }
@@ -299,7 +301,7 @@ def _over_time(
     until: NDArray[np.float64],
     nodes: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Return the nodes from each instant on of jobs that have them from `since` to `until`."""
+    """Return the sum of held nodes from each instant on, each held from `since` to `until`."""
     changes = np.zeros(len(time), np.int64)
     np.add.at(changes, np.searchsorted(time, since), nodes)
     np.subtract.at(changes, np.searchsorted(time, until), nodes)
@@ -309,7 +311,7 @@ def _over_time(
 def _fits(
     torus: Torus, stays: _Stays, time: NDArray[np.float64], needed: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Return from each instant on whether a free box has so many routers; not where it is 0."""
+    """Return for each instant whether a free box has the needed routers; False for 0."""
     from optsched.boxes.free_boxes import words_of
     from optsched.metrics._node_time import free_box_holds
 

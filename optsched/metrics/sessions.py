@@ -1,4 +1,4 @@
-"""Sessions of users: jobs that somebody submits at once, and waits for until all are done.
+"""Sessions of users: jobs that a user submits together and waits for.
 
 References
 ----------
@@ -16,18 +16,18 @@ from numpy.typing import NDArray
 from optsched.traces.trace import UNKNOWN
 
 WINDOW = 300
-"""Seconds from the first job of a session to the last, at most, as in the paper."""
+"""Longest time in seconds from the first job of a session to the last, as in the paper."""
 
 
 def consecutive_sessions(user: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the session of each job, from 0: jobs of one user that follow each other.
+    """Return the session of each job, from 0: consecutive jobs of one user.
 
-    That is the rule of the authors' plots. A job whose user is not known is a session of its own.
+    The authors' plots use this rule. A job without a known user is a session of its own.
 
     Parameters
     ----------
     user : int64 array, shape (jobs,)
-        Who submitted each job, in the order of submission.
+        User of each job, in the order of submission.
     """
     same = (user[1:] == user[:-1]) & (user[1:] != UNKNOWN)
     return np.cumsum(np.concatenate(([True], ~same))[: len(user)]) - 1
@@ -38,18 +38,18 @@ def window_sessions(
 ) -> NDArray[np.int64]:
     """Return the session of each job, from 0: jobs that a user submits within a window.
 
-    That is the rule of the paper. The window opens with the first job of a session; the user's
-    first job after it opens the next one. Jobs of others may come between. A job whose user is not
-    known is a session of its own.
+    The paper states this rule. The window opens with the first job of a session; the user's first
+    job after the window opens the next session. Jobs of other users may come in between. A job
+    without a known user is a session of its own.
 
     Parameters
     ----------
     user : int64 array, shape (jobs,)
-        Who submitted each job, in the order of submission.
+        User of each job, in the order of submission.
     submit : array, shape (jobs,)
-        When, in seconds.
+        Submission of each job in seconds.
     window : float
-        The longest time from the first job of a session to the last.
+        Longest time in seconds from the first job of a session to the last.
     """
     opened: dict[int, tuple[float, int]] = {}
     session = np.empty(len(user), dtype=np.int64)
@@ -67,5 +67,5 @@ def window_sessions(
 def session_stretches(
     stretch: NDArray[np.float64], session: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return the stretch of each session: the sum of those of its jobs, shape (sessions,)."""
+    """Return the stretch of each session: the sum of its jobs' stretches, shape (sessions,)."""
     return np.bincount(session, stretch).astype(np.float64)

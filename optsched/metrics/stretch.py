@@ -1,4 +1,4 @@
-"""Flow and stretch of jobs that load input files, over the jobs that are evaluated."""
+"""Response and stretch of the evaluated jobs that load input files."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from optsched.traces.rackham import EVALUATED
 from optsched.traces.trace import UNKNOWN, Trace
 
 SHORTEST = 300.0
-"""Reference flows below this many seconds count as this many in the bounded stretch."""
+"""Lower limit in seconds of the response on an empty cluster, in the bounded stretch."""
 
 
 def stretches(
     trace: Trace, schedule: Schedule, loads: NDArray[np.int64]
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the stretch of each job: its flow over that on an empty cluster.
+    """Return the stretch of each job: its response over that on an empty cluster.
 
     Parameters
     ----------
     trace : Trace
         The jobs.
     schedule : Schedule
-        When they ran.
+        When and where the jobs ran.
     loads : int64 array, shape (jobs,)
         Seconds to load the file of each job.
 
@@ -36,16 +36,16 @@ def stretches(
     dict of str to float64 array, shape (jobs,)
         ``stretch`` and ``bounded_stretch``; nan for jobs that did not run.
     """
-    flow = schedule.end - trace.submit
+    response = schedule.end - trace.submit
     reference = trace.runtime + loads
     return {
-        "stretch": flow / reference,
-        "bounded_stretch": flow / np.maximum(SHORTEST, reference),
+        "stretch": response / reference,
+        "bounded_stretch": response / np.maximum(SHORTEST, reference),
     }
 
 
 def evaluated(trace: Trace, schedule: Schedule) -> NDArray[np.bool_]:
-    """Return which jobs count, shape (jobs,): those that ran, of the category that is evaluated."""
+    """Return the mask of evaluated jobs, shape (jobs,): those of that category that ran."""
     ran = np.isfinite(schedule.end)
     category = trace.annotations.get("category")
     return ran if category is None else ran & (category == EVALUATED)
@@ -59,19 +59,18 @@ def summarise_stretches(
 ) -> dict[str, Any]:
     """Return the figures of the evaluated jobs; times in seconds.
 
-    Those of sessions are left out if no job states its user.
+    Figures of sessions are left out if no job states its user.
 
     Parameters
     ----------
     trace : Trace
         The jobs.
     schedule : Schedule
-        When they ran.
+        When and where the jobs ran.
     columns : mapping of str to float64 array, shape (jobs,)
         ``transfer_time``, ``waiting_for_a_load``, ``stretch``, ``bounded_stretch``.
     loads : int64 array, shape (jobs,)
-        Seconds to load the file of each job. Those that have no file, or one that takes none, do
-        not count as reusing it.
+        Seconds to load the file of each job. A job with 0 s does not count as data reuse.
     """
     counts = evaluated(trace, schedule)
     if not counts.any():

@@ -15,7 +15,7 @@ from optsched.report.comparison_curves import primal_gap
 from optsched.report.durations import short
 from optsched.report.folder_files import Expected, checked, read_frame, read_object, read_pictures
 from optsched.report.page import Cell, Figure, Page, Section, Table, Value, duration, share
-from optsched.solvers.comparison.tables import RESULT_COLUMNS, summarise
+from optsched.solvers.comparison.tables import RESULT_COLUMNS, summarize
 from optsched.solvers.profiles import load_profile, profile_names
 from optsched.solvers.result import Status
 
@@ -66,7 +66,7 @@ def page(folder: Path) -> Page:
         checked(solver, SOLVER, file, "solvers")
         checked(solver["budget"], BUDGET, file, "solvers budget")
     results = read_frame(folder / "results.parquet", RESULT_COLUMNS)
-    table = summarise(results)
+    table = summarize(results)
     pictures = read_pictures(folder, PICTURES)
     sections = [
         Section("Wrong answers", _wrong_answers(config)),

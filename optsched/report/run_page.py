@@ -18,7 +18,7 @@ from optsched.report.folder_files import Expected, checked, read_frame, read_obj
 from optsched.report.page import Cell, Facts, Page, Section, Table, Value, duration, share
 from optsched.report.run_picture import RunFacts, captioned, run_pictures
 from optsched.schedule import State
-from optsched.simulator.posing import mishaps
+from optsched.simulator.problem_solver import mishaps
 from optsched.traces.cleaning_report import CleaningReport
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
-"""FCFS and EASY on a line of nodes, compiled: what the engine computes, without its generality.
+"""Compiled kernels of FCFS and EASY on a line of nodes.
 
-The readable statement of this is the engine with the policies fcfs, easy and easy-sjbf on the
-machine `Nodes`; the tests compare start times, nodes and counts.
+The reference implementation is the engine with the policies fcfs, easy and easy-sjbf on the machine
+`Nodes`; the tests compare start times, nodes and counts.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from optsched.compiled import kernel
 
 NO_BACKFILLING, IN_ORDER, SHORTEST_FIRST = 0, 1, 2
 
-FREE, FREE_RUNS, RUNNING, HEAD, TAIL, NEXT, STARTED, HELD, DECISIONS = range(9)
-"""What `State.tally` holds: free nodes, free runs, running jobs, the places of the queue's head and
-behind its last job, the next job to be submitted, jobs started so far, runs of nodes
-that were held so far, decisions."""
+FREE, FREE_SLOTS, RUNNING, HEAD, TAIL, NEXT, STARTED, HELD, DECISIONS = range(9)
+"""Entries of `State.tally`: free nodes, free slots, running jobs, the positions of the queue head
+and after the last job of the queue, the next job to be submitted, jobs started so far, runs of
+nodes held so far, decisions."""
 
 Runs = NDArray[np.int64]
-"""Start and stop of runs of nodes, shape (runs, 2)."""
+"""First node and end of runs of contiguous nodes, shape (runs, 2)."""
 
 STARTED_ALREADY = -1
-"""Stands in the queue for a job that was started, until the queue is closed up."""
+"""Mark in the queue of a job that was started, until `backfill` closes the gap."""
 
 
 class State(NamedTuple):
-    """The jobs, and all that changes while they run."""
+    """State of a replay: the jobs, the queue and the free nodes."""
 
     submit: NDArray[np.float64]
     runtime: NDArray[np.float64]
@@ -74,7 +74,7 @@ def new_state(
         last_run=np.zeros(jobs, dtype=np.int64),
     )
     state.tally[FREE] = nodes
-    state.tally[FREE_RUNS] = 1
+    state.tally[FREE_SLOTS] = 1
     state.free_stop[0] = nodes
     return state
 
@@ -95,8 +95,8 @@ def delete(array: NDArray[np.int64], count: int, position: int) -> None:
 
 
 @kernel
-def place_among_running(state: State, job: int) -> int:
-    """Return where a job stands, or belongs, among the running ones."""
+def position_among_running(state: State, job: int) -> int:
+    """Return the position of a job in `State.running`, or the position to insert it at."""
     low, high = 0, state.tally[RUNNING]
     end = state.estimated_end[job]
     while low < high:
@@ -111,15 +111,15 @@ def place_among_running(state: State, job: int) -> int:
 
 @kernel
 def begin(state: State, runs: Runs, job: int, now: float) -> Runs:
-    """Start a job on the first free nodes; return the runs, moved to where there is room."""
+    """Start a job on the first free nodes; return the runs, reallocated if they were full."""
     tally = state.tally
-    if tally[HELD] + tally[FREE_RUNS] > len(runs):
-        runs = np.concatenate((runs, np.empty((len(runs) + tally[FREE_RUNS], 2), dtype=np.int64)))
+    if tally[HELD] + tally[FREE_SLOTS] > len(runs):
+        runs = np.concatenate((runs, np.empty((len(runs) + tally[FREE_SLOTS], 2), dtype=np.int64)))
     state.start[job] = now
     state.started[tally[STARTED]] = job
     tally[STARTED] += 1
     state.estimated_end[job] = now + state.requested[job]
-    insert(state.running, tally[RUNNING], place_among_running(state, job), job)
+    insert(state.running, tally[RUNNING], position_among_running(state, job), job)
     tally[RUNNING] += 1
     needed = state.processors[job]
     tally[FREE] -= needed
@@ -138,8 +138,8 @@ def begin(state: State, runs: Runs, job: int, now: float) -> Runs:
         needed -= last - first
     state.last_run[job] = tally[HELD]
     if emptied:
-        tally[FREE_RUNS] -= emptied
-        for run in range(tally[FREE_RUNS]):
+        tally[FREE_SLOTS] -= emptied
+        for run in range(tally[FREE_SLOTS]):
             state.free_start[run] = state.free_start[run + emptied]
             state.free_stop[run] = state.free_stop[run + emptied]
     return runs
@@ -147,35 +147,35 @@ def begin(state: State, runs: Runs, job: int, now: float) -> Runs:
 
 @kernel
 def finish(state: State, runs: Runs, job: int) -> None:
-    """End a job: its nodes are free, merged with the runs they touch."""
+    """End a job: free its nodes, and merge them with adjacent slots."""
     tally = state.tally
-    delete(state.running, tally[RUNNING], place_among_running(state, job))
+    delete(state.running, tally[RUNNING], position_among_running(state, job))
     tally[RUNNING] -= 1
     tally[FREE] += state.processors[job]
     for run in range(state.first_run[job], state.last_run[job]):
         first, last = runs[run]
-        free_runs = tally[FREE_RUNS]
-        after = np.searchsorted(state.free_start[:free_runs], first)
-        touches_next = after < free_runs and state.free_start[after] == last
+        free_slots = tally[FREE_SLOTS]
+        after = np.searchsorted(state.free_start[:free_slots], first)
+        touches_next = after < free_slots and state.free_start[after] == last
         if after > 0 and state.free_stop[after - 1] == first:
             if touches_next:
                 state.free_stop[after - 1] = state.free_stop[after]
-                delete(state.free_start, free_runs, after)
-                delete(state.free_stop, free_runs, after)
-                tally[FREE_RUNS] -= 1
+                delete(state.free_start, free_slots, after)
+                delete(state.free_stop, free_slots, after)
+                tally[FREE_SLOTS] -= 1
             else:
                 state.free_stop[after - 1] = last
         elif touches_next:
             state.free_start[after] = first
         else:
-            insert(state.free_start, free_runs, after, first)
-            insert(state.free_stop, free_runs, after, last)
-            tally[FREE_RUNS] += 1
+            insert(state.free_start, free_slots, after, first)
+            insert(state.free_stop, free_slots, after, last)
+            tally[FREE_SLOTS] += 1
 
 
 @kernel
 def reserve(state: State, now: float) -> tuple[float, int]:
-    """Return shadow time and extra processors of the head of the queue."""
+    """Return the shadow time and the extra processors of the queue head."""
     needed = state.processors[state.queue[state.tally[HEAD]]] - state.tally[FREE]
     shadow = now
     for entry in range(state.tally[RUNNING]):
@@ -189,17 +189,17 @@ def reserve(state: State, now: float) -> tuple[float, int]:
 
 
 @kernel
-def in_order_of_trying(
+def backfill_candidates(
     state: State, longest: float, extra: int, first: int, shortest_first: bool
 ) -> NDArray[np.int64]:
-    """Return the places in the queue of the jobs that may start, from a place on."""
+    """Return the queue positions, from `first` on, of candidates in backfill order."""
     fits = np.empty(state.tally[TAIL] - first, dtype=np.int64)
     number = 0
-    for place in range(first, state.tally[TAIL]):
-        job = state.queue[place]
+    for position in range(first, state.tally[TAIL]):
+        job = state.queue[position]
         size = state.processors[job]
         if size <= state.tally[FREE] and (state.requested[job] <= longest or size <= extra):
-            fits[number] = place
+            fits[number] = position
             number += 1
     fits = fits[:number]
     if shortest_first and number > 1:
@@ -218,19 +218,19 @@ def backfill(
     first: int,
     shortest_first: bool,
 ) -> tuple[Runs, int]:
-    """Start what leaves the reservation alone, from a place in the queue on.
+    """Start the jobs that do not delay the reservation, from queue position `first` on.
 
     Returns
     -------
-    runs : int64 array
-        As `begin` returns it.
+    runs : int64 array, shape (runs, 2)
+        The runs, reallocated if they were full.
     extra : int
-        Extra processors that are left.
+        Remaining extra processors.
     """
     tally = state.tally
     started = False
-    for place in in_order_of_trying(state, shadow - now, extra, first, shortest_first):
-        job = state.queue[place]
+    for position in backfill_candidates(state, shadow - now, extra, first, shortest_first):
+        job = state.queue[position]
         size = state.processors[job]
         if size > tally[FREE]:
             continue
@@ -239,15 +239,15 @@ def backfill(
                 continue
             extra -= size
         runs = begin(state, runs, job, now)
-        state.queue[place] = STARTED_ALREADY
+        state.queue[position] = STARTED_ALREADY
         started = True
         if tally[FREE] == 0:
             break
     if started:
         kept = first
-        for place in range(first, tally[TAIL]):
-            if state.queue[place] != STARTED_ALREADY:
-                state.queue[kept] = state.queue[place]
+        for position in range(first, tally[TAIL]):
+            if state.queue[position] != STARTED_ALREADY:
+                state.queue[kept] = state.queue[position]
                 kept += 1
         tally[TAIL] = kept
     return runs, extra
@@ -255,7 +255,7 @@ def backfill(
 
 @kernel
 def submit_next(state: State, nodes: int) -> None:
-    """Put the next job into the queue, unless it is larger than the machine."""
+    """Add the next job to the queue, unless it is larger than the machine."""
     tally = state.tally
     job = tally[NEXT]
     tally[NEXT] += 1
@@ -271,22 +271,22 @@ def replay(state: State, nodes: int, backfilling: int, one_by_one: bool) -> Runs
     Parameters
     ----------
     state : State
-        As `new_state` gives it; changed in place.
+        The result of `new_state`, changed in place.
     nodes : int
         Nodes of the machine.
     backfilling : int
         `NO_BACKFILLING`, `IN_ORDER` or `SHORTEST_FIRST`.
     one_by_one : bool
-        The order of events of one instant; batched if false.
+        Whether the event order is one-by-one; batched otherwise.
 
     Returns
     -------
     int64 array, shape (runs, 2)
-        Start and stop of the runs of nodes that the jobs held, see `State.first_run`.
+        First node and end of the runs of nodes that the jobs held, see `State.first_run`.
     """
     tally, jobs = state.tally, len(state.submit)
     runs = np.empty((2 * jobs, 2), dtype=np.int64)
-    ends = [(np.inf, 0, 0)]  # time, order of starting, job; the first stands for "no end"
+    ends = [(np.inf, 0, 0)]  # time, order of starting, job; the first entry means "no end"
     due = np.zeros(len(state.running), dtype=np.int64)
     head, shadow, extra = -1, 0.0, 0
     while True:

@@ -1,4 +1,4 @@
-"""What a policy can ask for."""
+"""Actions that a policy can return."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Start(NamedTuple):
     job : int
         Row of the job in the trace.
     place : object, optional
-        Where, in the machine's own terms; the machine chooses when it is left out.
+        The allocation, in the machine's own terms; by default the machine chooses.
     limit : float, optional
-        Seconds that it may run and is expected to run at most; its requested time if left out.
+        Walltime of the job in seconds, in place of its requested time.
     """
 
     job: int
@@ -25,7 +25,7 @@ class Start(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Give running jobs other places, all at once; they go on working.
+    """Move running jobs to other places, all at once; the jobs go on working.
 
     Parameters
     ----------
@@ -37,17 +37,18 @@ class Move(NamedTuple):
 
 
 class Migrate(NamedTuple):
-    """Stop running jobs, and restart them in other places, all at once.
+    """Stop running jobs and restart them in other places, all at once.
 
-    They make no progress for as long as the execution model says, and their limits are put off by
-    that. Jobs that were started at this very time lose nothing: they begin in the other place.
+    A migrating job makes no progress for as long as the execution model says, and its time limit is
+    extended by as much. A job that was started at this very time loses nothing: it begins in the
+    other place.
 
     Parameters
     ----------
     places : mapping of int to object
         The new place of each job that moves, in the machine's own terms.
     parked : frozenset of int
-        The jobs among them that leave their place before they can have the other.
+        Migrating jobs that leave their place before the new one is free.
     """
 
     places: Mapping[int, Any]
@@ -55,14 +56,14 @@ class Migrate(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Let a running job have its processors for a part of the time, from now on.
+    """Give a running job its processors for a share of the time, from now on.
 
     Parameters
     ----------
     job : int
         Row of the job in the trace.
     share : float
-        Of the time, above 0 and up to 1.
+        Share of the time, above 0 and up to 1.
     """
 
     job: int
@@ -70,7 +71,7 @@ class Share(NamedTuple):
 
 
 class Wake(NamedTuple):
-    """Decide again at a time at which nothing else may happen.
+    """Request a decision at a time at which there may be no event.
 
     Parameters
     ----------

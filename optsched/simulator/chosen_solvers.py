@@ -1,4 +1,4 @@
-"""Which solver answers which of a policy's models."""
+"""The solver of each of a policy's models."""
 
 from __future__ import annotations
 
@@ -9,44 +9,45 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.class_file import ClassInFile, names_file
 from optsched.errors import InputError, UnknownNameError
-from optsched.solvers.asking import version_of
 from optsched.solvers.profiles import Profile
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
+from optsched.solvers.solver_call import version_of
 from optsched.solvers.solving import find_solver
 
 if TYPE_CHECKING:
     from optsched.simulator.policy import Answers
 
 LONGEST = 1e9
-"""Seconds, some thirty years: no decision takes longer."""
+"""Upper limit of the nominal time of a decision: 1e9 s, some thirty years."""
 
 Named = str | ClassInFile | Solver
-"""A solver: itself, its class, or a name."""
+"""A solver, given as an object, a class in a file, or a name."""
 
-Asked = Named | Mapping[str, Named] | None
-"""A solver for all models it answers, or one for each of some models, ``MODEL=NAME,...`` as text
-(unless a file has that name); the policy's own for the rest."""
+SolverChoice = Named | Mapping[str, Named] | None
+"""A user's choice: one solver for all models that it solves, or one for each model that is named.
+
+As text, ``MODEL=NAME,...`` (unless a file has that name). Other models keep the policy's solver."""
 
 
 @dataclass(frozen=True)
 class ChosenSolver:
-    """The solver that answers the problems of one model.
+    """The solver of the problems of one model.
 
     Parameters
     ----------
     name : str
-        Of the solver or the profile.
+        Name of the solver or the profile.
     solver : Solver
         The solver.
     profile : Profile
-        Its options, budget and seed.
+        Options, budget and seed of the solver.
     fallback : Solver
         The heuristic that decides when the solver does not.
     budget : Budget
-        For one problem.
+        Budget for one problem.
     seed : int
-        Of the solver's random choices.
+        Seed of the solver's random choices.
     """
 
     name: str
@@ -58,11 +59,11 @@ class ChosenSolver:
 
     @property
     def is_compared(self) -> bool:
-        """Whether a heuristic answers beside the solver: beside itself and a rule it does not."""
+        """Whether the fallback solves each problem too, as it does unless the solver is a rule."""
         return self.fallback is not self.solver and not self.solver.is_rule
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the record of a run says of it."""
+        """Return the entry of the solver in the record of a run."""
         return {
             "solver": self.name,
             "version": version_of(self.solver),
@@ -77,7 +78,7 @@ class ChosenSolver:
 
 def choose_solvers(
     models: Mapping[str, Answers],
-    asked: Asked = None,
+    choice: SolverChoice = None,
     *,
     budget: Budget | None = None,
     seed: int | None = None,
@@ -87,36 +88,36 @@ def choose_solvers(
     Parameters
     ----------
     models : mapping of str to Answers
-        The models, and what answers when nothing is asked for.
-    asked : str, Solver or mapping, optional
-        What the user asks for, see `Asked`.
+        The models of the policy, each with its default solver and fallback.
+    choice : str, Solver or mapping, optional
+        The user's choice, see `SolverChoice`.
     budget : Budget, optional
-        For one problem; the profile's, or the solver's default work, if left out, so that a run
-        does not depend on the machine.
+        Budget for one problem; by default the profile's, or the solver's default work, so that a
+        run does not depend on the machine.
     seed : int, optional
-        Seed of random choices; the profile's own if left out.
+        Seed of random choices; the profile's by default.
 
     Raises
     ------
     InputError
-        If there is no such solver or model, the solver answers none of the models, or it does not
-        state what its work costs.
+        If a solver or model does not exist, a solver does not support a model, or a solver states
+        no valid nominal time of its work.
     """
     names: dict[str, Named] = {model: own.solver for model, own in models.items()}
-    names |= _asked_for(models, asked)
+    names |= _solvers_of_choice(models, choice)
     chosen = {}
     for model, given in names.items():
         solver, profile = find_solver(given, model)
         fallback = models[model].fallback
-        spare = solver if given == fallback else find_solver(fallback, model)[0]
-        _check_prices(solver)
-        for one in (solver, spare):
+        fallback_solver = solver if given == fallback else find_solver(fallback, model)[0]
+        _check_nominal_time(solver)
+        for one in (solver, fallback_solver):
             if not answers(one, model):
                 raise InputError(f"solver {one.name!r} does not answer {model!r} problems")
         if models[model].by_objective and solver.is_rule:
             raise InputError(
-                f"solver {solver.name!r} is a rule, which does not look at what the settings ask "
-                f"for; expected one that does, such as {models[model].solver}"
+                f"solver {solver.name!r} is a rule, which ignores the objective that the settings "
+                f"choose; expected one that optimizes it, such as {models[model].solver}"
             )
         own = profile.budget
         if budget is None and own == Budget():
@@ -125,7 +126,7 @@ def choose_solvers(
             name=given if isinstance(given, str) else profile.name,
             solver=solver,
             profile=profile,
-            fallback=spare,
+            fallback=fallback_solver,
             budget=budget or own,
             seed=profile.seed if seed is None else seed,
         )
@@ -133,7 +134,7 @@ def choose_solvers(
 
 
 def text_of(chosen: Mapping[str, ChosenSolver]) -> str:
-    """Return what asks for these solvers: one name, or ``MODEL=NAME,...`` if they differ."""
+    """Return the option that chooses these solvers: one name, or ``MODEL=NAME,...``."""
     names = [one.name for one in chosen.values()]
     if len(set(names)) == 1:
         return names[0]
@@ -141,11 +142,11 @@ def text_of(chosen: Mapping[str, ChosenSolver]) -> str:
 
 
 def answers(solver: Solver, model: str) -> bool:
-    """Return whether a solver answers problems of a model."""
+    """Return whether a solver supports a model."""
     return solver.models is None or model in solver.models
 
 
-def _check_prices(solver: Solver) -> None:
+def _check_nominal_time(solver: Solver) -> None:
     for name in ("seconds_per_solve", "seconds_per_work"):
         value = getattr(solver, name)
         if not isinstance(value, int | float) or not 0 <= value < LONGEST:
@@ -153,18 +154,18 @@ def _check_prices(solver: Solver) -> None:
             raise InputError(f"solver {solver.name!r} states {value!r} as its {name}; {expected}")
 
 
-def _asked_for(models: Mapping[str, Answers], asked: Asked) -> Mapping[str, Named]:
-    if asked is None:
+def _solvers_of_choice(models: Mapping[str, Answers], choice: SolverChoice) -> Mapping[str, Named]:
+    if choice is None:
         return {}
-    if isinstance(asked, str) and names_models(asked):
-        asked = read_models(asked)
-    if isinstance(asked, Mapping):
-        for model in asked:
+    if isinstance(choice, str) and names_models(choice):
+        choice = read_models(choice)
+    if isinstance(choice, Mapping):
+        for model in choice:
             if model not in models:
                 raise UnknownNameError("model of the policy", str(model), models)
-        return asked
-    solver, _ = find_solver(asked)
-    own = {model: asked for model in models if answers(solver, model)}
+        return choice
+    solver, _ = find_solver(choice)
+    own = {model: choice for model in models if answers(solver, model)}
     if not own:
         wanted = " or ".join(map(repr, models))
         raise InputError(f"solver {solver.name!r} does not answer {wanted} problems")
@@ -172,14 +173,14 @@ def _asked_for(models: Mapping[str, Answers], asked: Asked) -> Mapping[str, Name
 
 
 def names_models(text: str, base: Path | None = None) -> bool:
-    """Return whether a text is ``MODEL=NAME,...``, not a file with such a name.
+    """Return whether a text is ``MODEL=NAME,...``, and not the name of a file.
 
     Parameters
     ----------
     text : str
-        What the user asks for.
+        The user's choice of solvers.
     base : path, optional
-        The folder that a relative path starts from; the current one if left out.
+        The folder that a relative path starts from; the current one by default.
     """
     file = text.rpartition(":")[0] if names_file(text) else text
     return "=" in text and not Path(base or "", file).is_file()

@@ -1,4 +1,4 @@
-"""The event engine: submissions, ends, timers; decisions between them."""
+"""The event engine: submissions, ends and timers, and the decisions between these events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from optsched.simulator.system import System
 if TYPE_CHECKING:
     from optsched.simulator.journal import Journal
     from optsched.simulator.policy import Policy
-    from optsched.simulator.posing import NothingPosed, Posing
+    from optsched.simulator.problem_solver import NoProblems, ProblemSolver
     from optsched.traces.trace import Trace
 
 
@@ -28,22 +28,21 @@ NEVER = math.inf
 ONCE = (None,)
 
 OWNERS = ("user", "group", "queue", "partition")
-"""Columns of a trace that say whose a job is."""
+"""Columns of a trace that name the owner of a job."""
 
 PROGRESS_EVERY = 1000
 """Decisions between two calls of the progress callback."""
 
 KILL_TOLERANCE = 1e-6
-"""Seconds by which a job may outlive its limit: rounding of times, not run time."""
+"""Seconds by which rounding may take a job beyond its time limit without its being killed."""
 
 
 class Engine:
-    """Runs a trace on a machine under a policy.
+    """The event engine, which runs a trace on a machine under a policy.
 
-    Every running job has work left (seconds at speed 1). It works at the speed that the execution
-    model gives it, for the share of the time that the policy gives it. An end is predicted when a
-    job starts and again whenever one of the two changes; a prediction that was overtaken is
-    recognised by its time and skipped.
+    A running job has work left (seconds at speed 1). The execution model sets its speed, and the
+    policy its share of the time. The end of a job is predicted at its start and at each change of
+    speed or share; an outdated prediction is recognized by its time and skipped.
 
     Parameters
     ----------
@@ -52,36 +51,36 @@ class Engine:
     machine : Machine
         An empty machine.
     policy : Policy
-        Decides.
-    posing : Posing
-        Has the solver answer the problems that the policy poses.
+        The policy.
+    problem_solver : ProblemSolver
+        Solves the problems that the policy poses.
     execution : ExecutionModel, optional
-        Gives the jobs their speeds; without one every job runs at speed 1.
+        The model that sets the speeds of jobs; by default every job runs at speed 1.
     order : EventOrder
-        What happens at one instant.
+        The order of the events of an instant.
     journal : Journal, optional
-        Keeps every event and action.
+        Records every event and action.
     observe : callable, optional
         Called with the engine whenever the events and decisions of an instant are done.
     progress : callable, optional
-        Called every `PROGRESS_EVERY` decisions and at the end with the number of jobs that have
+        Called every `PROGRESS_EVERY` decisions and at the end, with the number of jobs that have
         left the queue and the simulated time.
 
     Attributes
     ----------
     start, end : list of float or None
-        When each job started and ended, in seconds.
+        Start and end of each job in seconds.
     state : list of State
-        What became of each job.
+        State of each job.
     resources : list of str
         The processors that each job held, as interval sets.
     paused : list of float
-        Seconds for which each job had its processors and did not run: what its shares left out,
-        and what its migrations took.
+        Seconds for which each job held processors and did not run, because of its share of the
+        time or of a migration.
     migrations : list of Migration
         The migrations so far.
     decisions : int
-        How often the policy was asked.
+        Number of decisions so far.
     """
 
     def __init__(
@@ -89,7 +88,7 @@ class Engine:
         trace: Trace,
         machine: Machine,
         policy: Policy,
-        posing: Posing | NothingPosed,
+        problem_solver: ProblemSolver | NoProblems,
         execution: ExecutionModel | None = None,
         order: EventOrder = EventOrder.BATCHED,
         journal: Journal | None = None,
@@ -98,7 +97,7 @@ class Engine:
     ) -> None:
         self.trace = trace
         self.policy = policy
-        self.posing = posing
+        self.problem_solver = problem_solver
         self.execution = execution
         self.order = order
         self.journal = journal
@@ -110,7 +109,7 @@ class Engine:
             submit=trace.submit.tolist(),
             processors=trace.processors.tolist(),
             requested_time=trace.requested_time.tolist(),
-            pose=posing.pose,
+            pose=problem_solver.pose,
             annotations=trace.annotations,
             owners={name: getattr(trace, name) for name in OWNERS},
         )
@@ -139,13 +138,13 @@ class Engine:
         self._busy_until = -NEVER
 
     def run(self) -> None:
-        """Process all events, until every job has ended, is rejected or waits for ever."""
+        """Process all events, until every job has ended, is rejected or can never start."""
         system, ends, submit = self.system, self._ends, self.system.submit
         one_by_one = self.order is EventOrder.ONE_BY_ONE
-        happenings = self._one_by_one if one_by_one else self._batched
+        events = self._one_by_one if one_by_one else self._batched
         at_every_event = self.policy.interval == 0
         jobs = len(submit)
-        if self.execution is not None:  # first: it checks what it and the policy read of jobs
+        if self.execution is not None:  # first: checks the columns that the policy reads too
             self.execution.begin(system, self.trace)
         self.policy.begin(system)
         while True:
@@ -155,7 +154,7 @@ class Engine:
             now = system.now = min(submission, end, wake, self._due)
             if now == NEVER:
                 break
-            for _ in happenings(now):
+            for _ in events(now):
                 self._request_decision(now)
                 if at_every_event and self._due == now:
                     self._decide()
@@ -169,7 +168,7 @@ class Engine:
         self._report_progress()
 
     def schedule(self) -> Schedule:
-        """Return when and where the jobs ran."""
+        """Return the schedule so far."""
         return Schedule(
             start=np.array(self.start, dtype=np.float64),
             end=np.array(self.end, dtype=np.float64),
@@ -181,25 +180,25 @@ class Engine:
         )
 
     def set_speed(self, job: int, speed: float) -> None:
-        """Let a running job go on at another speed; what it did so far counts."""
-        self._settle(job)
+        """Change the speed of a running job from now on."""
+        self._count_work(job)
         self.speed[job] = speed
         if self.journal is not None:
             self.journal.record(self.system.now, "speed", job, speed)
         self._predict_end(job)
 
     def set_share(self, job: int, share: float) -> None:
-        """Let a running job go on for another share of the time; what it did so far counts."""
+        """Change a running job's share of the time from now on."""
         if not 0 < share <= 1:
             raise ValueError(f"share {share} of job row {job}; expected above 0 and up to 1")
-        self._settle(job)
+        self._count_work(job)
         self.share[job] = share
         if self.journal is not None:
             self.journal.record(self.system.now, "share", job, share)
         self._predict_end(job)
 
     def _batched(self, now: float) -> Iterable[None]:
-        """Process the ends, then the submissions of an instant; one item if there were any."""
+        """Process the ends, then the submissions of an instant; return one item if any."""
         ends, submit = self._ends, self.system.submit
         happened = False
         while ends and ends[0][0] == now:
@@ -210,10 +209,10 @@ class Engine:
         return ONCE if happened else ()
 
     def _one_by_one(self, now: float) -> Iterable[None]:
-        """Process the events of an instant, submissions first; an item after each.
+        """Process the events of an instant, submissions first; yield after each.
 
-        A job that ends at its estimate has released its processors before the first of them: the
-        scheduler has known for long that they are free now.
+        A job that ends at its estimated end releases its processors before the first event, since
+        the scheduler could rely on them from now on.
         """
         ends, submit = self._ends, self.system.submit
         due = []
@@ -230,7 +229,7 @@ class Engine:
                 yield
 
     def _request_decision(self, at: float) -> None:
-        """Decide at a time, but not while the scheduler thinks, and at a tick if it has any."""
+        """Schedule a decision, after the present one has been charged for, and at a tick if any."""
         if self._busy_until > at:
             at = self._busy_until
         interval = self.policy.interval
@@ -247,24 +246,24 @@ class Engine:
             self.progress(self._next - len(self.system.queue), self.system.now)
 
     def _decide(self) -> None:
-        system, posing = self.system, self.posing
+        system, problem_solver = self.system, self.problem_solver
         if self.decisions % PROGRESS_EVERY == 0:
             self._report_progress()
         self._due = NEVER
         self.decisions += 1
-        posing.begin_decision(system.now)
+        problem_solver.begin_decision(system.now)
         waiting = len(system.queue)
         for action in self.policy.decide(system):
-            self._carry_out(action)
+            self._execute(action)
         system.submitted.clear()
         system.ended.clear()
-        if posing.charged:
-            self._busy_until = system.now + posing.charged
+        if problem_solver.charged:
+            self._busy_until = system.now + problem_solver.charged
         if self.policy.interval and 0 < len(system.queue) < waiting:
-            # what was started changes what can be decided at the next tick
+            # the jobs just started change the decision at the next tick
             self._request_decision(system.now + self.policy.interval / 2)
 
-    def _carry_out(self, action: Action) -> None:
+    def _execute(self, action: Action) -> None:
         if isinstance(action, Start):
             self._start(*action)
         elif isinstance(action, Share):
@@ -275,10 +274,10 @@ class Engine:
             self._migrate(*action)
         elif isinstance(action, Wake):
             if not action.at > self.system.now:
-                raise ValueError(f"wake at {action.at} asked for at {self.system.now}")
+                raise ValueError(f"wake at {action.at} requested at {self.system.now}")
             heappush(self._wakes, action.at)
         else:
-            raise TypeError(f"policy {self.policy.name} asks for {action!r}, which is no action")
+            raise TypeError(f"policy {self.policy.name} returned {action!r}, which is no action")
 
     def _submit(self, job: int) -> None:
         system = self.system
@@ -299,7 +298,7 @@ class Engine:
             allocation = system.machine.allocate(system.processors[job])
         else:
             allocation = system.machine.claim(place, system.processors[job])
-        begins = system.now + self.posing.charged
+        begins = system.now + self.problem_solver.charged
         self.held[job] = allocation
         self.start[job] = begins
         self.state[job] = State.RUNNING
@@ -319,7 +318,7 @@ class Engine:
         self._predict_end(job)
 
     def _move(self, places: Mapping[int, object]) -> None:
-        """Give running jobs other places; all leave theirs before the first takes another."""
+        """Move running jobs; all of them release their places before the first claims another."""
         system = self.system
         for job in places:
             system.machine.release(self.held[job])
@@ -332,10 +331,10 @@ class Engine:
     def _migrate(self, places: Mapping[int, object], parked: frozenset[int]) -> None:
         """Stop running jobs and restart them elsewhere; all stop before the first restarts."""
         system, machine, now = self.system, self.system.machine, self.system.now
-        left = {job: machine.resources(self.held[job]) for job in places}
+        source = {job: machine.resources(self.held[job]) for job in places}
         begun = [job for job in places if (self.start[job] or 0.0) < now]  # others lose nothing
         for job in places:
-            self._settle(job)
+            self._count_work(job)
             machine.release(self.held[job])
         for job, place in places.items():
             self.held[job] = machine.claim(place, system.processors[job])
@@ -343,21 +342,21 @@ class Engine:
                 self.journal.record(now, "migrate", job, machine.place_text(self.held[job]))
         for job in begun:
             allocation = self.held[job]
-            delay = self.posing.charged  # it is stopped while the scheduler thinks
+            delay = self.problem_solver.charged  # the job is stopped during the decision
             if self.execution is not None:
                 delay += self.execution.migrated(job, allocation, job in parked, system)
             taken = machine.resources(allocation)
-            # a job that is stopped while it restarts has not spent the rest of that
+            # a job that is stopped during a restart has not spent the rest of that delay
             added = delay - max(0.0, self._works_since[job] - now)
-            self.migrations.append(Migration(now, job, left[job], taken, job in parked, delay))
+            self.migrations.append(Migration(now, job, source[job], taken, job in parked, delay))
             self._works_since[job] = now + delay
             self.paused[job] += added
             self._killed_at[job] += added
             system.running.put_off(job, added)
             self._predict_end(job)
 
-    def _settle(self, job: int) -> None:
-        """Count the work that a job has done up to now; none if it still loads."""
+    def _count_work(self, job: int) -> None:
+        """Count the work that a job has done up to now: 0 during its start-up delay."""
         now, since = self.system.now, self._works_since[job]
         if now > since:
             share = self.share[job]
@@ -367,9 +366,9 @@ class Engine:
             self._works_since[job] = now
 
     def _predict_end(self, job: int) -> None:
-        # work may be left below 0 by rounding: such a job is done now, not before now
-        left, speed = max(0.0, self.work_left[job]), self.share[job] * self.speed[job]
-        ends_at = self._works_since[job] + left / speed if speed else NEVER
+        # rounding may bring the work left below 0: such a job ends now, not earlier
+        work, speed = max(0.0, self.work_left[job]), self.share[job] * self.speed[job]
+        ends_at = self._works_since[job] + work / speed if speed else NEVER
         killed_at = self._killed_at[job]
         if ends_at > killed_at + KILL_TOLERANCE:
             ends_at = killed_at
@@ -382,12 +381,12 @@ class Engine:
             heappush(self._ends, (ends_at, self._predictions, job))
 
     def _end(self, now: float, job: int) -> bool:
-        """End a job unless the prediction was overtaken; return whether it ended."""
+        """End a job unless the prediction is outdated; return whether the job ended."""
         if self._ends_at[job] != now:
             return False
         system = self.system
         self._ends_at[job] = NEVER
-        self._settle(job)
+        self._count_work(job)
         allocation = self.held.pop(job)
         system.machine.release(allocation)
         system.running.remove(job)

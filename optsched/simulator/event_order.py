@@ -1,4 +1,4 @@
-"""What happens at one instant."""
+"""The order of the events of an instant."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class EventOrder(StrEnum):
-    """What happens at one instant.
+    """The order of the events of an instant.
 
     ``batched``: all ends, then all submissions, then one decision. ``one-by-one``: each event
     alone, submissions before ends, a decision after each.

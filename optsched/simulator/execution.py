@@ -1,4 +1,4 @@
-"""Execution models: how fast a job runs where it was placed, and what its neighbours do to it."""
+"""Execution models: the speed of a job in its allocation and beside its neighbors."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from optsched.traces.trace import Trace
 
 
 class ExecutionReport(NamedTuple):
-    """What an execution model has to say of a run.
+    """Figures and notes of an execution model about a run.
 
     Parameters
     ----------
     columns : mapping of str to array, shape (jobs,)
-        Columns of the table of jobs.
+        Additional columns of the table of jobs.
     figures : mapping
-        Figures of the summary, JSON-able.
+        Additional figures of the summary, JSON-able.
     notes : tuple of str
-        What the user may not have meant.
+        Warnings about settings that the user may not have intended.
     """
 
     columns: Mapping[str, NDArray[Any]] = {}
@@ -32,28 +32,28 @@ class ExecutionReport(NamedTuple):
 
 
 class ExecutionModel:
-    """Every job runs at speed 1 wherever it is placed; a subclass changes that.
+    """Base class of execution models: every job runs at speed 1 in any allocation.
 
-    A job has work left, the trace's run time in seconds at first, and a speed: work done per
-    second. The engine integrates exactly between changes of speed. A subclass that is named on the
+    A job has work left, at first its run time in the trace, and a speed: work done per second. The
+    engine integrates exactly between changes of speed. A subclass that is named on the
     command line is a dataclass whose fields are its settings, registered with
     ``@executions.register(name)``.
 
     Attributes
     ----------
     name : str
-        The registered name; of a model that is not registered, the name of its class.
+        The registered name, or the name of the class if the model is not registered.
     """
 
     name: ClassVar[str] = "rigid"
 
     def __init_subclass__(cls) -> None:
-        """Name a model after its class, until it is registered under a name."""
+        """Name a model after its class until it is registered."""
         super().__init_subclass__()
         cls.name = cls.__name__
 
     def begin(self, system: System, trace: Trace) -> None:
-        """Make ready to run a trace; whatever is remembered of an earlier run is forgotten."""
+        """Prepare for a run of `trace`, and forget any earlier run."""
 
     def delay(self, job: int, allocation: Allocation, system: System) -> float:
         """Return the seconds from the start of `job` to the beginning of its work."""
@@ -79,14 +79,14 @@ class ExecutionModel:
         job : int
             A running job.
         allocation : Allocation
-            What it holds now.
+            The processors that the job holds now.
         parked : bool
-            Whether it had to leave its place before it could have the other.
+            Whether the job left its place before the new one was free.
         system : System
             The state after the migration.
         """
         return 0.0
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
-        """Return what there is to say of the run after its end."""
+        """Return additional columns, figures and notes of a finished run."""
         return ExecutionReport()

@@ -1,4 +1,4 @@
-"""Invariants of a simulation, checked after every event when they are switched on."""
+"""Invariants of a simulation, checked after every event with ``--check``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from optsched.simulator.engine import Engine
 
 ROUNDING = 1e-6
-"""Relative rounding error that conserved work may show."""
+"""Relative rounding error allowed in the conservation of work."""
 
 
 class InvariantError(AssertionError):
@@ -18,12 +18,12 @@ class InvariantError(AssertionError):
 
 
 class InvariantChecker:
-    """Checks that nothing is held twice, no work is lost, and no job disappears.
+    """Checks that no processor is held twice, no work is lost, and no job disappears.
 
     Attributes
     ----------
     checks : int
-        How often the state was checked.
+        Number of checks so far.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class InvariantChecker:
         Raises
         ------
         InvariantError
-            With every invariant that does not hold.
+            If an invariant does not hold; the message lists all such invariants.
         """
         self.checks += 1
         system = engine.system
@@ -64,7 +64,7 @@ class InvariantChecker:
         Raises
         ------
         InvariantError
-            With every invariant that does not hold.
+            If an invariant does not hold; the message lists all such invariants.
         """
         found = []
         for job, state in enumerate(engine.state):

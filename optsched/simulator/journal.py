@@ -16,8 +16,8 @@ class Journal:
     ----------
     entries : list of (float, str, int, str)
         Time in seconds; ``waiting``, ``rejected``, ``start``, ``limit``, ``move``, ``migrate``,
-        ``speed``, ``share``, ``finished`` or ``killed``; row of the job in the trace; detail (place
-        of a start or a move, limit that is not the requested time, new speed or share).
+        ``speed``, ``share``, ``finished`` or ``killed``; row of the job in the trace; detail
+        (allocation of a start or a move, limit in place of the requested time, new speed or share).
     """
 
     def __init__(self) -> None:

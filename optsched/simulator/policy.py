@@ -12,21 +12,20 @@ from optsched.simulator.actions import Action
 from optsched.simulator.system import System
 
 SHORTEST_INTERVAL = 1e-6
-"""Seconds; shorter ones are lost in the rounding of simulated time."""
+"""Shortest interval in seconds that the rounding of simulated time preserves."""
 
 
 class Answers(NamedTuple):
-    """What answers the problems of a model when the user names nothing.
+    """Default solver and fallback for the problems of a model.
 
     Parameters
     ----------
     solver : str
         Name of the solver.
     fallback : str
-        Name of the heuristic that decides when the solver fails, or has nothing better when it
-        ends.
+        Name of the heuristic that decides when the solver fails or finds nothing better.
     by_objective : bool
-        Whether the answer has to be sought by the model's objective, as published rules do not.
+        Whether the solver must optimize the model's objective, so that no rule may be chosen.
     """
 
     solver: str
@@ -35,7 +34,7 @@ class Answers(NamedTuple):
 
 
 class Policy(ABC):
-    """Looks at the queue and the machine, and says what to do.
+    """A scheduling algorithm: reads the queue and the machine, and returns actions.
 
     A subclass is a dataclass whose fields are its settings, registered with
     ``@policies.register(name)``.
@@ -43,23 +42,23 @@ class Policy(ABC):
     Attributes
     ----------
     name : str
-        The registered name; of a policy that is not registered, the name of its class.
+        The registered name, or the name of the class if the policy is not registered.
     machines : frozenset of str
-        The kinds of machine it can run on, and on those that extend them: a torus is also a line of
-        nodes.
+        The kinds of machine that the policy runs on. Kinds that extend these are included: a torus
+        is also a line of nodes.
     models : mapping of str to Answers
-        The kinds of problems it poses, and what answers them; empty for a policy that poses none.
+        The models of the problems that the policy poses, with default solvers; may be empty.
     execution : str or None
-        Name of the execution model that runs the jobs when the user names none.
+        Name of the default execution model.
     replay : str or None
-        Name of the rule in ``optsched.simulator._replay`` that states the very same policy,
-        compiled. Not inherited: a subclass decides differently.
+        Name of the rule in ``optsched.simulator._replay`` that implements the same policy in a
+        compiled kernel. Not inherited: a subclass decides differently.
     enforces_limits : bool
-        Whether a job is killed when its requested time is over.
+        Whether a job is killed at its walltime.
     interval : float
-        Seconds between two decisions; with 0 every event is followed by one. A policy with an
-        interval wakes on a tick only if something has changed since the last; what it started
-        itself is such a change.
+        Seconds between two decisions; with 0, a decision follows every event. A policy with an
+        interval decides at a tick only if something has changed since the last decision, such as
+        by the jobs that it started itself.
     """
 
     name: ClassVar[str]
@@ -71,21 +70,21 @@ class Policy(ABC):
     interval: float = 0.0
 
     def __init_subclass__(cls) -> None:
-        """Name a policy after its class, until it is registered under a name."""
+        """Name a policy after its class until it is registered."""
         super().__init_subclass__()
         cls.name = cls.__name__
         cls.replay = cls.__dict__.get("replay")
 
     def begin(self, system: System) -> None:  # noqa: B027 (most policies keep nothing)
-        """Make ready for a run; whatever is remembered of an earlier one is forgotten."""
+        """Prepare for a run, and forget any earlier run."""
 
     def check_interval(self) -> None:
-        """Refuse an interval that is lost in the rounding of simulated time, or loses that of jobs.
+        """Refuse an interval at which simulated time would be rounded.
 
         Raises
         ------
         InputError
-            If it is neither 0 nor between `SHORTEST_INTERVAL` and `LONGEST`.
+            If the interval is neither 0 nor between `SHORTEST_INTERVAL` and `LONGEST`.
         """
         interval = self.interval
         if interval != 0 and not SHORTEST_INTERVAL <= interval <= LONGEST:
@@ -93,23 +92,23 @@ class Policy(ABC):
             raise InputError(f"{interval}; {expected}", field=f"interval of policy {self.name!r}")
 
     def posed(self) -> Mapping[str, Answers]:
-        """Return those of `models` that it poses with its settings."""
+        """Return those of `models` whose problems the policy poses with its settings."""
         return self.models
 
     def large_from(self) -> int | None:
-        """Return from how many processors on a job is large, if that means something to it."""
+        """Return the number of processors from which a job is large; None if not defined."""
         return None
 
     def admits(self, job: int, system: System) -> bool:
-        """Return whether `job` can be started at all; it is rejected at submission otherwise."""
+        """Return whether `job` can be started at all; otherwise it is rejected at submission."""
         return system.processors[job] <= system.machine.size
 
     @abstractmethod
     def decide(self, system: System) -> Iterable[Action]:
-        """Say what to do now.
+        """Return the actions to execute now.
 
-        Each action is carried out before the next is asked for, so a generator sees in `system`
-        what its earlier actions did. `system` is to be read, never changed.
+        Each action is executed before the next is requested, so a generator sees the effects of its
+        earlier actions in `system`. A policy reads `system` and never changes it.
 
         Parameters
         ----------
@@ -119,5 +118,5 @@ class Policy(ABC):
         Returns
         -------
         iterable of Action
-            In the order in which they are to be carried out.
+            Actions in the order of execution.
         """

@@ -1,4 +1,4 @@
-"""What a run says of itself: enough to repeat it, or that it cannot be repeated by a command."""
+"""The config of a run: all that is needed to repeat it, with the command if there is one."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from optsched.machines.machine import Machine
 from optsched.settings import settings_of
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
-from optsched.simulator.posing import NothingPosed, Posing
+from optsched.simulator.problem_solver import NoProblems, ProblemSolver
 from optsched.simulator.scenario import BUDGET, OPTIONS, Scenario
 from optsched.solvers.solving import find_solver
 from optsched.traces.trace import Trace
 from optsched.version import __version__
 
 PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "matplotlib", "jinja2")
-"""Packages whose version may show in the bytes of a run folder."""
+"""Packages whose version may change the bytes of a run folder."""
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a run depends on."""
+    """Return the versions of Python and of the packages that a run depends on."""
     own = {"optsched": __version__, "python": platform.python_version()}
     return own | {package: _version(package) for package in PACKAGES}
 
@@ -38,9 +38,9 @@ _version = cache(version)  # looking it up takes longer than simulating a small 
 
 
 def workload_sha256(trace: Trace) -> str:
-    """Return the SHA-256 of what is simulated.
+    """Return the SHA-256 of the columns of a trace that a simulation reads.
 
-    Submit, run and requested times, processors, and the annotations in the order of their names.
+    These are submission, run and requested times, processors, and the annotations by name.
     """
     digest = hashlib.sha256()
     for column in (trace.submit, trace.runtime, trace.requested_time, trace.processors):
@@ -58,26 +58,26 @@ def describe(
     machine: Machine,
     policy: Policy,
     execution: ExecutionModel | None,
-    posing: Posing | NothingPosed,
+    problem_solver: ProblemSolver | NoProblems,
 ) -> dict[str, Any]:
     """Return the config of a run.
 
     Parameters
     ----------
     scenario : Scenario
-        The scenario; what it leaves to the policy is filled in.
+        The scenario, with the policy's defaults filled in.
     source : Trace
-        The trace as it was read.
+        The whole trace.
     trace : Trace
-        The jobs of it that are run.
+        The jobs of the trace that are run.
     machine : Machine
         The machine.
     policy : Policy
         The policy.
     execution : ExecutionModel or None
         The execution model.
-    posing : Posing or NothingPosed
-        The solvers, and whether they are charged for.
+    problem_solver : ProblemSolver or NoProblems
+        The solvers, and whether decisions are charged.
     """
     config = {
         "trace": source.published or (source.name if source.path is None else str(source.path)),
@@ -90,14 +90,14 @@ def describe(
         "execution": None if execution is None else execution.name,
         "execution_settings": {} if execution is None else _settings(execution),
         **scenario.recorded(),
-        **posing.config,
-        **_files(policy, execution, *(chosen.solver for chosen in posing.solvers.values())),
+        **problem_solver.config,
+        **_files(policy, execution, *(chosen.solver for chosen in problem_solver.solvers.values())),
         "versions": versions(),
     }
     known = _is_named(policy, registry.policies) and (
         execution is None or _is_named(execution, registry.executions)
     )
-    repeatable = source.path is not None and known and _names_solvers(posing)
+    repeatable = source.path is not None and known and _names_solvers(problem_solver)
     config["repeat"] = _command(config) if repeatable else None
     return config
 
@@ -109,7 +109,7 @@ def _settings(configured: Any) -> dict[str, Any]:
 
 
 def _files(*parts: Any) -> dict[str, Any]:
-    """Return the files of the user's that parts of a run come from, under one key if any."""
+    """Return the user's files that parts of a run come from, under one key if there are any."""
     origins = [origin_of(type(part)) for part in parts]
     files = {origin.file: origin.sha256 for origin in origins if origin is not None}
     return {"files": files} if files else {}
@@ -121,9 +121,9 @@ def _is_named(part: Any, kind: registry.Registry[Any]) -> bool:
     return in_file or (part.name in kind and kind[part.name] is type(part))
 
 
-def _names_solvers(posing: Posing | NothingPosed) -> bool:
-    """Return whether a command can name the solvers: not one that was built with options."""
-    for chosen in posing.solvers.values():
+def _names_solvers(problem_solver: ProblemSolver | NoProblems) -> bool:
+    """Return whether a command can name the solvers, as none was built with options."""
+    for chosen in problem_solver.solvers.values():
         if origin_of(type(chosen.solver)) is not None and not chosen.profile.options:
             continue
         try:

@@ -41,7 +41,7 @@ class Queue(Sequence[int]):
         Raises
         ------
         ValueError
-            If it does not wait.
+            If the job is not waiting.
         """
         position = bisect_left(self._jobs, job)
         if position == len(self._jobs) or self._jobs[position] != job:

@@ -1,6 +1,6 @@
-"""Policies that only count processors, on a line of nodes: replayed by a compiled kernel.
+"""Replay of policies that only count processors, on a line of nodes, by a compiled kernel.
 
-A replay gives the very schedule that the engine gives, ten times as fast.
+A replay produces the schedule of the engine ten times as fast.
 """
 
 from __future__ import annotations
@@ -20,14 +20,11 @@ from optsched.simulator.policy import Policy
 from optsched.traces.trace import Trace
 
 REPLAY_FROM = 100_000
-"""From this many jobs on a replay is worth loading, or at first compiling, the kernel."""
+"""Number of jobs from which a replay outweighs loading, or first compiling, its kernel."""
 
 
 def find_replay(machine: Machine, policy: Policy) -> Callable[[Trace, EventOrder], Schedule] | None:
-    """Return what replays a trace by the compiled statement of `policy`; None if there is none.
-
-    Its kernels are compiled, or loaded where they have been compiled before.
-    """
+    """Return the replay of `policy` on `machine`, with compiled kernels; None if it has none."""
     if not can_replay(machine, policy):
         return None
     one = np.ones(1, dtype=np.int64)
@@ -36,9 +33,9 @@ def find_replay(machine: Machine, policy: Policy) -> Callable[[Trace, EventOrder
 
 
 def can_replay(machine: Machine, policy: Policy) -> TypeGuard[Nodes]:
-    """Return whether there is a compiled statement of `policy` on `machine`.
+    """Return whether `policy` has a compiled implementation on `machine`.
 
-    There is for every machine that extends `Nodes` and gives a job the first free ones as it does.
+    The machine must extend `Nodes` and, as `Nodes` does, allocate the first free nodes.
     """
     first_free = isinstance(machine, Nodes) and type(machine).allocate is Nodes.allocate
     return first_free and policy.replay is not None
@@ -52,11 +49,11 @@ def replay(trace: Trace, machine: Nodes, policy: Policy, order: EventOrder) -> S
     trace : Trace
         A cleaned trace.
     machine : Nodes
-        An empty machine; it is not changed.
+        An empty machine, which the replay does not change.
     policy : Policy
-        One that `can_replay`.
+        A policy for which `can_replay` is True.
     order : EventOrder
-        What happens at one instant.
+        The order of the events of an instant.
     """
     from optsched.machines._interval_text import interval_text
     from optsched.simulator import _replay
@@ -69,20 +66,20 @@ def replay(trace: Trace, machine: Nodes, policy: Policy, order: EventOrder) -> S
     backfilling = getattr(_replay, policy.replay)
     state = _replay.new_state(submit, runtime, requested, trace.processors, machine.size)
     runs = _replay.replay(state, machine.size, backfilling, order is EventOrder.ONE_BY_ONE)
-    became = np.where(killed, State.KILLED, State.FINISHED)
-    became[np.isnan(state.start)] = State.REJECTED
+    final_state = np.where(killed, State.KILLED, State.FINISHED)
+    final_state[np.isnan(state.start)] = State.REJECTED
     text, offset = interval_text(state.first_run, state.last_run, runs)
     return Schedule(
         start=state.start,
         end=state.start + runtime,
-        state=became,
+        state=final_state,
         resources=_strings(text, offset),
         decisions=int(state.tally[_replay.DECISIONS]),
     )
 
 
 def _strings(text: NDArray[np.uint8], offset: NDArray[np.int64]) -> Sequence[str]:
-    """Return texts that stand one behind the other as a sequence, without a copy."""
+    """Return a view of concatenated texts as a sequence of strings."""
     import pandas as pd
     import pyarrow as pa
 

@@ -22,7 +22,7 @@ from optsched.metrics.metric import Metric
 from optsched.schedule import Schedule, State
 from optsched.simulator.execution import ExecutionReport
 from optsched.simulator.journal import Journal
-from optsched.simulator.posing import mishaps
+from optsched.simulator.problem_solver import mishaps
 from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -31,33 +31,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """What a simulation gave.
+    """The result of a simulation.
 
     Parameters
     ----------
     config : dict
-        Trace, machine, policy, settings, solver, seed, versions: what `optsched.simulate` needs to
-        repeat the run.
+        Trace, machine, policy, settings, solver, seed, versions: all that `optsched.simulate` needs
+        to repeat the run.
     trace : Trace
         The cleaned trace.
     machine : Machine
-        The machine, as it was at the end.
+        The machine in its state at the end.
     schedule : Schedule
         When and where each job ran.
     decisions : pandas.DataFrame
         One row per problem that was posed.
     fallbacks : int
-        How often the fallback decided in place of the solver.
+        Number of problems that the fallback decided in place of the solver.
     timing : mapping
-        Wall-clock figures; they alone differ between two runs of one config.
+        Wall-clock figures, the only difference between two runs of one config.
     compared : frozenset of str
-        The models whose problems a heuristic answered beside the solver.
+        The models whose problems the fallback solved beside the solver.
     journal : Journal or None
-        Every event and action, if it was asked for.
+        Every event and action, if requested.
     execution_report : ExecutionReport or None
-        What the execution model has to say, if there is one.
+        Columns, figures and notes of the execution model, if there is one.
     notes : tuple of str
-        What the user may not have meant.
+        Warnings about settings that the user may not have intended.
     """
 
     config: dict[str, Any]
@@ -78,27 +78,27 @@ class Run:
 
     @property
     def start(self) -> NDArray[np.float64]:
-        """Start time of each job, in the trace's own seconds; nan if it never started."""
+        """Start of each job, in the trace's own seconds; nan if the job never started."""
         return self.schedule.start
 
     @property
     def end(self) -> NDArray[np.float64]:
-        """End of each job, in the trace's own seconds; nan if it never ended."""
+        """End of each job, in the trace's own seconds; nan if the job never ended."""
         return self.schedule.end
 
     @property
     def state(self) -> NDArray[np.str_]:
-        """What became of each job: the value of its `State`."""
+        """Final state of each job, a value of `State`."""
         return self.schedule.state
 
     @property
     def resources(self) -> Sequence[str]:
-        """The processors each job held, as interval sets."""
+        """The processors of each job, as interval sets."""
         return self.schedule.resources
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """The metrics of the run: of the schedule, the places, the problems, the execution."""
+        """The metrics of the schedule, the allocations, the problems and the execution model."""
         large_from = self.config["large_from"]
         jobs = summarise(self.trace, self.machine.size, self.schedule, large_from)
         problems = {
@@ -115,24 +115,24 @@ class Run:
 
     @property
     def mishaps(self) -> list[str]:
-        """What went wrong with the solvers, see `optsched.simulator.posing.mishaps`."""
+        """Messages about failures of solvers, see `optsched.simulator.problem_solver.mishaps`."""
         return mishaps(self.decisions)
 
     @cached_property
     def metrics(self) -> Mapping[str, Metric]:
-        """The metrics that the machine adds, by name: ``fragmentation`` on a line of nodes."""
+        """The registered metrics that apply to the run, by name, such as ``fragmentation``."""
         facts = (self.trace, self.machine, self.schedule, self.config["large_from"])
         measured = {name: registry.metrics[name].measure(*facts) for name in registry.metrics}
         return {name: found for name, found in measured.items() if found is not None}
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
-        """One row per job, in order of submission: Batsim's columns, then ours.
+        """The jobs, one row each, in order of submission: Batsim's columns, then additional ones.
 
-        Ours are ``run_time`` (the trace's run time in seconds), ``bounded_slowdown``, ``user``, the
-        measures of the machine (`Machine.job_measures`) and those of the execution model; where
-        jobs share processors ``paused_time``, the seconds in which a job had some and did not run.
-        Times are whole numbers where the trace and the run have no others.
+        Additional columns are ``run_time`` (the trace's run time in seconds), ``bounded_slowdown``,
+        ``user``, the measures of the machine (`Machine.job_measures`) and those of the execution
+        model; where jobs share processors or migrate also ``paused_time``, the seconds in which a
+        job held processors and did not run. A column of times holds integers if all are whole.
         """
         import pandas as pd
 
@@ -172,9 +172,10 @@ class Run:
 
     @cached_property
     def migrations(self) -> pd.DataFrame:
-        """One row per migration: time, job_id, the places left and taken, parked, delay.
+        """The migrations, one row each: time, job_id, left, taken, parked, delay.
 
-        Places are boxes where jobs hold such, interval sets of processors elsewhere.
+        The columns ``left`` and ``taken`` hold boxes if the machine allocates boxes, and interval
+        sets of processors otherwise.
         """
         import pandas as pd
 
@@ -195,18 +196,18 @@ class Run:
 
     @cached_property
     def _held(self) -> NDArray[np.bool_]:
-        """Which jobs have held processors."""
+        """Mask of the jobs that have held processors, shape (jobs,)."""
         return np.asarray(np.asarray(self.resources, dtype=object) != "", dtype=np.bool_)
 
     @cached_property
     def _measures(self) -> Mapping[str, NDArray[Any]]:
-        """What the machine measures of the places of these jobs."""
+        """The machine's measures of the allocations of jobs that have held processors."""
         resources = np.asarray(self.resources, dtype=object)
         return self.machine.job_measures(resources[self._held].tolist())
 
     @property
     def _mean_pause(self) -> float | None:
-        """Mean seconds in which a finished job had processors and did not run."""
+        """Mean seconds in which a finished job held processors and did not run."""
         finished = self.state == State.FINISHED
         paused = self.end - self.start - self.schedule.run_time
         return float(paused[finished].mean()) if finished.any() else None

@@ -1,8 +1,8 @@
-"""Scenarios: all that determines a run, each option of it stated once.
+"""Scenarios: all that determines a run, with each option declared once.
 
 `optsched.simulate`, the options of the command line, the keys of a sweep file, ``run.json`` and the
-command that repeats a run are views of the fields of `Scenario`. A new option is a new field: its
-type and default, its entry in the docstring, and in the metadata how words state it.
+command that repeats a run derive from the fields of `Scenario`. A new option is a new field: type,
+default, entry in the docstring, and an `Option` in the metadata.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from optsched.errors import InputError
 from optsched.machines.machine import Machine
 from optsched.numbers import parse_span
 from optsched.settings import configure_parts
-from optsched.simulator.chosen_solvers import Asked
+from optsched.simulator.chosen_solvers import SolverChoice
 from optsched.simulator.event_order import EventOrder
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
@@ -30,21 +30,22 @@ from optsched.traces.trace import Trace
 
 
 class Option(NamedTuple):
-    """One option of a run as words state it.
+    """An option of a run, in the form of the command line and of sweep files.
 
     Parameters
     ----------
     name : str
-        Its name in Python and in a sweep file.
+        Name in Python and in a sweep file.
     kind : type
-        What a word of it is read as: str, int, float, bool, `pathlib.Path`, dict for ``KEY=VALUE``,
-        or the tuple of its choices.
+        Type of a value: str, int, float, bool, `pathlib.Path`, dict for ``KEY=VALUE``, or the tuple
+        of choices.
     default : object
-        The value of a run that does not state it.
+        The default value.
     expected : str
-        A value in messages about a sweep file; empty for an option of the command line alone.
+        The expected value in messages about a sweep file; empty for an option that only the command
+        line has.
     help : str
-        Help of the command line, where it differs from the docstring of the field.
+        Help of the command line, if it differs from the docstring of the field.
     """
 
     name: str
@@ -59,7 +60,7 @@ class Option(NamedTuple):
         return f"--{'set' if self.kind is dict else self.name.replace('_', '-')}"
 
     def words(self, value: Any) -> list[str]:
-        """Return the words of the command line that state a value; none for the absent ones."""
+        """Return the words of the command line that state a value, empty for None and False."""
         if value is None or value is False:
             return []
         if self.kind is dict:
@@ -73,11 +74,11 @@ def _option(
     default: Any,
     kind: Any,
     expected: str = "",
-    help: str = "",  # noqa: A002 (as of an option)
+    help: str = "",  # noqa: A002 (as in Option)
     *,
     recorded: bool = False,
 ) -> Any:
-    """Return a field that one option states; ``run.json`` holds the value of a recorded one."""
+    """Return a field with one option; ``run.json`` holds its value if it is recorded."""
     option = Option("", kind, default, expected, help)
     return field(default=default, metadata={"options": (option,), "recorded": recorded})
 
@@ -107,47 +108,46 @@ class Scenario:
         A trace, a trace file (.swf, .swf.gz, Batsim .json), or a name from the catalogue. A raw
         trace is cleaned first.
     machine : Machine, path or str, optional
-        nodes:NUMBER, another of `optsched list machines`, or a TOML file; of the size that the
-        trace states if left out.
+        nodes:NUMBER, another of `optsched list machines`, or a TOML file; by default of the size
+        that the trace states.
     policy : Policy or str
         A policy, `optsched list policies`, or FILE.py:CLASS.
     solver : str, Solver or mapping, optional
-        Solver or profile that answers the policy's problems, `optsched list solvers`, or
-        FILE.py:CLASS. The policy's own choice if left out. MODEL=NAME,MODEL=NAME names one for each
-        of several models.
+        Solver or profile for the policy's problems, `optsched list solvers`, or FILE.py:CLASS; by
+        default the policy's choice. MODEL=NAME,MODEL=NAME names one for each of several models.
     settings : mapping, optional
         Settings of the policy and of the execution model, where these are given by name.
     execution : ExecutionModel or str, optional
-        An execution model, which gives the jobs their speeds: `optsched list executions`, or
-        FILE.py:CLASS. The policy's own if left out; under most policies every job runs for its run
-        time.
+        An execution model, which sets the speeds of jobs: `optsched list executions`, or
+        FILE.py:CLASS; by default the policy's choice. Under most policies every job runs for its
+        run time.
     jobs : (int, int) or str, optional
         FROM:TO, the jobs to run, counted in the cleaned trace from 1, both included.
     event_order : {"batched", "one-by-one"}
-        What happens at one instant: all ends, all submissions, one decision; or each event alone.
+        Order within an instant: all ends, all submissions, one decision; or each event alone.
     capture : path, optional
-        Folder that the posed problems are written to, as snapshots. It exists and is empty.
+        Existing, empty folder for snapshots of the posed problems.
     capture_every : int
         Write every N-th problem of each model.
     large_from : int, optional
-        Jobs of at least this many processors count as large in the summary; if left out those that
-        the policy takes for large, or the tenth that needs most.
+        Number of processors from which a job counts as large in the summary; by default the
+        policy's number, or that of the largest tenth of the jobs.
     budget : Budget, optional
-        Limit of a solver for one problem; its default work if left out.
+        Budget of a solver for one problem; by default its default work.
     seed : int, optional
-        Seed of the solver's random choices; the profile's own if left out.
+        Seed of the solver's random choices; by default the profile's seed.
     charge_decisions : bool
-        Delay what is decided by the time that the solver's work nominally takes.
+        Delay decisions by the nominal time of the solver's work.
     check : bool
         Check the invariants of the simulation after every event (slow).
     journal : bool
         Keep every event and action.
     compiled_from : int
-        Number of jobs from which on the compiled statement of the policy is used, where there is
-        one. The run is the same; a kernel takes longer to load than the engine takes for a small
-        trace.
+        Number of jobs from which the compiled implementation of the policy is used, if there is
+        one. The run is the same: for a small trace, the engine takes less time than loading the
+        kernel.
     progress : callable, optional
-        Called now and then with the number of jobs that have left the queue (started or rejected),
+        Called periodically with the number of jobs that have left the queue (started or rejected),
         and the simulated time.
 
     Raises
@@ -162,7 +162,7 @@ class Scenario:
     )
     policy: Policy | ClassInFile | str = _option("easy", str, "the name of a policy")
     _: KW_ONLY
-    solver: Asked = _option(None, str, "a solver, a profile or a TOML file")
+    solver: SolverChoice = _option(None, str, "a solver, a profile or a TOML file")
     settings: Mapping[str, Any] | None = _option(
         *(None, dict, ""),
         "KEY=VALUE, a setting of the policy or of the execution model; may be given several times.",
@@ -177,7 +177,7 @@ class Scenario:
         EventOrder.BATCHED, tuple(map(str, EventOrder)), " or ".join(EventOrder), recorded=True
     )
     capture: Path | str | None = _option(
-        None, Path, "", "Folder that the posed problems are written to, as snapshots."
+        None, Path, "", "Folder for snapshots of the posed problems."
     )
     capture_every: int = _option(1, int, recorded=True)
     large_from: int | None = _option(None, int, "a number of processors", recorded=True)
@@ -218,11 +218,11 @@ class Scenario:
 
     @property
     def order(self) -> EventOrder:
-        """What happens at one instant."""
+        """The order of the events of an instant."""
         return EventOrder(self.event_order)
 
     def recorded(self) -> dict[str, Any]:
-        """Return the options that ``run.json`` holds as they are, by name, JSON-able."""
+        """Return the recorded options by name, JSON-able."""
         recorded = {
             field.name: _as_json(getattr(self, field.name))
             for field in fields(self)
@@ -236,16 +236,16 @@ OPTIONS: Mapping[str, Option] = {
     for field in fields(Scenario)
     for option in field.metadata.get("options", ())
 }
-"""All options that words state, by name, in the order of the fields."""
+"""All options of the command line and of sweep files by name, in the order of the fields."""
 
 
 def from_words(words: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `Scenario` that options state.
+    """Return the arguments of `Scenario` for values of options.
 
     Parameters
     ----------
     words : mapping
-        Values of `OPTIONS` by name; one that is None counts as left out.
+        Values of `OPTIONS` by name; None stands for the default.
 
     Raises
     ------
@@ -262,22 +262,22 @@ def configure(
     execution: ExecutionModel | ClassInFile | str | None,
     settings: Mapping[str, Any],
 ) -> tuple[Policy, ExecutionModel | None]:
-    """Return a policy and an execution model, each with its own of the settings.
+    """Return a policy and an execution model with their settings.
 
     Parameters
     ----------
     policy : Policy, ClassInFile or str
-        A policy, or the class or the name of one.
+        A policy, or its class or name.
     execution : ExecutionModel, ClassInFile or str, optional
-        An execution model, or the class or the name of one; the policy's own if left out.
+        An execution model, or its class or name; by default the policy's choice.
     settings : mapping
-        Settings of those that are given by name.
+        Settings of the policy and of the model, where these are given by class or name.
 
     Raises
     ------
     InputError
-        If there is none of that name, or a setting belongs to neither, or has a value that is not
-        of its type.
+        If there is no such policy or execution model, a setting belongs to neither of them, or a
+        value is not of the setting's type.
     """
     parts: dict[str, type[Any]] = {}
     if not isinstance(policy, Policy):

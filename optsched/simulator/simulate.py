@@ -1,4 +1,4 @@
-"""Run a trace on a machine under a policy."""
+"""Simulation of a scenario: `simulate` and its steps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.invariants import InvariantChecker
 from optsched.simulator.journal import Journal
 from optsched.simulator.policy import Policy
-from optsched.simulator.posing import NothingPosed, Posing
+from optsched.simulator.problem_solver import NoProblems, ProblemSolver
 from optsched.simulator.provenance import describe
 from optsched.simulator.replay import find_replay
 from optsched.simulator.run import Run
@@ -36,12 +36,12 @@ def run_scenario(scenario: Scenario) -> Run:
     Returns
     -------
     Run
-        Schedule, metrics and how to repeat it.
+        Schedule, metrics, and the config that repeats the run.
 
     Raises
     ------
     InputError
-        If a name, a file, a setting or a combination of them cannot be used.
+        If a name, a file, a setting or a combination of these cannot be used.
     """
     policy, execution = configure(scenario.policy, scenario.execution, scenario.settings or {})
     began = time.perf_counter()
@@ -51,18 +51,18 @@ def run_scenario(scenario: Scenario) -> Run:
     machine = _machine(scenario, trace, policy)
     scenario = replace(scenario, large_from=_large_from(scenario, machine, policy))
     began = time.perf_counter()
-    posing = _posing(scenario, trace, machine, policy)
-    in_general = execution is not None or scenario.check or scenario.journal
-    may_replay = not in_general and len(trace) >= scenario.compiled_from
-    compiled = find_replay(machine, policy) if may_replay else None
+    problem_solver = _problem_solver(scenario, trace, machine, policy)
+    needs_engine = execution is not None or scenario.check or scenario.journal
+    may_replay = not needs_engine and len(trace) >= scenario.compiled_from
+    replay = find_replay(machine, policy) if may_replay else None
     prepare_seconds = time.perf_counter() - began
-    config = describe(scenario, source, trace, machine, policy, execution, posing)
+    config = describe(scenario, source, trace, machine, policy, execution, problem_solver)
     journal = Journal() if scenario.journal else None
     began = time.perf_counter()
-    if compiled is not None:
-        schedule = compiled(trace, scenario.order)
+    if replay is not None:
+        schedule = replay(trace, scenario.order)
     else:
-        schedule = _engine_run(scenario, trace, machine, policy, execution, posing, journal)
+        schedule = _run_engine(scenario, trace, machine, policy, execution, problem_solver, journal)
     seconds = time.perf_counter() - began
     report = None if execution is None else execution.report(trace, schedule)
     return Run(
@@ -70,18 +70,18 @@ def run_scenario(scenario: Scenario) -> Run:
         trace=trace,
         machine=machine,
         schedule=schedule,
-        decisions=posing.frame,
-        fallbacks=posing.fallbacks,
+        decisions=problem_solver.frame,
+        fallbacks=problem_solver.fallbacks,
         execution_report=report,
         notes=(*_odd_pair(policy, execution), *(() if report is None else report.notes)),
         timing={
             "read_seconds": read_seconds,
             "prepare_seconds": prepare_seconds,
             "simulation_seconds": seconds,
-            "solver_seconds": posing.solver_seconds,
+            "solver_seconds": problem_solver.solver_seconds,
             "jobs_per_second": len(trace) / seconds,
         },
-        compared=posing.compared,
+        compared=problem_solver.compared,
         journal=journal,
     )
 
@@ -108,12 +108,12 @@ simulate = _from_fields(Scenario)
 
 
 def prepare_trace(trace: Trace | str | Path) -> Trace:
-    """Return a cleaned trace, read if it is a file or a name.
+    """Return a cleaned trace from a trace, a file or a name of the catalogue.
 
     Raises
     ------
     InputError
-        If it cannot be read, no job is left, or simulated times may be rounded.
+        If the trace cannot be read, has no job to run, or has times that may be rounded.
     """
     if isinstance(trace, str | Path):
         trace = read_trace(trace)
@@ -126,7 +126,7 @@ def prepare_trace(trace: Trace | str | Path) -> Trace:
         trace = clean(trace)
     if len(trace) == 0:
         raise InputError(f"trace {trace.name!r} has no job to run")
-    # one job after the other, and the longest request behind them
+    # latest possible end: one job after the other, then the longest walltime
     seconds = (trace.submit.max(), trace.runtime.sum(dtype=float), trace.requested_time.max())
     if sum(map(float, seconds)) > LARGEST:
         raise InputError(
@@ -135,22 +135,22 @@ def prepare_trace(trace: Trace | str | Path) -> Trace:
     return trace
 
 
-def _engine_run(
+def _run_engine(
     scenario: Scenario,
     trace: Trace,
     machine: Machine,
     policy: Policy,
     execution: ExecutionModel | None,
-    posing: Posing | NothingPosed,
+    problem_solver: ProblemSolver | NoProblems,
     journal: Journal | None,
 ) -> Schedule:
-    """Return the schedule that the event engine makes."""
+    """Return the schedule of the event engine."""
     checker = InvariantChecker() if scenario.check else None
     engine = Engine(
         trace,
         machine,
         policy,
-        posing,
+        problem_solver,
         execution,
         scenario.order,
         journal,
@@ -164,18 +164,18 @@ def _engine_run(
 
 
 def _odd_pair(policy: Policy, execution: ExecutionModel | None) -> tuple[str, ...]:
-    """Say if the jobs run under another execution model than the policy decides for."""
-    decided_for = policy.execution
-    if decided_for is None or execution is None:
+    """Return a note if the policy assumes another execution model than that of the run."""
+    assumed = policy.execution
+    if assumed is None or execution is None:
         return ()
-    if isinstance(execution, registry.executions[decided_for]):
+    if isinstance(execution, registry.executions[assumed]):
         return ()
-    said = f"policy {policy.name!r} decides for execution model {decided_for!r}"
-    return (f"{said}; the jobs run under {execution.name!r}, so its estimates do not hold",)
+    policy_model = f"policy {policy.name!r} decides for execution model {assumed!r}"
+    return (f"{policy_model}; the jobs run under {execution.name!r}, so its estimates do not hold",)
 
 
 def _machine(scenario: Scenario, trace: Trace, policy: Policy) -> Machine:
-    """Return the empty machine, which `policy` can run on."""
+    """Return the empty machine, after checking that `policy` runs on it."""
     stated = scenario.machine
     machine = read_machine(stated if stated is not None else _stated_machine(trace, policy))
     if policy.machines.isdisjoint(machine.kinds()):
@@ -188,19 +188,19 @@ def _stated_machine(trace: Trace, policy: Policy) -> str:
     kind = "nodes" if "nodes" in policy.machines else min(policy.machines)
     usage = registry.machines[kind].usage
     if usage != f"{kind}:NUMBER":
-        raise InputError(f"policy {policy.name!r} runs on {usage}; say on which, with --machine")
+        raise InputError(f"policy {policy.name!r} runs on {usage}; name a machine with --machine")
     if trace.header.max_procs is None:
         nodes = trace.header.max_nodes or 0
         example = f"{kind}:{nodes} (it states {nodes:,} nodes)" if nodes >= 1 else f"{kind}:NUMBER"
         raise InputError(
             f"the header of trace {trace.name!r} does not say how many processors the machine has "
-            f"(MaxProcs); say so, --machine {example} for instance"
+            f"(MaxProcs); name a machine, --machine {example} for instance"
         )
     return f"{kind}:{trace.header.max_procs}"
 
 
 def _large_from(scenario: Scenario, machine: Machine, policy: Policy) -> int | None:
-    """Return from how many processors on a job is large, None for the tenth that needs most."""
+    """Return the number of processors from which a job is large, None for the largest tenth."""
     stated = scenario.large_from
     if stated is None:
         own = policy.large_from()
@@ -211,36 +211,36 @@ def _large_from(scenario: Scenario, machine: Machine, policy: Policy) -> int | N
     return stated
 
 
-def _posing(
+def _problem_solver(
     scenario: Scenario, trace: Trace, machine: Machine, policy: Policy
-) -> Posing | NothingPosed:
-    """Return what answers the problems of `policy`, prepared.
+) -> ProblemSolver | NoProblems:
+    """Return the problem solver of a run, with its solvers prepared.
 
     Raises
     ------
     InputError
-        If the policy poses none and an option is of no use therefore, or a solver cannot be used.
+        If a solver cannot be used, or an option needs problems and the policy poses none.
     """
     if posed := policy.posed():
-        return Posing(
+        return ProblemSolver(
             choose_solvers(posed, scenario.solver, budget=scenario.budget, seed=scenario.seed),
             charge=scenario.charge_decisions,
             capture=_capture_folder(scenario),
             capture_every=scenario.capture_every,
             origin={"trace": trace.name, "machine": machine.spec, "policy": policy.name},
         )
-    of_no_use = {
+    needs_problems = {
         "a solver": scenario.solver,
         "a limit": scenario.budget,
         "a seed": scenario.seed,
         "a capture folder": scenario.capture,
         "charging decisions": scenario.charge_decisions or None,
     }
-    given = [name for name, value in of_no_use.items() if value is not None]
+    given = [name for name, value in needs_problems.items() if value is not None]
     if given:
         reason = f"so it has no use for {', '.join(given)}"
         raise InputError(f"policy {policy.name!r} poses no problems, {reason}")
-    return NothingPosed()
+    return NoProblems()
 
 
 def _capture_folder(scenario: Scenario) -> Path | None:

@@ -1,4 +1,4 @@
-"""What a policy sees of a simulation."""
+"""The state of a simulation that a policy sees."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RunningJobs:
     Attributes
     ----------
     by_estimated_end : list of (float, int)
-        Estimated end in seconds (start plus requested time) and job; to be read, not changed.
+        Estimated end in seconds (start plus requested time) and job; read-only.
     """
 
     __slots__ = ("_estimated_end", "by_estimated_end")
@@ -41,7 +41,7 @@ class RunningJobs:
         return job in self._estimated_end
 
     def estimated_end(self, job: int) -> float:
-        """Return when `job` ends at the latest, in seconds."""
+        """Return the estimated end of `job` in seconds: its latest possible end."""
         return self._estimated_end[job]
 
     def add(self, job: int, estimated_end: float) -> None:
@@ -55,33 +55,33 @@ class RunningJobs:
         del self.by_estimated_end[bisect_left(self.by_estimated_end, entry)]
 
     def put_off(self, job: int, seconds: float) -> None:
-        """Let a job end later by its estimate."""
+        """Postpone the estimated end of a job."""
         estimated_end = self._estimated_end[job] + seconds
         self.remove(job)
         self.add(job, estimated_end)
 
 
 class System:
-    """The state of a simulation as a policy sees it; real run times are not in it.
+    """The state of a simulation that a policy sees, without the run times of jobs.
 
     Attributes
     ----------
     now : float
         Simulated time, in the trace's own seconds.
     machine : Machine
-        The resources, and who holds them.
+        The machine, with its present allocations.
     queue : Queue
         The waiting jobs in order of submission. A job is its row in the trace, from 0.
     running : RunningJobs
         The running jobs.
     held : mapping of int to Allocation
-        What each running job holds.
+        The allocation of each running job.
     start : list of float or None
-        When each job started, in seconds.
+        Start of each job in seconds.
     submitted, ended : list of int
         The jobs that were submitted and that ended since the last decision, in order.
     job_id : list of int
-        The trace's own number of each job, for people.
+        Number of each job in the trace file.
     submit : list of float
         Submission time of each job of the trace, in seconds.
     processors : list of int
@@ -91,8 +91,8 @@ class System:
     annotations : mapping of str to array, shape (jobs,)
         Further columns of the trace, such as the bandwidth or the file of a job.
     pose : callable
-        ``pose(problem) -> solution``: have the run's solver answer a problem. The solution is
-        verified; when the solver fails the policy's fallback has answered.
+        ``pose(problem) -> solution``: solves a problem with the solver of the run, or with the
+        fallback if the solver fails. The solution is verified.
     """
 
     __slots__ = (
@@ -149,11 +149,11 @@ class System:
         return self._owner("group", job)
 
     def queue_of(self, job: int) -> int | None:
-        """Return the number of the queue `job` was submitted to, None if it is not stated."""
+        """Return the number of the queue of `job`, None if the trace does not state it."""
         return self._owner("queue", job)
 
     def partition_of(self, job: int) -> int | None:
-        """Return the number of the partition `job` was submitted to, None if it is not stated."""
+        """Return the number of the partition of `job`, None if the trace does not state it."""
         return self._owner("partition", job)
 
     def _owner(self, column: str, job: int) -> int | None:

@@ -1,1 +1,1 @@
-"""Solvers: generic ones, one module each, and special ones in a package per model."""
+"""Solvers: a module for each generic one, a package for the specialized ones of each model."""

@@ -1,4 +1,4 @@
-"""CBC as PuLP brings it, for every problem that can be formulated."""
+"""CBC as packaged in PuLP, for every problem with a formulation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from optsched.registry import solvers
 from optsched.solvers.generic import GenericSolver, Outcome, Search
 from optsched.solvers.result import Limit, Status
 
-# numbers in the log have eight digits; what needs more is in the form 1e+09 and left alone
+# the log has eight digits; larger numbers are written as 1e+09 and do not match
 INCUMBENT = re.compile(r"Integer solution of (-?[\d.]+) found .*\(([\d.]+) seconds\)")
 TREE = re.compile(r"best possible (-?[\d.]+) \(")
 BOUND = re.compile(r"Lower bound: +(\S+)")
@@ -28,10 +28,10 @@ NODES = re.compile(r"Enumerated nodes: +(\d+)")
 @solvers.register("cbc")
 @dataclass(frozen=True)
 class Cbc(GenericSolver):
-    """Branch and cut by CBC, a program of its own that is run on files.
+    """Branch and cut by CBC, run as a separate program on files.
 
-    Incumbents are read from its log, which comes in pieces: their times are right, but they may be
-    told late.
+    Incumbents are read from the log of CBC, which arrives in pieces: the recorded times are right,
+    but incumbents may be reported late.
     """
 
     seconds_per_solve = 4.5e-3
@@ -41,12 +41,12 @@ class Cbc(GenericSolver):
 
     @classmethod
     def installed_version(cls) -> str | None:
-        """Return the version of PuLP, which brings CBC."""
+        """Return the version of PuLP, which contains CBC."""
         installed = super().installed_version()
         return installed and f"PuLP {installed}"
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
-        """Import what writes CBC's input."""
+        """Import the packages that write the input of CBC."""
         import highspy  # noqa: F401
         import pulp  # noqa: F401
 
@@ -60,13 +60,13 @@ class Cbc(GenericSolver):
 
         sign = -1 if search.program.sense == "max" else 1
         offset = search.program.offset
-        # CBC minimises
+        # CBC minimizes
         program = replace(
             search.program, sense="min", objective=sign * search.program.objective, offset=0
         )
         highs_model(program).writeModel(str(folder / "program.mps"))
         command = [PULP_CBC_CMD.pulp_cbc_path, "program.mps", "-timeMode", "elapsed"]
-        # seed 0 would be the time of day
+        # CBC takes seed 0 for the time of day
         command += ["-randomCbcSeed", str(search.seed + 1), "-ratioGap", str(self.relative_gap)]
         if search.start is not None:
             lines = (f"{v} c{v} {value}\n" for v, value in enumerate(search.start.tolist()))
@@ -74,7 +74,7 @@ class Cbc(GenericSolver):
             command += ["-mipstart", "start.txt"]
         nodes = search.node_limit()
         if nodes is not None:
-            # the quick search below a certain depth would not keep to the limit
+            # the fast search below a certain depth ignores the limit
             command += ["-maxNodes", str(nodes), "-depthMiniBab", "-999"]
         began = search.seconds()
         seconds = search.seconds_left()
@@ -103,7 +103,7 @@ class Cbc(GenericSolver):
                         when = min(began + float(match[2]), search.seconds())
                         search.found(objective, tree, when)
             except BaseException:
-                process.kill()  # at once: leaving the block only waits for it
+                process.kill()  # leaving the block would only wait for it
                 raise
         return _outcome(folder, "".join(log), search, sign)
 
@@ -130,8 +130,8 @@ def _outcome(folder: Path, log: str, search: Search, sign: int) -> Outcome:
 
 
 def _values(path: Path) -> NDArray[np.int64]:
-    """Return the variables of a saved solution: rows and columns, objective, values and prices."""
-    saved = path.read_bytes()
+    """Return the values of the variables in a solution file of CBC."""
+    saved = path.read_bytes()  # counts, objective, row values, duals, variable values
     rows, columns = np.frombuffer(saved, dtype=np.int32, count=2).tolist()
     values = np.frombuffer(saved, dtype=np.float64, offset=16 + 16 * rows, count=columns)
     return np.rint(values).astype(np.int64)

@@ -1,4 +1,4 @@
-"""OR-Tools CP-SAT, for every problem that can be formulated."""
+"""OR-Tools CP-SAT, for every problem with a formulation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from optsched.errors import InputError
 from optsched.models.export import cp_sat_model
 from optsched.models.problem import Problem
 from optsched.registry import solvers
-from optsched.solvers.generic import LONGEST, GenericSolver, Outcome, Post, Search, run_aside
+from optsched.solvers.generic import (
+    LONGEST_TIME,
+    GenericSolver,
+    Outcome,
+    Post,
+    Search,
+    run_in_thread,
+)
 from optsched.solvers.result import Status
 
 if TYPE_CHECKING:
@@ -20,7 +27,7 @@ if TYPE_CHECKING:
 
 
 MOST_WORKERS = 1_000
-"""More threads than any machine has cores for; CP-SAT itself does not take many more."""
+"""Largest number of threads, well beyond the cores of any machine."""
 
 
 @solvers.register("cp-sat")
@@ -31,10 +38,10 @@ class CpSat(GenericSolver):
     Parameters
     ----------
     relative_gap : float
-        Stop when objective and bound are within this share of each other.
+        Relative gap at which the search stops.
     workers : int
-        Threads that search. With several, each on a strategy of its own, the answer is the same
-        every time only under a work budget, which makes them take turns.
+        Number of search threads, each with a different strategy. With several threads, results are
+        reproducible only under a work limit, under which the threads take turns.
     first_solution : bool
         Stop at the first solution.
     """
@@ -57,7 +64,7 @@ class CpSat(GenericSolver):
 
     @property
     def threads(self) -> int:
-        """The workers: under a work budget they take turns, on a thread each."""
+        """Number of workers, each of which has a thread even if workers take turns."""
         return self.workers
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
@@ -69,16 +76,16 @@ class CpSat(GenericSolver):
         return self.search_model(cp_sat_model(search.program), search)
 
     def search_model(self, model: CpModel, search: Search, hinted: int | None = None) -> Outcome:
-        """Search a model whose variables and objective are those of the program of `search`.
+        """Search a model with the variables and the objective of the program of `search`.
 
         Parameters
         ----------
         model : CpModel
-            It may have constraints that the program has no rows for.
+            Model, whose constraints may go beyond the rows of the program.
         search : Search
-            What may be spent, and where to start.
+            Budget, seed and starting point.
         hinted : int, optional
-            How many of the variables, the first ones, start where `search` says; all if left out.
+            Number of leading variables that are hinted; all by default.
         """
         from ortools.sat.python import cp_model
 
@@ -88,10 +95,10 @@ class CpSat(GenericSolver):
         parameters.random_seed = search.seed
         parameters.relative_gap_limit = self.relative_gap
         parameters.stop_after_first_solution = self.first_solution
-        # CP-SAT's own handler of Ctrl-C would stay in place of Python's after the solve
+        # CP-SAT's handler of Ctrl-C would replace Python's for good
         parameters.catch_sigint_signal = False
         if search.work is not None:
-            parameters.max_deterministic_time = min(search.work, LONGEST)
+            parameters.max_deterministic_time = min(search.work, LONGEST_TIME)
             parameters.interleave_search = self.workers > 1
             parameters.interleave_batch_size = self.workers
         seconds = search.seconds_left()
@@ -109,9 +116,9 @@ class CpSat(GenericSolver):
         def solve(post: Post) -> None:
             solver.solve(model, _recorder()(post))
 
-        run_aside(solve, solver.stop_search, search)
+        run_in_thread(solve, solver.stop_search, search)
         response = solver.response_proto
-        # it is added up in no fixed order: equal solves may differ in the last of its digits
+        # a sum in no fixed order: equal solves may differ in its last digits
         work = round(response.deterministic_time, 12)
         match response.status:
             case cp_model.INFEASIBLE:
@@ -125,7 +132,7 @@ class CpSat(GenericSolver):
             case _:
                 claim, limit = Status.FEASIBLE, search.nearer_limit(work)
         if not len(response.solution):
-            # without a solution the response has a bound of 0, whether there is one or not
+            # without a solution the bound of the response is 0 even if no bound is known
             return Outcome(claim, None, bounds[-1] if bounds else None, limit, work)
         x = np.array(list(response.solution), dtype=np.int64)
         return Outcome(claim, x, response.best_objective_bound, limit, work)
@@ -136,7 +143,7 @@ def _recorder() -> Any:
     from ortools.sat.python import cp_model
 
     class Recorder(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
-        """Posts each solution that CP-SAT finds."""
+        """Poster of the solutions that CP-SAT finds."""
 
         def __init__(self, post: Post) -> None:
             super().__init__()

@@ -115,12 +115,12 @@ def _place(cls: type[Solver]) -> tuple[str, str]:
 
 
 def solver_with(cls: type[Solver], options: Mapping[str, Any]) -> Solver:
-    """Return a solver with these options.
+    """Return a solver with given options.
 
     Raises
     ------
     InputError
-        If it has no such option, or does not take the value.
+        If the solver has no such option, or the value is not allowed.
     """
     if not options:
         return cls()

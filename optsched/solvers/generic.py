@@ -1,7 +1,7 @@
-"""What the solvers of any formulated problem share.
+"""Base class of generic solvers.
 
-A generic solver translates a `Program`, searches, and reports an `Outcome` in its own terms. Hints,
-incumbents, the rounding of bounds and the final status are handled here, alike for all of them.
+A generic solver translates a `Program`, searches, and returns an `Outcome`. This module handles
+hints, incumbents, the rounding of bounds and the final status.
 """
 
 from __future__ import annotations
@@ -26,44 +26,44 @@ from optsched.solvers.result import INFINITE, Budget, Incumbent, Limit, Result, 
 from optsched.solvers.solver import OnIncumbent, Solver
 
 Post = Callable[[float, float], None]
-"""Takes the objective and the bound of an incumbent."""
+"""Callback that takes the objective and the bound of an incumbent."""
 
 LARGEST_INT = 2**31 - 1
-"""Largest number that solvers take for a count or a seed."""
+"""Largest count or seed that solvers accept."""
 
-LONGEST = 1e9
-"""Seconds, some thirty years; solvers take no longer limits, of time or of deterministic time."""
+LONGEST_TIME = 1e9
+"""Largest time limit that solvers accept, in seconds or deterministic seconds."""
 
-LARGEST = 10**7
-"""Largest number in a row that floating-point solvers are trusted with.
+LARGEST_COEFFICIENT = 10**7
+"""Largest absolute number in a row that floating-point solvers may handle.
 
-To a relative tolerance of 1e-6, larger ones hide whole units: from 3e7 on, wrong claims of
-optimality were seen on knapsacks filled to the last unit.
+Beyond it, a relative tolerance of 1e-6 hides whole units: from 3e7 on, solvers claimed wrong optima
+of knapsacks that are filled to the last unit.
 """
 
-STOP_AGAIN = 0.05
-"""Seconds after which a search that was told to stop, perhaps before it began, is told again."""
+STOP_INTERVAL = 0.05
+"""Seconds between requests to stop, the first of which may precede the start of the search."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a search ended, in the solver's own terms.
+    """Outcome of a search, as the solver reports it.
 
     Parameters
     ----------
     claim : Status
-        What the solver claims; `OPTIMAL` may hold within its tolerances and its gap only.
-        `NO_SOLUTION` with a message is a refusal of the program.
+        Claim of the solver; `OPTIMAL` may hold only within its tolerances and gap. `NO_SOLUTION`
+        with a message is a refusal of the program.
     x : int64 array, shape (variables,), optional
-        The best vector found.
+        Best vector found.
     bound : float, optional
-        The solver's bound of the objective, not rounded.
+        Bound of the objective, not rounded.
     limit : Limit, optional
-        The limit that stopped the search.
+        Limit that stopped the search.
     work : float
         Work spent, in the solver's unit.
     message : str
-        What went wrong, for `ERROR`; why the program is refused, for `NO_SOLUTION`.
+        Cause of an `ERROR`; reason of a refusal, for `NO_SOLUTION`.
     """
 
     claim: Status
@@ -75,26 +75,26 @@ class Outcome:
 
 
 class Search:
-    """One search: the program, what may be spent, where to start, and the incumbents on the way.
+    """A search: its program, budget, starting point and incumbents.
 
     Attributes
     ----------
     formulation : Formulation
-        The statement of the problem.
+        Formulation of the problem.
     program : Program
-        Its program.
+        Program of the formulation.
     sense : {"max", "min"}
         Direction of the objective.
     start : int64 array, shape (variables,), or None
-        A feasible vector to start from.
+        Feasible vector to start from.
     work : float or None
-        Work that may be spent, in the solver's unit.
+        Work limit, in the solver's unit.
     seed : int
         Seed of random choices, from 0 to 2**31 - 3.
     incumbents : list of Incumbent
-        The improving solutions so far.
+        Improving solutions so far.
     callback_error : BaseException or None
-        What ``on_incumbent`` raised.
+        Exception raised by ``on_incumbent``.
     """
 
     formulation: Formulation[Any, Any]
@@ -124,17 +124,17 @@ class Search:
         return time.perf_counter() - self._began
 
     def seconds_left(self) -> float | None:
-        """Return the seconds that may still be spent; none without a time limit."""
+        """Return the remaining seconds, or None without a time limit."""
         if self._seconds is None:
             return None
-        return max(0.0, min(self._seconds, LONGEST) - self.seconds())
+        return max(0.0, min(self._seconds, LONGEST_TIME) - self.seconds())
 
     def node_limit(self) -> int | None:
-        """Return the work limit as a number of nodes, at least one; none without a limit."""
+        """Return the work limit as a number of nodes, at least 1, or None without a limit."""
         return None if self.work is None else min(max(1, int(self.work)), LARGEST_INT)
 
     def nearer_limit(self, work: float) -> Limit:
-        """Return the limit of which more is spent, where the solver does not say."""
+        """Return the limit of which the larger share is spent."""
         of_time = 0.0 if self._seconds is None else self.seconds() / self._seconds
         of_work = 0.0 if self.work is None else work / self.work
         return Limit.WORK if of_work > of_time else Limit.TIME
@@ -144,11 +144,10 @@ class Search:
         return one > other if self.sense == "max" else one < other
 
     def valid_bound(self, bound: float | None) -> int | None:
-        """Return the tightest integer that is a bound, given a solver's floating-point bound.
+        """Return the tightest integer bound that follows from a floating-point bound.
 
-        Objectives are integers, so a bound may be rounded down when maximising and up when
-        minimising; first it is loosened by what solvers allow themselves in computing it, 1e-6, or
-        1e-9 of its size.
+        Objectives are integers, so a bound may be rounded down when maximizing and up when
+        minimizing, after it is loosened by the tolerance of solvers: 1e-6, or 1e-9 of its size.
         """
         if bound is None or math.isnan(bound) or math.isinf(bound):
             return None
@@ -159,9 +158,9 @@ class Search:
         return whole if abs(whole) < INFINITE else None
 
     def found(self, objective: float, bound: float | None, seconds: float | None = None) -> None:
-        """Note an incumbent, met after `seconds` or now, if it is better than those before it.
+        """Record an incumbent, found after `seconds` or now, if it improves on the last one.
 
-        What is noted is monotone: objectives and bounds improve, and never cross.
+        Recorded objectives and bounds improve monotonically and never cross.
         """
         value, limit = round(objective), self.valid_bound(bound)
         if limit is not None and self.better(value, limit):
@@ -182,7 +181,10 @@ class Search:
                 raise
 
     def unbounded_or_infeasible(self, work: float) -> Outcome:
-        """Return which of the two it is, as far as the bounds of the variables tell."""
+        """Return the outcome of a program that a solver calls unbounded or infeasible.
+
+        A program whose objective is limited by the bounds of its variables is infeasible.
+        """
         program = self.program
         gain = program.objective if program.sense == "max" else -program.objective
         without_limit = np.flatnonzero(
@@ -196,7 +198,7 @@ class Search:
         return Outcome(Status.ERROR, work=work, message=message)
 
     def checked(self, outcome: Outcome) -> Outcome:
-        """Return `outcome`; an error if it denies that there is a solution, but was given one."""
+        """Return `outcome`, or an error if it claims infeasibility in spite of a hint."""
         if outcome.claim is Status.INFEASIBLE and self.start is not None:
             message = "claims that there is no solution, but was given one"
             return Outcome(Status.ERROR, work=outcome.work, message=message)
@@ -205,8 +207,8 @@ class Search:
     def conclude(self, outcome: Outcome) -> tuple[Status, NDArray[np.int64] | None, int | None]:
         """Return the status, the best vector and the bound that follow from `outcome`.
 
-        The vector to start from counts as found. `OPTIMAL` is what the objective and the rounded
-        bound prove together, whatever the solver calls it.
+        The starting vector counts as found. The status is `OPTIMAL` if and only if the objective
+        equals the rounded bound, whatever the solver claims.
         """
         if outcome.claim in (Status.ERROR, Status.INFEASIBLE):
             return outcome.claim, None, None
@@ -219,7 +221,7 @@ class Search:
         objective = value(x)
         if outcome.bound is not None and bound is not None:
             met = outcome.claim is Status.OPTIMAL or self.better(objective, bound)
-            # between integers, less than one is the solver's tolerance
+            # a difference below 1 between integers is the solver's tolerance
             if met and abs(outcome.bound - objective) < 1:
                 bound = objective
         self.found(objective, bound)
@@ -267,12 +269,12 @@ class Search:
 
 @dataclass(frozen=True)
 class GenericSolver(Solver):
-    """Answers every problem that can be formulated; a subclass says how to search.
+    """A solver of every problem with a formulation; a subclass implements the search.
 
     Parameters
     ----------
     relative_gap : float
-        Stop when objective and bound are within this share of each other.
+        Relative gap at which the search stops.
 
     Attributes
     ----------
@@ -290,7 +292,7 @@ class GenericSolver(Solver):
 
     @abstractmethod
     def run(self, search: Search) -> Outcome:
-        """Search, tell ``search.found`` of incumbents, and return how it ended."""
+        """Search, report incumbents to ``search.found``, and return the outcome."""
 
     def solve(
         self,
@@ -301,17 +303,16 @@ class GenericSolver(Solver):
         seed: int = 0,
         on_incumbent: OnIncumbent | None = None,
     ) -> Result:
-        """Answer `problem` within `budget`; never worse than the feasible solution `hint`.
+        """Solve `problem` within `budget`, at least as well as the feasible solution `hint`.
 
-        A failure of the solver is an answer with status ``error``, and a problem whose program is
-        too large is refused, with status ``no-solution``; only `KeyboardInterrupt` and what
-        `on_incumbent` raises get through.
+        The status is ``error`` if the solver fails, and ``no-solution`` if the program is too
+        large. Only `KeyboardInterrupt` and exceptions of `on_incumbent` are raised.
         """
         search = Search(budget, seed, on_incumbent)
         x = bound = None
         try:
             search.begin(problem, hint)
-            outcome = _at_a_glance(search.program, self.floating_point) or self.run(search)
+            outcome = _trivial_outcome(search.program, self.floating_point) or self.run(search)
             outcome = search.checked(outcome)
             status, x, bound = search.conclude(outcome)
             solution = None if x is None else search.formulation.decode(x)
@@ -330,8 +331,8 @@ class GenericSolver(Solver):
         return search.result(self, outcome, status, solution, objective, bound, seed=seed)
 
 
-def _at_a_glance(program: Program, floating_point: bool) -> Outcome | None:
-    """Return the outcome for programs that no solver needs to see, or should not."""
+def _trivial_outcome(program: Program, floating_point: bool) -> Outcome | None:
+    """Return the outcome of a program that is trivial or to be refused, or None."""
     if (program.lower > program.upper).any() or (program.row_lower > program.row_upper).any():
         return Outcome(Status.INFEASIBLE)
     if not program.num_variables:
@@ -341,31 +342,34 @@ def _at_a_glance(program: Program, floating_point: bool) -> Outcome | None:
     if floating_point:
         numbers = np.abs(np.concatenate((program.values, program.row_lower, program.row_upper)))
         largest = numbers[numbers != UNBOUNDED].max(initial=0)
-        if largest > LARGEST:
+        if largest > LARGEST_COEFFICIENT:
             return Outcome(
                 Status.NO_SOLUTION,
-                message=f"a row holds the number {largest}; above {LARGEST} the tolerance of "
-                "floating-point solvers hides whole units: use cp-sat",
+                message=f"a row holds the number {largest}; above {LARGEST_COEFFICIENT} "
+                "the tolerance of floating-point solvers hides whole units: use cp-sat",
             )
     return None
 
 
-def run_aside(run: Callable[[Post], object], stop: Callable[[], object], search: Search) -> None:
-    """Call `run` in a thread of its own, so that this one hears Ctrl-C and notes incumbents.
+def run_in_thread(
+    run: Callable[[Post], object], stop: Callable[[], object], search: Search
+) -> None:
+    """Call `run` in a second thread while this one handles Ctrl-C and records incumbents.
 
     Parameters
     ----------
     run : callable
-        Searches without holding Python's lock; is given the `Post` to call with each incumbent.
+        Function that searches without holding Python's global lock, and calls the `Post` that it
+        gets with each incumbent.
     stop : callable
-        Makes `run` return soon.
+        Function that makes `run` return soon.
     search : Search
-        Where the incumbents are noted.
+        Search in which the incumbents are recorded.
 
     Raises
     ------
     BaseException
-        What `run` or `search.found` raise, and `KeyboardInterrupt`; after `run` has stopped.
+        Any exception of `run` or `search.found`, and `KeyboardInterrupt`, after `run` has stopped.
     """
     posts: SimpleQueue[tuple[float, float, float] | None] = SimpleQueue()
     failures: list[BaseException] = []
@@ -389,7 +393,7 @@ def run_aside(run: Callable[[Post], object], stop: Callable[[], object], search:
     except BaseException:
         while thread.is_alive():
             stop()
-            thread.join(STOP_AGAIN)
+            thread.join(STOP_INTERVAL)
         raise
     thread.join()
     if failures:

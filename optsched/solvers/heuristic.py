@@ -1,4 +1,4 @@
-"""What heuristics without a bound share."""
+"""Base class of heuristics."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from optsched.solvers.solver import OnIncumbent, Solver
 
 
 class Heuristic(Solver):
-    """Answers without a bound, in microseconds; no budget applies.
+    """A heuristic: a feasible solution without a bound, within microseconds.
 
-    A hint is the answer if it is better. A subclass says how to place, and what that costs in its
-    ``work_unit``.
+    Budgets are ignored. A hint with a better objective is returned instead of the heuristic's
+    solution. A subclass implements `place` and `effort`.
     """
 
     exact = False
 
     @abstractmethod
     def place(self, problem: Any) -> Any:
-        """Return a feasible solution; none where none is found."""
+        """Return a feasible solution, or None if the heuristic finds no solution."""
 
     @abstractmethod
     def effort(self, problem: Any) -> int:
-        """Return the work that `place` is counted as."""
+        """Return the work of `place` in units of ``work_unit``."""
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
-        """Compile the kernels that `problem` needs, by answering a copy of it."""
+        """Compile the kernels that `problem` needs, by solving a copy of it."""
         if problem is not None:
             self.place(problem.copy())
 
@@ -42,10 +42,10 @@ class Heuristic(Solver):
         seed: int = 0,
         on_incumbent: OnIncumbent | None = None,
     ) -> Result:
-        """Answer a problem; nothing is drawn by `seed`."""
+        """Solve a problem; `seed` has no effect."""
         began = time.perf_counter()
         solution = self.place(problem)
-        if solution is None or (hint is not None and _better(problem, hint, solution)):
+        if solution is None or (hint is not None and _is_better(problem, hint, solution)):
             solution = hint
         if solution is None:
             return Result(
@@ -71,6 +71,6 @@ class Heuristic(Solver):
         )
 
 
-def _better(problem: Problem[Any], one: Any, other: Any) -> bool:
-    value, than = problem.objective(one), problem.objective(other)
-    return value > than if problem.sense == "max" else value < than
+def _is_better(problem: Problem[Any], one: Any, other: Any) -> bool:
+    first, second = problem.objective(one), problem.objective(other)
+    return first > second if problem.sense == "max" else first < second

@@ -1,4 +1,4 @@
-"""HiGHS, for every problem that can be formulated."""
+"""HiGHS, for every problem with a formulation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Highs(GenericSolver):
         improving = highspy.cb.HighsCallbackType.kCallbackMipImprovingSolution
 
         def callback(kind: Any, _message: str, out: Any, _input: Any, _data: Any) -> None:
-            # that HiGHS calls back often, if only for this to return, lets Python hear Ctrl-C
+            # frequent callbacks, even without effect, let Python handle Ctrl-C
             if int(kind) == int(improving):
                 search.found(out.objective_function_value, out.mip_dual_bound)
 
@@ -65,7 +65,7 @@ class Highs(GenericSolver):
         ):
             highs.startCallback(wanted)
         if highs.run() == highspy.HighsStatus.kError:
-            # somebody else in this process may have used HiGHS with more threads
+            # other code in this process may have started HiGHS with more threads
             highspy.Highs.resetGlobalScheduler(True)
             highs.run()
         return self._outcome(search, highs)

@@ -1,4 +1,4 @@
-"""Named solver profiles: a solver with options, a budget and a seed, in ``solvers/*.toml``."""
+"""Solver profiles: a solver with options, budget and seed, in ``solvers/*.toml``."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ KEYS: Mapping[str, tuple[type[Any], str]] = {
     "seed": (int, "an integer"),
     "options": (dict, "a table of the solver's options"),
 }
-"""What a profile may say: the type of each key's value, and what it is."""
+"""Type and meaning of the value of each key of a profile."""
 
 LIMITS = ("seconds", "work")
-"""What a budget may say."""
+"""Keys of the budget of a profile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A solver as a user configured it.
+    """A named configuration of a solver.
 
     Parameters
     ----------
@@ -41,11 +41,11 @@ class Profile:
     solver : str
         Registered name of the solver.
     description : str
-        What the profile is for.
+        Purpose of the profile.
     budget : Budget
-        What a solve may spend if the user does not say.
+        Default budget of a solve.
     seed : int
-        Seed of the solver's random choices if the user does not say.
+        Default seed of random choices.
     options : mapping
         Options of the solver.
     """
@@ -64,12 +64,12 @@ def profile_names() -> list[str]:
 
 
 def load_profile(name: str | Path) -> Profile:
-    """Return the bundled profile of that name, or the one in that TOML file.
+    """Return the bundled profile of a name, or the profile in a TOML file.
 
     Raises
     ------
     InputError
-        If the file is not a profile; all mistakes at once.
+        If the file is not a valid profile; all mistakes are listed.
     """
     path = Path(name)
     if path.suffix != ".toml":

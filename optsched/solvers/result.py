@@ -1,4 +1,4 @@
-"""What a solver is allowed to spend, and what it answers."""
+"""Budgets and results of solvers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 INFINITE = 1e20
-"""Solvers write "no bound" as this number or a larger one; every number of an answer is smaller."""
+"""Smallest number that solvers report for "no bound"; all numbers of a result are below it."""
 
 
 class Status(StrEnum):
-    """How a solve ended."""
+    """Status of a result."""
 
     OPTIMAL = "optimal"
     FEASIBLE = "feasible"
@@ -28,7 +28,7 @@ class Status(StrEnum):
 
 
 class Limit(StrEnum):
-    """Which limit stopped a solve before it was done."""
+    """Limit that stopped a solve early."""
 
     TIME = "time"
     WORK = "work"
@@ -38,20 +38,20 @@ class Limit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a solver may spend: wall-clock seconds, deterministic work, both or no limit.
+    """Limits of a solve: wall-clock seconds, deterministic work, both, or neither.
 
     Parameters
     ----------
     seconds : float, optional
-        Wall-clock seconds. An answer under this limit depends on the machine.
+        Wall-clock seconds. A result under this limit depends on the machine.
     work : float, optional
-        Work in the solver's own deterministic unit (its ``work_unit``): deterministic seconds for
-        CP-SAT, nodes for the branch and bounds. An answer under this limit is the same everywhere.
+        Work in the deterministic unit of the solver (its ``work_unit``): deterministic seconds for
+        CP-SAT, nodes for branch and bound. A result under this limit is the same on every machine.
 
     Raises
     ------
     InputError
-        If a limit is not positive, or above 2^53.
+        If a limit is not positive, or exceeds 2^53.
     """
 
     seconds: float | None = None
@@ -68,7 +68,7 @@ class Budget:
 
 
 class Incumbent(NamedTuple):
-    """The best known solution and bound at a moment of a solve."""
+    """Objective and bound at the moment when a solve improves its best solution."""
 
     seconds: float
     objective: int
@@ -77,43 +77,43 @@ class Incumbent(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Result:
-    """The answer of a solver.
+    """Result of a solve.
 
     Parameters
     ----------
     solver : str
-        Name of the solver or profile that answered.
+        Name of the solver or profile.
     status : Status
-        `OPTIMAL` and `INFEASIBLE` are proven claims of the solver, `FEASIBLE` comes with a
-        solution, `NO_SOLUTION` means that none was found within the budget or that the solver
-        refuses the problem, `ERROR` that the solver failed or that its answer is wrong.
+        `OPTIMAL` and `INFEASIBLE` are claims of a proof. `FEASIBLE` comes with a solution.
+        `NO_SOLUTION` means that the budget ran out before a solution was found, or that the solver
+        refuses the problem. `ERROR` means a failure or a wrong answer.
     solution : object or None
-        In the problem's own terms.
+        Solution in the terms of the problem's model.
     objective : int or None
-        As the problem's `objective` computes it, not as the solver reports it.
+        Objective as the problem computes it, which may differ from the solver's report.
     bound : float or None
-        Proven limit of the objective: no solution is better.
+        Proven bound: no solution has a better objective.
     limit : Limit or None
-        The limit that stopped the solve.
+        Limit that stopped the solve.
     seconds : float
-        Wall-clock seconds, building of the solver's model included.
+        Wall-clock seconds, model building included.
     work : float
         Deterministic work spent, in the solver's unit.
     incumbents : tuple of Incumbent
-        The improving solutions in order of time.
+        Improving solutions in order of time.
     version : str
         Version of the solver.
     seed : int
-        The seed that was used.
+        Seed of random choices.
     violations : tuple of Violation
-        What verification found wrong with the solution.
+        Constraints that the solution breaks.
     verified : bool
-        Whether the solution passed verification; also true when there is no solution to verify.
+        Whether the solution passed verification; also True if there is no solution.
     message : str
-        What went wrong, for `ERROR`; why the solver refuses the problem, for `NO_SOLUTION`.
+        Cause of an `ERROR`; reason of a refusal, for `NO_SOLUTION`.
     wrong : bool
-        Whether the answer was given and is refuted, by verification or by the answer of another
-        solver: an `ERROR` that is no mere failure.
+        Whether the status is `ERROR` because verification or another solver's solution refutes
+        the result, and not because the solver failed.
     """
 
     solver: str
@@ -138,7 +138,7 @@ class Result:
 
     @property
     def gap(self) -> float | None:
-        """Relative gap ``|bound - objective| / max(1, |objective|)``; none without both."""
+        """Relative gap ``|bound - objective| / max(1, |objective|)``, or None without both."""
         if self.objective is None or self.bound is None:
             return None
         return abs(self.bound - self.objective) / max(1.0, abs(self.objective))

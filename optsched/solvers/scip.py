@@ -1,4 +1,4 @@
-"""SCIP, for every problem that can be formulated."""
+"""SCIP, for every problem with a formulation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from optsched.models.problem import Problem
 from optsched.models.program import UNBOUNDED, Program
 from optsched.registry import solvers
-from optsched.solvers.generic import GenericSolver, Outcome, Post, Search, run_aside
+from optsched.solvers.generic import GenericSolver, Outcome, Post, Search, run_in_thread
 from optsched.solvers.result import Limit, Status
 
 LIMITS = {"timelimit": Limit.TIME, "totalnodelimit": Limit.WORK}
@@ -30,7 +30,7 @@ class Scip(GenericSolver):
 
     @classmethod
     def installed_version(cls) -> str | None:
-        """Return the version of PySCIPOpt, which brings SCIP."""
+        """Return the version of PySCIPOpt, which contains SCIP."""
         installed = super().installed_version()
         return installed and f"PySCIPOpt {installed}"
 
@@ -59,16 +59,16 @@ class Scip(GenericSolver):
             model.addSol(start)
 
         def solve(post: Post) -> None:
-            model.includeEventhdlr(_recorder()(post), "recorder", "posts each better solution")
+            model.includeEventhdlr(_recorder()(post), "recorder", "posts improving solutions")
             model.optimizeNogil()
 
         def stop() -> None:
-            # between its stages SCIP refuses to be interrupted
+            # SCIP refuses to be interrupted between its stages
             if model.getStage() in (SCIP_STAGE.PRESOLVING, SCIP_STAGE.SOLVING):
                 with suppress(Exception):
                     model.interruptSolve()
 
-        run_aside(solve, stop, search)
+        run_in_thread(solve, stop, search)
         work = model.getNTotalNodes()
         match status := model.getStatus():
             case "optimal" | "gaplimit":
@@ -127,7 +127,7 @@ def _recorder() -> Any:
     from pyscipopt import SCIP_EVENTTYPE, Eventhdlr
 
     class Recorder(Eventhdlr):  # type: ignore[misc]
-        """Posts each better solution that SCIP finds."""
+        """Poster of the improving solutions that SCIP finds."""
 
         def __init__(self, post: Post) -> None:
             self._post = post

@@ -16,7 +16,7 @@ OnIncumbent = Callable[[Incumbent], None]
 
 
 class Solver(ABC):
-    """Answers problems, and knows nothing of the simulation.
+    """A solver of problems, independent of the simulation.
 
     A subclass is a frozen dataclass whose fields are its options, registered with
     ``@solvers.register(name)``. Heavy packages are imported inside `solve`.
@@ -26,22 +26,21 @@ class Solver(ABC):
     name : str
         The registered name.
     models : frozenset of str or None
-        The kinds of problem it answers; none stands for every problem that can be formulated.
+        Models of the problems that the solver accepts; None for every problem with a formulation.
     exact : bool
-        Whether it proves optimality when it is given enough budget.
+        Whether the solver proves optimality if its budget suffices.
     is_rule : bool
-        Whether it is a rule to be followed, for what it brings in the long run: its answer counts
-        although a fallback's may have the better objective.
+        Whether the solver is a published rule: its solution counts even if the fallback's has the
+        better objective.
     work_unit : str
-        What one unit of ``Budget.work`` and ``Result.work`` is.
+        Unit of ``Budget.work`` and ``Result.work``.
     seconds_per_solve, seconds_per_work : float
-        Nominal seconds on a present-day core of a small solve as such, the building of the
-        solver's model included, and of one unit of work: the price of thinking when a simulation
-        charges decisions.
+        Nominal seconds of a small solve, model building included, and of one unit of work. A
+        simulation that charges decisions adds these to simulated time.
     default_work : float
-        The budget of one decision inside a simulation.
+        Work limit of one decision inside a simulation.
     requires : str or None
-        The distribution that must be installed; none for solvers without one.
+        Distribution that must be installed, if any.
     """
 
     name: ClassVar[str]
@@ -64,37 +63,37 @@ class Solver(ABC):
         seed: int = 0,
         on_incumbent: OnIncumbent | None = None,
     ) -> Result:
-        """Answer `problem` within `budget`, warm-started by the solution `hint` if there is one."""
+        """Solve `problem` within `budget`, starting from the solution `hint` if there is one."""
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:  # noqa: B027
-        """Import and compile what `solve` needs, so that no solve is charged for it.
+        """Import and compile the dependencies of `solve`, whose time then includes neither.
 
         Parameters
         ----------
         problem : Problem, optional
-            What will be answered, for solvers that need more for some problems than for others.
+            The problem to prepare for; some solvers compile more kernels for some problems.
         """
 
     @property
     def threads(self) -> int:
-        """How many threads a solve keeps busy; whoever runs several at once has to know."""
+        """Number of threads that one solve keeps busy."""
         return 1
 
     @classmethod
     def supports(cls, problem: Problem[Any]) -> bool:
-        """Return whether the solver answers problems of this kind."""
+        """Return whether the solver accepts problems of this model."""
         return cls.models is None or problem.name in cls.models
 
     @classmethod
     def installed_version(cls) -> str | None:
-        """Return the version of what answers; none when it is not installed."""
+        """Return the version of the solver, or None if it is not installed."""
         from optsched.version import __version__
 
         return __version__ if cls.requires is None else _distribution_version(cls.requires)
 
     @classmethod
     def install_command(cls) -> str:
-        """Return the command that installs what the solver requires, as an extra if it is one."""
+        """Return the command that installs the solver's distribution, as an extra if possible."""
         wanted = (cls.requires or "optsched").lower()
         for requirement in requires("optsched") or ():
             extra = re.match(r"([\w.-]+).*extra == ['\"]([\w-]+)", requirement)
@@ -105,7 +104,7 @@ class Solver(ABC):
 
 @cache
 def _distribution_version(distribution: str) -> str | None:
-    # cached: every solve asks, and looking it up takes as long as solving a small problem
+    # cached, because a look-up takes as long as solving a small problem
     try:
         return version(distribution)
     except PackageNotFoundError:

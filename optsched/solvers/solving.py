@@ -1,4 +1,4 @@
-"""Solve a problem with a named solver, and verify the answer."""
+"""Solves with a named solver or profile."""
 
 from __future__ import annotations
 
@@ -14,14 +14,20 @@ from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import load_snapshot
 from optsched.numbers import LARGEST
-from optsched.solvers.asking import ask, check_models, supports, version_of, violations_of
 from optsched.solvers.dispatch import Dispatch, solver_with
 from optsched.solvers.profiles import Profile, load_profile, options_of, profile_names
 from optsched.solvers.result import Budget, Incumbent, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
+from optsched.solvers.solver_call import (
+    call_solver,
+    check_models,
+    supports,
+    version_of,
+    violations_of,
+)
 
 LEAST_SHARE = 0.01
-"""Of the time limit: what a solver has in any case, to take over the hint."""
+"""Least share of the time limit that the solver of a hint leaves to the main solver."""
 
 
 def find_solver(
@@ -29,7 +35,7 @@ def find_solver(
 ) -> tuple[Solver, Profile]:
     """Return the solver behind a registered name, a profile, its TOML file, or ``FILE.py:CLASS``.
 
-    A solver is returned as it is, with a profile that says its options.
+    A solver is returned unchanged, with a profile of its options.
 
     Parameters
     ----------
@@ -42,9 +48,9 @@ def find_solver(
     Raises
     ------
     InputError
-        If there is no such solver or profile, or the profile has mistakes, or the solver states
-        what it answers in another form than the contract's; if several solvers have the name and
-        none answers the model, or that one does not have the profile's options.
+        If there is no such solver or profile, if the profile has mistakes, or if the solver states
+        its models in the wrong form; if several solvers have the name and none supports the model,
+        or the one that does lacks options of the profile.
     MissingDependencyError
         If the package that the solver needs is not installed.
     """
@@ -90,36 +96,36 @@ def solve(
     seed: int | None = None,
     on_incumbent: OnIncumbent | None = None,
 ) -> Result:
-    """Answer a problem and verify the answer.
+    """Solve a problem and verify the result.
 
     Parameters
     ----------
     problem : Problem, Snapshot or path
-        The decision, or the file of a snapshot of it.
+        The problem, or a snapshot of it, or the file of one.
     solver : str or Solver, optional
-        Name of a solver or of a profile, or a solver; the model's default if left out.
+        Solver, or name of a solver or profile; the default solver of the model if omitted.
     budget : Budget, optional
-        What may be spent; the profile's budget, or no limit, if left out.
+        Budget of the solve; by default that of the profile, or no limit.
     hint : solution or str, optional
-        A feasible solution to start from, or the name of a solver that finds one. That solver's
-        time counts: it may take half of the time limit, the other solver has the rest, and the
-        result's ``seconds`` are of both.
+        Feasible solution to start from, or the name of a solver that finds one. That solver gets
+        half of the time limit, the main solver the rest, and ``seconds`` of the result cover both.
     seed : int, optional
-        Seed of the solver's random choices; the profile's, or 0, if left out.
+        Seed of random choices; by default that of the profile, or 0.
     on_incumbent : callable, optional
-        Called with each `Incumbent` as it is found.
+        Callback for each `Incumbent`.
 
     Returns
     -------
     Result
-        Verified: an infeasible or misvalued answer comes back with status ``error`` and the list
-        of what is wrong with it, and so does a failure: nothing that a solver raises gets through.
+        Verified result. Its status is ``error``, with a message and the violations, if the solver
+        fails or its solution is infeasible or has another objective than reported. Exceptions of
+        solvers are never raised.
 
     Raises
     ------
     InputError
-        If the file cannot be read, if the solver is not known, not installed, or does not answer
-        this kind of problem, or if the hint is not feasible or the solver that finds it fails.
+        If the file cannot be read, if the solver is unknown, not installed or not for this model,
+        if the hint is infeasible, or if the solver of the hint fails.
     """
     problem = _problem(problem)
     check_budget(budget)
@@ -139,7 +145,7 @@ def solve(
     if hint is not None and (violations := violations_of(problem, hint)):
         raise InputError(f"the hint is not a feasible solution: {violations[0]}")
     seed = profile.seed if seed is None else seed
-    result = ask(
+    result = call_solver(
         solver,
         problem,
         name=label,
@@ -159,12 +165,12 @@ def solve(
 
 
 def check_budget(budget: object) -> None:
-    """Refuse what is neither a budget nor nothing.
+    """Check that an argument is a budget or None.
 
     Raises
     ------
     InputError
-        With what a budget looks like.
+        If the argument is anything else.
     """
     if not isinstance(budget, Budget | None):
         expected = "optsched.Budget(seconds=...), optsched.Budget(work=...) or None"
@@ -172,12 +178,12 @@ def check_budget(budget: object) -> None:
 
 
 def checked_seed(seed: Any) -> int | None:
-    """Return a seed as a plain integer, none if it is left out.
+    """Return a seed as a plain integer, or None if it is omitted.
 
     Raises
     ------
     InputError
-        If it is something else, or above 2^53.
+        If the seed is not an integer, or exceeds 2^53 in absolute value.
     """
     if seed is None:
         return None
@@ -202,12 +208,12 @@ def _problem(given: Any) -> Problem[Any]:
 
 
 def _budget_of_hint(name: str, problem: Problem[Any], whole: Budget) -> Budget:
-    """Return what the solver that finds a hint may spend of the budget for the whole answer."""
+    """Return the budget of the solver of a hint, given the budget of the whole solve."""
     solver, profile = find_solver(name, problem.name)
     if whole.seconds is not None:
         return Budget(whole.seconds / 2, profile.budget.work)
     if whole.work is not None and profile.budget == Budget():
-        # work is counted in units of its own
+        # the two solvers count work in different units
         return Budget(work=solver.default_work)
     return profile.budget
 

@@ -11,19 +11,19 @@ from typing import Any
 
 from optsched.errors import InputError, MissingDependencyError
 from optsched.sweeps.executing import Outcome, Task, execute
-from optsched.sweeps.finished import is_finished
+from optsched.sweeps.run_check import is_finished
 
 CONNECT_SECONDS = 30
-"""How long a scheduler may take to answer."""
+"""Time limit in seconds for the connection to a scheduler."""
 
 RETRIES = 3
-"""How often Dask repeats a run whose worker ends with an error of its own."""
+"""Number of times that Dask repeats a run whose worker fails."""
 
 VISIBLE_SECONDS = 10.0
-"""How long a finished folder may take to be seen here, through a network file system."""
+"""Time limit in seconds for a finished folder to appear here, through a network file system."""
 
 LOGS = ("distributed", "distributed.client")
-"""Silenced meanwhile: they tell of a lost scheduler in tracebacks, we do in one line."""
+"""Loggers that are silenced: they report a lost scheduler in tracebacks, optsched in one line."""
 
 log = logging.getLogger("optsched")
 
@@ -31,19 +31,18 @@ log = logging.getLogger("optsched")
 class DaskCluster:
     """Executes tasks on the workers of a Dask scheduler.
 
-    The workers write into the same folder as everybody, so they need to share it, and the traces,
-    with the machine that the sweep is started on. What a worker had under way when it died is
-    done again by another.
+    The workers must share the output folder and the traces with the machine that the sweep is
+    started on. If a worker dies, another worker repeats its runs.
 
     Parameters
     ----------
     address : str
-        Of the scheduler, ``tcp://host:8786`` for instance.
+        Address of the scheduler, ``tcp://host:8786`` for instance.
 
     Attributes
     ----------
     slots : int
-        How many workers there were when a run ended last: each does one run at a time.
+        Number of workers when the last run ended; each executes one run at a time.
 
     Raises
     ------
@@ -69,17 +68,17 @@ class DaskCluster:
             reason = " ".join(str(error).split())
             raise InputError(f"no Dask scheduler answers: {reason}", field=address) from None
 
-    def work_off(self, tasks: Sequence[Task]) -> Generator[Outcome, None, None]:
-        """Yield the outcome of each task, in the order in which they end.
+    def execute_all(self, tasks: Sequence[Task]) -> Generator[Outcome, None, None]:
+        """Yield the outcomes of tasks in the order in which the tasks end.
 
         Raises
         ------
         InputError
-            If the scheduler is lost, or folders that workers write are not seen here.
+            If the scheduler is lost, or a folder that a worker wrote does not appear here.
         """
         from distributed import CancelledError, as_completed
 
-        self._look_at_workers(max(task.run.threads for task in tasks))
+        self._count_workers(max(task.run.threads for task in tasks))
         futures: dict[Any, Task] = {}
         with _quiet():
             try:
@@ -100,22 +99,22 @@ class DaskCluster:
                         self._client.cancel(list(futures))
                 self._client.close()
 
-    def _look_at_workers(self, solver_threads: int) -> None:
-        """Count the workers, and say what the user may not expect of them."""
+    def _count_workers(self, solver_threads: int) -> None:
+        """Count the workers, and log an unusual number of workers or threads."""
         threads = self._client.nthreads().values()
         self.slots = len(threads)
         if not threads:
             log.info("the Dask scheduler has no workers yet; runs begin when there are some")
         elif max(threads) > 1:
-            better = "better several with one each: dask worker --nthreads 1 --nworkers N"
-            log.info("a Dask worker with several threads does one run at a time; %s", better)
+            better = "better start several with one each: dask worker --nthreads 1 --nworkers N"
+            log.info("a Dask worker with several threads executes one run at a time; %s", better)
         if solver_threads > 1:
             log.info("solvers keep %d threads busy on each Dask worker", solver_threads)
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence Dask's own messages for a while."""
+    """Silence Dask's own messages within a block."""
     logs = [logging.getLogger(name) for name in LOGS]
     levels = [one.level for one in logs]
     try:
@@ -128,12 +127,12 @@ def _quiet() -> Iterator[None]:
 
 
 def _outcome(future: Any, task: Task) -> Outcome:
-    """Return what became of a task, once its folder is here.
+    """Return the outcome of a task after its folder has appeared here.
 
     Raises
     ------
     CancelledError
-        If the scheduler knows the task no more.
+        If the scheduler has lost the task.
     """
     from distributed import CancelledError
 
@@ -151,12 +150,12 @@ def _outcome(future: Any, task: Task) -> Outcome:
 
 
 def _await_folder(task: Task) -> None:
-    """Wait until the folder that a worker wrote is seen here too.
+    """Wait until the folder that a worker wrote appears here.
 
     Raises
     ------
     InputError
-        If it is not.
+        If the folder does not appear within `VISIBLE_SECONDS`.
     """
     folder = Path(task.folder)
     deadline = time.monotonic() + VISIBLE_SECONDS

@@ -1,4 +1,4 @@
-"""What executes the runs of a sweep, and how many of them at once."""
+"""The workers that execute the runs of a sweep: local processes or a Dask cluster."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ EngineName = Literal["local", "dask"]
 
 
 class Engine(Protocol):
-    """Executes tasks somewhere."""
+    """Contract of the workers of a sweep."""
 
     @property
     def slots(self) -> int:
-        """How many runs it has under way at once, at present."""
+        """The number of runs that are executed at once."""
 
-    def work_off(self, tasks: Sequence[Task]) -> Generator[Outcome, None, None]:
-        """Yield the outcome of each task once, in the order in which they end.
+    def execute_all(self, tasks: Sequence[Task]) -> Generator[Outcome, None, None]:
+        """Yield the outcomes of tasks in the order in which the tasks end.
 
-        Closed early, it sees to it that what is under way is given up.
+        If the generator is closed early, runs under way are aborted.
         """
 
 
 def check_engine(engine: str, workers: int | None, address: str | None) -> None:
-    """Refuse what does not belong to an engine, before any work.
+    """Check an engine and its options before any run.
 
     Raises
     ------
     InputError
-        If there is no such engine, its address is missing, or it has no use for an option.
+        If there is no such engine, its address is missing, or an option belongs to another engine.
     """
     names = get_args(EngineName)
     if engine not in names:
@@ -45,7 +45,8 @@ def check_engine(engine: str, workers: int | None, address: str | None) -> None:
     if engine == "local" and address is not None:
         raise InputError("is of the engine dask; the engine is local", field="address")
     if engine == "dask" and workers is not None:
-        raise InputError("is of the engine local; Dask workers are started apart", field="workers")
+        started = "Dask workers are started separately"
+        raise InputError(f"is of the engine local; {started}", field="workers")
     if engine == "dask" and address is None:
         expected = "expected that of a Dask scheduler, tcp://host:8786 for instance"
         raise InputError(f"missing; {expected}", field="address")
@@ -54,24 +55,24 @@ def check_engine(engine: str, workers: int | None, address: str | None) -> None:
 def start_engine(
     runs: Sequence[PlannedRun], engine: str, workers: int | None, address: str | None
 ) -> Engine:
-    """Return the engine for these runs.
+    """Return the engine for runs.
 
     Parameters
     ----------
     runs : sequence of PlannedRun
-        What is to be executed, at least one.
+        The runs to execute, at least one.
     engine : {"local", "dask"}
-        Which engine.
+        Name of the engine.
     workers : int, optional
-        How many local processes. If left out, as many as there are cores for when each of them
-        keeps the threads of the most threaded solver busy.
+        Number of local processes; by default the number of cores divided by the largest number of
+        solver threads.
     address : str, optional
-        Of the Dask scheduler.
+        Address of the Dask scheduler.
 
     Raises
     ------
     InputError
-        If no scheduler answers there, or Dask is not installed.
+        If no scheduler answers at that address, or Dask is not installed.
     """
     if address is not None:
         from optsched.sweeps.dask import DaskCluster

@@ -1,4 +1,4 @@
-"""One run of a sweep, in whatever process: simulate, and leave a finished folder behind."""
+"""Execution of one run of a sweep: simulate, and write its folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
-from optsched.sweeps.finished import is_finished
+from optsched.sweeps.run_check import is_finished
 
 if TYPE_CHECKING:
     from optsched.report.run_folder import Keep
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from optsched.traces.trace import Trace
 
 TRACES_KEPT = 4
-"""How many traces a process keeps in memory for the runs to come."""
+"""Number of traces that a process keeps in memory for later runs."""
 
 _one_at_a_time = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Task:
-    """A run, and where its folder goes.
+    """A run to execute and its folder.
 
     Parameters
     ----------
     run : PlannedRun
         The run.
     folder : str
-        Absolute path of its folder.
+        Absolute path of the folder.
     keep : {"summary", "jobs", "all"}
-        How much of it is kept.
+        Files of the run to keep.
     """
 
     run: PlannedRun
@@ -45,18 +45,18 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a run.
+    """The outcome of a run: metrics or an error.
 
     Parameters
     ----------
     name : str
         Name of the run.
     summary : dict or None
-        Its metrics; none if it failed.
+        Metrics of the run; None if the run failed.
     error : str or None
-        Why it failed.
+        Reason of a failure; None if the run succeeded.
     seconds : float
-        Wall-clock time that it took.
+        Wall-clock time of the run.
     """
 
     name: str
@@ -66,15 +66,15 @@ class Outcome:
 
 
 def execute(task: Task) -> Outcome:
-    """Simulate a run and write its folder, unless that is there already.
+    """Simulate a run and write its folder, unless the folder is finished already.
 
-    A mistake in the config of a run, or of the program, is an outcome and no exception: it must
-    not end the other runs.
+    An error, be it in the config of the run or in the program, is returned as an outcome, so that
+    it does not end the other runs.
     """
     began = time.perf_counter()
     folder = Path(task.folder)
     try:
-        with _one_at_a_time:  # threads of a Dask worker would only wait for each other
+        with _one_at_a_time:  # a second thread of a Dask worker would gain nothing
             if not is_finished(folder, task.keep):
                 _simulate(task, folder)
         summary = json.loads((folder / "summary.json").read_bytes())
@@ -93,7 +93,7 @@ def _simulate(task: Task, folder: Path) -> None:
 
     file = task.run.trace
     trace = _read(file)
-    # recorded as the sweep file names it: the same bytes wherever that lies
+    # record the path that the sweep file states: the same bytes wherever the file is
     trace = replace(trace, path=Path(task.run.values["trace"]), published=file.published)
     run = simulate(trace, **task.run.arguments)
     with written_folder(folder, FOLDER) as temporary:

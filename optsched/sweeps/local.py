@@ -1,6 +1,6 @@
-"""Runs in processes of this machine.
+"""Execution of runs in local processes.
 
-This module is the first that a worker process imports, so nothing heavy is imported here.
+A worker process imports this module first, so the module imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -23,50 +23,50 @@ from optsched.errors import InputError
 from optsched.sweeps.executing import Outcome, Task, execute
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-"""Environment variables by which libraries start threads of their own; solvers have options."""
+"""Environment variables for the number of threads of libraries; solvers have options for theirs."""
 
 
 def cores() -> int:
-    """Return how many cores this process may use; a batch system may have given it a few."""
+    """Return the number of cores that this process may use, which a batch system may limit."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 class LocalProcesses:
-    """Executes tasks in processes of this machine.
+    """Executes tasks in local processes.
 
     Parameters
     ----------
     workers : int
-        How many runs are under way at once.
+        Number of runs that are executed at once.
     """
 
     def __init__(self, workers: int) -> None:
         self.slots = workers
 
-    def work_off(self, tasks: Sequence[Task]) -> Generator[Outcome, None, None]:
-        """Yield the outcome of each task, in the order in which they end.
+    def execute_all(self, tasks: Sequence[Task]) -> Generator[Outcome, None, None]:
+        """Yield the outcomes of tasks in the order in which the tasks end.
 
         When a worker process dies, of lack of memory for instance, the runs that were under way
-        are repeated one by one, so that the one to blame is found and no other is lost.
+        are repeated one by one, so that only the run that causes the death fails.
 
         Raises
         ------
         InputError
-            If worker processes cannot even start.
+            If worker processes cannot start.
         """
-        left = deque(tasks)
-        while left:
-            suspects = deque((yield from _in_pool(left, self.slots)))
+        pending = deque(tasks)
+        while pending:
+            suspects = deque((yield from _in_pool(pending, self.slots)))
             while suspects:
                 for task in (yield from _in_pool(suspects, 1)):
                     died = "the process that ran it died, twice; was there enough memory?"
                     yield Outcome(task.run.name, None, died)
 
 
-def _in_pool(left: deque[Task], workers: int) -> Generator[Outcome, None, list[Task]]:
-    """Work off tasks in new processes; return those that were under way when one of these died."""
+def _in_pool(pending: deque[Task], workers: int) -> Generator[Outcome, None, list[Task]]:
+    """Execute tasks in new processes; if a process dies, return the tasks that were under way."""
     context = multiprocessing.get_context("spawn")
     watched, held = context.Pipe(duplex=False)
     begun = context.Event()
@@ -75,9 +75,9 @@ def _in_pool(left: deque[Task], workers: int) -> Generator[Outcome, None, list[T
     ended: SimpleQueue[Future[Outcome]] = SimpleQueue()
     task = None
     try:
-        while left or under_way:
-            while left and len(under_way) < workers:
-                task = left.popleft()
+        while pending or under_way:
+            while pending and len(under_way) < workers:
+                task = pending.popleft()
                 with _without_interrupts():
                     future = pool.submit(execute, task)
                     future.add_done_callback(ended.put)
@@ -91,7 +91,7 @@ def _in_pool(left: deque[Task], workers: int) -> Generator[Outcome, None, list[T
     except BrokenProcessPool:
         if not begun.is_set():
             guard = 'in a script, call optsched.sweep below if __name__ == "__main__":'
-            raise InputError(f"the worker processes end before they begin; {guard}") from None
+            raise InputError(f"the worker processes cannot start; {guard}") from None
         return [*under_way.values(), *([] if task is None else [task])]
     except BaseException:
         held.close()  # ends the workers in the middle of their runs
@@ -105,33 +105,33 @@ def _in_pool(left: deque[Task], workers: int) -> Generator[Outcome, None, list[T
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Put interrupts off: one within a lock of the pool's would leave that locked for good.
+    """Defer interrupts within a block, since an interrupt could leave a lock of the pool held.
 
-    Processes that begin meanwhile leave Ctrl-C to their parent for good.
+    Processes that start within the block ignore Ctrl-C and leave it to their parent.
     """
-    came: list[int] = []
+    deferred: list[int] = []
 
-    def note(number: int, _frame: FrameType | None) -> None:
-        came.append(number)
+    def defer(number: int, _frame: FrameType | None) -> None:
+        deferred.append(number)
 
     handlers = {}
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                if signal.getsignal(number) is not None:  # one that Python knows
-                    handlers[number] = signal.signal(number, note)
+                if signal.getsignal(number) is not None:  # a handler set by Python
+                    handlers[number] = signal.signal(number, defer)
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        for late in came:
-            signal.raise_signal(late)
+        for interrupt in deferred:
+            signal.raise_signal(interrupt)
 
 
 def _begin(watched: Connection, begun: Event) -> None:
-    """Prepare a worker, which is not to outlive its parent."""
+    """Initialize a worker, and make it end with its parent."""
     begun.set()
     for variable in THREADS:
         os.environ.setdefault(variable, "1")
@@ -139,7 +139,7 @@ def _begin(watched: Connection, begun: Event) -> None:
 
 
 def _end_with_parent(watched: Connection) -> None:
-    """End this process when the other end of the pipe is closed, by the parent or its death."""
+    """End this process when the parent closes the other end of the pipe, or dies."""
     try:
         watched.recv()
     except EOFError:

@@ -1,4 +1,4 @@
-"""The results of a sweep in one table: a row per run."""
+"""The table of the results of a sweep, one row per run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.errors import InputError
 from optsched.files import written
-from optsched.sweeps.finished import read_object
+from optsched.sweeps.run_check import read_object
 from optsched.sweeps.sweep_file import SweepPlan
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def merge(plan: SweepPlan, runs: Path, failures: Mapping[str, str]) -> pa.Table:
-    """Return the table of a sweep whose runs are all finished or have failed.
+    """Return the table of results of a sweep, in which every run is finished or has failed.
 
     Parameters
     ----------
@@ -26,13 +26,13 @@ def merge(plan: SweepPlan, runs: Path, failures: Mapping[str, str]) -> pa.Table:
     runs : path
         The folder that holds the folders of the runs.
     failures : mapping of str to str
-        Why runs failed, by name.
+        Error of each failed run, by name of the run.
 
     Returns
     -------
     pyarrow.Table
         ``run``, the values in the sweep file, the metrics, ``error``. A value with the name of a
-        metric has ``config.`` before its own, a metric that is a table of its own is left out.
+        metric gets the prefix ``config.``; a metric that is a list or a table is left out.
     """
     import pyarrow as pa
 
@@ -54,7 +54,7 @@ def merge(plan: SweepPlan, runs: Path, failures: Mapping[str, str]) -> pa.Table:
 
 
 def write_results(table: pa.Table, folder: Path) -> None:
-    """Write ``results.parquet`` and ``results.csv``, both or neither."""
+    """Write ``results.parquet`` and ``results.csv``, either both or neither."""
     import pyarrow.csv as pacsv
     import pyarrow.parquet as pq
 
@@ -65,14 +65,14 @@ def write_results(table: pa.Table, folder: Path) -> None:
 
 
 def versions_used(names: Sequence[str], runs: Path) -> dict[str, list[str]]:
-    """Return the versions of each package and solver that runs were made with.
+    """Return the versions of each package and solver that runs used.
 
     Parameters
     ----------
     names : sequence of str
-        The runs.
+        Names of the runs.
     runs : path
-        The folder that holds their folders.
+        The folder that holds the folders of the runs.
     """
     seen: dict[str, set[str]] = {}
     for name in names:
@@ -92,12 +92,12 @@ def _figures(path: Path) -> dict[str, Any]:
 def _read(path: Path) -> dict[str, Any]:
     read = read_object(path)
     if read is None:
-        raise InputError("damaged; the sweep does the run again when it is started", file=path)
+        raise InputError("damaged; start the sweep again to repeat the run", file=path)
     return read
 
 
 def _column(values: Sequence[Any]) -> pa.Array:
-    """Return values as a column of one type: text if they are of several."""
+    """Return values as a column of their type, or as text if they have several types."""
     import pyarrow as pa
 
     types = {type(value) for value in values if value is not None}

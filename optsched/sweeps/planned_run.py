@@ -18,8 +18,8 @@ from optsched.machines.machine import read_machine
 from optsched.numbers import parse_span
 from optsched.settings import settings_of
 from optsched.simulator.chosen_solvers import (
-    Asked,
     ChosenSolver,
+    SolverChoice,
     choose_solvers,
     names_models,
     read_models,
@@ -36,28 +36,30 @@ from optsched.traces.demands import demands_file
 from optsched.traces.reading import find_trace
 
 NAME_DIGITS = 16
-"""Of the SHA-256 of a run's config, in hexadecimal."""
+"""Number of hexadecimal digits of a run's name."""
 
 DEFAULTS: Mapping[str, Any] = {
     name: OPTIONS[name].default for name in ("policy", "event_order", "charge_decisions")
 }
-"""Options whose defaults are part of the name of a run. That of a new option is not: a run that
-leaves it at its default keeps its name, and is found again in an old folder."""
+"""Options whose defaults are part of the name of a run.
+
+The default of a new option does not belong here: runs that do not state the option keep their
+names, and are found again in an old folder."""
 
 
 class TraceFile(NamedTuple):
-    """A trace on file.
+    """A trace file and its hashes.
 
     Parameters
     ----------
     path : str
-        Where it is.
+        Absolute path of the file.
     sha256 : str
         SHA-256 of the file.
     demands_sha256 : str or None
         SHA-256 of the file of demands beside it, if there is one.
     published : str or None
-        Its name in the catalogue, if it was found by that.
+        Name of the trace in the catalogue, if the sweep file uses that.
     """
 
     path: str
@@ -67,9 +69,9 @@ class TraceFile(NamedTuple):
 
 
 class NamedSolver(NamedTuple):
-    """A solver as a sweep file names it: the argument of `optsched.simulate`, and its profile."""
+    """A solver of a sweep file: the argument of `optsched.simulate`, and the profile."""
 
-    given: Asked
+    choice: SolverChoice
     profile: Profile | None = None
 
 
@@ -80,15 +82,15 @@ class PlannedRun:
     Parameters
     ----------
     name : str
-        The name of its folder: the beginning of the SHA-256 of its config.
+        Name of the run and its folder: the first digits of the SHA-256 of the config.
     values : mapping
-        The keys of the file and their values for this run, ``settings`` a mapping.
+        The keys of the sweep file with their values for this run; ``settings`` is a mapping.
     trace : TraceFile
         The trace.
     arguments : mapping
         The arguments of `optsched.simulate` besides the trace.
     threads : int
-        How many threads its solver keeps busy.
+        Number of threads of the solver.
     """
 
     name: str
@@ -99,14 +101,14 @@ class PlannedRun:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The values under one name each, ``settings.window`` for instance."""
+        """The values by flat name, ``settings.window`` for instance."""
         flat = {key: value for key, value in self.values.items() if key != "settings"}
         settings = self.values.get("settings", {})
         return flat | {f"settings.{key}": value for key, value in settings.items()}
 
 
 class Planner:
-    """Looks up what the values of a sweep file stand for, each file and name once.
+    """Turns the values of a sweep file into runs, and looks up each file and name once.
 
     Parameters
     ----------
@@ -116,7 +118,8 @@ class Planner:
     Attributes
     ----------
     look_up : mapping of str to callable
-        For the keys whose text stands for something: returns it, raises an InputError without it.
+        For each key whose text names something, the function that returns the object or raises an
+        InputError.
     """
 
     def __init__(self, base: Path) -> None:
@@ -131,24 +134,24 @@ class Planner:
         }
 
     def plan(self, values: Mapping[str, Any]) -> PlannedRun:
-        """Return the run that has these values.
+        """Return the run with given values.
 
         Parameters
         ----------
         values : mapping
-            A value for ``trace``, and for other keys of a sweep file.
+            A value for ``trace``, and values for other keys of a sweep file.
 
         Raises
         ------
         InputError
-            If one stands for nothing, or the policy does not take its settings.
+            If a value names nothing, or the policy does not take the settings.
 
         Notes
         -----
-        The name is that of the question, not of the answer. It comes from the content of files
-        and not from their names, from all settings of the policy and not only those that are
-        given, and not from versions: all hosts and shards agree on it, and a folder is found
-        again after an upgrade. ``run.json`` says the versions.
+        The name of a run hashes its inputs: the content of files and not their names, and all
+        settings of the policy including defaults. Versions are not part of the name, so all hosts
+        and shards agree on it, and a folder is found again after an upgrade; ``run.json`` has the
+        versions.
         """
         policy, execution = self.configured(values, values.get("settings", {}))
         settings = {
@@ -158,21 +161,21 @@ class Planner:
             for field in settings_of(type(part))
         }
         trace: TraceFile = self.look_up["trace"](values["trace"])
-        asked = self.look_up["solver"](values["solver"]) if "solver" in values else None
+        named = self.look_up["solver"](values["solver"]) if "solver" in values else None
         chosen: Mapping[str, ChosenSolver] = {}
         if posed := policy.posed():
-            chosen = choose_solvers(posed, asked and asked.given)
+            chosen = choose_solvers(posed, named and named.choice)
         arguments = from_words({name: value for name, value in values.items() if name != "trace"})
         for key in ("machine", "jobs", "policy", "execution"):
             if key in values:
                 arguments[key] = self.look_up[key](values[key])
-        if asked is not None:
-            arguments |= _solving(asked, arguments)
+        if named is not None:
+            arguments |= _solver_arguments(named, arguments)
         identity = dict(DEFAULTS) | {k: v for k, v in arguments.items() if not _is_default(k, v)}
         identity |= {"trace": trace.sha256, "settings": settings}
         if trace.demands_sha256 is not None:
             identity["demands"] = trace.demands_sha256
-        identity["solver"] = {model: _described(one) for model, one in chosen.items()}
+        identity["solver"] = {model: _solver_identity(one) for model, one in chosen.items()}
         return PlannedRun(
             name=_hash(identity),
             values=dict(values),
@@ -189,7 +192,7 @@ class Planner:
         Raises
         ------
         InputError
-            If there is none of that name, or they do not take the settings.
+            If there is no such policy or model, or neither takes a setting.
         """
         execution = values.get("execution")
         return configure(
@@ -218,11 +221,11 @@ class Planner:
             named = read_models(text)
             if not any(map(names_file, named.values())):
                 return NamedSolver(text)
-            given = {
+            choice = {
                 model: self._class(registry.solvers, one) if names_file(one) else one
                 for model, one in named.items()
             }
-            return NamedSolver(given)
+            return NamedSolver(choice)
         if names_file(text):
             return NamedSolver(self._class(registry.solvers, text))
         if not text.endswith(".toml"):
@@ -231,19 +234,19 @@ class Planner:
         return NamedSolver(solver, profile)
 
 
-def _solving(asked: NamedSolver, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return solver, budget and seed as `optsched.simulate` takes them, where there are any."""
+def _solver_arguments(named: NamedSolver, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments solver, budget and seed of `optsched.simulate`, unless they are None."""
     budget, seed = arguments.get("budget"), arguments.get("seed")
-    if asked.profile is not None and isinstance(asked.given, Solver):
-        # given as a solver, so that no path gets into the record; so its profile speaks here
-        budget = budget or (None if asked.profile.budget == Budget() else asked.profile.budget)
-        seed = asked.profile.seed if seed is None else seed
-    solving = {"solver": asked.given, "budget": budget, "seed": seed}
-    return {key: value for key, value in solving.items() if value is not None}
+    if named.profile is not None and isinstance(named.choice, Solver):
+        # passed as an object, so that no path gets into the record; apply its profile here
+        budget = budget or (None if named.profile.budget == Budget() else named.profile.budget)
+        seed = named.profile.seed if seed is None else seed
+    stated = {"solver": named.choice, "budget": budget, "seed": seed}
+    return {key: value for key, value in stated.items() if value is not None}
 
 
-def _described(chosen: ChosenSolver) -> dict[str, Any]:
-    """Return name and profile of a solver; a file of the user's counts by its content."""
+def _solver_identity(chosen: ChosenSolver) -> dict[str, Any]:
+    """Return the name and the profile of a solver, or the name and the hash of a user's file."""
     profile, origin = chosen.profile, origin_of(type(chosen.solver))
     if origin is not None:
         return {"name": origin.name, "sha256": origin.sha256}
@@ -276,7 +279,7 @@ def _hash(identity: Mapping[str, Any]) -> str:
 
 
 def _identity(value: Budget | ClassInFile) -> dict[str, Any]:
-    """Return what tells one value of an argument from another."""
+    """Return the part of an argument's value that enters the name of a run."""
     if isinstance(value, ClassInFile):
         return {"name": value.name, "sha256": value.sha256}
     return asdict(value)

@@ -1,4 +1,4 @@
-"""The file that says what a sweep runs. File format: ``docs/formats/sweep-file.md``."""
+"""The file that defines a sweep. File format: ``docs/formats/sweep-file.md``."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from optsched.sweeps.planned_run import DEFAULTS, PlannedRun, Planner
 from optsched.text_files import read_toml
 
 KEYS: Mapping[str, Option] = {name: one for name, one in OPTIONS.items() if one.expected}
-"""Options that a run may state; each may be a list of values."""
+"""Options that a sweep file may state, each with one value or a list."""
 
 TYPES: dict[Any, tuple[type[Any], ...]] = {float: (int, float), int: (int,), bool: (bool,)}
-"""Types of the values of a key that is not text, by the kind of its option."""
+"""Types of values by the kind of an option, for kinds other than text."""
 
 SETTING: tuple[tuple[type[Any], ...], str] = (
     (str, int, float, bool),
@@ -29,23 +29,23 @@ SETTING: tuple[tuple[type[Any], ...], str] = (
 COMBINE = ("product", "zip")
 KEEP: tuple[str, ...] = get_args(Keep)
 MOST_RUNS = 1_000_000
-"""More are taken for a mistake."""
+"""Largest number of runs of a sweep."""
 
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """What a sweep runs.
+    """The runs of a sweep file.
 
     Parameters
     ----------
     table : mapping
-        The file as it was read.
+        Content of the file.
     runs : tuple of PlannedRun
         Each run once, in the order of the file; the last list of the file varies fastest.
     duplicates : int
-        How many more runs the file states that are the same as one of them.
+        Number of further runs in the file that equal one of `runs`.
     keep : {"summary", "jobs", "all"}
-        How much of each run is kept.
+        Files to keep of each run.
     """
 
     table: Mapping[str, Any]
@@ -55,12 +55,12 @@ class SweepPlan:
 
     @property
     def columns(self) -> list[str]:
-        """The names of all values that any run states, in the order of their appearance."""
+        """The names of all values in any run, in order of appearance."""
         return list(dict.fromkeys(name for run in self.runs for name in run.columns))
 
     @property
     def varying(self) -> list[str]:
-        """Those of the columns that are not the same in all runs."""
+        """The columns that differ between runs."""
         rows = [run.columns for run in self.runs]
         return [
             name
@@ -75,15 +75,15 @@ def read_sweep(source: str | Path | Mapping[str, Any], base: Path | None = None)
     Parameters
     ----------
     source : path or mapping
-        What is read.
+        The TOML file or the mapping.
     base : path, optional
-        Where relative paths start from; the folder of a file, the current one for a mapping, if
-        left out.
+        The folder that relative paths start from; by default that of the file, or the current one
+        for a mapping.
 
     Raises
     ------
     InputError
-        If it cannot be read or has mistakes; with all mistakes at once.
+        If the source cannot be read or has mistakes; the message lists all mistakes.
     """
     if isinstance(source, Mapping):
         table, file = _plain(source), None
@@ -106,11 +106,11 @@ def read_sweep(source: str | Path | Mapping[str, Any], base: Path | None = None)
     for values in (values for block in blocks for values in block.expanded()):
         try:
             planned.append(planner.plan(values))
-        except InputError as error:  # settings that do not go together
+        except InputError as error:  # incompatible settings
             mistakes += error.lines()
     if mistakes:
         raise InputError(*dict.fromkeys(mistakes), file=file)
-    runs = {run.name: run for run in reversed(planned)}  # of equal ones the first counts
+    runs = {run.name: run for run in reversed(planned)}  # keeps the first of equal runs
     return SweepPlan(
         table=table,
         runs=tuple(reversed(runs.values())),
@@ -121,16 +121,16 @@ def read_sweep(source: str | Path | Mapping[str, Any], base: Path | None = None)
 
 @dataclass(frozen=True)
 class _Block:
-    """Runs that are combined from the same lists.
+    """A block of runs that are combined from the same lists.
 
     Parameters
     ----------
     number : int
-        Of the ``[[runs]]`` block, from 1; 0 for a file without any.
+        Number of the ``[[runs]]`` block, from 1; 0 for a file without such blocks.
     own : frozenset of str
-        The keys that stand in the block itself; it inherits the others.
+        The keys in the block itself, as opposed to inherited keys.
     combine : str
-        How the lists are combined.
+        Combination of the lists, one of `COMBINE`.
     axes : mapping of str to list
         The values of each key, ``settings.window`` for a setting.
     """
@@ -142,7 +142,7 @@ class _Block:
 
     @property
     def runs(self) -> int:
-        """How many runs the lists combine to."""
+        """Number of runs that the lists combine to."""
         lengths = [len(values) for values in self.axes.values()]
         return max(lengths) if self.combine == "zip" else math.prod(lengths)
 
@@ -164,7 +164,7 @@ class _Block:
             yield values
 
     def mistakes(self, planner: Planner) -> list[str]:
-        """Return what is wrong with the values."""
+        """Return the mistakes in the values."""
         found = (
             [] if "trace" in self.axes else [f"trace: missing; expected {KEYS['trace'].expected}"]
         )
@@ -179,21 +179,21 @@ class _Block:
                     found += [f"{place}: {line}" for line in error.lines()]
         lengths = {self.place(name): len(v) for name, v in self.axes.items() if len(v) != 1}
         if self.combine == "zip" and len(set(lengths.values())) > 1:
-            told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-            found.append(f"zip takes lists of one length; {told}")
+            stated = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+            found.append(f"zip takes lists of one length; {stated}")
         return found + self._wrong_settings(planner)
 
     def place(self, name: str) -> str:
-        """Return where in the file a value stands."""
+        """Return the location of a value in the file, for messages."""
         return f"runs[{self.number}].{name}" if name in self.own else name
 
     def _wrong_settings(self, planner: Planner) -> list[str]:
         found = []
         policies = self.axes.get("policy", [DEFAULTS["policy"]])
-        known = [one for one in policies if _is_fine("policy", one, planner)]
+        policies = [one for one in policies if _is_valid("policy", one, planner)]
         models = self.axes.get("execution", [None])
-        at_hand = [one for one in models if one is None or _is_fine("execution", one, planner)]
-        for policy, model in product(known, at_hand):
+        models = [one for one in models if one is None or _is_valid("execution", one, planner)]
+        for policy, model in product(policies, models):
             for name, values in self.axes.items():
                 key, _, setting = name.partition(".")
                 for value in (v for v in values if key == "settings" and _fits(v, SETTING[0])):
@@ -205,7 +205,7 @@ class _Block:
 
 
 def _blocks(table: Mapping[str, Any], mistakes: list[str]) -> list[_Block]:
-    """Return the blocks of a sweep file, and add what is wrong with its structure to `mistakes`."""
+    """Return the blocks of a sweep file, and add mistakes in its structure to `mistakes`."""
     top = {key: value for key, value in table.items() if key not in ("keep", "runs")}
     keep = table.get("keep", "jobs")
     if keep not in KEEP:
@@ -216,7 +216,7 @@ def _blocks(table: Mapping[str, Any], mistakes: list[str]) -> list[_Block]:
     if not (isinstance(runs, list) and runs and all(isinstance(run, dict) for run in runs)):
         mistakes.append("runs: expected tables, each under the heading [[runs]]")
         return []
-    for name, value in _flat("", top, []).items():  # that all blocks replace it makes it no better
+    for name, value in _flat("", top, []).items():  # even a value that every block overrides
         types, expected = _expected(name)
         each = value if isinstance(value, list) else [value]
         mistakes += [
@@ -238,7 +238,7 @@ def _block(
 
 
 def _flat(place: str, table: Mapping[str, Any], mistakes: list[str]) -> dict[str, Any]:
-    """Return the known keys of a table, those of its settings as ``settings.window``."""
+    """Return the known keys of a table, with settings as ``settings.window``."""
     flat: dict[str, Any] = {}
     known = (*KEYS, "settings", "combine", *(() if place else ("keep", "runs")))
     for key, value in table.items():
@@ -254,7 +254,7 @@ def _flat(place: str, table: Mapping[str, Any], mistakes: list[str]) -> dict[str
 
 
 def _expected(name: str) -> tuple[tuple[type[Any], ...], str]:
-    """Return the types of a value of a key, and the words for it in messages."""
+    """Return the types of a key's values, and the expected value in messages."""
     if name not in KEYS:
         return SETTING
     return TYPES.get(KEYS[name].kind, (str,)), KEYS[name].expected
@@ -274,7 +274,7 @@ def _check_value(name: str, value: Any, planner: Planner) -> None:
         from_words({name: value})
 
 
-def _is_fine(name: str, value: Any, planner: Planner) -> bool:
+def _is_valid(name: str, value: Any, planner: Planner) -> bool:
     try:
         _check_value(name, value, planner)
     except InputError:
@@ -287,7 +287,7 @@ def _fits(value: Any, types: tuple[type[Any], ...]) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as TOML would give it."""
+    """Return a value with the types that TOML gives."""
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):

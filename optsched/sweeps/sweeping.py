@@ -1,4 +1,4 @@
-"""A sweep: those of its runs that are not finished yet, executed, then all of them merged.
+"""Sweeps: execute the runs that are not finished, then merge the results of all runs.
 
 Folder format: ``docs/formats/sweep-folder.md``.
 """
@@ -25,9 +25,9 @@ from optsched.files import (
 from optsched.numbers import counted
 from optsched.sweeps.engines import Engine, EngineName, check_engine, start_engine
 from optsched.sweeps.executing import Outcome, Task
-from optsched.sweeps.finished import fault, is_finished, read_object
 from optsched.sweeps.merging import merge, versions_used, write_results
 from optsched.sweeps.planned_run import PlannedRun
+from optsched.sweeps.run_check import fault, is_finished, read_object
 from optsched.sweeps.sweep_file import SweepPlan, read_sweep
 
 if TYPE_CHECKING:
@@ -40,30 +40,30 @@ log = logging.getLogger("optsched")
 
 
 class Sweep:
-    """The runs of a sweep and their folder.
+    """A sweep with its folder.
 
     Parameters
     ----------
     plan : SweepPlan
         The runs.
     folder : path
-        The folder. Runs of the sweep that are finished there are not done again.
+        The folder. Runs that are finished there are not repeated.
     shard : (int, int)
-        Which part of the runs is executed here, and of how many: (1, 1) for all of them.
+        Number of the shard to execute, and number of shards: (1, 1) for all runs.
 
     Attributes
     ----------
     runs, failed : pathlib.Path
-        The folders with a folder for each finished run, and with a file for each that has failed.
+        The folders with a folder for each finished run, and with a file for each failed run.
     own : tuple of PlannedRun
-        The runs of this part.
+        The runs of the shard.
     pending : tuple of PlannedRun
-        Those of them that were not finished when it began.
+        Runs of the shard that were not finished at construction.
 
     Raises
     ------
     InputError
-        If the folder holds something else or cannot be written.
+        If the folder is not that of a sweep, or cannot be written.
     """
 
     def __init__(self, plan: SweepPlan, folder: Path, shard: tuple[int, int] = (1, 1)) -> None:
@@ -76,10 +76,10 @@ class Sweep:
         try:
             make_folder(folder)
             remove_leftovers(folder)
-            if not _says(folder / FOLDER.marker, described):
+            if not _holds(folder / FOLDER.marker, described):
                 self._forget_results()
                 write_json(folder / FOLDER.marker, described)
-            make_folder(self.runs)  # after the marker: other shards may look by now
+            make_folder(self.runs)  # after the marker, which other shards may read by now
             remove_leftovers(self.runs)
             if self.failed.is_dir():
                 remove_leftovers(self.failed)
@@ -87,33 +87,33 @@ class Sweep:
             raise unwritable(folder, error) from None
         number, of = shard
         self.own = plan.runs[number - 1 :: of]
-        self._whole: set[str] = set()
+        self._finished: set[str] = set()
         self.pending = self._unfinished(self.own)
         self._by_name = {run.name: run for run in plan.runs}
-        if damaged := self._faults(self.pending):
-            told = f"{damaged[0]}{', for instance' if damaged[1:] else ''}"
-            runs, are = counted(len(damaged), "run"), "is" if len(damaged) == 1 else "are"
-            log.warning("%s %s not whole and %s done again: %s", runs, are, are, told)
+        if faults := self._faults(self.pending):
+            example = f"{faults[0]}{', for instance' if faults[1:] else ''}"
+            runs, are = counted(len(faults), "run"), "is" if len(faults) == 1 else "are"
+            log.warning("%s %s damaged and %s repeated: %s", runs, are, are, example)
 
     @property
-    def left(self) -> int:
-        """How many runs of this part are not finished at present."""
+    def unfinished(self) -> int:
+        """Number of runs of the shard that are not finished at present."""
         return len(self._unfinished(self.own))
 
     def work(self, engine: Engine) -> Generator[Outcome, None, None]:
-        """Execute what is pending, and yield the outcomes in the order in which the runs end.
+        """Execute the pending runs, and yield their outcomes in the order in which the runs end.
 
-        A run that fails is noted in the folder, and ends no other. Whenever this ends or is
-        interrupted, what is finished is on disk as a whole, and nothing else is.
+        A failure is recorded in the folder, and does not end the other runs. After an interrupt,
+        too, the folder holds complete folders of finished runs and no others.
         """
         self._forget_results()
         for run in self.pending:
             remove(self._note_of(run.name))
-            self._remove_remains(self.runs / run.name)
+            self._remove_remnant(self.runs / run.name)
         folder = self.runs.absolute()
         tasks = [Task(run, str(folder / run.name), self.plan.keep) for run in self.pending]
         try:
-            with closing(engine.work_off(tasks)) as outcomes:
+            with closing(engine.execute_all(tasks)) as outcomes:
                 for outcome in outcomes:
                     if outcome.error is not None:
                         self._note_failure(outcome)
@@ -122,46 +122,46 @@ class Sweep:
             remove_leftovers(self.runs)
 
     def failures(self) -> dict[str, str]:
-        """Return why runs of the sweep have failed, by name."""
+        """Return the errors of failed runs of the sweep, by name of the run."""
         noted = [run for run in self.plan.runs if self._note_of(run.name).exists()]
         notes = {run.name: read_object(self._note_of(run.name)) for run in self._unfinished(noted)}
         return {name: note["error"] for name, note in notes.items() if note and "error" in note}
 
     def wrong_answers(self) -> dict[str, int]:
-        """Return how many wrong answers solvers gave in finished runs of this part, by run."""
-        finished = [run.name for run in self.own if run.name in self._whole]
+        """Return the positive counts of wrong answers in finished runs of the shard, by run."""
+        finished = [run.name for run in self.own if run.name in self._finished]
         summaries = {name: read_object(self.runs / name / "summary.json") for name in finished}
         counts = {name: (found or {}).get("wrong_answers", 0) for name, found in summaries.items()}
         return {name: count for name, count in counts.items() if count}
 
     def finish(self) -> bool:
-        """Merge the results, unless other shards are not ready; return whether it was done."""
+        """Merge the results if all shards are done; return whether they are."""
         failures = self.failures()
-        left = [run for run in self._unfinished(self.plan.runs) if run.name not in failures]
-        if left:
-            if damaged := self._faults(left):
-                runs, are = counted(len(damaged), "run"), "is" if len(damaged) == 1 else "are"
-                log.warning("%s of other shards %s not whole: %s", runs, are, damaged[0])
+        missing = [run for run in self._unfinished(self.plan.runs) if run.name not in failures]
+        if missing:
+            if faults := self._faults(missing):
+                runs, are = counted(len(faults), "run"), "is" if len(faults) == 1 else "are"
+                log.warning("%s of other shards %s damaged: %s", runs, are, faults[0])
             return False
         names = {run.name for run in self.plan.runs}
         for entry in self.runs.iterdir():
-            # whoever writes there now does again what is finished: a worker that was given up
+            # only an aborted worker still writes a temporary folder of a finished run
             found = TEMPORARY.fullmatch(entry.name)
             if found and found["name"] in names:
                 remove(entry)
         for name in names - set(failures):
-            remove(self._note_of(name))  # a copy of another shard's folder may have brought it
+            remove(self._note_of(name))  # left by a copy of another shard's folder
         with suppress(OSError):
-            self.failed.rmdir()  # if it is empty
+            self.failed.rmdir()  # only if empty
         write_results(merge(self.plan, self.runs, failures), self.folder)
         others = [entry.name for entry in self.runs.iterdir() if entry.name not in names]
         if others:
-            log.info("%d runs in %s are not of this sweep; left alone", len(others), self.runs)
+            log.info("%d runs in %s are not of this sweep and are ignored", len(others), self.runs)
         finished = sorted(names - set(failures))
         for package, versions in versions_used(finished, self.runs).items():
             if len(versions) > 1:
-                told = " and ".join(versions)
-                log.warning("the runs were made with several versions of %s: %s", package, told)
+                used = " and ".join(versions)
+                log.warning("the runs were made with several versions of %s: %s", package, used)
         return True
 
     def _forget_results(self) -> None:
@@ -169,20 +169,20 @@ class Sweep:
             remove(self.folder / name)
 
     def _unfinished(self, runs: Sequence[PlannedRun]) -> tuple[PlannedRun, ...]:
-        """Return those of the runs that are not finished; one that was found whole stays so."""
-        left = [run for run in runs if run.name not in self._whole]
-        found = [run for run in left if is_finished(self.runs / run.name, self.plan.keep)]
-        self._whole.update(run.name for run in found)
-        return tuple(run for run in left if run.name not in self._whole)
+        """Return the runs that are not finished; a finished run is not checked again."""
+        unchecked = [run for run in runs if run.name not in self._finished]
+        found = [run for run in unchecked if is_finished(self.runs / run.name, self.plan.keep)]
+        self._finished.update(run.name for run in found)
+        return tuple(run for run in unchecked if run.name not in self._finished)
 
     def _faults(self, runs: Sequence[PlannedRun]) -> list[str]:
-        """Return what is wrong with the folders that are there of runs that are not finished."""
+        """Return the faults of the existing folders of unfinished runs."""
         folders = [self.runs / run.name for run in runs]
         faults = (fault(folder, self.plan.keep) for folder in folders if folder.is_dir())
         return [one for one in faults if one is not None]
 
-    def _remove_remains(self, folder: Path) -> None:
-        """Remove files of a run without its marker, which a copy that broke off may leave."""
+    def _remove_remnant(self, folder: Path) -> None:
+        """Remove a run folder without its marker, as an interrupted copy may leave it."""
         from optsched.report.run_folder import FOLDER as RUN
 
         names = os.listdir(folder) if folder.is_dir() else []
@@ -207,26 +207,26 @@ def sweep(
     workers: int | None = None,
     address: str | None = None,
 ) -> pd.DataFrame:
-    """Run a sweep, or what is left of it, and return its results.
+    """Run the unfinished runs of a sweep, and return the results of all runs.
 
     Parameters
     ----------
     file : path or mapping
         A TOML file, or a mapping of the same form.
     output : path
-        The folder of the sweep. Runs that are finished there are not done again.
+        The folder of the sweep. Runs that are finished there are not repeated.
     engine : {"local", "dask"}
-        Processes of this machine, or a Dask cluster.
+        Local processes, or a Dask cluster.
     workers : int, optional
-        How many local processes; as many as there are cores for the solvers' threads if left out.
+        Number of local processes; by default the number of cores divided by the largest number of
+        solver threads.
     address : str, optional
-        Of the Dask scheduler.
+        Address of the Dask scheduler.
 
     Returns
     -------
     pandas.DataFrame
-        One row per run: its name, what the file says of it, its metrics, and why it failed if it
-        did.
+        One row per run: name, values in the file, metrics, and the error if the run failed.
 
     Raises
     ------
@@ -258,8 +258,8 @@ def _describe(plan: SweepPlan) -> dict[str, Any]:
     return {"sweep": dict(plan.table), "duplicates": plan.duplicates, "runs": runs}
 
 
-def _says(path: Path, value: Any) -> bool:
-    """Return whether a JSON file holds just that."""
+def _holds(path: Path, value: Any) -> bool:
+    """Return whether a JSON file holds exactly `value`."""
     try:
         return bool(read_object(path) == value)
     except OSError:

@@ -42,17 +42,17 @@ def test_a_snapshot_is_not_overwritten_either(command, optsched, example, tmp_pa
 @pytest.mark.parametrize(
     ("command", "what"),
     [
-        ("simulate X", "simulate needs -o DIR"),
-        ("compare X", "compare needs -o DIR"),
-        ("sweep X", "sweep needs -o DIR"),
-        ("trace clean X", "trace clean needs -o FILE"),
-        ("snapshot export X", "snapshot export needs -o FILE"),
+        ("simulate X", "simulate needs -o DIR, the folder"),
+        ("compare X", "compare needs -o DIR, the folder"),
+        ("sweep X", "sweep needs -o DIR, the folder"),
+        ("trace clean X", "trace clean needs -o FILE, the file"),
+        ("snapshot export X", "snapshot export needs -o FILE, the file"),
     ],
 )
 def test_a_forgotten_output_is_asked_for(command, what, optsched):
     done = optsched(*command.split())
     assert done.returncode == 2
-    assert done.stderr == f"optsched: {what}, where to write\n"
+    assert done.stderr == f"optsched: {what} to write\n"
 
 
 RAW = """; MaxProcs: 4
@@ -111,7 +111,7 @@ def test_threads_that_a_solver_left_do_not_keep_the_command_from_ending():
     words = [sys.executable, "-c", program]
     done = subprocess.run(words, capture_output=True, check=False, text=True, timeout=60)
     assert (done.returncode, done.stdout.count("\n")) == (0, 1)
-    assert done.stderr == "optsched: left behind threads of a solver, still at work\n"
+    assert done.stderr == "optsched: threads of a solver are still running\n"
 
 
 @pytest.mark.parametrize(("reader", "code"), [("reads", 1), ("is gone", 0)])

@@ -106,7 +106,8 @@ def test_an_interrupted_sweep_says_that_it_can_go_on(number, finished, folder):
     assert finished <= len(names) < RUNS
     assert [name for name in names if name.startswith(".")] == []
     assert stderr.splitlines()[1:] == [
-        f"optsched: interrupted with {RUNS - len(names)} runs left; the same command does the rest"
+        f"optsched: interrupted with {RUNS - len(names)} runs left; "
+        "the same command resumes the sweep"
     ]
     assert not (folder / "out" / "results.parquet").exists()
     await_end_of_group(process.pid)
@@ -141,7 +142,7 @@ def test_a_failed_run_is_named_and_the_others_are_there(folder, optsched):
     plan, told, count = done.stderr.splitlines()
     assert plan == "2 runs; 0 done before, 2 to do"
     assert told.startswith(f"optsched: run {note.stem} failed: ")
-    assert count == "optsched: 1 run failed; out/failed says why"
+    assert count == "optsched: 1 run failed; the reasons are in out/failed"
     assert json.loads(note.read_text())["config"]["jobs"] == "1:99"
     assert len(list((folder / "out" / "runs").iterdir())) == 1
     assert "99" in (folder / "out" / "results.csv").read_text()
@@ -183,7 +184,7 @@ def test_a_live_table_is_shown_on_a_terminal(folder):
     stdout, _ = process.communicate(timeout=60)
     assert process.returncode == 0, shown.decode()
     assert "results      out/results.parquet" in stdout
-    for word in ("0/9 runs", "1 running", "left", "wait", "what varies", "sjf"):
+    for word in ("0/9 runs", "1 running", "left", "wait", "varying values", "sjf"):
         assert word in shown.decode()
 
 

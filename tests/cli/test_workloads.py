@@ -50,7 +50,7 @@ def test_fit_prints_both_tables_and_writes_a_spec_that_generates(baseline, optsc
     done = optsched("trace", "fit", path, *classes, "-o", spec)
     assert done.returncode == 0, done.stderr
     tables = done.stdout.split("\n\n")
-    for table, title in zip(tables, ("times between arrivals (s)", "run times (s)")):
+    for table, title in zip(tables, ("interarrival times (s)", "run times (s)")):
         lines = table.splitlines()
         assert lines[0] == title
         columns = " ".join(lines[1].split())

@@ -21,7 +21,7 @@ class Here:
     def __init__(self, most: int) -> None:
         self._most = most
 
-    def work_off(self, tasks: Sequence[Task]) -> Generator[Outcome, None, None]:
+    def execute_all(self, tasks: Sequence[Task]) -> Generator[Outcome, None, None]:
         """Yield the outcome of each task."""
         for number, task in enumerate(tasks):
             if number < self._most:

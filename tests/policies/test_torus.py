@@ -153,7 +153,7 @@ def test_it_runs_on_a_torus_that_is_named(make_trace):
     trace = make_trace((0, 10, 10, 4))
     with pytest.raises(InputError, match="runs on torus, not on nodes:4"):
         simulate(trace, "nodes:4", "torus")
-    with pytest.raises(InputError, match=r"'torus' runs on torus:XxYxZ.* say on which"):
+    with pytest.raises(InputError, match=r"'torus' runs on torus:XxYxZ.* name a machine"):
         simulate(trace, policy="torus")
 
 

@@ -9,13 +9,13 @@ from optsched.policies.fcfs import FCFS
 from optsched.schedule import State
 from optsched.simulator.engine import Engine
 from optsched.simulator.invariants import InvariantChecker, InvariantError
-from optsched.simulator.posing import NothingPosed
+from optsched.simulator.problem_solver import NoProblems
 
 
 @pytest.fixture
 def engine(make_trace):
     trace = make_trace((0, 100, 100, 3), (1, 50, 50, 4), (2, 20, 20, 1))
-    return Engine(trace, Nodes(4), FCFS(), NothingPosed())
+    return Engine(trace, Nodes(4), FCFS(), NoProblems())
 
 
 def stop_at(engine, moment):

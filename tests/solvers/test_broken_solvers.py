@@ -26,11 +26,12 @@ from optsched.cli import run as optsched
 from optsched.content import bundled
 from optsched.errors import InputError, UnknownNameError, one_line
 from optsched.models import WindowMKP
-from optsched.solvers import apart
-from optsched.solvers.asking import _mistake_in_form
+from optsched.solvers import separate_process
 from optsched.solvers.comparison.entries import choose_contenders, read_entries
 from optsched.solvers.result import Incumbent, Result, Status
+from optsched.solvers.separate_process import EndedError, SeparateProcess
 from optsched.solvers.solver import Solver
+from optsched.solvers.solver_call import _form_error
 
 WORST = -(10**400)
 
@@ -439,7 +440,7 @@ def crashing(_):
 def test_solvers_that_hang_or_crash_are_ended_and_the_others_answer(
     file_under, snapshot, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(apart, "LEAST_GRACE", 0.2)
+    monkeypatch.setattr(separate_process, "LEAST_GRACE", 0.2)
     kinds = {
         "endless": (endless, "longer than its time limit"),
         "swallowing": (swallowing, "longer than its time limit"),
@@ -469,11 +470,11 @@ def test_solvers_that_hang_or_crash_are_ended_and_the_others_answer(
 
 
 def test_a_grace_is_as_long_again_but_twenty_seconds_at_least():
-    assert [apart.grace(seconds) for seconds in (0.5, 20, 60)] == [20, 20, 60]
+    assert [separate_process.grace(seconds) for seconds in (0.5, 20, 60)] == [20, 20, 60]
 
 
 def test_without_a_time_limit_nobody_is_ended(file_under, snapshot, monkeypatch):
-    monkeypatch.setattr(apart, "LEAST_GRACE", 0.01)
+    monkeypatch.setattr(separate_process, "LEAST_GRACE", 0.01)
 
     def slow(problem):
         time.sleep(0.2)
@@ -485,17 +486,17 @@ def test_without_a_time_limit_nobody_is_ended(file_under, snapshot, monkeypatch)
     assert optsched([*words, "--time-limit", "0.001"]) == 1
 
 
-def test_a_function_apart_passes_on_what_it_returns_and_refuses():
+def test_a_separate_process_passes_on_results_and_refusals():
     def answer(what):
         if what == "refuse":
             raise UnknownNameError("solver", "x", ["y"])
         return (lambda: None) if what == "lambda" else what
 
-    with apart.Apart(answer) as ask:
+    with SeparateProcess(answer) as ask:
         assert ask({"a": (1, 2)}) == {"a": (1, 2)}
         with pytest.raises(InputError, match="unknown solver 'x'"):
             ask("refuse")
-        with pytest.raises(apart.EndedError, match="cannot be passed on"):
+        with pytest.raises(EndedError, match="cannot be passed on"):
             ask("lambda")
         process = ask._process
         assert ask(5) == 5
@@ -513,7 +514,7 @@ class Unpicklable:
         raise SystemExit(0)
 
 
-def test_whatever_a_function_apart_does_is_told(capfd):
+def test_failures_in_a_separate_process_are_reported(capfd):
     def answer(what):
         if isinstance(what, BaseException):
             raise what
@@ -521,13 +522,13 @@ def test_whatever_a_function_apart_does_is_told(capfd):
         os.write(1, b"on descriptor 1")
         return {"unreadable": Unreadable, "unpicklable": Unpicklable}[what]()
 
-    with apart.Apart(answer) as ask:
+    with SeparateProcess(answer) as ask:
         for what in ("unreadable", "unpicklable"):
-            with pytest.raises(apart.EndedError, match=r"cannot be (read|passed on): SystemExit"):
+            with pytest.raises(EndedError, match=r"cannot be (read|passed on): SystemExit"):
                 ask(what)
         process = ask._process
         for error in (ValueError("x"), SystemExit(0), BrokenPipeError(), GeneratorExit()):
-            with pytest.raises(apart.EndedError, match=f"failed: {type(error).__name__}"):
+            with pytest.raises(EndedError, match=f"failed: {type(error).__name__}"):
                 ask(error)
         assert ask._process is process
     out, err = capfd.readouterr()
@@ -541,7 +542,7 @@ def test_a_solver_that_is_never_prepared_is_ended(snapshot, monkeypatch, capsys)
         def prepare(self, problem=None):
             endless(problem)
 
-    monkeypatch.setattr(apart, "PREPARATION", 0.2)
+    monkeypatch.setattr(separate_process, "PREPARATION", 0.2)
     monkeypatch.setitem(registry.solvers._classes, "unready", Unready)
     Unready.name = "unready"
     assert optsched(["solve", str(snapshot), "--solver", "unready"]) == 1
@@ -581,8 +582,8 @@ def test_what_a_solver_started_ends_with_whoever_asked(number, tmp_path):
     def ask():
         for caught in (signal.SIGINT, signal.SIGTERM):
             signal.signal(caught, signal.default_int_handler)
-        with suppress(KeyboardInterrupt), apart.Apart(answer) as ask_apart:
-            ask_apart()
+        with suppress(KeyboardInterrupt), SeparateProcess(answer) as ask:
+            ask()
 
     asking = multiprocessing.get_context("fork").Process(target=ask)
     asking.start()
@@ -601,15 +602,18 @@ def test_what_a_solver_started_ends_with_whoever_asked(number, tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_what_a_solver_started_ends_when_the_solver_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr(apart, "LEAST_GRACE", 0.5)
+    monkeypatch.setattr(separate_process, "LEAST_GRACE", 0.5)
 
     def answer():
-        apart.allow_solve(0.1)
+        separate_process.allow_solve(0.1)
         child = subprocess.Popen(["sleep", "600"])
         (tmp_path / "child").write_text(str(child.pid))
         swallowing(None)
 
-    with apart.Apart(answer) as ask, pytest.raises(apart.EndedError, match="time limit"):
+    with (
+        SeparateProcess(answer) as ask,
+        pytest.raises(EndedError, match="time limit"),
+    ):
         ask()
     child = int((tmp_path / "child").read_text())
     assert wait_for(lambda: not alive(child))
@@ -821,6 +825,6 @@ def test_comparing_in_this_process_says_the_same(every, problem):
 
 def test_what_a_number_must_be_is_told():
     answer = Result("own", Status.OPTIMAL, bound=1e20)
-    assert _mistake_in_form(answer) == (
+    assert _form_error(answer) == (
         "a result with the bound 1e+20; expected a finite number below 1e20"
     )

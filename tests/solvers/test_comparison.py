@@ -11,8 +11,8 @@ from optsched import Budget, compare, registry, save, save_snapshot, solve
 from optsched.errors import InputError, UnknownNameError
 from optsched.models import WindowMKP
 from optsched.models.snapshot import Snapshot
-from optsched.solvers.comparison.claims import Known, settle
-from optsched.solvers.comparison.tables import summarise
+from optsched.solvers.comparison.claims import Known, reconcile
+from optsched.solvers.comparison.tables import summarize
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.result import Incumbent, Result, Status
 from optsched.solvers.solver import Solver
@@ -174,19 +174,19 @@ def test_known_values_that_cannot_be_are_named_and_not_used(known, words, best):
         solve(EXAMPLE, finds(BEST)),
         solve(EXAMPLE, saying("prover", Status.FEASIBLE, WORSE, bound=15)),
     ]
-    settled = settle(EXAMPLE, known, results)
-    [contradiction] = settled.contradictions
+    reconciled = reconcile(EXAMPLE, known, results)
+    [contradiction] = reconciled.contradictions
     assert words in contradiction
-    assert (settled.objective, settled.bound) == best
-    assert [result.status for result in settled.results] == [Status.FEASIBLE] * 2
+    assert (reconciled.objective, reconciled.bound) == best
+    assert [result.status for result in reconciled.results] == [Status.FEASIBLE] * 2
 
 
 def test_a_known_solution_refutes_a_solver():
     wrong = solve(EXAMPLE, saying("wrong", Status.OPTIMAL, WORSE, bound=13))
-    settled = settle(EXAMPLE, Known(solution=BEST), [wrong])
-    assert settled.results[0].status is Status.ERROR
-    assert settled.objective == 15
-    assert "wrong claims that 13 is optimal" in settled.contradictions[0]
+    reconciled = reconcile(EXAMPLE, Known(solution=BEST), [wrong])
+    assert reconciled.results[0].status is Status.ERROR
+    assert reconciled.objective == 15
+    assert "wrong claims that 13 is optimal" in reconciled.contradictions[0]
 
 
 def test_a_solver_that_fails_or_answers_wrongly_does_not_end_the_comparison():
@@ -283,7 +283,7 @@ def test_the_table_by_hand():
     ]
     results = pd.DataFrame(answers, columns=columns).assign(kind="k", solver="s")
     results = results.astype({"objective": "Int64", "best_objective": "Int64"})
-    [row] = summarise(results).to_dict(orient="records")
+    [row] = summarize(results).to_dict(orient="records")
     assert row == {
         "kind": "k",
         "solver": "s",
@@ -419,9 +419,9 @@ def test_one_file_twice_is_refused(tmp_path):
 
 def test_settling_keeps_errors_as_they_are():
     failed = Result("failed", Status.ERROR, message="why")
-    settled = settle(EXAMPLE, Known(), [failed])
-    assert settled.results == (failed,)
-    assert settled == replace(settled, objective=None, bound=None, contradictions=())
+    reconciled = reconcile(EXAMPLE, Known(), [failed])
+    assert reconciled.results == (failed,)
+    assert reconciled == replace(reconciled, objective=None, bound=None, contradictions=())
 
 
 def test_a_folder_stands_for_the_snapshots_and_instances_in_it(tmp_path):

@@ -57,7 +57,7 @@ SMALL_PIECES = {
         "migration.position_search.FIRST_ROUND": (0, 1, 5),
         "migration.position_search.DIVING": (0, 10**6),
         "migration.position_search.GROWTH": (2,),
-        "migration.questions.Family.cheapest.__defaults__": ((1,), (3,)),
+        "migration.subproblems.Family.cheapest.__defaults__": ((1,), (3,)),
     },
     "row-search": {
         "gang_packing.row_search.TURN": (1, 3),

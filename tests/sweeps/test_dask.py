@@ -156,7 +156,7 @@ def test_ctrl_c_gives_back_what_dask_has_not_begun(start, scheduler, sweep, tmp_
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
-    assert "runs left; the same command does the rest" in stderr
+    assert "runs left; the same command resumes the sweep" in stderr
     assert "Traceback" not in stderr, stderr
     done = len(list(runs.glob("*/run.json")))
     time.sleep(8)

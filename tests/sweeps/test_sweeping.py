@@ -38,7 +38,7 @@ class InThisProcess:
 
     slots = 1
 
-    def work_off(self, tasks):
+    def execute_all(self, tasks):
         for task in tasks:
             yield execute(task)
 
@@ -416,7 +416,7 @@ def test_a_run_that_is_not_whole_is_told_and_done_again(
     damage(runs[1] / name)
     caplog.clear()
     _, outcomes, merged = work(sweep_file, tiny / "out")
-    expected = f"1 run is not whole and is done again: {runs[1] / name} is {told}"
+    expected = f"1 run is damaged and is repeated: {runs[1] / name} is {told}"
     assert [record.getMessage() for record in caplog.records] == [expected]
     assert [(outcome.name, outcome.error) for outcome in outcomes] == [(runs[1].name, None)]
     assert merged
@@ -432,14 +432,14 @@ def test_damaged_runs_are_told_in_one_line(sweep_file, tiny, work, caplog):
     Sweep(sweep.plan, tiny / "out")
     file = sweep.runs / sweep.plan.runs[0].name / "run.json"
     assert [record.getMessage() for record in caplog.records] == [
-        f"4 runs are not whole and are done again: {file} is damaged, for instance"
+        f"4 runs are damaged and are repeated: {file} is damaged, for instance"
     ]
     caplog.clear()
     other = Sweep(sweep.plan, tiny / "out", (6, 8))
     assert other.pending == ()
     assert not other.finish()
     assert [record.getMessage() for record in caplog.records] == [
-        f"4 runs of other shards are not whole: {file} is damaged"
+        f"4 runs of other shards are damaged: {file} is damaged"
     ]
 
 

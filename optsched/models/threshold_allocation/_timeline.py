@@ -1,4 +1,4 @@
-"""Holdings as events in time, and which of many jobs have room among them now: compiled."""
+"""Timeline of allocations, and the feasibility prefilter of jobs that may start now, compiled."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Integers = NDArray[np.int64]
 
 
 class Timeline(NamedTuple):
-    """Starts and ends of holdings, node after node, by time; ends before starts.
+    """Starts and ends of allocations by node and time; of equal times, ends come first.
 
     Parameters
     ----------
     first : int64 array, shape (nodes + 1,)
-        Where the events of each node begin.
+        Index of the first event of each node.
     time, processes : int64 array, shape (events,)
-        When, and by how many the processes there change.
+        Time in seconds, and change of the number of processes.
     demand : int64 array, shape (events, resources)
-        By how much the demand changes.
+        Change of the demand.
     """
 
     first: Integers
@@ -33,7 +33,7 @@ class Timeline(NamedTuple):
 
 @kernel
 def timeline(held: Integers, nodes: int) -> Timeline:
-    """Return the events of holdings."""
+    """Return the timeline of the allocations `held`."""
     rows, resources = len(held), held.shape[1] - 4
     first = np.zeros(nodes + 1, dtype=np.int64)
     for row in range(rows):
@@ -64,7 +64,7 @@ def timeline(held: Integers, nodes: int) -> Timeline:
 
 
 @kernel
-def have_room(
+def can_start(
     events: Timeline,
     processors: int,
     capacity: Integers,
@@ -74,16 +74,16 @@ def have_room(
     demand: Integers,
     limit: Integers,
 ) -> NDArray[np.bool_]:
-    """Return which of some jobs have room now, see `have_room_now` of the presolve.
+    """Return a flag for each job that can start now; see `can_start_now` of the presolve.
 
     Parameters
     ----------
     events : Timeline
-        What the nodes hold.
+        Allocations of the nodes.
     scale : int64 array, shape (resources,)
-        As in the problem.
+        As in the threshold-allocation problem.
     processors, capacity, asked, walltime, demand, limit
-        As there.
+        As in `can_start_now`.
     """
     first, time, processes, demands = events
     nodes, resources = len(first) - 1, len(capacity)

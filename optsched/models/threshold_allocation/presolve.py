@@ -1,7 +1,6 @@
-"""Reductions: the most that a job may lose, and which of many jobs have room now at all.
+"""Presolve: limits of penalized time, and the feasibility prefilter of jobs that may start now.
 
-The program, the solvers and the policies that pose problems build on them; the verification does
-not.
+The program, the solvers and the policies that state problems use it; the verification does not.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ if TYPE_CHECKING:
 Integers = NDArray[np.int64]
 
 NEVER = 2**63 - 1
-"""The penalised time of processes that are not allowed, as each ``@kernel`` has it compiled in."""
+"""Penalized time of forbidden processes, a constant of the kernels."""
 
 
-def most_penalised(problem: ThresholdAllocation) -> int:
-    """Return the most units of penalised time within the threshold, equation (5)."""
+def most_penalized(problem: ThresholdAllocation) -> int:
+    """Return the largest penalized time within the threshold in units, equation (5)."""
     return penalty_within(problem.threshold, problem.walltime * problem.unit)
 
 
 def penalty_within(threshold: int | None, requested: int) -> int:
-    """Return the most penalised time within a threshold, in units.
+    """Return the largest penalized time within a threshold, in units.
 
     Parameters
     ----------
     threshold : int or None
-        Most penalty factor in thousandths; None for any.
+        Largest penalty factor in thousandths; None for no limit.
     requested : int
         Walltime of the job in units.
     """
@@ -46,14 +45,14 @@ def penalty_within(threshold: int | None, requested: int) -> int:
 
 @once
 def timeline_of(held: Integers, nodes: int) -> Timeline:
-    """Return the starts and ends of holdings as events."""
+    """Return the timeline of the allocations `held`."""
     from optsched.models.threshold_allocation._timeline import timeline
 
     events: Timeline = timeline(held, nodes)
     return events
 
 
-def have_room_now(
+def can_start_now(
     held: Integers,
     nodes: int,
     processors: int,
@@ -63,24 +62,25 @@ def have_room_now(
     demand: Integers,
     limit: Integers,
 ) -> NDArray[np.bool_]:
-    """Return which of some jobs have a place now where they lose no more than they may.
+    """Return a flag for each job that can start now within its limit, shape (jobs,).
 
-    That is so if the nodes together take as many processes as a job asks for, each node as many as
-    lose no more, see `optsched.solvers.threshold_allocation.bottleneck_search`. For the other jobs
-    no problem with ``latest=0`` needs to be solved.
+    A job can start if the nodes together hold all of its processes, each node at most as many as
+    keep the penalized time within the limit; see
+    `optsched.solvers.threshold_allocation.bottleneck_search`. For the other jobs, no problem with
+    ``latest=0`` needs to be solved.
 
     Parameters
     ----------
     held, nodes, processors, capacity
-        As in the problem.
+        As in the threshold-allocation problem.
     asked, walltime, limit : int64 array, shape (jobs,)
-        Processes, seconds, and the most penalised time in units.
+        Processes, walltime in seconds, and largest penalized time in units.
     demand : int64 array, shape (jobs, resources)
-        Of one process.
+        Demand of one process.
     """
-    from optsched.models.threshold_allocation._timeline import have_room
+    from optsched.models.threshold_allocation._timeline import can_start
 
     scale = math.lcm(*capacity.tolist()) // capacity
     events, job = timeline_of(held, nodes), (asked, walltime, demand, limit)
-    found: NDArray[np.bool_] = have_room(events, processors, capacity, scale, *job)
+    found: NDArray[np.bool_] = can_start(events, processors, capacity, scale, *job)
     return found

@@ -12,7 +12,7 @@ from optsched.errors import InputError
 from optsched.models.formulation import Formulation, formulations
 from optsched.models.program import Program
 from optsched.models.program_builder import ProgramBuilder
-from optsched.models.threshold_allocation.presolve import most_penalised
+from optsched.models.threshold_allocation.presolve import most_penalized
 from optsched.models.threshold_allocation.problem import Placement, ThresholdAllocation
 
 Ints = NDArray[np.int64]
@@ -127,7 +127,7 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
         Each is of the shape of `_shape`; choices that are not allowed cost nothing.
         """
         problem, shape = self.problem, self._shape
-        limit = most_penalised(problem)
+        limit = most_penalized(problem)
         own, added = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
         allowed = np.zeros(shape, dtype=np.bool_)
         for t, start in enumerate(problem.starts.tolist()):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
-from optsched.solvers.data_placement.holes import notice_widest
+from optsched.solvers.data_placement.holes import update_widest
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -51,4 +51,4 @@ def book(
                 reserved[node[job], core] = begins
             available[node[job], core] = ends
         if node[job] == widest[1]:
-            notice_widest(reserved, widest)
+            update_widest(reserved, widest)

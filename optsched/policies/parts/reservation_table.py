@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from optsched.executions.resource_sharing import demands
 from optsched.machines.smp import Smp
 from optsched.models.threshold_allocation import Goal, Placement, ThresholdAllocation
-from optsched.models.threshold_allocation.presolve import have_room_now, penalty_within
+from optsched.models.threshold_allocation.presolve import can_start_now, penalty_within
 from optsched.simulator.system import System
 
 
@@ -177,7 +177,7 @@ class ReservationTable:
             penalty_within(threshold, walltime * self._unit)
             for (_, threshold), walltime in zip(candidates, walltimes.tolist())
         ]
-        found = have_room_now(
+        found = can_start_now(
             self._rows_now(),
             self._machine.nodes,
             self._machine.processors,

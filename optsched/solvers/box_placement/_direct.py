@@ -1,7 +1,7 @@
-"""Where a box is free, cannot slide, and touches most, on rows of bits, compiled.
+"""Anchors of free boxes, boxes in corners and contacts of boxes, on bit rows, compiled.
 
-Bit z of word [x, y] stands for router (x, y, z), as in `optsched.boxes._rows`. What is
-computed here is said in plain Python in ``tests/solvers/box_placement/test_direct.py``.
+Bit z of word [x, y] stands for router (x, y, z), as in `optsched.boxes._rows`. The reference
+implementation is in ``tests/solvers/box_placement/test_direct.py``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Wrap = tuple[bool, bool, bool]
 
 @kernel
 def free_at(words: Words, shape: Triple, side: int, wrap: Wrap) -> Words:
-    """Return where a box of that shape is free; one as long as the torus at 0 only."""
+    """Return the anchors of free boxes of a shape; 0 alone in a dimension that the shape fills."""
     sx, sy = words.shape
     found = np.zeros_like(words)
     starts = np.zeros(2 * sy, dtype=np.uint64)
@@ -32,14 +32,14 @@ def free_at(words: Words, shape: Triple, side: int, wrap: Wrap) -> Words:
 
 @kernel
 def cornered(words: Words, shape: Triple, side: int, wrap: Wrap) -> Words:
-    """Return where a box of that shape is free and cannot slide."""
+    """Return the anchors of free boxes of a shape that cannot slide in any dimension."""
     sx, sy = words.shape
     nx, ny, nz = shape
     stays: Words = free_at(words, shape, side, wrap)
     if not stays.any():
         return stays
     if nx < sx:
-        # a face is open where all of its routers are free
+        # a face is open if all of its routers are free
         face = free_at(words, (1, ny, nz), side, wrap)
         for x in range(sx):
             if wrap[0] or 0 < x < sx - nx:
@@ -62,7 +62,7 @@ def cornered(words: Words, shape: Triple, side: int, wrap: Wrap) -> Words:
 
 @kernel
 def behind(word: np.uint64, side: int, ring: bool) -> np.uint64:
-    """Return which bits have one set right behind them."""
+    """Return the bits whose lower neighbor is set."""
     over = word >> np.uint64(side - 1) if ring else NONE
     following: np.uint64 = ((word << ONE) | over) & full(side)
     return following
@@ -70,7 +70,7 @@ def behind(word: np.uint64, side: int, ring: bool) -> np.uint64:
 
 @kernel
 def busiest(words: Words, at: Words, shape: Triple, side: int, wrap: Wrap) -> Triple:
-    """Return the first of the places `at` where a box touches most; x is -1 if there is none."""
+    """Return the first of the anchors `at` with the most contacts, x = -1 without anchors."""
     sx, sy = words.shape
     most = -1
     best = (-1, 0, 0)
@@ -89,7 +89,7 @@ def busiest(words: Words, at: Words, shape: Triple, side: int, wrap: Wrap) -> Tr
 
 @kernel
 def touching(words: Words, at: Triple, shape: Triple, side: int, wrap: Wrap) -> int:
-    """Return how many faces of a box's routers are next to a router in use or at a border."""
+    """Return the number of contacts of a box: router faces next to a used router or a border."""
     sx, sy = words.shape
     x, y, z = at
     nx, ny, nz = shape

@@ -1,4 +1,4 @@
-"""Boxes at a glance where a simple bound is met, and by CP-SAT where it is not."""
+"""Exact box placement by direct placement, the area bound and CP-SAT."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from optsched.solvers.solver import OnIncumbent, Solver
 @solvers.register("box-search")
 @dataclass(frozen=True)
 class BoxSearch(Solver):
-    """Place directly, which is proven best if it meets the bound on room; else ask CP-SAT.
+    """Direct placement, proven optimal by the area bound, or else improved by CP-SAT.
 
-    Jobs are placed directly twice: as they queue, and the largest first. The better placement is
-    the optimum where it meets `room_bound`, in milliseconds. Otherwise CP-SAT begins with it,
-    unless the program is too large to be stated.
+    Jobs are placed directly twice: in the order of the queue, and largest first. The better
+    placement is optimal if its profit equals `area_bound`, which takes milliseconds. Otherwise it
+    is the hint of CP-SAT, unless the program is too large.
     """
 
     models = frozenset({"box-placement"})
@@ -53,16 +53,16 @@ class BoxSearch(Solver):
         seed: int = 0,
         on_incumbent: OnIncumbent | None = None,
     ) -> Result:
-        """Answer `problem` within `budget`; never worse than the feasible solution `hint`."""
+        """Solve `problem` within `budget`, at least as well as the feasible solution `hint`."""
         assert isinstance(problem, BoxPlacement)
         progress = Progress(budget, on_incumbent)
         known = [place_directly(problem), place_directly(problem, largest_first=True)]
         best = max(known if hint is None else [hint, *known], key=problem.objective)
         objective = problem.objective(best)
-        bound, limit = room_bound(problem, _in_best_shapes(problem)), None
+        bound, limit = area_bound(problem, _in_best_shapes(problem)), None
         if objective < bound:
             try:
-                bound = room_bound(problem, _in_candidates(problem))
+                bound = area_bound(problem, _in_candidates(problem))
             except InputError:
                 limit = Limit.MEMORY
         if objective == bound or limit is not None:
@@ -92,18 +92,18 @@ class BoxSearch(Solver):
         return replace(answer, solver=self.name, incumbents=incumbents, seconds=seconds)
 
 
-Room = Iterable[tuple[int, int]]
-"""Routers that a job takes at least, and its profit."""
+Needs = Iterable[tuple[int, int]]
+"""Least routers of a job, and its profit, for each job."""
 
 
-def room_bound(problem: BoxPlacement, jobs: Room) -> int:
-    """Return the most profit of jobs that take no more routers together than are free.
+def area_bound(problem: BoxPlacement, jobs: Needs) -> int:
+    """Return the optimum of the knapsack of jobs in all free routers.
 
     Examples
     --------
     >>> from optsched.models import BoxPlacement
     >>> problem = BoxPlacement((4, 2, 1), ["1x2x1@1,0,0"], [5, 4, 4])
-    >>> room_bound(problem, [(6, 5), (4, 4), (4, 4)])
+    >>> area_bound(problem, [(6, 5), (4, 4), (4, 4)])
     5
     """
     free = int(np.count_nonzero(problem.free))
@@ -114,13 +114,13 @@ def room_bound(problem: BoxPlacement, jobs: Room) -> int:
     return int(most[-1])
 
 
-def _in_best_shapes(problem: BoxPlacement) -> Room:
+def _in_best_shapes(problem: BoxPlacement) -> Needs:
     for size, profit in zip(problem.waiting.tolist(), problem.profits.tolist()):
-        for shape in problem.admitted(size)[:1]:  # it leaves the fewest routers idle
+        for shape in problem.admitted(size)[:1]:  # the shape with the fewest idle routers
             yield shape[0] * shape[1] * shape[2], profit
 
 
-def _in_candidates(problem: BoxPlacement) -> Room:
+def _in_candidates(problem: BoxPlacement) -> Needs:
     found = problem.candidates
     least: dict[int, int] = {}
     for number, volume in zip(found.class_of.tolist(), found.shapes.prod(axis=1).tolist()):

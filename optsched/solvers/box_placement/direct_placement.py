@@ -1,4 +1,4 @@
-"""Direct placement into boxes: job after job, each where it leaves the free routers compact."""
+"""Direct placement into boxes, job by job, with as many contacts as possible."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @solvers.register("direct-placement")
 @dataclass(frozen=True)
 class DirectPlacement(Heuristic):
-    """Place each job, in the order of the queue, in its first shape that is free somewhere.
+    """Each waiting job in queue order, into its first shape that is free.
 
     Algorithm 2 of Li et al. 2015 without bins, see `place_directly`. Work is counted in jobs.
 
@@ -43,20 +43,19 @@ class DirectPlacement(Heuristic):
 
 
 def place_directly(problem: BoxPlacement, *, largest_first: bool = False) -> Placement:
-    """Place the waiting jobs in the order of the queue, each into the first shape that is free.
+    """Place the waiting jobs in the order of the queue, each into its first shape that is free.
 
-    Algorithm 2 of Li et al. 2015 without bins: the shapes of a job, the best-ranked first, take the
-    place of bins by preference. Of the places that are admitted for a shape and free, the box goes
-    where most faces of its routers are next to a router in use or at a border; of equal ones, to
-    the first in row-major order. A job without a place stays out, and the next is tried.
+    This is Algorithm 2 of Li et al. 2015 without bins: the ranked shapes of a job replace the
+    preferred bins. Of the free candidates of a shape, the one with the most contacts is chosen,
+    that is router faces next to a used router or a border; of equal ones, the first in row-major
+    order. A job that does not fit is skipped.
 
     Parameters
     ----------
     problem : BoxPlacement
         The problem.
     largest_first : bool
-        Whether large jobs are placed before small ones instead; of equal ones that which queues
-        first.
+        Whether to place jobs by decreasing size instead; of equal sizes, in the order of the queue.
 
     Examples
     --------
@@ -67,39 +66,39 @@ def place_directly(problem: BoxPlacement, *, largest_first: bool = False) -> Pla
     """
     sizes = problem.waiting.tolist()
     order = sorted(range(len(sizes)), key=lambda job: -sizes[job] if largest_first else job)
-    places = _Places(problem)
+    anchors = _FreeAnchors(problem)
     placement: list[Box | None] = [None] * len(sizes)
     without: set[int] = set()
     for job in order:
         routers = problem.routers(sizes[job])
-        if routers <= places.left and routers not in without:
-            placement[job] = places.taken_by(problem.admitted(sizes[job]))
+        if routers <= anchors.free and routers not in without:
+            placement[job] = anchors.take(problem.admitted(sizes[job]))
             if placement[job] is None:
                 without.add(routers)
     return tuple(placement)
 
 
-class _Places:
-    """The places that are free, fewer with each box, so that a shape without one has none again."""
+class _FreeAnchors:
+    """Free anchors of shapes; a shape that has failed is not tried again."""
 
     def __init__(self, problem: BoxPlacement) -> None:
         self.side = problem.grid.shape[2]
         self.wrap = problem.grid.wrap
         self.corners = problem.anchors == "corners"
         self.words = words_of(problem.free, problem.grid)
-        self.left = int(problem.free.sum())
-        self._at_first = self.words.copy()
-        self._cornered: dict[Triple, Any] = {}
-        self._gone: set[tuple[Triple, bool]] = set()
+        self.free = int(problem.free.sum())
+        self._initial = self.words.copy()
+        self._corner_anchors: dict[Triple, Any] = {}
+        self._failed: set[tuple[Triple, bool]] = set()
 
-    def taken_by(self, shapes: tuple[Triple, ...]) -> Box | None:
-        """Return the box of a job with some shapes, which it takes; none if there is no place."""
+    def take(self, shapes: tuple[Triple, ...]) -> Box | None:
+        """Take and return a box of the first shape that is free, or return None."""
         from optsched.boxes._rows import fill
         from optsched.solvers.box_placement import _direct as compiled
 
         corners = self.corners and any(self._corners(shape) is not None for shape in shapes)
         for shape in shapes:
-            if (shape, corners) in self._gone or (corners and self._corners(shape) is None):
+            if (shape, corners) in self._failed or (corners and self._corners(shape) is None):
                 continue
             at = compiled.free_at(self.words, shape, self.side, self.wrap)
             if corners:
@@ -108,19 +107,19 @@ class _Places:
             if place[0] >= 0:
                 box = Box(*(*place, *shape))
                 fill(self.words, np.array(box), self.side, False)
-                self.left -= box.volume
+                self.free -= box.volume
                 return box
-            self._gone.add((shape, corners))
+            self._failed.add((shape, corners))
         return None
 
     def _corners(self, shape: Triple) -> Any:
-        """Return where a box of that shape could not slide when all was as given; none if nowhere.
+        """Return the anchors of a shape in corners of the initial state, or None without any.
 
-        What a job is admitted to does not depend on jobs that are placed before it.
+        The admitted boxes of a job do not depend on jobs placed in this decision.
         """
         from optsched.solvers.box_placement import _direct as compiled
 
-        if shape not in self._cornered:
-            at = compiled.cornered(self._at_first, shape, self.side, self.wrap)
-            self._cornered[shape] = at if at.any() else None
-        return self._cornered[shape]
+        if shape not in self._corner_anchors:
+            at = compiled.cornered(self._initial, shape, self.side, self.wrap)
+            self._corner_anchors[shape] = at if at.any() else None
+        return self._corner_anchors[shape]

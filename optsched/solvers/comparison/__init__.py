@@ -1,4 +1,4 @@
-"""Solvers side by side on the same snapshots: what they find and prove, and how long they take."""
+"""Comparison of solvers on the same snapshots: solutions, proofs and times."""
 
 from optsched.solvers.comparison.comparing import Comparison, compare
 

@@ -1,4 +1,4 @@
-"""What several solvers say about one problem: best values, and claims that exclude each other."""
+"""Claims of several solvers about one problem: best values and contradictions."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Any, NamedTuple
 from optsched.errors import InputError
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
-from optsched.solvers.asking import refuted, verify
 from optsched.solvers.result import Result, Status
+from optsched.solvers.solver_call import refuted, verify
 
 KNOWN = "the snapshot's known value"
 TOLERANCE = 1e-6
-"""Relative; how much better an objective may be than a bound that is not a whole number."""
+"""Relative tolerance by which an objective may exceed a fractional bound."""
 
 
 class Claim(NamedTuple):
-    """That a solution of some objective exists, or that none is better than some bound."""
+    """A claim that a solution with an objective exists, or that a bound holds."""
 
     by: str
     value: float
 
 
 class Known(NamedTuple):
-    """What is known of a problem before anybody solves it; none where it is not."""
+    """Known values of a problem; None for an unknown one."""
 
     objective: int | None = None
     bound: float | None = None
@@ -35,19 +35,19 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """What is known of a problem after several solvers have answered it.
+class Reconciled:
+    """Results of several solvers for one problem, reconciled with its known values.
 
     Parameters
     ----------
     results : tuple of Result
-        The answers. One whose claim a verified solution of another refutes has status ``error``.
+        Results; the status is ``error`` if a verified solution of another solver refutes the claim.
     objective : int or None
-        The best objective found, or known before.
+        Best objective, found or known.
     bound : float or None
-        The tightest bound that was proven, or known before, and not refuted.
+        Tightest bound, proven or known, that is not refuted.
     contradictions : tuple of str
-        Which claims exclude each other.
+        Pairs of claims that cannot both hold.
     """
 
     results: tuple[Result, ...]
@@ -64,13 +64,13 @@ def read_known(snapshot: Snapshot, place: str | Path) -> Known:
     snapshot : Snapshot
         The snapshot.
     place : str or path
-        Its file, or its name, for messages.
+        File or name of the snapshot, for messages.
 
     Raises
     ------
     InputError
-        If the values are not numbers or the solution is not of the model's form, or if it is said
-        neither that the problem is infeasible nor that it is not.
+        If a value is not a number, the solution is not of the model's form, or ``infeasible`` is
+        neither true nor false.
     """
     known = snapshot.known
     for name, kinds, expected in (
@@ -96,20 +96,20 @@ def read_known(snapshot: Snapshot, place: str | Path) -> Known:
     return Known(known.get("objective"), known.get("bound"), solution, infeasible)
 
 
-def settle(problem: Problem[Any], known: Known, results: Sequence[Result]) -> Settled:
-    """Put the answers of several solvers and what was known of a problem side by side.
+def reconcile(problem: Problem[Any], known: Known, results: Sequence[Result]) -> Reconciled:
+    """Reconcile the results of several solvers with each other and with the known values.
 
-    A verified solution is a fact: who claims a bound that it beats, or that there is no solution,
-    is wrong. Against a known value that comes without a solution, a solver's proof counts.
+    A verified solution is a fact, so a result is wrong if it claims infeasibility or a bound that
+    the solution beats. A solver's proof outweighs a known objective without a solution.
 
     Parameters
     ----------
     problem : Problem
         The problem.
     known : Known
-        What was known of it.
+        Known values of the problem.
     results : sequence of Result
-        Verified answers; those with status ``error`` are passed through.
+        Verified results; a result with status ``error`` is returned unchanged.
     """
     sign = 1 if problem.sense == "max" else -1
     contradictions = []
@@ -154,11 +154,11 @@ def settle(problem: Problem[Any], known: Known, results: Sequence[Result]) -> Se
         else:
             objective = known_objective
     bound = None if tightest is None else tightest.value
-    return Settled(tuple(checked), objective, bound, tuple(contradictions))
+    return Reconciled(tuple(checked), objective, bound, tuple(contradictions))
 
 
 def contradicted(problem: Problem[Any], result: Result, other: Result) -> Result:
-    """Return a verified result, as an error if the verified solution of another refutes it."""
+    """Return a verified result, as an error if the verified solution of `other` refutes it."""
     if other.objective is None or not other.verified:
         return result
     best = Claim(other.solver, other.objective)
@@ -167,7 +167,7 @@ def contradicted(problem: Problem[Any], result: Result, other: Result) -> Result
 
 
 def _refuted(result: Result, best: Claim | None, sign: int) -> str:
-    """Return what is wrong with the claim of a result; nothing if it may be right."""
+    """Return a message that refutes the claim of a result, or an empty string."""
     if best is None or result.status is Status.ERROR:
         return ""
     if result.status is Status.INFEASIBLE:
@@ -181,7 +181,7 @@ def _refuted(result: Result, best: Claim | None, sign: int) -> str:
 
 
 def _bound_of(result: Result) -> Claim | None:
-    """Return the bound that a result claims; an optimum is its own bound."""
+    """Return the bound that a result claims: its objective if that is claimed to be optimal."""
     if result.status is Status.ERROR:
         return None
     value = result.objective if result.status is Status.OPTIMAL else result.bound
@@ -189,7 +189,7 @@ def _bound_of(result: Result) -> Claim | None:
 
 
 def _denial(objective: float, tightest: Claim | None, results: Sequence[Result], sign: int) -> str:
-    """Return what excludes a known objective; nothing if it is possible."""
+    """Return the claim that excludes a known objective, or an empty string."""
     for result in results:
         if result.status is Status.INFEASIBLE:
             return f"{result.solver} claims that there is no solution"

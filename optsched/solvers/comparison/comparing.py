@@ -1,4 +1,4 @@
-"""Comparing solvers: the same problems, the same budget, every answer verified."""
+"""Comparison of solvers with the same problems and budget, every result verified."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any
 from optsched.json_text import json_text
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
-from optsched.solvers.apart import Apart, EndedError
-from optsched.solvers.asking import supports, verify, version_of
 from optsched.solvers.comparison import tables
-from optsched.solvers.comparison.claims import settle
+from optsched.solvers.comparison.claims import reconcile
 from optsched.solvers.comparison.entries import (
     Contender,
     Entry,
@@ -26,44 +24,46 @@ from optsched.solvers.comparison.entries import (
     skipped,
 )
 from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.separate_process import EndedError, SeparateProcess
 from optsched.solvers.solver import Solver
+from optsched.solvers.solver_call import supports, verify, version_of
 from optsched.solvers.solving import check_budget, checked_seed, solve
 
 if TYPE_CHECKING:
     import pandas as pd
 
 WARM_UP = 1.0
-"""Seconds that a solver may spend, unrecorded, on the smallest problem before it is timed."""
+"""Seconds that a solver may spend on the unrecorded warm-up solve."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Answers of several solvers to the same problems.
+    """Results of several solvers for the same problems.
 
     Parameters
     ----------
     results : pandas.DataFrame
         One row per snapshot and solver. ``best_objective`` is the best verified or known objective
-        of the snapshot, ``best_bound`` the tightest bound that any solver proved or that is known;
-        ``gap`` is to the solver's own bound.
+        of the snapshot, ``best_bound`` the tightest bound proven by any solver or known; ``gap``
+        refers to the solver's own bound.
     incumbents : pandas.DataFrame
-        One row per improving solution; the last one of a snapshot and solver is its answer.
+        One row per improving solution, in order of time; the last one is the final solution.
     answers : tuple of dict
-        The solution of each snapshot and solver in the model's JSON form; an answer that did not
-        pass verification as text.
+        Solution for each snapshot and solver, in the JSON form of the model; as text if the
+        solution did not pass verification.
     config : mapping
-        Snapshots with their SHA-256, solvers with their versions and options, budget, seed.
+        Snapshots with their SHA-256, solvers with versions and options, budget and seed.
     wrong_answers : tuple of str
-        Answers that did not pass verification: on which snapshot, whose, and what is wrong.
+        Results that did not pass verification, each with snapshot, solver and reason.
     contradictions : tuple of str
-        Claims that exclude each other, between solvers or with what was known of a snapshot.
-        Whoever a verified solution refutes has the status ``error`` in `results`.
+        Claims that exclude each other, between solvers or with the known values of a snapshot. A
+        result that a verified solution refutes has the status ``error`` in `results`.
     failures : tuple of str
-        Solvers that failed, or whose result is not of the form of one: where, who and how.
+        Failures of solvers and malformed results, each with snapshot, solver and cause.
     refusals : tuple of str
-        Solvers that refused a problem, as too large for instance: where, who and why.
+        Refusals of problems, as too large for instance, each with snapshot, solver and reason.
     skipped : tuple of str
-        Which solvers were not asked for which kinds of problem, because they do not answer them.
+        Solvers and the models that they do not accept.
     """
 
     results: pd.DataFrame
@@ -78,8 +78,8 @@ class Comparison:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """One row per kind and solver; see `optsched.solvers.comparison.tables.summarise`."""
-        return tables.summarise(self.results)
+        """Summary per model and solver; see `optsched.solvers.comparison.tables.summarize`."""
+        return tables.summarize(self.results)
 
     def __repr__(self) -> str:
         solvers = ", ".join(solver["name"] for solver in self.config["solvers"])
@@ -107,35 +107,35 @@ def compare(
     progress: Callable[[int], None] | None = None,
     in_process_apart: bool = False,
 ) -> Comparison:
-    """Have several solvers answer the same problems, and verify every answer.
+    """Solve the same problems with several solvers, and verify every result.
 
-    Before a solver is timed it answers the smallest problem of each kind once, unrecorded, so that
-    no time goes into imports and compilation. A solver that fails on a problem, or answers wrongly,
-    is recorded with status ``error``, and the comparison goes on.
+    Each solver first solves the smallest problem of each model once, unrecorded, so that imports
+    and compilation are not timed. A failure or a wrong answer is recorded with status ``error``,
+    and the comparison continues.
 
     Parameters
     ----------
     problems : iterable of path, Snapshot or Problem
-        The problems, of one kind or of several. A folder stands for the snapshots in it.
+        Problems of one or several models. A folder stands for the snapshots in it.
     solvers : iterable of str or Solver, optional
-        Solvers, profiles, or profiles' TOML files; every installed solver that answers at least one
-        of the problems if left out. A solver is skipped for the kinds that it does not answer.
+        Solvers, profiles, or TOML files of profiles; by default every installed solver of at least
+        one of the problems. Problems that a solver does not accept are skipped.
     budget : Budget, optional
-        What each solve may spend; the profile's budget, or no limit, if left out.
+        Budget of each solve; by default that of the profile, or no limit.
     seed : int, optional
-        Seed of the solvers' random choices; the profile's, or 0, if left out.
+        Seed of random choices; by default that of the profile, or 0.
     progress : callable, optional
-        Called with the number of problems that are done.
+        Callback that takes the number of problems done.
     in_process_apart : bool
-        Let the solvers work in a fork of this process, as the command ``optsched compare`` does.
-        One that goes on after its time limit is ended there, after a grace of as long again, but
-        20 s at least; it has failed then, as has one that crashes.
+        Whether to run the solvers in a separate process, as the command ``optsched compare`` does.
+        There, a solver that crashes has failed, and so has a solver that exceeds its time limit by
+        as long again, or by 20 s if that is more, after which it is ended.
 
     Raises
     ------
     InputError
-        If a problem cannot be read, a solver is not known or not installed, two solvers have one
-        name, or there is nothing to solve.
+        If a problem cannot be read, a solver is unknown or not installed, two solvers have the
+        same name, or there is nothing to solve.
 
     Examples
     --------
@@ -162,27 +162,27 @@ def compare(
     wrong_answers: list[str] = []
     failures: list[str] = []
     refusals: list[str] = []
-    with Apart(answer) as answer_apart:
-        ask = answer_apart if in_process_apart else answer
+    with SeparateProcess(answer) as call_in_process:
+        call = call_in_process if in_process_apart else answer
         for who, contender in enumerate(contenders):
             for what in _smallest(entries):
                 if supports(contender.solver, entries[what].problem):
-                    _result(ask, contender, entries[what].problem, who, what, True)
+                    _result(call, contender, entries[what].problem, who, what, True)
         for what, entry in enumerate(entries):
             results = [
-                _result(ask, contender, entry.problem, who, what, False)
+                _result(call, contender, entry.problem, who, what, False)
                 for who, contender in enumerate(contenders)
                 if supports(contender.solver, entry.problem)
             ]
             for result in results:
-                told = f"{entry.name}: {result.message}"
+                message = f"{entry.name}: {result.message}"
                 if result.wrong:
-                    wrong_answers.append(told)
+                    wrong_answers.append(message)
                 elif result.status is Status.ERROR:
-                    failures.append(told)
+                    failures.append(message)
                 elif result.message:
-                    refusals.append(told)
-            answered.append((entry, settle(entry.problem, entry.known, results)))
+                    refusals.append(message)
+            answered.append((entry, reconcile(entry.problem, entry.known, results)))
             if progress is not None:
                 progress(what + 1)
     return Comparison(
@@ -193,8 +193,8 @@ def compare(
         wrong_answers=tuple(wrong_answers),
         contradictions=tuple(
             f"{entry.name}: {text}"
-            for entry, settled in answered
-            for text in settled.contradictions
+            for entry, reconciled in answered
+            for text in reconciled.contradictions
         ),
         failures=tuple(failures),
         refusals=tuple(refusals),
@@ -209,22 +209,22 @@ def _warm_up_budget(contender: Contender, budget: Budget | None) -> Budget:
 
 
 def _smallest(entries: Sequence[Entry]) -> Iterator[int]:
-    """Yield the place of the smallest problem of each kind, for the warm-up."""
+    """Yield the index of the smallest problem of each model, for the warm-up."""
     for kind in kinds(entries):
         alike = [what for what, entry in enumerate(entries) if entry.problem.name == kind]
         yield min(alike, key=lambda what: len(json_text(entries[what].problem.to_json())))
 
 
 def _result(
-    ask: Callable[..., Result],
+    call: Callable[..., Result],
     contender: Contender,
     problem: Problem[Any],
-    *question: Any,
+    *arguments: Any,
 ) -> Result:
-    """Return the answer to a question, verified once more where no solver has been at work."""
+    """Return the result of a call, verified again in this process, which runs no solver."""
     began = time.perf_counter()
     try:
-        result = ask(*question)
+        result = call(*arguments)
     except EndedError as error:
         seconds, message = time.perf_counter() - began, f"{contender.name} {error}"
         return Result(contender.name, Status.ERROR, seconds=seconds, message=message)

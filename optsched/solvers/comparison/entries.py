@@ -1,4 +1,4 @@
-"""What is compared: problems with their names, solvers with theirs, and who answers what."""
+"""Problems and solvers of a comparison."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from optsched.json_text import json_text
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_hashed, snapshot_files
-from optsched.solvers.asking import supports, version_of
 from optsched.solvers.comparison.claims import Known, read_known
 from optsched.solvers.profiles import Profile
 from optsched.solvers.solver import Solver
+from optsched.solvers.solver_call import supports, version_of
 from optsched.solvers.solving import find_solver
 
 
@@ -30,15 +30,15 @@ class Entry:
     Parameters
     ----------
     name : str
-        Its name: that of its file, or its kind and its number.
+        Name of the file, or the model and a number.
     problem : Problem
         The problem.
     path : str or None
-        The file it was read from.
+        File of the snapshot, if any.
     known : Known
-        What is known of its solutions.
+        Known values of the problem.
     sha256 : str
-        SHA-256 of that file, or of the file that the snapshot would be written to.
+        SHA-256 of the snapshot file, written or not.
     """
 
     name: str
@@ -55,13 +55,13 @@ class Contender:
     Parameters
     ----------
     name : str
-        Its registered name or that of its profile.
+        Name of the solver or profile.
     given : str or Solver
-        As the user gave it.
+        Solver as the user specified it.
     solver : Solver
         The solver.
     profile : Profile
-        Its options, budget and seed.
+        Options, budget and seed of the solver.
     """
 
     name: str
@@ -76,7 +76,8 @@ def read_entries(problems: Iterable[str | Path | Snapshot | Problem[Any]]) -> li
     Raises
     ------
     InputError
-        If some cannot be read, each of them named; if one is there twice, or there is none.
+        If problems cannot be read, each of which is listed, if a problem is given twice, or if
+        there are no problems.
     """
     entries: dict[str, Entry] = {}
     mistakes: list[InputError] = []
@@ -115,7 +116,7 @@ def read_entries(problems: Iterable[str | Path | Snapshot | Problem[Any]]) -> li
 
 
 def _expanded(problems: Any, mistakes: list[InputError]) -> Iterator[Any]:
-    """Yield the problems one by one, the files of a folder in its place; note what is none."""
+    """Yield the problems, with folders replaced by their files; collect mistakes."""
     if isinstance(problems, str | Path | Snapshot | Problem) or not isinstance(problems, Iterable):
         problems = [problems]
     for given in problems:
@@ -134,12 +135,12 @@ def _expanded(problems: Any, mistakes: list[InputError]) -> Iterator[Any]:
 def choose_contenders(
     solvers: Iterable[str | Solver] | None, entries: Sequence[Entry]
 ) -> list[Contender]:
-    """Return the solvers of a comparison; by default all installed ones that have work to do.
+    """Return the solvers of a comparison, by default all installed solvers of its problems.
 
     Raises
     ------
     InputError
-        If one is not known, not installed or there twice, or none answers any of the problems.
+        If a solver is unknown, not installed or given twice, or if no solver accepts any problem.
     """
     if solvers is None:
         solvers = [name for name in registry.solvers if _is_of_use(registry.solvers[name], entries)]
@@ -159,12 +160,12 @@ def choose_contenders(
 
 
 def kinds(entries: Sequence[Entry]) -> list[str]:
-    """Return the kinds of the problems, in order."""
+    """Return the models of the problems, in order of appearance."""
     return list(dict.fromkeys(entry.problem.name for entry in entries))
 
 
 def skipped(contenders: Sequence[Contender], entries: Sequence[Entry]) -> tuple[str, ...]:
-    """Say which solvers do not answer which of the problems."""
+    """Return a message for each solver and model that the solver does not accept."""
     counts = Counter(
         (contender.name, entry.problem.name)
         for contender in contenders

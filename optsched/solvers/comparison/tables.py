@@ -1,4 +1,4 @@
-"""The tables of a comparison: one row per answer, per improving solution, per solver."""
+"""Tables of a comparison: results, incumbents and a summary per solver."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from optsched.solvers.asking import answer_to_json
-from optsched.solvers.comparison.claims import Settled
+from optsched.solvers.comparison.claims import Reconciled
 from optsched.solvers.comparison.entries import Entry
 from optsched.solvers.result import Incumbent, Status
+from optsched.solvers.solver_call import answer_to_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,8 +41,8 @@ INCUMBENT_COLUMNS = {
     "bound": "float64",
 }
 
-Answered = Sequence[tuple[Entry, Settled]]
-"""The problems of a comparison with what came of them."""
+Answered = Sequence[tuple[Entry, Reconciled]]
+"""Problems of a comparison with their reconciled results."""
 
 
 def result_frame(answered: Answered) -> pd.DataFrame:
@@ -59,17 +59,17 @@ def result_frame(answered: Answered) -> pd.DataFrame:
             result.objective,
             result.bound,
             result.gap,
-            settled.objective,
-            settled.bound,
-            replace(result, bound=settled.bound).gap if result.verified else None,
+            reconciled.objective,
+            reconciled.bound,
+            replace(result, bound=reconciled.bound).gap if result.verified else None,
             result.seconds,
             result.work,
             result.verified,
             "" if result.limit is None else result.limit.value,
             result.message,
         )
-        for entry, settled in answered
-        for result in settled.results
+        for entry, reconciled in answered
+        for result in reconciled.results
     ]
     return pd.DataFrame(rows, columns=list(RESULT_COLUMNS)).astype(RESULT_COLUMNS)
 
@@ -77,13 +77,13 @@ def result_frame(answered: Answered) -> pd.DataFrame:
 def incumbent_frame(answered: Answered) -> pd.DataFrame:
     """Return one row per improving solution, with the columns of `INCUMBENT_COLUMNS`.
 
-    Of verified answers only; the last row of a problem and solver is the answer itself.
+    Only verified results count; the last row of a problem and solver is the final solution.
     """
     import pandas as pd
 
     rows: list[tuple[Any, ...]] = []
-    for entry, settled in answered:
-        for result in settled.results:
+    for entry, reconciled in answered:
+        for result in reconciled.results:
             if not result.verified or result.objective is None:
                 continue
             incumbents = list(result.incumbents)
@@ -95,12 +95,12 @@ def incumbent_frame(answered: Answered) -> pd.DataFrame:
 
 
 def answers(answered: Answered) -> Iterator[dict[str, Any]]:
-    """Give the solution of each problem and solver as a JSON-able object.
+    """Yield the solution of each problem and solver as a JSON-able object.
 
-    An answer that did not pass verification may be of any form; it is given as text.
+    A solution that did not pass verification may be any object, and is given as text.
     """
-    for entry, settled in answered:
-        for result in settled.results:
+    for entry, reconciled in answered:
+        for result in reconciled.results:
             if result.solution is not None:
                 yield {
                     "snapshot": entry.name,
@@ -112,23 +112,23 @@ def answers(answered: Answered) -> Iterator[dict[str, Any]]:
                 }
 
 
-def summarise(results: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per kind of problem and solver, in the order of `results`.
+def summarize(results: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per model and solver, in the order of `results`.
 
     Parameters
     ----------
     results : pandas.DataFrame
-        With the columns of `RESULT_COLUMNS`.
+        Results with the columns of `RESULT_COLUMNS`.
 
     Returns
     -------
     pandas.DataFrame
-        ``kind, solver, snapshots``; ``solved``: snapshots with a verified solution or a proof that
-        there is none; ``best`` and ``proven``: share of the snapshots where the best objective was
-        reached, and where the answer was proven to be optimal (or that there is none);
-        ``mean_gap, median_gap, max_gap``: gap to the best bound, over the snapshots with a solution
-        and a bound; ``median_seconds, p95_seconds, total_seconds``: wall clock over all snapshots;
-        ``errors``.
+        ``kind, solver, snapshots``; ``solved``: snapshots with a verified solution or a proof of
+        infeasibility; ``best`` and ``proven``: shares of the snapshots with the best objective, and
+        with a proof of optimality or infeasibility; ``mean_gap, median_gap, max_gap``: gap to the
+        best bound, over the snapshots with a solution and a bound;
+        ``median_seconds, p95_seconds, total_seconds``: wall-clock time over all snapshots;
+        ``errors``: number of results with that status.
     """
     import pandas as pd
 

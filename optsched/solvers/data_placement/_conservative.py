@@ -1,4 +1,4 @@
-"""A plan that fills every gap before which nobody is delayed: compiled."""
+"""List scheduling with conservative backfilling, compiled."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from optsched.compiled import kernel
 from optsched.solvers.data_placement._node_files import (
     begin,
     files_on,
-    left_loading_time,
     loading_time,
     mark,
     reloading_time,
+    unused_loading_time,
     visit,
 )
 from optsched.solvers.data_placement._profiles import (
@@ -21,9 +21,9 @@ from optsched.solvers.data_placement._profiles import (
     first_window,
     free_during,
     lowest_bits,
-    notice_earliest,
     profiles_of,
     put,
+    update_earliest,
 )
 from optsched.solvers.data_placement.score import Score
 
@@ -43,21 +43,21 @@ def plan_conservatively(
     capacity: int,
     partial: bool,
 ) -> Integers:
-    """Return node, start and cores of each job, shape (jobs, 3); node -1 if it is left out.
+    """Return node, start and cores of each job, shape (jobs, 3); node -1 for an unplaced job.
 
-    Each job, in the order of the queue, goes where its score is least, at the first time at which
-    it finds cores for all of its walltime. A partial plan ends when no core is idle now.
+    Each job, in the order of the queue, goes to the node with the least score, at the first time
+    with enough cores for the whole walltime. A partial plan ends when no core is idle now.
 
     Parameters
     ----------
     available, reserved, occupied, resident, started, capacity, partial
         As in the data-placement problem.
     jobs : int64 array, shape (jobs, 4)
-        Processors, walltime, file and seconds to load it.
+        Processors, walltime, file and load time of each job, in seconds.
     until_next : bool
         Whether files are kept until the next start.
     score : Score
-        The rule.
+        Score of the rule.
     """
     nodes = len(available)
     profiles = profiles_of(available, reserved, len(jobs))
@@ -67,7 +67,7 @@ def plan_conservatively(
     running = occupied.sum()
     starts = occupied.copy()
     bounds = np.zeros(nodes, dtype=np.int64)
-    asked = (score.loading, score.reloading)
+    last_rule = (score.loading, score.reloading)
     idle = 0
     for node in range(nodes):
         idle += bits_in(free_during(profiles, node, 0, 1))
@@ -79,12 +79,12 @@ def plan_conservatively(
         loading, reloading = score.loading, score.reloading
         if running * 100 // nodes < score.threshold:
             loading, reloading = 1, 0
-        # what is known of the nodes' scores holds for equal jobs, if the scan does not turn (LEO)
-        now_asked = (loading, reloading)
-        alike = now_asked == asked and not score.opportune
+        # bounds of scores remain valid for equal jobs, except under LEO
+        this_rule = (loading, reloading)
+        alike = this_rule == last_rule and not score.opportune
         if not alike or job == 0 or (jobs[job] != jobs[job - 1]).any():
             bounds[:] = profiles.earliest[:, processors]
-        asked = now_asked
+        last_rule = this_rule
         chosen, start, wait = NONE, 0, 0
         least: int = np.iinfo(np.int64).max
         for node in range(nodes):
@@ -97,7 +97,9 @@ def plan_conservatively(
             if value < least and loading:
                 seconds = loading_time(files, node, at)
                 if seconds < 0:
-                    seconds = left_loading_time(files, node, load, at) if files.until_next else load
+                    seconds = (
+                        unused_loading_time(files, node, load, at) if files.until_next else load
+                    )
                 value += loading * seconds
             if value < least and reloading:
                 value += reloading * reloading_time(files, node, file, load, at, capacity)
@@ -109,7 +111,7 @@ def plan_conservatively(
         free = free_during(profiles, chosen, start, start + walltime)
         bits = lowest_bits(free, processors)
         put(profiles, chosen, start, start + walltime, bits)
-        notice_earliest(profiles, chosen)
+        update_earliest(profiles, chosen)
         bounds[chosen] = 0
         begin(files, chosen, start)
         visit(files, chosen, file, load, start, start + wait, start + walltime)

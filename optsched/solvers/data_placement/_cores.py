@@ -1,7 +1,7 @@
-"""When the cores of a node are free, as far as a plan is made: compiled.
+"""Times from which the cores of a node are free in a partial plan, compiled.
 
-A core is one number, ``free from * 64 + core``, so that sorting the numbers of a node sorts its
-cores by that time, and equal ones by number.
+A core is the key ``free from * 64 + core``, so that sorting the keys of a node sorts its cores by
+time, then by number.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Integers = NDArray[np.int64]
 
 @kernel
 def sorted_cores(available: Integers) -> Integers:
-    """Return the cores of each node in order, shape (nodes, cores); a time before now is now."""
+    """Return the sorted keys of each node, shape (nodes, cores); past times count as now."""
     nodes, cores = available.shape
     keys = np.empty((nodes, cores), dtype=np.int64)
     for node in range(nodes):
@@ -28,7 +28,7 @@ def sorted_cores(available: Integers) -> Integers:
 
 @kernel
 def sort(keys: Integers) -> None:
-    """Sort the cores of a node, nearly in order as they are."""
+    """Sort the nearly sorted keys of a node by insertion."""
     for i in range(1, len(keys)):
         key = keys[i]
         j = i
@@ -40,7 +40,7 @@ def sort(keys: Integers) -> None:
 
 @kernel
 def free_now(keys: Integers) -> int:
-    """Return how many cores of a node are free now."""
+    """Return the number of cores of a node that are free now."""
     count = 0
     for key in keys:
         if key >= 64:
@@ -51,7 +51,7 @@ def free_now(keys: Integers) -> int:
 
 @kernel
 def take_first(keys: Integers, count: int, until: int) -> int:
-    """Let a job have the first cores of a node until a time; return them as bits."""
+    """Allocate the first cores of a node until a time, and return a bit mask of them."""
     bits = 0
     for i in range(count):
         core = keys[i] & 63

@@ -1,9 +1,9 @@
-"""Which files are on which node when, as far as a plan is made: compiled.
+"""Resident files of nodes over time in a partial plan, compiled.
 
-Every node has a list of files, every file of a node a list of visits: (start, loaded, end), in
-seconds from now. A visit begins with a job that uses the file, and ends with the job's walltime.
-The nodes that have one file are marked: the users of a file come together in a queue. Where files
-are kept until the next start, every node has a list of starts, too.
+Each node has a list of files, and each file of a node a list of visits: (start, loaded, end), in
+seconds from now. A visit spans the walltime of a job that uses the file. The nodes with one
+particular file are marked, because users of a file are often neighbors in the queue. If files are
+kept until the next start, each node has a list of starts, too.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ NONE = -1
 
 
 class NodeFiles(NamedTuple):
-    """Linked lists in arrays; an entry or a visit is its row.
+    """Linked lists in arrays, in which an entry or a visit is a row number.
 
     Parameters
     ----------
     head : int64 array, shape (nodes, 2)
-        The first entry of each node, and its last start in the order of planning.
+        First entry of each node, and the start planned last.
     entries : int64 array, shape (entries, 7)
-        File, seconds to load it, first visit, last visit, next entry of the node, node, next entry
-        of the bucket.
+        File, load time in seconds, first visit, last visit, next entry of the node, node, next
+        entry of the bucket.
     buckets : int64 array, shape (buckets,)
-        The first entry of the files whose numbers are the bucket's, modulo the buckets.
+        First entry of each hash bucket of file numbers.
     marked : int64 array, shape (nodes,)
-        The entry of the marked file on each node.
+        Entry of the marked file on each node.
     visits : int64 array, shape (visits, 4)
-        Start, loaded, end, next visit of the entry. Of a mere start, the start, and the one of the
-        node that was planned before.
+        Start, loaded, end and next visit of the entry; for a start without a visit, the start and
+        the one planned before it on the node.
     used : int64 array, shape (3,)
-        How many entries and visits are in use; the marked file.
+        Number of entries in use, number of visits in use, and the marked file.
     until_next : bool
-        Whether files are kept until the next start, so that starts are noted.
+        Whether files are kept until the next start, so that starts are recorded.
     """
 
     head: Integers
@@ -61,7 +61,7 @@ ENTRIES, VISITS, MARKED = 0, 1, 2
 def files_on(
     resident: Integers, started: NDArray[np.bool_], until_next: bool, jobs: int
 ) -> NodeFiles:
-    """Return what is on the nodes now, with room for the files of so many jobs."""
+    """Return the resident files of nodes, with space for the files of `jobs` more jobs."""
     nodes = len(started)
     rows = len(resident) + jobs
     files = NodeFiles(
@@ -84,7 +84,7 @@ def files_on(
 
 @kernel
 def begin(files: NodeFiles, node: int, start: int) -> None:
-    """Note that a job will start on a node, with or without a file."""
+    """Record the start of a job on a node, with or without a file."""
     if not files.until_next:
         return
     new = files.used[VISITS]
@@ -95,7 +95,7 @@ def begin(files: NodeFiles, node: int, start: int) -> None:
 
 @kernel
 def mark(files: NodeFiles, file: int) -> None:
-    """Mark the nodes that have a file, and no others."""
+    """Mark exactly the nodes that have a file."""
     before = files.used[MARKED]
     if file == before:
         return
@@ -118,7 +118,7 @@ def mark(files: NodeFiles, file: int) -> None:
 def visit(
     files: NodeFiles, node: int, file: int, load: int, start: int, loaded: int, end: int
 ) -> None:
-    """Note that a file will be on a node; it is the marked one if it has been there before."""
+    """Record a visit of a file to a node; a file that was there before must be marked."""
     if file == NONE:
         return
     new = files.used[VISITS]
@@ -142,9 +142,9 @@ def visit(
 
 @kernel
 def loading_time(files: NodeFiles, node: int, at: int) -> int:
-    """Return the seconds a job that starts at a time waits for its file, the marked one.
+    """Return the seconds that a job waits for the marked file, or NONE if no job uses the file.
 
-    What is left of a load is counted from now, as the authors do; NONE if no job uses the file.
+    The rest of a load in progress is counted from now, as the authors do.
     """
     entry = files.marked[node]
     if entry == NONE:
@@ -159,8 +159,11 @@ def loading_time(files: NodeFiles, node: int, at: int) -> int:
 
 
 @kernel
-def left_loading_time(files: NodeFiles, node: int, load: int, at: int) -> int:
-    """Return the same where no job uses the file; it is there until the next start, or loaded."""
+def unused_loading_time(files: NodeFiles, node: int, load: int, at: int) -> int:
+    """Return the seconds that a job waits for the marked file, which no job uses.
+
+    The file stays resident until the next start on the node, and is loaded again after that.
+    """
     entry = files.marked[node]
     if entry == NONE:
         return load
@@ -183,7 +186,7 @@ def left_loading_time(files: NodeFiles, node: int, load: int, at: int) -> int:
 def reloading_time(
     files: NodeFiles, node: int, file: int, load: int, at: int, capacity: int
 ) -> int:
-    """Return the seconds to load again what a job evicts: its share of the files not in use."""
+    """Return the seconds to reload the files that a job evicts, in proportion to its own file."""
     idle = 0
     entry = files.head[node, FILES]
     while entry != NONE:

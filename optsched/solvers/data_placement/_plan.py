@@ -1,4 +1,4 @@
-"""A plan for the jobs of a queue, one after the other, each where its score is least: compiled."""
+"""List scheduling of a queue by a score, compiled."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from optsched.solvers.data_placement._node_files import (
     NodeFiles,
     begin,
     files_on,
-    left_loading_time,
     loading_time,
     mark,
     reloading_time,
+    unused_loading_time,
     visit,
 )
 from optsched.solvers.data_placement.holes import (
@@ -32,7 +32,7 @@ NOWHERE = -1
 
 
 class Choice(NamedTuple):
-    """Where a job goes: how many cores it has from holes is -1 if it does not use any."""
+    """Node, start and load time of a job, with its number of cores from holes, -1 for no holes."""
 
     node: int
     start: int
@@ -56,24 +56,24 @@ def plan(
     partial: bool,
     short: bool,
 ) -> Integers:
-    """Return node, start and cores of each job, shape (jobs, 3); node -1 if it is left out.
+    """Return node, start and cores of each job, shape (jobs, 3); node -1 for an unplaced job.
 
     Parameters
     ----------
     available, reserved, occupied, resident, started, capacity, partial
         As in the data-placement problem; `reserved` is overwritten.
     jobs : int64 array, shape (jobs, 4)
-        Processors, walltime, file and seconds to load it.
+        Processors, walltime, file and load time of each job, in seconds.
     until_next : bool
         Whether files are kept until the next start.
     score : Score
-        The rule.
+        Score of the rule.
     backfill : bool
-        Whether jobs may start now on cores that are reserved for later.
+        Whether jobs may start now in holes.
     widest : int64 array, shape (2,)
-        Cores and node of the widest hole that is known; overwritten.
+        Cores and node of the widest known hole; overwritten.
     short : bool
-        Whether a partial plan ends at the first job that asks more cores than are left.
+        Whether a partial plan ends at the first job that requests more than the idle cores.
     """
     nodes, width = available.shape
     keys = sorted_cores(available)
@@ -85,38 +85,38 @@ def plan(
     placed = np.zeros((len(jobs), 3), dtype=np.int64)
     placed[:, 0] = NOWHERE
     running = occupied.sum()
-    left = 0
+    idle = 0
     for node in range(nodes):
-        left += free_now(keys[node])
-    # holes only get smaller once everything else is taken: what did not fit does not fit again
+        idle += free_now(keys[node])
+    # once no other core is free, holes only shrink: a job that did not fit never fits again
     hopeless = np.full(width + 1, np.iinfo(np.int64).max)
     bounds = np.zeros(nodes, dtype=np.int64)
-    asked = (score, NOWHERE, False, 0, 0, NOWHERE, 0)
+    last_rule = (score, NOWHERE, False, 0, 0, NOWHERE, 0)
     for job in range(len(jobs)):
         processors, walltime, file, load = jobs[job]
-        full = partial and (left < processors if short else left == 0)
+        full = partial and (idle < processors if short else idle == 0)
         if full and not backfill:
             break
         rule = score
         if running * 100 // nodes < score.threshold:
             rule = Score(1, 0, False, 0)
-        turns = NOWHERE
+        turning_node = NOWHERE
         if rule.opportune:
-            turns = 0 if full else first_free(keys, processors)
-        # a walltime matters to holes only
-        now_asked = (rule, turns, full, processors, walltime if backfill else 0, file, load)
-        if now_asked != asked:
+            turning_node = 0 if full else first_free(keys, processors)
+        # walltimes matter to holes only
+        this_rule = (rule, turning_node, full, processors, walltime if backfill else 0, file, load)
+        if this_rule != last_rule:
             bounds[:] = 0
-        asked = now_asked
+        last_rule = this_rule
         mark(files, file)
         if full:
             if processors > widest[0] or walltime >= hopeless[processors]:
                 continue
         else:
             hopeless[:] = np.iinfo(np.int64).max
-        ways = (full, backfill)
+        uses = (full, backfill)
         choice = best_node(
-            keys, reserved, holes, files, jobs[job], rule, turns, capacity, ways, bounds
+            keys, reserved, holes, files, jobs[job], rule, turning_node, capacity, uses, bounds
         )
         if choice.node == NOWHERE:
             hopeless[processors:] = np.minimum(hopeless[processors:], walltime)
@@ -147,7 +147,7 @@ def plan(
             holes[node] = in_holes(reserved[node], 1)
             if node == widest[1]:
                 widest[0], widest[1] = holes.max(), holes.argmax()
-        left -= free - free_now(keys[node])
+        idle -= free - free_now(keys[node])
         placed[job] = (node, choice.start, bits)
     return placed
 
@@ -160,25 +160,32 @@ def best_node(
     files: NodeFiles,
     job: Integers,
     score: Score,
-    turns: int,
+    turning_node: int,
     capacity: int,
-    ways: tuple[bool, bool],
+    uses: tuple[bool, bool],
     bounds: Integers,
 ) -> Choice:
-    """Return where a job has the least score; of equal ones, the first; node -1 if there is none.
+    """Return the first node with the least score for a job, or node -1 if the job does not fit.
 
-    `ways` says whether it starts now on cores from holes only, and whether it may use some. From
-    the node `turns` on only loading counts, once. `bounds` says of each node what the score is at
-    least, and is raised: the users of a file come together, and of equal jobs each changes the
-    score of one node only.
+    Parameters
+    ----------
+    keys, reserved, holes, files, job, score, capacity
+        As in `plan`.
+    turning_node : int
+        First node from which on only loading counts, once (LEO); -1 for no such node.
+    uses : (bool, bool)
+        Whether the job must start now in holes only, and whether it may use holes.
+    bounds : int64 array, shape (nodes,)
+        Lower bounds of the score on each node, which are raised. Bounds stay valid for equal jobs,
+        each of which changes the score of one node only.
     """
     processors, walltime, file, load = job
     loading, reloading = score.loading, score.reloading
-    full, backfill = ways
+    full, backfill = uses
     best = Choice(NOWHERE, 0, 0, -1)
     least: int = np.iinfo(np.int64).max
     for node in range(len(keys)):
-        if node == turns:
+        if node == turning_node:
             loading, reloading = 1, 0
         if bounds[node] >= least:
             continue
@@ -197,7 +204,7 @@ def best_node(
             if value < least and loading:
                 wait = loading_time(files, node, at)
                 if wait < 0:
-                    wait = left_loading_time(files, node, load, at) if files.until_next else load
+                    wait = unused_loading_time(files, node, load, at) if files.until_next else load
                 value += loading * wait
             if value < least and reloading:
                 value += reloading * reloading_time(files, node, file, load, at, capacity)
@@ -212,7 +219,7 @@ def best_node(
 
 @kernel
 def first_free(keys: Integers, processors: int) -> int:
-    """Return the first node that has so many cores free now."""
+    """Return the first node with enough cores that are free now."""
     for node in range(len(keys)):
         if keys[node, processors - 1] < 64:
             return node

@@ -1,6 +1,6 @@
-"""Which cores of which node are held when, gaps included: compiled.
+"""Availability profiles of the cores of nodes, compiled.
 
-Every node has a list of holdings: (start, end, cores as bits, next), in seconds from now.
+Each node has a list of allocations: (start, end, bit mask of cores, next), in seconds from now.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ NONE = -1
 
 
 class Profiles(NamedTuple):
-    """What is held on each node, by running jobs and by planned ones.
+    """Allocations of running and planned jobs on each node.
 
     Parameters
     ----------
     head : int64 array, shape (nodes,)
-        The first holding of each node.
-    held : int64 array, shape (holdings, 4)
-        Start, end, cores, next holding of the node.
+        First allocation of each node.
+    held : int64 array, shape (allocations, 4)
+        Start, end, cores and next allocation of the node.
     used : int64 array, shape (1,)
-        How many holdings there are.
+        Number of allocations.
     earliest : int64 array, shape (nodes, cores + 1)
-        When so many cores of a node are free at once for the first time, for however short.
+        First time at which a number of cores is free at once on a node, for any duration.
     """
 
     head: Integers
@@ -40,7 +40,7 @@ class Profiles(NamedTuple):
 
 @kernel
 def profiles_of(available: Integers, reserved: Integers, jobs: int) -> Profiles:
-    """Return what is held before anything is planned, with room for so many jobs."""
+    """Return the allocations of running jobs, with space for `jobs` more."""
     nodes, width = available.shape
     profiles = Profiles(
         np.full(nodes, NONE, dtype=np.int64),
@@ -52,13 +52,13 @@ def profiles_of(available: Integers, reserved: Integers, jobs: int) -> Profiles:
         for core in range(width):
             if available[node, core] > 0:
                 put(profiles, node, reserved[node, core], available[node, core], 1 << core)
-        notice_earliest(profiles, node)
+        update_earliest(profiles, node)
     return profiles
 
 
 @kernel
 def put(profiles: Profiles, node: int, start: int, end: int, bits: int) -> None:
-    """Let cores be held; with those that are held for the very same time, if there are any."""
+    """Add an allocation, merged into one with the same start and end if possible."""
     row = profiles.head[node]
     while row != NONE:
         if profiles.held[row, START] == start and profiles.held[row, END] == end:
@@ -73,7 +73,7 @@ def put(profiles: Profiles, node: int, start: int, end: int, bits: int) -> None:
 
 @kernel
 def free_during(profiles: Profiles, node: int, start: int, end: int) -> int:
-    """Return the cores that nobody holds from a time until before another, as bits."""
+    """Return a bit mask of the cores that are free from `start` to before `end`."""
     width = profiles.earliest.shape[1] - 1
     bits: int = (1 << width) - 1
     row = profiles.head[node]
@@ -86,7 +86,7 @@ def free_during(profiles: Profiles, node: int, start: int, end: int) -> int:
 
 @kernel
 def bits_in(bits: int) -> int:
-    """Return how many bits are set."""
+    """Return the number of set bits."""
     count = 0
     while bits:
         bits &= bits - 1
@@ -96,7 +96,7 @@ def bits_in(bits: int) -> int:
 
 @kernel
 def first_window(profiles: Profiles, node: int, processors: int, walltime: int) -> int:
-    """Return the first time from which so many cores are free for a walltime."""
+    """Return the first time from which enough cores are free for a walltime."""
     if bits_in(free_during(profiles, node, 0, walltime)) >= processors:
         return 0
     best: int = np.iinfo(np.int64).max
@@ -113,8 +113,8 @@ def first_window(profiles: Profiles, node: int, processors: int, walltime: int) 
 
 
 @kernel
-def notice_earliest(profiles: Profiles, node: int) -> None:
-    """Set when so many cores of a node are free at once for the first time."""
+def update_earliest(profiles: Profiles, node: int) -> None:
+    """Recompute the first time at which each number of cores of a node is free at once."""
     earliest = profiles.earliest[node]
     earliest[:] = np.iinfo(np.int64).max
     count = bits_in(free_during(profiles, node, 0, 1))
@@ -132,7 +132,7 @@ def notice_earliest(profiles: Profiles, node: int) -> None:
 
 @kernel
 def lowest_bits(bits: int, count: int) -> int:
-    """Return the lowest bits of a number that has as many."""
+    """Return the `count` lowest set bits."""
     taken = 0
     for _ in range(count):
         lowest = bits & -bits

@@ -1,4 +1,4 @@
-"""Cores that are free now, but reserved for a job that is planned for later: compiled."""
+"""Holes: cores that are free now and reserved for a later job, compiled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Integers = NDArray[np.int64]
 
 @kernel
 def in_holes(reserved: Integers, walltime: int) -> int:
-    """Return how many cores of a node are reserved, and free for a walltime until then."""
+    """Return the number of cores of a node in holes that last at least a walltime."""
     count = 0
     for until in reserved:
         if until > 0 and until >= walltime:
@@ -23,9 +23,9 @@ def in_holes(reserved: Integers, walltime: int) -> int:
 
 @kernel
 def from_holes(keys: Integers, reserved: Integers, processors: int, walltime: int) -> int:
-    """Return how many cores from holes a job uses that starts now; -1 if it cannot.
+    """Return the number of cores from holes that a job uses now; -1 if the job does not fit.
 
-    As many as there are for so long; the rest is from cores that are not reserved.
+    A job prefers cores from holes, and takes the others from unreserved cores.
     """
     count: int = min(processors, in_holes(reserved, walltime))
     missing = processors - count
@@ -35,8 +35,8 @@ def from_holes(keys: Integers, reserved: Integers, processors: int, walltime: in
 
 
 @kernel
-def notice_widest(reserved: Integers, widest: Integers) -> None:
-    """Set the widest hole: its cores, and the first node that has it."""
+def update_widest(reserved: Integers, widest: Integers) -> None:
+    """Update the core count and the first node of the widest hole."""
     widest[0] = -1
     for node in range(len(reserved)):
         count = 0
@@ -51,7 +51,7 @@ def notice_widest(reserved: Integers, widest: Integers) -> None:
 def take_from_holes(
     keys: Integers, reserved: Integers, processors: int, holes: int, walltime: int
 ) -> int:
-    """Let a job start now on cores of the holes that end first; return its cores as bits."""
+    """Start a job now on the holes that end first, and return a bit mask of its cores."""
     bits = 0
     for _ in range(holes):
         chosen = -1
@@ -69,9 +69,9 @@ def take_from_holes(
 def take_by_number(
     keys: Integers, reserved: Integers, processors: int, start: int, walltime: int
 ) -> int:
-    """Let a job have the cores of least number that are free at its start; return them as bits.
+    """Allocate the lowest cores that are free at a start, and return a bit mask of them.
 
-    Those that are free now are reserved from then on, and a hole until then.
+    Allocated cores that are free now become holes until the start.
     """
     width = len(keys)
     at = np.empty(width, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Exact data placement: intervals on counted cores, by CP-SAT."""
+"""Exact data placement by CP-SAT on interval variables."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.data_placement.intervals import Intervals, alike_nodes
-from optsched.solvers.data_placement.listing import first_plan
-from optsched.solvers.data_placement.room import room_bound
+from optsched.solvers.data_placement.list_scheduling import first_plan
+from optsched.solvers.data_placement.lower_bound import lower_bound
 from optsched.solvers.generic import Outcome, Search
 from optsched.solvers.result import Budget, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 
 LARGEST = 50_000
-"""Most pairs of jobs, times nodes that are not alike, that CP-SAT is asked about.
+"""Largest number of job pairs times distinct nodes in a CP-SAT model.
 
-Where files are kept until the next start, jobs that may come between two of one file count as well.
+If files are kept until the next start, jobs between two users of a file count as well.
 """
 
 
 @solvers.register("interval-search")
 @dataclass(frozen=True)
 class IntervalSearch(Solver):
-    """Optional intervals of jobs on nodes whose cores are counted, by CP-SAT.
+    """CP-SAT on optional intervals of jobs, with a cumulative constraint for each node.
 
-    Which cores a job holds is chosen afterwards; see `optsched.solvers.data_placement.intervals`
-    for why counting is enough. The search begins with `first_plan` and `room_bound`, which are also
-    the answer to problems that are too large to be stated.
+    Cores are chosen afterwards; `optsched.solvers.data_placement.intervals` explains why their
+    number is enough. The search starts from `first_plan` and `lower_bound`, which are also the
+    result for problems that are too large for CP-SAT.
 
     Parameters
     ----------
     workers : int
-        Threads that search; see `CpSat`.
+        Number of search threads; see `CpSat`.
     """
 
     workers: int = 1
@@ -50,11 +50,11 @@ class IntervalSearch(Solver):
     requires = CpSat.requires
 
     def __post_init__(self) -> None:
-        CpSat(workers=self.workers)  # refuses what it does not take
+        CpSat(workers=self.workers)  # checks the option
 
     @property
     def threads(self) -> int:
-        """The workers: under a work budget they take turns, on a thread each."""
+        """Number of workers, each of which has a thread even if workers take turns."""
         return self.workers
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
@@ -70,7 +70,7 @@ class IntervalSearch(Solver):
         seed: int = 0,
         on_incumbent: OnIncumbent | None = None,
     ) -> Result:
-        """Answer `problem` within `budget`; never worse than the feasible plan `hint`."""
+        """Solve `problem` within `budget`, at least as well as the feasible plan `hint`."""
         assert isinstance(problem, DataPlacement)
         search = Search(budget, seed, on_incumbent)
         try:
@@ -85,7 +85,7 @@ class IntervalSearch(Solver):
         self, problem: DataPlacement, search: Search, hint: Plan | None, seed: int
     ) -> Result:
         search.sense = problem.sense
-        bound = room_bound(problem)
+        bound = lower_bound(problem)
         best = first_plan(problem)
         if hint is not None:
             best = min(hint, best, key=problem.objective)
@@ -97,7 +97,7 @@ class IntervalSearch(Solver):
         search.found(problem.objective(best), bound)
         solver = CpSat(workers=self.workers)
         outcome = search.checked(solver.search_model(intervals.model, search, intervals.hinted))
-        if outcome.x is not None:  # a load time may be longer than it has to be
+        if outcome.x is not None:  # load times of CP-SAT may be longer than necessary
             outcome = replace(outcome, x=intervals.vector(intervals.plan(outcome.x)))
         if outcome.bound is None or outcome.bound < bound:
             outcome = replace(outcome, bound=bound)
@@ -117,7 +117,7 @@ class IntervalSearch(Solver):
 
 
 def is_large(problem: DataPlacement) -> bool:
-    """Return whether a problem is too large to be stated for CP-SAT."""
+    """Return whether a problem is too large for CP-SAT."""
     jobs = len(problem.processors)
     nodes = sum(min(len(group), jobs) for group in alike_nodes(problem))
     between = 2 * jobs * len(sharing_pairs(problem)) if problem.kept == "next" else 0

@@ -1,16 +1,17 @@
-"""A data placement as intervals for CP-SAT: fewer variables than the program, by two arguments.
+"""Data placement as a CP-SAT model on intervals, with fewer variables than the program.
 
-*Cores of a node are alike but for when they are free.* That core c is free for good from a_c on is
-as if a job held it from the beginning until a_c. All these jobs begin together, so they hold one
-core each; then any jobs that never need more cores than there are get cores in the order of their
-starts, as intervals on a line are coloured. So a node needs to be counted only. Its *holes* are
-counted apart: a job in a hole ends before the reservation begins, long before the core is free for
-good. Seen backwards in time they are the same again. A job may take cores of both kinds.
+*Cores of a node are interchangeable* except for the times from which they are free. Core c, free
+for good from a_c on, acts like a core with a fixed job from the beginning until a_c. The fixed jobs
+start together on one core each. Any jobs that never need more cores than there are can then be
+given cores in the order of their starts, like a coloring of an interval graph. So one cumulative
+constraint per node suffices. *Holes* have a second cumulative constraint: a job in a hole ends
+before the reservation begins, which is the same situation backwards in time. A job may use cores of
+both kinds.
 
-*Nodes are alike* if their cores are free at the same times and they have the same files. No plan
-needs more of them than there are jobs, and they may be used in the order of the jobs.
+*Nodes are interchangeable* if their cores are free at the same times and they have the same files.
+No plan needs more such nodes than there are jobs, and the nodes may be used in the order of jobs.
 
-*Jobs are alike* if they ask the same of everything. They may start in the order of the queue.
+*Jobs are interchangeable* if all of their data agree. Such jobs may start in queue order.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from optsched.models.data_placement import DataPlacement
 from optsched.models.data_placement.presolve import finding_pairs, latest_start, sharing_pairs
 from optsched.models.data_placement.solution import LEFT_OUT, Plan
 from optsched.models.program import Program
-from optsched.solvers.data_placement.left_files import LeftFiles
-from optsched.solvers.data_placement.room import earliest
+from optsched.solvers.data_placement.lower_bound import earliest
+from optsched.solvers.data_placement.resident_files import ResidentFiles
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntVar
@@ -37,23 +38,23 @@ Ints = NDArray[np.int64]
 
 
 class Intervals:
-    """The model, and plans as vectors of its variables.
+    """CP-SAT model of a data placement, and the translation of plans.
 
     Parameters
     ----------
     problem : DataPlacement
-        What is to be placed.
+        The problem.
     bound : int
-        What no plan costs less than.
+        Lower bound of the objective.
 
     Attributes
     ----------
     model : CpModel
-        Its first variables are start, load time and node of each job.
+        Model, whose first variables are start, load time and node of each job.
     program : Program
-        The variables and the objective of the model, without its constraints.
+        Variables and objective of the model, without constraints.
     hinted : int
-        How many variables tell all about a plan.
+        Number of leading variables that determine a plan.
     """
 
     def __init__(self, problem: DataPlacement, bound: int) -> None:
@@ -73,13 +74,13 @@ class Intervals:
             bool(problem.reserved is not None and problem.reserved[node].any())
             for node in self._nodes
         ]
-        self._state_starts()
+        self._add_starts()
         for place in range(len(self._nodes)):
-            self._state_room(place)
-        self._state_loads()
-        self._state_order()
+            self._add_capacity(place)
+        self._add_loads()
+        self._add_symmetry_breaking()
         if problem.kept == "users":
-            self._state_reasons()
+            self._add_start_reasons()
         cost = [
             priority * (self._start[job] + problem.load_weight * self._load[job])
             for job, priority in enumerate(problem.priorities.tolist())
@@ -89,13 +90,13 @@ class Intervals:
             self.model.minimize(sum(cost))
         self.program = self._objective()
 
-    def _state_starts(self) -> None:
+    def _add_starts(self) -> None:
         model, problem = self.model, self.problem
         loads = problem.loads.tolist()
         self._start = [model.new_int_var(0, self._latest, "") for _ in self._jobs]
         self._load = [model.new_int_var(0, loads[job], "") for job in self._jobs]
         self._on = [[model.new_bool_var("") for _ in self._nodes] for _ in self._jobs]
-        # how many of a job's cores on a node are no holes
+        # number of a job's cores on a node outside of holes
         self._lasting: list[list[Any]] = [
             [model.new_int_var(0, size, "") if held else size for held in self._held]
             for size in problem.processors.tolist()
@@ -105,16 +106,16 @@ class Intervals:
         for job, on in enumerate(self._on):
             wait: Any = sum(second * here for second, here in zip(soonest[job], on))
             if problem.partial:
-                left = model.new_bool_var("")
-                model.add_exactly_one(*on, left)
-                model.add(self._start[job] == problem.horizon).only_enforce_if(left)
-                model.add(self._load[job] == loads[job]).only_enforce_if(left)
-                wait += problem.horizon * left
+                unplaced = model.new_bool_var("")
+                model.add_exactly_one(*on, unplaced)
+                model.add(self._start[job] == problem.horizon).only_enforce_if(unplaced)
+                model.add(self._load[job] == loads[job]).only_enforce_if(unplaced)
+                wait += problem.horizon * unplaced
             else:
                 model.add_exactly_one(on)
             model.add(self._start[job] >= wait)
 
-    def _state_room(self, place: int) -> None:
+    def _add_capacity(self, place: int) -> None:
         model, problem = self.model, self.problem
         node, cores = self._nodes[place], problem.available.shape[1]
         free, counts = np.unique(np.maximum(problem.available[node], 0), return_counts=True)
@@ -149,19 +150,19 @@ class Intervals:
         demands += [count for _, count in reserved]
         model.add_cumulative(intervals, demands, len(ends))
 
-    def _state_loads(self) -> None:
+    def _add_loads(self) -> None:
         model, problem = self.model, self.problem
         start, load, on = self._start, self._load, self._on
         loads, walltimes = problem.loads.tolist(), problem.walltimes.tolist()
         place_of = {node: place for place, node in enumerate(self._nodes)}
-        left = LeftFiles(model, problem, start, on) if problem.kept == "next" else None
+        resident = ResidentFiles(model, problem, start, on) if problem.kept == "next" else None
         ways: list[list[IntVar]] = [[] for _ in self._jobs]
         self._finds: dict[tuple[int, int], IntVar] = {}
         self._found: dict[tuple[int, int], IntVar] = {}
         for one, other in sharing_pairs(problem):
             for i, j in ((one, other), (other, one)):
                 if i > j and self._class_of[i] == self._class_of[j]:
-                    continue  # it starts no earlier
+                    continue  # interchangeable jobs start in order
                 finds = model.new_bool_var("")
                 tie = 0 if i < j else 1
                 for here, there in zip(on[i], on[j]):
@@ -170,10 +171,10 @@ class Intervals:
                 if problem.partial:
                     model.add_bool_or(on[i]).only_enforce_if(finds)
                 model.add(start[j] >= start[i] + tie).only_enforce_if(finds)
-                if left is None:
+                if resident is None:
                     model.add(start[j] <= start[i] + walltimes[i]).only_enforce_if(finds)
                 else:
-                    left.state_user(finds, i, j)
+                    resident.add_user(finds, i, j)
                 model.add(load[j] >= start[i] + load[i] - start[j]).only_enforce_if(finds)
                 ways[j].append(finds)
                 self._finds[i, j] = finds
@@ -183,10 +184,10 @@ class Intervals:
                 continue
             finds = self._found[entry, job] = model.new_bool_var("")
             model.add_implication(finds, on[job][place_of[node[entry]]])
-            if left is None:
+            if resident is None:
                 model.add(start[job] <= until[entry]).only_enforce_if(finds)
             else:
-                left.state_entry(finds, entry, job, place_of[node[entry]])
+                resident.add_entry(finds, entry, job, place_of[node[entry]])
             model.add(load[job] >= loaded[entry] - start[job]).only_enforce_if(finds)
             ways[job].append(finds)
         for job in self._jobs:
@@ -194,7 +195,7 @@ class Intervals:
             model.add_exactly_one(alone, *ways[job])
             model.add(load[job] >= loads[job] * alone)
 
-    def _state_order(self) -> None:
+    def _add_symmetry_breaking(self) -> None:
         for same in self._classes:
             for one, other in pairwise(same):
                 self.model.add(self._start[one] <= self._start[other])
@@ -205,10 +206,11 @@ class Intervals:
                     earlier = [self._on[i][place_of[before]] for i in range(job)]
                     self.model.add_bool_or(*earlier, ~self._on[job][place_of[node]])
 
-    def _state_reasons(self) -> None:
-        """Let no job start so that it could start a second earlier at no loss.
+    def _add_start_reasons(self) -> None:
+        """Exclude starts that could be a second earlier at no loss (dominance).
 
-        Where files are kept until the next start that does not hold: it may evict one earlier.
+        This holds only if files are kept while in use: otherwise an earlier start may evict a file
+        earlier.
         """
         model, problem = self.model, self.problem
         start, on, load = self._start, self._on, self._load
@@ -270,7 +272,7 @@ class Intervals:
         )
 
     def vector(self, plan: Plan) -> Ints:
-        """Return the vector that starts as `plan`, jobs and nodes that are alike in their order."""
+        """Return `plan` as a vector, with interchangeable jobs and nodes in canonical order."""
         problem, jobs = self.problem, len(self._jobs)
         plan = self._in_order(plan)
         place_of = {node: place for place, node in enumerate(self._nodes)}
@@ -294,7 +296,7 @@ class Intervals:
         return x
 
     def _in_order(self, plan: Plan) -> Plan:
-        """Return the plan with the places of jobs that are alike in the order of their starts."""
+        """Return the plan with interchangeable jobs in the order of their starts."""
         starts = np.where(plan.node == LEFT_OUT, self.problem.horizon, plan.start)
         source = np.arange(len(starts))
         for same in self._classes:
@@ -307,7 +309,7 @@ class Intervals:
         return sum(1 for core in np.flatnonzero(free).tolist() if mask >> core & 1)
 
     def plan(self, x: Ints) -> Plan:
-        """Return the plan that a vector stands for, its cores chosen."""
+        """Return the plan of a vector, with cores chosen."""
         problem, jobs = self.problem, len(self._jobs)
         start = x[:jobs].copy()
         on = x[2 * jobs : 2 * jobs + jobs * len(self._nodes)].reshape(jobs, len(self._nodes)) != 0
@@ -331,7 +333,7 @@ class Intervals:
 
 
 def alike_jobs(problem: DataPlacement) -> Sequence[list[int]]:
-    """Return the jobs in classes of those that are alike, in order."""
+    """Return the classes of interchangeable jobs, in order."""
     asked = np.array([problem.processors, problem.walltimes, problem.files, problem.priorities])
     classes: dict[tuple[int, ...], list[int]] = {}
     for job, key in enumerate(asked.T.tolist()):
@@ -340,7 +342,7 @@ def alike_jobs(problem: DataPlacement) -> Sequence[list[int]]:
 
 
 def alike_nodes(problem: DataPlacement) -> Sequence[list[int]]:
-    """Return the nodes in groups of those that are alike, in order."""
+    """Return the groups of interchangeable nodes, in order."""
     files = set(problem.files.tolist())
     entries: dict[int, list[tuple[int, ...]]] = {}
     for node, *entry in problem.resident.tolist():
@@ -358,18 +360,18 @@ def alike_nodes(problem: DataPlacement) -> Sequence[list[int]]:
 def cores_for(
     problem: DataPlacement, node: int, jobs: Ints, start: Ints, lasting: Ints
 ) -> dict[int, int]:
-    """Return cores for jobs of a node that never need more than there are, as bit masks.
+    """Return bit masks of the cores of jobs on a node that never need more than there are.
 
     Parameters
     ----------
     problem : DataPlacement
-        Tells when cores are free.
+        The problem.
     node : int
-        The node.
+        Number of the node.
     jobs : int64 array
-        The jobs on it.
+        Numbers of the jobs on the node.
     start, lasting : int64 array, shape (jobs of the problem,)
-        When each job starts, and how many of its cores are no holes.
+        Start in seconds, and number of cores outside of holes, of each job.
     """
     masks = dict.fromkeys(jobs.tolist(), 0)
     end = start + problem.walltimes

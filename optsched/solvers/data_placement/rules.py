@@ -1,4 +1,4 @@
-"""The published rules for data placement: list scheduling, each by a score of its own."""
+"""Published rules for data placement: list scheduling, each by its own score."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from optsched.solvers.heuristic import Heuristic
 
 
 class Rule(Heuristic):
-    """Jobs are placed in the order of the queue, each on the node where its score is least.
+    """List scheduling in queue order, each job on the node with the least score.
 
     Work is counted in jobs times nodes.
 
@@ -33,10 +33,10 @@ class Rule(Heuristic):
 
     @abstractmethod
     def score(self, problem: DataPlacement) -> Score:
-        """Return the score."""
+        """Return the score of the rule."""
 
     def place(self, problem: DataPlacement) -> Plan:
-        """Return the plan."""
+        """Return the plan of the rule."""
         holes = np.zeros_like(problem.available) if problem.reserved is None else problem.reserved
         jobs = (problem.processors, problem.walltimes, problem.files, problem.loads)
         given = (problem.available, holes.copy(), problem.occupied, np.column_stack(jobs))
@@ -53,7 +53,7 @@ class Rule(Heuristic):
         return Plan(*plan(*given, *rule, backfill, widest_noticed(problem, holes), *ends).T)
 
     def effort(self, problem: DataPlacement) -> int:
-        """Return the number of jobs times that of nodes."""
+        """Return the number of jobs times the number of nodes."""
         return len(problem.available) * len(problem.processors)
 
 
@@ -114,7 +114,7 @@ class LocalityAndEvictionMixed(Rule):
 
 
 def widest_noticed(problem: DataPlacement, holes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the cores and the node of the widest hole, as far as it is known."""
+    """Return the cores and the node of the widest known hole."""
     if problem.noticed is not None:
         return np.array(problem.noticed)
     cores = np.count_nonzero(holes, axis=1)

@@ -1,4 +1,4 @@
-"""Score by which a published rule chooses the node of a job."""
+"""Score by which the published rules choose the node of a job."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import NamedTuple
 
 
 class Score(NamedTuple):
-    """What is added to the time at which a job can start on a node; the least sum wins.
+    """Weights of the terms that are added to the start of a job on a node.
 
-    A ``@kernel`` that takes it is compiled for these fields.
+    Kernels are compiled for these fields.
 
     Parameters
     ----------
     loading : int
         Weight of a second of loading.
     reloading : int
-        Weight of a second of loading again what is evicted.
+        Weight of a second of reloading evicted files.
     opportune : bool
-        Whether, from the first node of a scan on that is free now, only loading counts, once (LEO).
+        Whether only loading counts, once, from the first node on that is free now (LEO).
     threshold : int
-        Per cent of the nodes; while fewer run a job only loading counts, once (LEM).
+        Percentage of nodes with jobs, below which only loading counts, once (LEM).
     """
 
     loading: int

@@ -1,4 +1,4 @@
-"""How much room rows can have, and what waiting jobs can make of it at most."""
+"""Bounds of gang packing: free columns in matrix rows, and waiting jobs that fit into them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from optsched.models.gang_packing import GangPacking
 
 
-class Room:
-    """The most columns that waiting jobs can have in so many of so many rows.
+class FreeColumns:
+    """Upper bounds on the free columns in any m of k rows.
 
-    Where running jobs keep their rows, that is what is free in the emptiest rows. Where they may
-    change, a column on which l jobs stand is taken in at least l - (k - m) of any m of k rows.
+    If running jobs keep their rows, the m emptiest rows give the bound. If running jobs may move, a
+    column that l of them hold is taken in at least l - (k - m) of any m of k rows.
 
     Parameters
     ----------
@@ -25,11 +25,11 @@ class Room:
 
     Attributes
     ----------
-    least_rows : int
-        Fewest rows that the running jobs can stand in, as far as this tells.
-    everywhere : list of int, length rows + 1
-        For each number of rows k, the mask of the columns that are taken in each of the k rows,
-        wherever running jobs go; 0 where they keep their rows.
+    fewest_rows : int
+        Lower bound on the rows that running jobs take.
+    crowded_columns : list of int, length rows + 1
+        Mask of the columns that every placement of running jobs takes in each of k rows, for each
+        k; 0 if running jobs keep their rows.
     """
 
     def __init__(self, problem: GangPacking) -> None:
@@ -37,96 +37,96 @@ class Room:
         self._columns = problem.columns
         self._free: list[int] = []
         self._taken: list[int] = []
-        self.everywhere = [0] * (problem.rows + 1)
+        self.crowded_columns = [0] * (problem.rows + 1)
         if problem.rerow:
             levels = loads(held)
-            self.least_rows = len(levels)
+            self.fewest_rows = len(levels)
             self._taken = [mask.bit_count() for mask in levels] + [0] * problem.rows
             for rows, crowded in enumerate(levels, start=1):
-                self.everywhere[rows] = crowded
+                self.crowded_columns[rows] = crowded
         else:
             free = [problem.columns - mask.bit_count() for mask in held if mask]
             self._free = sorted(free, reverse=True)
-            self.least_rows = len(free)
+            self.fewest_rows = len(free)
 
-    def of(self, rows: int) -> list[int]:
-        """Return the most room in the 0, 1, ... emptiest of `rows` rows; from `least_rows` on."""
-        room = [0]
+    def most(self, rows: int) -> list[int]:
+        """Return the most free columns in 0, 1, ... of `rows` rows, at least `fewest_rows`."""
+        most_free = [0]
         if self._taken:
             for level in reversed(self._taken[:rows]):
-                room.append(room[-1] + self._columns - level)
-            return room
-        empty = [self._columns] * (rows - self.least_rows)
+                most_free.append(most_free[-1] + self._columns - level)
+            return most_free
+        empty = [self._columns] * (rows - self.fewest_rows)
         for free in empty + self._free:
-            room.append(room[-1] + free)
-        return room
+            most_free.append(most_free[-1] + free)
+        return most_free
 
-    def of_each(self, rows: int) -> list[int] | None:
-        """Return the room of each row, if running jobs keep theirs; none if they may change."""
+    def per_row(self, rows: int) -> list[int] | None:
+        """Return the free columns of each row, or None if running jobs may move."""
         if self._taken:
             return None
-        return [self._columns] * (rows - self.least_rows) + self._free
+        return [self._columns] * (rows - self.fewest_rows) + self._free
 
 
-def longest_prefix(sizes: Sequence[int], room: Sequence[int]) -> int:
-    """Return how many jobs from the front of the queue may fit, at most.
+def longest_prefix(sizes: Sequence[int], most_free: Sequence[int]) -> int:
+    """Return an upper bound on the number of jobs from the front of the queue that fit.
 
-    The m largest of them stand in m rows at most, for every m; and of one more than there are rows
-    two stand in one row.
+    For every m, the m largest jobs take at most m rows; and if there are more jobs than rows, two
+    of them share a row.
 
     Parameters
     ----------
     sizes : sequence of int
-        Of the waiting jobs.
-    room : sequence of int, length rows + 1
-        As `Room.of` returns it.
+        Sizes of the waiting jobs, in columns.
+    most_free : sequence of int, length rows + 1
+        Result of `FreeColumns.most`.
     """
-    rows, total = len(room) - 1, 0
-    largest: list[int] = []  # by falling size, negative
+    rows, total = len(most_free) - 1, 0
+    largest: list[int] = []  # negative sizes, ascending
     for count, size in enumerate(sizes):
         total += size
-        if total > room[-1]:
+        if total > most_free[-1]:
             return count
         insort(largest, -size)
         del largest[rows + 1 :]
         together = 0
-        for size_of_next, most in zip(largest, room[1:]):
+        for size_of_next, most in zip(largest, most_free[1:]):
             together -= size_of_next
             if together > most:
                 return count
-        if len(largest) > rows and -largest[rows - 1] - largest[rows] > room[1]:
+        if len(largest) > rows and -largest[rows - 1] - largest[rows] > most_free[1]:
             return count
     return len(sizes)
 
 
-def largest_sum(sizes: Sequence[int], room: Sequence[int], each: Sequence[int] | None) -> int:
-    """Return the most columns that some of the waiting jobs can take together, at most.
+def largest_sum(sizes: Sequence[int], most_free: Sequence[int], each: Sequence[int] | None) -> int:
+    """Return an upper bound on the columns that waiting jobs can take together.
 
-    Of jobs that are larger than half of every row, m stand in m rows. All sums are exact: bit s of
-    an integer tells whether some jobs have s columns together.
+    Jobs larger than half of every row need a row each. Subset sums are exact: bit s of an integer
+    is set if some jobs have s columns together.
 
     Parameters
     ----------
     sizes : sequence of int
-        Of the waiting jobs.
-    room : sequence of int, length rows + 1
-        As `Room.of` returns it.
+        Sizes of the waiting jobs, in columns.
+    most_free : sequence of int, length rows + 1
+        Result of `FreeColumns.most`.
     each : sequence of int or None
-        As `Room.of_each` returns it.
+        Result of `FreeColumns.per_row`.
     """
-    fitting = [sizes[job] for job in needed(sizes, room)]
-    within = [(1 << (most + 1)) - 1 for most in room]
-    sums = [1] + [0] * (len(room) - 1)
+    fitting = [sizes[job] for job in needed(sizes, most_free)]
+    within = [(1 << (most + 1)) - 1 for most in most_free]
+    sums = [1] + [0] * (len(most_free) - 1)
     everything = 1
     for size in fitting:
-        if 2 * size > room[1]:
-            for count in range(len(room) - 1, 0, -1):
+        if 2 * size > most_free[1]:
+            for count in range(len(most_free) - 1, 0, -1):
                 sums[count] |= sums[count - 1] << size & within[count]
     for some in sums[1:]:
         everything |= some
     single = 1
     for size in fitting:
-        if 2 * size <= room[1]:
+        if 2 * size <= most_free[1]:
             everything |= everything << size & within[-1]
         if each is not None:
             single |= single << size & within[1]
@@ -137,13 +137,13 @@ def largest_sum(sizes: Sequence[int], room: Sequence[int], each: Sequence[int] |
     return min(most, fills)
 
 
-def needed(sizes: Sequence[int], room: Sequence[int]) -> list[int]:
-    """Return the jobs that fit at all, of equal ones no more than can have room together."""
+def needed(sizes: Sequence[int], most_free: Sequence[int]) -> list[int]:
+    """Return the jobs that fit into a row, of equal jobs no more than fit together."""
     together: dict[int, int] = {}
     jobs = []
     for job, size in enumerate(sizes):
-        if len(room) > 1 and size <= room[1]:
+        if len(most_free) > 1 and size <= most_free[1]:
             together[size] = together.get(size, 0) + size
-            if together[size] <= room[-1]:
+            if together[size] <= most_free[-1]:
                 jobs.append(job)
     return jobs

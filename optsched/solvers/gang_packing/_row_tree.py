@@ -1,4 +1,4 @@
-"""A depth-first search for rows that hold what must be in them."""
+"""Depth-first search for a packing of items with conflicts into rows."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from dataclasses import dataclass, field
 LEFT_OUT = -1
 
 MOST_KNOWN = 200_000
-"""Nodes that are remembered to lead nowhere."""
+"""Largest number of infeasible search nodes to store."""
 
 
 @dataclass(slots=True)
 class _Node:
-    """What is left to decide, and the rows so far.
+    """A search node.
 
     Parameters
     ----------
-    left : int
-        The items that are not decided yet, as a mask.
+    undecided : int
+        Mask of the undecided items.
     spare : int
-        How much the items that are left out from here on may measure.
+        Largest total size of undecided items that are not packed.
     free : list of int, shape (rows,)
-        The room left in each row.
+        Free columns of each row.
     barred : list of int, shape (rows,)
-        The items that may not go into each row, as masks.
+        Mask of the items that may not go into each row.
     item : int
-        What is decided here.
+        Item that this node decides.
     rows : list of int
-        Where it can still go, the next at the end.
+        Rows not yet tried for the item, the next one last.
     row : int
-        Where it goes now.
+        Row that is tried for the item.
     key : tuple
-        What tells the node from others; rows have no names in it.
+        Identity of the node up to permutations of rows.
     """
 
-    left: int
+    undecided: int
     spare: int
     free: list[int]
     barred: list[int]
@@ -47,25 +47,25 @@ class _Node:
 
 
 class RowTree:
-    """Asks whether items fit into rows: a packing with conflicts, answered depth first.
+    """Depth-first search for a packing of items with conflicts into rows.
 
-    Sets of items are bit masks. An item with one or two rows left goes next, else the largest, and
-    it tries the fullest row first. What is not looked into: more than one of several rows with the
-    same room and the same conflicts; an item where an equal one failed; nodes that are known to
-    lead nowhere.
+    Sets of items are bit masks. An item with only one or two possible rows is branched on first,
+    else the largest item; the fullest row is tried first. Skipped are rows with the same free
+    columns and conflicts as another one, rows in which an equal item failed, and search nodes that
+    are known to be infeasible.
 
     Parameters
     ----------
     sizes : sequence of int, shape (items,)
-        By falling size.
+        Sizes of the items in columns, nonincreasing.
     conflicts : sequence of int, shape (items,)
-        The items that may not share a row with each item, as a mask.
+        Mask of the items that may not share a row with each item.
     optional : int
-        The items that may be left out, as a mask.
+        Mask of the items that need not be packed.
     spare : int
-        How much the items that are left out may measure together.
-    room : sequence of int, shape (rows,)
-        The room of each row.
+        Largest total size of the items that are not packed.
+    free : sequence of int, shape (rows,)
+        Free columns of each row.
     """
 
     def __init__(
@@ -74,26 +74,26 @@ class RowTree:
         conflicts: Sequence[int],
         optional: int,
         spare: int,
-        room: Sequence[int],
+        free: Sequence[int],
     ) -> None:
         self._sizes = sizes
         self._falling = [-size for size in sizes]
         self._conflicts = conflicts
         self._optional = optional
-        self._widest = max(room, default=0)
+        self._widest = max(free, default=0)
         self._equal = self._twins()
         self._sums: dict[int, int] = {}
-        self._nowhere: set[tuple[object, ...]] = set()
+        self._infeasible: set[tuple[object, ...]] = set()
         everything = (1 << len(sizes)) - 1
-        self._root = _Node(everything, spare, list(room), [0] * len(room))
+        self._root = _Node(everything, spare, list(free), [0] * len(free))
 
     def search(self, step: Callable[[], None]) -> list[int] | None:
-        """Return the row of each item, -1 for one that is left out; none if there are no such rows.
+        """Return the row of each item, -1 if not packed, or None if there is no packing.
 
         Parameters
         ----------
         step : callable
-            Told of each node; raises what ends the search.
+            Callback for each search node; may raise an exception to end the search.
         """
         path: list[_Node] = []
         node: _Node | None = self._root
@@ -108,12 +108,12 @@ class RowTree:
             node = None
             while path and (node := self._next(path[-1])) is None:
                 failed = path.pop()
-                if failed.key and len(self._nowhere) < MOST_KNOWN:
-                    self._nowhere.add(failed.key)
+                if failed.key and len(self._infeasible) < MOST_KNOWN:
+                    self._infeasible.add(failed.key)
         return None
 
     def _twins(self) -> list[int]:
-        """Return for each item those that could stand for it, itself included."""
+        """Return a mask of the interchangeable items for each item, itself included."""
         kinds: dict[tuple[int, int, int], int] = {}
         kind_of = [
             (size, conflicts, self._optional >> item & 1)
@@ -124,32 +124,36 @@ class RowTree:
         return [kinds[kind] for kind in kind_of]
 
     def _is_done(self, node: _Node) -> bool:
-        """Choose what to decide at a node, and where it can go; return whether nothing is left."""
+        """Choose the item and the rows of a node; return whether all items are decided."""
         one = two = three = 0
         within = []
-        for room, barred in zip(node.free, node.barred):
-            first = bisect_left(self._falling, -room)
-            fitting = node.left >> first << first & ~barred
+        for columns, barred in zip(node.free, node.barred):
+            first = bisect_left(self._falling, -columns)
+            fitting = node.undecided >> first << first & ~barred
             three |= two & fitting
             two |= one & fitting
             one |= fitting
             within.append(fitting)
-        must = node.left & ~self._optional
+        must = node.undecided & ~self._optional
         if must & ~one:
             return False
-        node.spare -= self._sum_of(node.left & ~one)
+        node.spare -= self._sum_of(node.undecided & ~one)
         some = one & self._optional
         wanted = self._sum_of(some) - node.spare
         if wanted <= 0 and not must:
             return True
         if wanted > 0:
             sums = self._sums_of(some)
-            if wanted > sum((sums & ((2 << room) - 1)).bit_length() - 1 for room in node.free):
+            if wanted > sum(
+                (sums & ((2 << columns) - 1)).bit_length() - 1 for columns in node.free
+            ):
                 return False
-        node.left = one
-        kinds = [(room, barred & node.left) for room, barred in zip(node.free, node.barred)]
-        node.key = (node.left, wanted, *sorted(kinds))
-        if node.key in self._nowhere:
+        node.undecided = one
+        kinds = [
+            (columns, barred & node.undecided) for columns, barred in zip(node.free, node.barred)
+        ]
+        node.key = (node.undecided, wanted, *sorted(kinds))
+        if node.key in self._infeasible:
             return False
         choice = must & ~two or must & ~three or one
         bit = choice & -choice
@@ -161,26 +165,26 @@ class RowTree:
         return False
 
     def _next(self, node: _Node) -> _Node | None:
-        """Return the next node below `node`; none if there is no other."""
+        """Return the next child of `node`, or None if all have been tried."""
         if not node.rows:
             return None
         node.row = row = node.rows.pop()
-        size, equal = self._sizes[node.item], self._equal[node.item] & node.left
+        size, equal = self._sizes[node.item], self._equal[node.item] & node.undecided
         if row == LEFT_OUT:
-            # an equal item that is in could change places with it
+            # an equal item that is packed could change places with this one
             spare = node.spare - size * equal.bit_count()
-            return _Node(node.left & ~equal, spare, node.free, node.barred.copy())
+            return _Node(node.undecided & ~equal, spare, node.free, node.barred.copy())
         free, barred = node.free.copy(), node.barred.copy()
         free[row] -= size
         barred[row] |= self._conflicts[node.item]
         node.barred[row] |= equal
-        return _Node(node.left & ~(1 << node.item), node.spare, free, barred)
+        return _Node(node.undecided & ~(1 << node.item), node.spare, free, barred)
 
     def _sum_of(self, items: int) -> int:
         return sum(self._sizes[item] for item in _members(items))
 
     def _sums_of(self, items: int) -> int:
-        """Return what some of the items can measure together in a row: bit s for the sum s."""
+        """Return the subset sums of items up to the widest row, as bits."""
         sums = self._sums.get(items)
         if sums is None:
             sums, within = 1, (2 << self._widest) - 1

@@ -1,4 +1,4 @@
-"""Best fit: rows compacted, waiting jobs into the row that they fill best."""
+"""Best fit after compaction."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 @solvers.register("best-fit")
 @dataclass(frozen=True)
 class BestFit(FitHeuristic):
-    """Compact the rows, and put each waiting job into the row that it leaves with the least room.
+    """Compaction of running jobs, then best fit of waiting jobs.
 
-    As `optsched.solvers.gang_packing.first_fit.FirstFit`, but of the rows in use with enough free
-    columns the one with the fewest is taken; of equal ones that with the lowest number.
+    As `optsched.solvers.gang_packing.first_fit.FirstFit`, but a waiting job goes into the row in
+    use with the fewest sufficient free columns; of equal rows, into that of lowest number.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""First fit: rows compacted, waiting jobs into the first row with room."""
+"""First fit: compaction of running jobs, then first fit of waiting jobs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 @solvers.register("first-fit")
 @dataclass(frozen=True)
 class FirstFit(FitHeuristic):
-    """Compact the rows, and put each waiting job into the first row where it fits.
+    """Compaction of running jobs, then first fit of waiting jobs.
 
-    If running jobs may change their rows, jobs of thin rows move to full ones first (`compacted`),
-    as in the compaction step of gang schedulers of this family. Then the waiting jobs, in the order
-    of the queue, go into the row in use with the lowest number that has enough free columns, else
-    into the empty row with the lowest number. Under ``fcfs`` the first that fits nowhere ends it;
-    under ``skip`` the next is tried.
+    If running jobs may change their rows, the rows are compacted first (`compacted`), as in the
+    compaction step of gang schedulers of this family. Then each waiting job, in the order of the
+    queue, goes into the first row in use with enough free columns, else into the first empty row.
+    Under ``fcfs``, placement ends at the first job that does not fit; under ``skip``, the next job
+    is tried.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The colouring view: running jobs that share a column get different rows."""
+"""Graph coloring: running jobs that share a column get different rows."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @solvers.register("greedy-colouring")
 @dataclass(frozen=True)
-class GreedyColouring(FitHeuristic):
-    """Colour the running jobs by DSATUR, and put waiting jobs where they first fit.
+class GreedyColoring(FitHeuristic):
+    """Coloring of running jobs by DSATUR, then first fit of waiting jobs.
 
-    Running jobs that share a column are neighbours in a graph, and rows are its colours: DSATUR
-    (Brelaz 1979), by networkx. Where it needs more colours than there are rows, and where running
-    jobs keep their rows, the present rows stay. Waiting jobs go in the order of the queue under
-    ``fcfs``, and by decreasing size under ``skip``, as in `FirstFit`. A baseline: colours say
-    nothing of how full rows are.
+    Running jobs that share a column are adjacent in a graph whose colors are the rows. DSATUR
+    (Brelaz 1979) of networkx colors it. Running jobs keep their rows if that is required, or if
+    DSATUR needs more colors than there are rows. Waiting jobs are placed in the order of the queue
+    under ``fcfs``, and by decreasing size under ``skip``. This is a baseline, since a coloring
+    ignores how full rows are.
 
     References
     ----------
@@ -36,16 +36,16 @@ class GreedyColouring(FitHeuristic):
     seconds_per_work = 1e-5
 
     def place(self, problem: GangPacking) -> Packing:
-        """Return the packing by colours."""
+        """Return the packing by coloring."""
         order = None
         if problem.admission == "skip":
             order = sorted(range(len(problem.waiting)), key=lambda job: -problem.waiting[job])
-        rows = _colours(problem) if problem.rerow else problem.rows_of_running
+        rows = _colors(problem) if problem.rerow else problem.rows_of_running
         return problem.packing(rows, fitted(problem, rows, tightest=False, order=order))
 
 
-def _colours(problem: GangPacking) -> Sequence[int]:
-    """Return the colour of each running job, or its present row if the colours do not suffice."""
+def _colors(problem: GangPacking) -> Sequence[int]:
+    """Return the color of each running job, or its row if there are too few colors."""
     import networkx as nx
 
     graph = nx.Graph()
@@ -55,7 +55,7 @@ def _colours(problem: GangPacking) -> Sequence[int]:
         for (one, mask), (other, shared) in combinations(enumerate(problem.running), 2)
         if mask & shared
     )
-    colours = nx.greedy_color(graph, strategy="DSATUR")
-    if max(colours.values(), default=0) >= problem.rows:
+    colors = nx.greedy_color(graph, strategy="DSATUR")
+    if max(colors.values(), default=0) >= problem.rows:
         return problem.rows_of_running
-    return [colours[job] for job in range(len(problem.running))]
+    return [colors[job] for job in range(len(problem.running))]

@@ -1,4 +1,4 @@
-"""Rows by simple rules: compaction of the running jobs, and fits for the waiting ones."""
+"""Simple rules: compaction of running jobs, and fits of waiting jobs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
 
 class FitHeuristic(Heuristic):
-    """Compacts the rows if running jobs may move, and then places waiting jobs one by one.
-
-    Work is counted in jobs times rows.
-    """
+    """Base class of the simple rules, whose work is counted in jobs times rows."""
 
     models = frozenset({"gang-packing"})
     work_unit = "jobs times rows"
@@ -28,17 +25,17 @@ class FitHeuristic(Heuristic):
         """Return a feasible packing."""
 
     def effort(self, problem: GangPacking) -> int:
-        """Return jobs times rows."""
+        """Return the number of jobs times the number of rows."""
         return (len(problem.running) + len(problem.waiting)) * problem.rows
 
 
 def compacted(problem: GangPacking) -> Sequence[int]:
-    """Return the row of each running job after jobs of thin rows have moved to full ones.
+    """Return the row of each running job after compaction.
 
-    Row after row, from the one that holds the fewest columns (of equal ones that with the highest
-    number first), each job goes, in the order of the jobs, to the fullest row (of equal ones that
-    with the lowest number) where its columns are free and that is fuller than its own row. So full
-    rows become fuller, and thin ones empty. Where running jobs keep their rows, nothing moves.
+    Rows are processed from the emptiest (of equal rows, that of highest number first). Each job of
+    a row, in the order of jobs, moves to the fullest row (of equal rows, that of lowest number)
+    that is fuller than its own and has its columns free. Nothing moves if running jobs keep their
+    rows.
     """
     if not problem.rerow:
         return problem.rows_of_running
@@ -75,30 +72,30 @@ def fitted(
     order: Iterable[int] | None = None,
     placed: Sequence[int] | None = None,
 ) -> list[int]:
-    """Return a row for each waiting job, -1 for none.
+    """Return the row of each waiting job, -1 if not placed.
 
-    One after the other, a job goes into a row in use with enough free columns, else into the empty
-    row with the lowest number, if there is one. Under ``fcfs`` the first that fits nowhere ends it.
+    Each job goes into a row in use with enough free columns, else into the first empty row. Under
+    ``fcfs``, placement ends at the first job that does not fit.
 
     Parameters
     ----------
     problem : GangPacking
         The problem.
     rows_of_running : sequence of int
-        The row of each running job.
+        Row of each running job.
     tightest : bool
-        Whether the row with the fewest free columns is taken, or that with the lowest number.
+        Whether to choose the row with the fewest free columns (best fit) or the first (first fit).
     order : iterable of int, optional
-        The waiting jobs in turn; as they queue if left out.
+        Order of the waiting jobs; that of the queue by default.
     placed : sequence of int, optional
-        Rows that waiting jobs have already, -1 for none; they keep them.
+        Fixed rows of waiting jobs, -1 for jobs to be placed.
     """
     free = [problem.columns - mask.bit_count() for mask in problem.occupied(rows_of_running)]
     rows = list(placed or (NOT_PLACED,) * len(problem.waiting))
     for size, row in zip(problem.waiting, placed or ()):
         if row != NOT_PLACED:
             free[row] -= size
-    used = [room < problem.columns for room in free]
+    used = [columns < problem.columns for columns in free]
     widest = max(free)
     for job in range(len(rows)) if order is None else order:
         size = problem.waiting[job]
@@ -109,8 +106,8 @@ def fitted(
                 break
             continue
         chosen = NOT_PLACED
-        for row, room in enumerate(free):
-            if used[row] and room >= size and (chosen < 0 or room < free[chosen]):
+        for row, columns in enumerate(free):
+            if used[row] and columns >= size and (chosen < 0 or columns < free[chosen]):
                 chosen = row
                 if not tightest:
                     break

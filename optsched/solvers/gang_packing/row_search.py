@@ -1,4 +1,4 @@
-"""Exact gang packing: bounds on the room of rows, and a search for what they leave open."""
+"""Exact gang packing by bounds on free columns and a search for rows."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 from optsched.models.gang_packing import NOT_PLACED, GangPacking
 from optsched.models.problem import Problem
 from optsched.registry import solvers
-from optsched.solvers.gang_packing._questions import Questions
+from optsched.solvers.gang_packing._subproblems import Subproblems
 from optsched.solvers.gang_packing.placing import compacted, fitted
 from optsched.solvers.progress import Progress
 from optsched.solvers.result import Budget, Limit, Result
 from optsched.solvers.solver import OnIncumbent, Solver
 
 TURN = 32
-"""Nodes between two looks at the clock."""
+"""Search nodes between two checks of the budget."""
 
 
 class _StoppedError(Exception):
-    """The budget is spent."""
+    """Signal that the budget is spent."""
 
     def __init__(self, limit: Limit) -> None:
         super().__init__(limit)
@@ -29,16 +29,15 @@ class _StoppedError(Exception):
 @solvers.register("row-search")
 @dataclass(frozen=True)
 class RowSearch(Solver):
-    """Ask whether one more job fits, and then whether one row fewer will do.
+    """Search for a packing with one more job, and then for one with one row fewer.
 
-    The better of first fit and best fit is where it starts. How much room rows can have at all
-    (`optsched.solvers.gang_packing._bounds.Room`) bounds what waiting jobs can be placed and how
-    few rows hold them, and mostly that is the end. What is left open is asked as questions: do
-    running and waiting jobs of one more node (``skip``) or one more job (``fcfs``) go into the
-    rows? Does one row fewer hold as much? Each is answered by a depth-first search; a no is a
-    bound.
+    The better of first fit and best fit is the first incumbent. Bounds on the free columns of rows
+    (`optsched.solvers.gang_packing._bounds.FreeColumns`) limit the jobs that fit and the rows that
+    they need, and usually prove the incumbent. Otherwise, a depth-first search decides a sequence
+    of subproblems: is there a packing with one more column (``skip``) or one more job (``fcfs``);
+    is there one with a row fewer? Each infeasible subproblem gives a bound.
 
-    Work is counted in nodes of these searches.
+    Work is counted in search nodes.
 
     Examples
     --------
@@ -62,7 +61,7 @@ class RowSearch(Solver):
         seed: int = 0,
         on_incumbent: OnIncumbent | None = None,
     ) -> Result:
-        """Answer a gang packing; nothing is drawn by `seed`."""
+        """Solve a gang packing; `seed` has no effect."""
         assert isinstance(problem, GangPacking)
         progress = Progress(budget, on_incumbent)
         rows = compacted(problem)
@@ -82,16 +81,16 @@ class RowSearch(Solver):
                 raise _StoppedError(limit)
             nodes += 1
 
-        asked = Questions(problem, best, step)
-        progress.note(objective, asked.bound())
+        subproblems = Subproblems(problem, best, step)
+        progress.note(objective, subproblems.bound())
         limit: Limit | None = None
         try:
-            while asked.is_open():
-                better = asked.ask()
+            while subproblems.is_open():
+                better = subproblems.solve_next()
                 if better is not None:
                     best, objective = better, problem.objective(better)
-                    progress.note(objective, asked.bound())
+                    progress.note(objective, subproblems.bound())
         except _StoppedError as stopped:
             limit = stopped.limit
-        bound = asked.bound()
+        bound = subproblems.bound()
         return progress.result(self.name, best, objective, bound, limit, work=nodes, seed=seed)

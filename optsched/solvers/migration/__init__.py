@@ -1,1 +1,1 @@
-"""Solvers of migrations."""
+"""Solvers of the migration problem (`optsched.models.migration`)."""

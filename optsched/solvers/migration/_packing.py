@@ -1,4 +1,4 @@
-"""Do boxes of jobs fit into the free routers of a torus? A depth-first search, compiled."""
+"""Depth-first search for disjoint boxes of jobs in the free routers of a torus, compiled."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from optsched.compiled import kernel
 Flags = NDArray[np.bool_]
 
 AT_ONCE = 3
-"""So many shapes are looked for before the largest free box is."""
+"""Number of shapes to try before the largest free box is computed."""
 
 NO, YES, OPEN = 0, 1, 2
-"""Answers; `OPEN` when the boxes that may be tried are used up."""
+"""Outcomes of a search; `OPEN` if the limit of boxes to try is reached."""
 
 
 @kernel
 def fits(words: Words, shapes: Integers, least: int, side: int, wrap: Wrap) -> bool:
-    """Return whether one of some shapes, of at least so many routers each, is free anywhere."""
+    """Return whether a box of any of `shapes`, with at least `least` routers each, is free."""
     starts = np.zeros(2 * words.shape[1], dtype=np.uint64)
     for number in range(len(shapes)):
         if number == AT_ONCE:
-            # before all the others: is any box large enough?
+            # before the other shapes: is any free box large enough?
             slices = slices_of(words, wrap[0])
             bounds = bounds_of(slices)
             if largest(slices, bounds, least - 1, least, side, wrap)[3] == 0:
@@ -47,8 +47,8 @@ def fits(words: Words, shapes: Integers, least: int, side: int, wrap: Wrap) -> b
 
 
 @kernel
-def left_free(words: Words, boxes: Integers, jobs: Integers, place: Integers, side: int) -> Words:
-    """Return the free routers once some jobs have left their boxes and a place is taken."""
+def freed(words: Words, boxes: Integers, jobs: Integers, place: Integers, side: int) -> Words:
+    """Return the free routers after jobs have left their boxes and a place has been taken."""
     free = words.copy()
     for job in jobs:
         fill(free, boxes[job], side, True)
@@ -68,43 +68,43 @@ def pack(
     wrap: Wrap,
     most: int,
 ) -> tuple[int, int, Integers, Flags]:
-    """Place a box of each job, the first job first, so that no two overlap.
+    """Search for disjoint boxes of jobs, in the order of jobs.
 
-    A job tries its shapes in order, and the anchors of each in row-major order. Of jobs of a kind,
-    which follow each other, each comes later in that order than the one before it. Where one of the
-    jobs to come has no free box left, the search turns back.
+    A job tries its shapes in order, and the anchors of each in row-major order. Of consecutive jobs
+    of one kind, each takes a later box in that order than its predecessor (symmetry breaking). The
+    search backtracks if any later job has no free box.
 
     Parameters
     ----------
     words : uint64 array, shape (X, Y)
-        The free routers, rows along Z as bits.
+        Free routers, rows along Z as bits.
     jobs : int64 array, shape (placed,)
-        The jobs to place.
+        Numbers of the jobs to place.
     kinds : int64 array, shape (jobs,)
-        The kind of each job there is.
+        Kind of each job of the problem.
     first : int64 array, shape (kinds + 1,)
-        A job of kind k may take ``shapes[first[k]:first[k + 1]]``.
+        Offsets: a job of kind k may take ``shapes[first[k]:first[k + 1]]``.
     shapes : int64 array, shape (shapes, 3)
-        Routers in each dimension.
+        Routers of each shape in each dimension.
     needs : int64 array, shape (kinds,)
-        The least routers of the shapes of each kind.
+        Least number of routers of the shapes of each kind.
     side : int
         Routers along Z.
     wrap : (bool, bool, bool)
         Whether each dimension wraps around.
     most : int
-        Boxes that may be tried.
+        Largest number of boxes to try.
 
     Returns
     -------
     answer : int
-        `YES`, `NO` or `OPEN`.
+        Outcome: `YES`, `NO` or `OPEN`.
     tried : int
-        Boxes tried.
+        Number of boxes tried.
     placed : int64 array, shape (placed, 6)
-        The boxes, if the answer is yes.
+        Boxes of the jobs, for `YES`.
     needed : bool array, shape (placed,)
-        If the answer is no: jobs that do not fit, even without the others.
+        For `NO`: a set of jobs that together do not fit.
     """
     count = len(jobs)
     sx, sy = words.shape
@@ -113,7 +113,7 @@ def pack(
     free = np.empty((count + 1, sx, sy), dtype=np.uint64)
     free[0] = words
     starts = np.zeros((count, 2 * sy), dtype=np.uint64)
-    # where each job is in its list: shape, layer, row; the bits left of the row are in `starts`
+    # position of each job in its list: shape, layer, row; `starts` has the remaining bits of rows
     at = np.zeros((count, 3), dtype=np.int64)
     tried = 0
     job = 0
@@ -153,7 +153,7 @@ def pack(
                         at[job, 2] = sy
         if job < 0:
             return NO, tried, placed, needed
-        # the next box in the list
+        # next box in the list
         found = False
         while not found:
             if at[job, 2] < 0:

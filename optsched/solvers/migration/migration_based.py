@@ -1,4 +1,4 @@
-"""Migration victim by victim: Algorithm 3 of Li et al. (2015) as their section 6 applies it."""
+"""Migration of victims one by one: Algorithm 3 of Li et al. (2015), as applied in section 6."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from optsched.boxes.box import Box
 from optsched.models.migration import Migration, Plan
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
-from optsched.solvers.migration.questions import Questions
+from optsched.solvers.migration.subproblems import Subproblems
 
 PLACES = 4096
-"""How many places of the large job are looked at, the cheapest."""
+"""Number of cheapest places of the large job that are examined."""
 
 
 @solvers.register("migration-based")
@@ -47,55 +47,55 @@ class MigrationBased(Heuristic):
 
 
 def find_plan(problem: Migration) -> Plan | None:
-    """Return the plan that Algorithm 3 finds, if any.
+    """Return the plan of Algorithm 3, or None if the algorithm fails.
 
-    The bins are the boxes of running jobs and what is free around them. Each bin stands for the
-    cheapest place of the large job that takes routers of it, and bins are asked by increasing cost
-    of that place; one without a job in its way costs nothing and comes first. A bin is qualified if
-    its victims, the jobs in the way, find other hosts one after the other, the largest first: the
-    first free box of their best shapes, beside the place, at that moment. Only a victim's own
-    routers and those that others have left are free for it besides; no job makes room for a
-    victim, and none that has moved is moved again. The first qualified bin wins.
+    The bins are the boxes of running jobs and the free routers around them. Each bin is represented
+    by the cheapest place of the large job that takes routers of the bin. Bins are examined by
+    increasing cost of that place, which is 0 if it overlaps no job. A bin is qualified if its
+    victims, the jobs that overlap the place, find hosts one by one, largest first: the first free
+    box of their best shapes outside the place. A victim may use its own routers and those of
+    victims that have moved; no job is moved twice or on behalf of a victim. The first qualified bin
+    is chosen.
 
     Parameters
     ----------
     problem : Migration
-        The problem. Of its places the 4,096 cheapest are looked at.
+        The problem. Only the 4,096 cheapest places are examined.
     """
-    questions = Questions(problem)
-    if not questions.may_fit():
+    subproblems = Subproblems(problem)
+    if not subproblems.may_fit():
         return None
-    family = questions.places()
-    places, met = family.met_by(family.boxes(None, PLACES))
-    asked = np.zeros(met.shape[1], np.bool_)
-    left = met.sum(axis=1)  # bins that a place takes routers of and that were not asked
-    left[left == 0] = 1  # what is free is a bin, too
-    while left.any():
-        place = int((left > 0).argmax())
-        moves = _hosts(questions, places[place], met[place])
+    family = subproblems.places()
+    places, met = family.overlapped_by(family.boxes(None, PLACES))
+    examined = np.zeros(met.shape[1], np.bool_)
+    unexamined = met.sum(axis=1)  # number of bins of each place that are not yet examined
+    unexamined[unexamined == 0] = 1  # the free routers are a bin, too
+    while unexamined.any():
+        place = int((unexamined > 0).argmax())
+        moves = _hosts(subproblems, places[place], met[place])
         if moves is not None:
             return problem.plan(moves, Box(*places[place].tolist()))
-        # a bin whose cheapest place has failed is not asked again
-        left -= met[:, met[place] & ~asked].sum(axis=1)
-        asked |= met[place]
+        # a bin is examined only with its cheapest place
+        unexamined -= met[:, met[place] & ~examined].sum(axis=1)
+        examined |= met[place]
     return None
 
 
 def _hosts(
-    questions: Questions, place: NDArray[np.int64], victims: NDArray[np.bool_]
+    subproblems: Subproblems, place: NDArray[np.int64], victims: NDArray[np.bool_]
 ) -> dict[int, Box] | None:
-    """Return where the victims of a place go; none if one of them finds no host."""
-    free = questions.free.copy()
-    fill(free, place, questions.side, False)
+    """Return the new boxes of the victims of a place, or None if a victim finds no host."""
+    free = subproblems.free.copy()
+    fill(free, place, subproblems.side, False)
     moves = {}
-    for job in questions.in_order:
+    for job in subproblems.in_order:
         if not victims[job]:
             continue
-        fill(free, questions.boxes[job], questions.side, True)
-        fill(free, place, questions.side, False)
-        host = first_fit(free, questions.shapes_of(job), questions.side, questions.wrap)
+        fill(free, subproblems.boxes[job], subproblems.side, True)
+        fill(free, place, subproblems.side, False)
+        host = first_fit(free, subproblems.shapes_of(job), subproblems.side, subproblems.wrap)
         if host[3] == 0:
             return None
-        fill(free, host, questions.side, False)
+        fill(free, host, subproblems.side, False)
         moves[job] = Box(*host.tolist())
     return moves

@@ -1,4 +1,4 @@
-"""Exact migration: places of the large job by the cost in their way, and packing questions."""
+"""Exact migration by a best-first search over sets of jobs to move."""
 
 from __future__ import annotations
 
@@ -15,35 +15,36 @@ from optsched.solvers.result import Budget, Limit, Result
 from optsched.solvers.solver import OnIncumbent, Solver
 
 if TYPE_CHECKING:
-    from optsched.solvers.migration.questions import Answer, Question
+    from optsched.solvers.migration.subproblems import PackingResult, Subproblem
 
 PATIENCE = 200
-"""Boxes that a packing question may try in the first round."""
+"""Limit of boxes to try in a packing subproblem of the first round."""
 
 FIRST_ROUND = 2000
-"""Work after which the first round ends, even if it has not found a plan."""
+"""Work limit of the first round."""
 
 DIVING = 4
-"""Up to how often that work a plan is sought by dives if the first round has not found one."""
+"""Work limit of the dives for a first plan, as a multiple of that of the first round."""
 
 GROWTH = 8
-"""How much more patient each round is than the one before it."""
+"""Factor by which limits grow from one round to the next."""
 
 
 @solvers.register("position-search")
 @dataclass(frozen=True)
 class PositionSearch(Solver):
-    """Ask of sets of jobs, the cheapest first, whether moving them makes room.
+    """Best-first search over sets of jobs to move, with packing subproblems.
 
-    A *question* is a place of the large job and a set of jobs to move, which holds those in its
-    way: do they fit into the routers that are free then? A yes to the cheapest one is optimal. A
-    no leads to a *family* of wider questions: one of the jobs that do not fit must get a box that
-    meets further jobs, so these have to move, too. A depth-first search answers questions; those
-    that it leaves open are put off to a round with more patience, and so are wider questions in the
-    first round until there is a plan.
+    A *subproblem* is a place of the large job and a set of jobs to move, which includes those that
+    overlap the place: is there a packing of these jobs into the routers that become free? If the
+    cheapest open subproblem is feasible, its plan is optimal. An infeasible subproblem leads to a
+    *family* of larger ones: one of the jobs that do not fit must get a box that overlaps further
+    jobs, which then move, too. Subproblems are solved by depth-first search. Those that reach the
+    limit are deferred to a round with a larger one, and so are the larger subproblems of the first
+    round until there is a plan.
 
-    Work is counted in boxes that this search tries, one more for each question, and for a family
-    of questions in shapes whose boxes are looked at all over the torus.
+    Work is counted in boxes that depth-first search tries, one more for each subproblem, and in
+    shapes whose boxes are enumerated over the torus.
 
     Examples
     --------
@@ -60,11 +61,11 @@ class PositionSearch(Solver):
     default_work = 2_000
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
-        """Compile the kernels, and import what puts moves in order."""
+        """Compile the kernels, and import the package that orders moves."""
         import networkx  # noqa: F401
 
         line, running = (6, 1, 1), ["1x1x1@1,0,0", "2x1x1@2,0,0"]
-        # the large job fits only where both move, so that no kernel is left out
+        # the large job fits only if both jobs move, so that every kernel is called
         example = Migration(line, running, [1, 2], [1, 1], 3, wrap=(False,) * 3)
         self.solve(example, budget=Budget())
 
@@ -77,7 +78,7 @@ class PositionSearch(Solver):
         seed: int = 0,
         on_incumbent: OnIncumbent | None = None,
     ) -> Result:
-        """Answer a migration; nothing is drawn by `seed`."""
+        """PackingResult a migration; nothing is drawn by `seed`."""
         assert isinstance(problem, Migration)
         progress = Progress(budget, on_incumbent, sense="min")
         search = _Search(problem, progress, self.seconds_per_work)
@@ -90,11 +91,7 @@ class PositionSearch(Solver):
 
 
 class _Entry(NamedTuple):
-    """Something to look into: a question, or a family of them.
-
-    The order of entries is that of the search: by cost, at the same cost questions before families,
-    then as they were found.
-    """
+    """An open subproblem or family, ordered by cost, then subproblems first, then by age."""
 
     cost: int
     is_family: bool
@@ -103,10 +100,10 @@ class _Entry(NamedTuple):
 
 
 class _Search:
-    """What is open, the cheapest first, and the best plan so far."""
+    """State of the search: open entries, cheapest first, and the incumbent."""
 
     def __init__(self, problem: Migration, progress: Progress, seconds_per_work: float) -> None:
-        from optsched.solvers.migration.questions import Questions
+        from optsched.solvers.migration.subproblems import Subproblems
 
         self._problem = problem
         self._progress = progress
@@ -114,31 +111,31 @@ class _Search:
         self.best: Plan | None = None
         self.objective: int | None = None
         self.work = 0
-        self._questions = Questions(problem)
+        self._subproblems = Subproblems(problem)
         self._asked: set[tuple[tuple[int, ...], int]] = set()
         self._heap: list[_Entry] = []
-        self._put_off: list[_Entry] = []
+        self._deferred: list[_Entry] = []
         self._found = 0
         self._patience = PATIENCE
         self._enough = FIRST_ROUND
-        if self._questions.may_fit():
-            self._push(self._questions.places())
+        if self._subproblems.may_fit():
+            self._push(self._subproblems.places())
 
     def bound(self) -> int | None:
-        """Return what no plan costs less than; none if there is no plan."""
+        """Return a lower bound of the cost, or None if the problem is infeasible."""
         costs = [self._heap[0].cost] if self._heap else []
-        costs += [entry.cost for entry in self._put_off]
+        costs += [entry.cost for entry in self._deferred]
         if self.objective is not None:
             costs.append(self.objective)
         return min(costs, default=None)
 
     def run(self) -> Limit | None:
-        """Search until the best plan is proven, or a limit is reached, which is returned."""
+        """Search until the incumbent is proven, and return None, or return the limit reached."""
         while True:
             is_over = not self._heap or not self._may_be_better(self._heap[0])
             if is_over or self.work > self._enough:
-                self._put_off = [entry for entry in self._put_off if self._may_be_better(entry)]
-                if is_over and not self._put_off:
+                self._deferred = [entry for entry in self._deferred if self._may_be_better(entry)]
+                if is_over and not self._deferred:
                     return None
                 self._begin_round()
             limit = self._progress.exhausted(self.work)
@@ -148,29 +145,29 @@ class _Search:
 
     def _begin_round(self) -> None:
         if self.objective is None and self._patience == PATIENCE:
-            for entry in sorted(self._put_off):
+            for entry in sorted(self._deferred):
                 if self.objective is None and self.work < DIVING * self._enough:
                     self._dive(entry.item)
-        for entry in self._put_off:
+        for entry in self._deferred:
             heapq.heappush(self._heap, entry)
-        self._put_off = []
+        self._deferred = []
         self._patience *= GROWTH
         self._enough = GROWTH * self.work
 
     def _dive(self, item: Any) -> None:
-        """Follow the cheapest question of each family down, so as to find a plan at all."""
+        """Solve the cheapest subproblem of each family in turn, to find a first plan."""
         if not item.is_family:
             return
-        family = copy(item)  # what it has found on a dive is still to be asked in order
+        family = copy(item)  # the subproblems of a dive are still solved in order later
         while self._progress.exhausted(self.work) is None:
             self.work += 1 + len(family.shapes)
             cheapest = family.cheapest(self.objective, 1)
             if not cheapest:
                 return
-            answer = self._answer(cheapest[0])
-            if answer.plan is not None or answer.is_open:
+            result = self._solve(cheapest[0])
+            if result.plan is not None or result.is_open:
                 return
-            family = self._questions.wider(cheapest[0], answer.needed)
+            family = self._subproblems.wider(cheapest[0], result.needed)
             if family.cost is None:
                 return
 
@@ -178,7 +175,7 @@ class _Search:
         return self.objective is None or entry.cost < self.objective
 
     def _push(self, item: Any) -> None:
-        floor = self._questions.floor(item.jobs)
+        floor = self._subproblems.floor(item.jobs)
         if item.cost is None or floor is None:
             return
         self._found += 1
@@ -189,37 +186,37 @@ class _Search:
     def _step(self, entry: _Entry) -> None:
         item = entry.item
         self.work += 1
-        floor = self._questions.floor(item.jobs)
+        floor = self._subproblems.floor(item.jobs)
         if floor is None or entry.cost < floor:
-            self._push(item)  # found out since
+            self._push(item)  # the floor has risen since
         elif not entry.is_family:
-            self._ask(entry)
+            self._process(entry)
         elif item.is_wider and self._patience == PATIENCE and self.objective is None:
-            self._put_off.append(entry)
+            self._deferred.append(entry)
         else:
             self.work += len(item.shapes)
-            for question in item.cheapest(self.objective):
-                if (question.place, question.jobs) not in self._asked:
-                    self._asked.add((question.place, question.jobs))
-                    self._push(question)
+            for subproblem in item.cheapest(self.objective):
+                if (subproblem.place, subproblem.jobs) not in self._asked:
+                    self._asked.add((subproblem.place, subproblem.jobs))
+                    self._push(subproblem)
             self._push(item)
 
-    def _ask(self, entry: _Entry) -> None:
-        answer = self._answer(entry.item)
-        if answer.is_open:
-            self._put_off.append(entry)
-        elif answer.plan is None:
-            self._push(self._questions.wider(entry.item, answer.needed))
+    def _process(self, entry: _Entry) -> None:
+        result = self._solve(entry.item)
+        if result.is_open:
+            self._deferred.append(entry)
+        elif result.plan is None:
+            self._push(self._subproblems.wider(entry.item, result.needed))
 
-    def _answer(self, question: Question) -> Answer:
-        """Ask a question, and keep the plan if the answer is yes."""
-        left = self._progress.left(self.work, self._seconds_per_work)
-        answer = self._questions.ask(question, int(min(self._patience, max(left, 1))))
-        self.work += answer.tried
-        if answer.plan is not None:
-            # a job may have come back to where it was, and costs nothing then
-            cost = self._problem.objective(answer.plan)
+    def _solve(self, subproblem: Subproblem) -> PackingResult:
+        """Solve a subproblem, and keep its plan if that improves the incumbent."""
+        remaining = self._progress.left(self.work, self._seconds_per_work)
+        result = self._subproblems.solve(subproblem, int(min(self._patience, max(remaining, 1))))
+        self.work += result.tried
+        if result.plan is not None:
+            # a job that gets its old box again costs nothing
+            cost = self._problem.objective(result.plan)
             if self.objective is None or cost < self.objective:
-                self.best, self.objective = answer.plan, cost
+                self.best, self.objective = result.plan, cost
                 self._progress.note(cost, self.bound())
-        return answer
+        return result

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from optsched.models.partition_mkp import PartitionMKP, Placement
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
-from optsched.solvers.partition_mkp.filling import Fillings
+from optsched.solvers.partition_mkp.bins import Bins
 
 
 @solvers.register("direct-placement")
 @dataclass(frozen=True)
 class DirectPlacement(Heuristic):
-    """Put each job, in the order of the queue, into the first bin that accepts it (Algorithm 2).
+    """Each job in turn, into the first bin that accepts it (Algorithm 2 of Li et al. 2015).
 
     Bins are tried in the order of the job's preference: the fewest idle routers, then the least
     remaining capacity, then the number. Work is counted in jobs.
@@ -36,7 +36,7 @@ class DirectPlacement(Heuristic):
 
     def place(self, problem: PartitionMKP) -> Placement:
         """Return the placement by Algorithm 2."""
-        bins = Fillings(problem)
+        bins = Bins(problem)
         hopeless: set[int] = set()
         for job, routers in enumerate(problem.routers):
             if routers not in hopeless:
@@ -45,7 +45,7 @@ class DirectPlacement(Heuristic):
                     hopeless.add(routers)
                     continue
                 choice, spot = direct
-                bins.fillings[choice.bin].put(job, choice.shape, spot)
+                bins.bins[choice.bin].put(job, choice.shape, spot)
         return bins.places(len(problem.routers))
 
     def effort(self, problem: PartitionMKP) -> int:

@@ -8,24 +8,24 @@ from typing import NamedTuple
 from optsched.models.partition_mkp import PartitionMKP, Placement
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
-from optsched.solvers.partition_mkp.filling import Choice, Fillings
+from optsched.solvers.partition_mkp.bins import Bins, Choice
 
 
 class Move(NamedTuple):
-    """A job that leaves its bin for another one; they compare by cost, the best first.
+    """A migration of a job to another bin, ordered by cost.
 
     Parameters
     ----------
     increase : int
-        Idle routers that the victim has more in its new bin.
+        Increase of the victim's idle routers.
     moved : int
-        Routers that it takes in the old one.
+        Routers of the victim in its old bin.
     victim : int
-        The job.
+        Number of the job that moves.
     home : Choice
-        The bin for the incoming job, which the victim leaves.
+        Old bin of the victim, for the incoming job.
     host : Choice
-        The bin that the victim goes to.
+        New bin of the victim.
     """
 
     increase: int
@@ -38,15 +38,14 @@ class Move(NamedTuple):
 @solvers.register("migration-based")
 @dataclass(frozen=True)
 class MigrationBased(Heuristic):
-    """Put each job where it leaves few routers idle, if another one makes room there (Algorithm 3).
+    """Direct placement with migrations of placed jobs (Algorithm 3 of Li et al. 2015).
 
-    Before a job goes into the bin that accepts it directly, or into none, the bins that it prefers
-    to that are looked at in turn. A job there, placed in this decision, is a qualified victim if
-    without it there is room for the incoming job, if another bin accepts it, and if both together
-    then leave fewer routers idle than without the migration; where no bin accepts the incoming
-    job, any migration that makes room is a gain. In the first bin with a qualified victim the one
-    with the least increase of idle routers moves; of equal ones the smallest, then the first. Work
-    is counted in jobs.
+    For each job, the bins that it prefers to the one that accepts it directly, if any, are examined
+    in the order of preference. A job there, placed in this decision, is a qualified victim if the
+    incoming job fits without it, if another bin accepts it, and if the migration leaves fewer
+    routers idle than direct placement. If no bin accepts the incoming job directly, the last
+    condition is dropped. In the first bin with qualified victims, the one with the least increase
+    of idle routers moves; of equal victims, the smallest, then the first. Work is counted in jobs.
 
     References
     ----------
@@ -77,16 +76,16 @@ class MigrationBased(Heuristic):
 
 
 class _Migrating:
-    """The bins, and where their jobs could go."""
+    """State of migration-based placement: the bins, and a cache of hosts of their jobs."""
 
     def __init__(self, problem: PartitionMKP) -> None:
         self._problem = problem
-        self._bins = Fillings(problem)
+        self._bins = Bins(problem)
         self._hosts: dict[int, Choice] = {}
         self._stuck: set[int] = set()
 
     def place(self) -> Placement:
-        # what has no place has none until a job moves
+        # sizes that do not fit until a job moves
         hopeless: set[int] = set()
         for job, routers in enumerate(self._problem.routers):
             if routers in hopeless:
@@ -95,7 +94,7 @@ class _Migrating:
             choice = direct and direct[0]
             move = self._best_move(routers, choice)
             if move is not None:
-                self._bins.fillings[move.home.bin].take(move.victim)
+                self._bins.bins[move.home.bin].take(move.victim)
                 self._put(move.victim, move.host)
                 self._stuck.clear()
                 hopeless.clear()
@@ -107,23 +106,23 @@ class _Migrating:
         return self._bins.places(len(self._problem.routers))
 
     def _put(self, job: int, choice: Choice) -> None:
-        filling = self._bins.fillings[choice.bin]
-        spot = filling.spot(choice.shape)
+        knapsack = self._bins.bins[choice.bin]
+        spot = knapsack.spot(choice.shape)
         assert spot is not None
-        filling.put(job, choice.shape, spot)
+        knapsack.put(job, choice.shape, spot)
         self._hosts.clear()
 
     def _best_move(self, routers: int, direct: Choice | None) -> Move | None:
-        """Return the best move out of the first bin from which there is one.
+        """Return the best move out of the first bin that has one, or None.
 
-        Only bins are looked at that the job prefers to the one which accepts it directly.
+        Only bins that the job prefers to the bin which accepts it directly are examined.
         """
         for home in self._bins.preferences(routers):
             if home == direct:
                 break
-            filling = self._bins.fillings[home.bin]
+            knapsack = self._bins.bins[home.bin]
             best: Move | None = None
-            for victim, (shape, _) in filling.held.items():
+            for victim, (shape, _) in knapsack.held.items():
                 moved = shape[0] * shape[1] * shape[2]
                 idle = moved - self._problem.routers[victim]
                 if direct is not None and home.idle - idle >= direct.idle:
@@ -134,14 +133,14 @@ class _Migrating:
                 ):
                     continue
                 found = Move(host.idle - idle, moved, victim, home, host)
-                if (best is None or found < best) and filling.has_room_without(victim, home.shape):
+                if (best is None or found < best) and knapsack.fits_without(victim, home.shape):
                     best = found
             if best is not None:
                 return best
         return None
 
     def _host(self, victim: int, home: int) -> Choice | None:
-        """Return the bin that a job of bin `home` prefers of all others that accept it."""
+        """Return the most preferred bin other than `home` that accepts a job, or None."""
         if victim not in self._hosts and victim not in self._stuck:
             direct = self._bins.direct(self._problem.routers[victim], besides=home)
             if direct is None:

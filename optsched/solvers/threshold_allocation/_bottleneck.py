@@ -1,4 +1,4 @@
-"""The best placement of a job among some times to start: compiled."""
+"""Best placement of a job over given start times, compiled."""
 
 from __future__ import annotations
 
@@ -12,55 +12,55 @@ from optsched.solvers.threshold_allocation._penalties import (
     Job,
     added_penalties,
     free_processors,
-    penalised_times,
+    penalized_times,
     take_cheapest,
 )
 
 Integers = NDArray[np.int64]
 
 START, PENALTY, RESPONSE, EVERYBODY = range(4)
-"""The goals, in the order of `optsched.models.threshold_allocation.problem.GOALS`."""
+"""Goals in the order of `optsched.models.threshold_allocation.problem.GOALS`."""
 
 
 @kernel
 def best_placement(
     events: Timeline, job: Job, goal: int, unit: int, limit: int, starts: Integers, best: int
 ) -> tuple[int, int, Integers, int, bool]:
-    """Return the first placement that is better than `best`, and than all others at `starts`.
+    """Return the first best placement at `starts`, if its objective is below `best`.
 
     Parameters
     ----------
     events : Timeline
-        What the nodes hold.
+        Allocations of the nodes.
     job : Job
-        What is placed.
+        The job.
     goal, unit, limit : int
-        What is minimised, the units of a second, and the most penalised time in units.
+        Goal, units of a second, and largest penalized time in units.
     starts : int64 array, shape (times,)
-        The times to look at, ascending.
+        Candidate start times in seconds, ascending.
     best : int
-        The objective to beat.
+        Objective of the incumbent.
 
     Returns
     -------
     objective, start : int
-        Of the placement; `best` and -1 if there is none.
+        Objective and start of the placement; `best` and -1 without one.
     processes : int64 array, shape (nodes,)
-        On each node.
-    looked_at : int
-        How many times were looked at.
+        Processes on each node.
+    tried : int
+        Number of start times tried.
     done : bool
-        Whether no later time can be better.
+        Whether no later start time can be better.
     """
     chosen, processes = -1, np.zeros(len(events.first) - 1, dtype=np.int64)
-    for place in range(len(starts)):
-        start = starts[place]
+    for tried in range(len(starts)):
+        start = starts[tried]
         if (goal == RESPONSE and start * unit >= best) or (goal == START and start >= best):
-            return best, chosen, processes, place, True
+            return best, chosen, processes, tried, True
         free = free_processors(events, job.processors, start, start + job.walltime)
         if free.sum() < job.asked:
             continue
-        lost = penalised_times(events, job, start, free)
+        lost = penalized_times(events, job, start, free)
         if goal == EVERYBODY:
             costs = added_penalties(events, job, start, free)
             costs = np.where(lost <= limit, costs, NEVER)
@@ -83,5 +83,5 @@ def best_placement(
         if objective < best:
             best, chosen, processes = objective, start, taken
         if goal == START or (goal != RESPONSE and best == 0):
-            return best, chosen, processes, place + 1, True
+            return best, chosen, processes, tried + 1, True
     return best, chosen, processes, len(starts), False

@@ -1,4 +1,4 @@
-"""First fit, and its processes moved to where they lose less: compiled."""
+"""First fit, and local moves of processes to nodes with a lower penalty, compiled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from optsched.models.threshold_allocation._timeline import Timeline
 from optsched.solvers.threshold_allocation._penalties import (
     Job,
     free_processors,
-    penalised_times,
+    penalized_times,
 )
 
 Integers = NDArray[np.int64]
@@ -18,7 +18,7 @@ Integers = NDArray[np.int64]
 
 @kernel
 def first_fit(free: Integers, asked: int) -> Integers:
-    """Return the processes on each node when they fill the free processors in order."""
+    """Return the processes on each node when nodes are filled in order."""
     processes = np.zeros_like(free)
     for node in range(len(free)):
         processes[node] = min(free[node], asked)
@@ -28,7 +28,7 @@ def first_fit(free: Integers, asked: int) -> Integers:
 
 @kernel
 def worst_node(lost: Integers, processes: Integers) -> tuple[int, int]:
-    """Return what the job loses, and the first node where it loses that."""
+    """Return the penalized time of the job and the first node that causes it."""
     worst, most = 0, -1
     for node in range(len(processes)):
         if processes[node] > 0 and lost[node, processes[node] - 1] > most:
@@ -38,19 +38,19 @@ def worst_node(lost: Integers, processes: Integers) -> tuple[int, int]:
 
 @kernel
 def move(lost: Integers, free: Integers, processes: Integers, enough: int) -> int:
-    """Move processes, one by one, to where they lose less; return what the job loses then.
+    """Move processes one by one to nodes with a lower penalty; return the penalized time.
 
-    Each processor that is free and not used is offered once, in order of the nodes. It takes a
-    process of the first node that loses most if its own node then loses less than that.
+    Each unused free processor is offered once, in the order of nodes. The first node with the
+    largest penalty gives a process to it if the penalty of the receiving node stays below that.
 
     Parameters
     ----------
     lost : int64 array, shape (nodes, processors)
-        What the job loses with 1, 2, ... processes on a node.
+        Penalized time of the job with 1, 2, ... processes on a node, in units.
     free, processes : int64 array, shape (nodes,)
-        Free processors, and the processes to begin with; these are moved.
+        Free processors and initial processes of each node; processes are overwritten.
     enough : int
-        The units at which the job has lost little enough.
+        Penalized time in units at which moves end.
     """
     spare = free - processes
     most: int
@@ -67,40 +67,49 @@ def move(lost: Integers, free: Integers, processes: Integers, enough: int) -> in
 
 
 @kernel
-def place_by_moving(
+def first_fit_with_moves(
     events: Timeline, job: Job, starts: Integers, enough: int, limit: int, later: bool
 ) -> tuple[int, bool, Integers]:
-    """Return the start, or -1, whether there was room at all, and the processes on each node.
+    """Place a job by first fit, and move its processes to nodes with a lower penalty.
 
     Parameters
     ----------
     events : Timeline
-        What the nodes hold.
+        Allocations of the nodes.
     job : Job
-        What is placed.
+        The job.
     starts : int64 array, shape (times,)
-        The times to look at, ascending.
+        Candidate start times in seconds, ascending.
     enough : int
-        The units at which processes are no longer moved; -1: they are not moved at all.
+        Penalized time in units at which moves end; -1 for no moves.
     limit : int
-        The most penalised time in units.
+        Largest penalized time in units.
     later : bool
-        Whether the next time is tried when it is exceeded.
+        Whether a placement beyond the limit is followed by an attempt at the next start time.
+
+    Returns
+    -------
+    start : int
+        Start of the placement, -1 without one.
+    fits : bool
+        Whether enough processors were free at any start time.
+    processes : int64 array, shape (nodes,)
+        Processes on each node.
     """
     processes = np.zeros(len(events.first) - 1, dtype=np.int64)
-    has_room = False
+    fits = False
     for start in starts:
         free = free_processors(events, job.processors, start, start + job.walltime)
         if free.sum() < job.asked:
             continue
-        has_room = True
+        fits = True
         processes = first_fit(free, job.asked)
-        lost = penalised_times(events, job, start, free)
+        lost = penalized_times(events, job, start, free)
         most, _ = worst_node(lost, processes)
         if enough >= 0:
             most = move(lost, free, processes, enough)
         if most <= limit:
-            return start, has_room, processes
+            return start, fits, processes
         if not later:
             break
-    return -1, has_room, processes
+    return -1, fits, processes

@@ -1,4 +1,4 @@
-"""Free processors of nodes, and what a job loses on them when it starts at some time: compiled."""
+"""Free processors and penalties of nodes for a job at a start time, compiled."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Integers = NDArray[np.int64]
 
 
 class Job(NamedTuple):
-    """What is asked of nodes that are alike.
+    """A job and the identical nodes that it may use.
 
     Parameters
     ----------
     processors : int
-        Of each node.
+        Processors of each node.
     asked, walltime : int
-        Processes, and the seconds of each.
+        Processes, and their walltime in seconds.
     demand, capacity, scale : int64 array, shape (resources,)
         As in the threshold-allocation problem.
     """
@@ -37,7 +37,7 @@ class Job(NamedTuple):
 
 @kernel
 def free_processors(events: Timeline, processors: int, start: int, end: int) -> Integers:
-    """Return the processors of each node that are free from start to end, shape (nodes,)."""
+    """Return the number of processors of each node that are free throughout, shape (nodes,)."""
     nodes = len(events.first) - 1
     free = np.empty(nodes, dtype=np.int64)
     for node in range(nodes):
@@ -53,10 +53,10 @@ def free_processors(events: Timeline, processors: int, start: int, end: int) -> 
 
 
 @kernel
-def penalised_times(events: Timeline, job: Job, start: int, free: Integers) -> Integers:
-    """Return what a job loses with 1, 2, ... processes on a node, shape (nodes, processors).
+def penalized_times(events: Timeline, job: Job, start: int, free: Integers) -> Integers:
+    """Return the penalized time with 1, 2, ... processes on a node, shape (nodes, processors).
 
-    In units, equation (4) of the model's page; `NEVER` for more than are free.
+    Times are in units, by equation (4) of the model's page; `NEVER` beyond the free processors.
     """
     lost: Integers = _costs(events, job, start, free, False)[0]
     return lost
@@ -64,9 +64,9 @@ def penalised_times(events: Timeline, job: Job, start: int, free: Integers) -> I
 
 @kernel
 def added_penalties(events: Timeline, job: Job, start: int, free: Integers) -> Integers:
-    """Return what each further process on a node adds for everybody, shape (nodes, processors).
+    """Return the penalty that each further process adds for all jobs, shape (nodes, processors).
 
-    In units, equation (6) of the model's page, process by process.
+    Penalties are in units, by equation (6) of the model's page.
     """
     added: Integers = _costs(events, job, start, free, True)[1]
     return added
@@ -104,18 +104,18 @@ def _costs(
             length = until - at
             at = until
             for r in range(resources):
-                room = job.capacity[r] - level[r]
-                if most * job.demand[r] <= room:
+                free_capacity = job.capacity[r] - level[r]
+                if most * job.demand[r] <= free_capacity:
                     continue
                 weight = length * job.scale[r]
                 for k in range(1, most + 1):
-                    over = k * job.demand[r] - room
+                    over = k * job.demand[r] - free_capacity
                     if over > 0:
                         lost[node, k - 1] += weight * over
                 if everybody:
-                    before = active * max(0, -room)
+                    before = active * max(0, -free_capacity)
                     for k in range(1, most + 1):
-                        now = (active + k) * max(0, k * job.demand[r] - room)
+                        now = (active + k) * max(0, k * job.demand[r] - free_capacity)
                         added[node, k - 1] += weight * (now - before)
                         before = now
     return lost, added
@@ -123,34 +123,34 @@ def _costs(
 
 @kernel
 def take_cheapest(costs: Integers, asked: int) -> tuple[Integers, int]:
-    """Return how many processes each node has of the cheapest, and what the last one costs.
+    """Return the cheapest placement of `asked` processes.
 
     Parameters
     ----------
     costs : int64 array, shape (nodes, processors)
-        Of each further process; they do not fall along a node, and end with `NEVER`.
+        Cost of each further process on a node, nondecreasing; `NEVER` for an impossible one.
     asked : int
-        Processes wanted.
+        Number of processes.
 
     Returns
     -------
     processes : int64 array, shape (nodes,)
-        Of equal costs those on nodes of lower number.
+        Processes on each node; of equal costs, nodes of lower number come first.
     last : int
-        The highest cost among them; `NEVER` if there are not enough.
+        Largest cost of these processes; `NEVER` if there are too few.
     """
     nodes, processors = costs.shape
     processes = np.zeros(nodes, dtype=np.int64)
     last = np.partition(costs.ravel(), asked - 1)[asked - 1]
     if last == NEVER:
         return processes, last
-    left = asked
+    missing = asked
     for node in range(nodes):
         while processes[node] < processors and costs[node, processes[node]] < last:
             processes[node] += 1
-            left -= 1
+            missing -= 1
     for node in range(nodes):
-        while left > 0 and processes[node] < processors and costs[node, processes[node]] == last:
+        while missing > 0 and processes[node] < processors and costs[node, processes[node]] == last:
             processes[node] += 1
-            left -= 1
+            missing -= 1
     return processes, last

@@ -1,4 +1,4 @@
-"""Exact threshold allocation: the cheapest processes at one time after the other."""
+"""Exact threshold allocation by a scan of start times."""
 
 from __future__ import annotations
 
@@ -12,38 +12,36 @@ from numpy.typing import NDArray
 
 from optsched.models.problem import Problem
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
-from optsched.models.threshold_allocation.presolve import NEVER, most_penalised
+from optsched.models.threshold_allocation.presolve import NEVER, most_penalized
 from optsched.models.threshold_allocation.problem import GOALS
 from optsched.registry import solvers
 from optsched.solvers.progress import Progress
 from optsched.solvers.result import Budget, Result
 from optsched.solvers.solver import OnIncumbent, Solver
-from optsched.solvers.threshold_allocation.posing import posed, starts_in_turn
+from optsched.solvers.threshold_allocation.kernel_input import kernel_input, start_batches
 
 TURN = 64
-"""Times to start between two looks at the clock."""
+"""Start times between two checks of the budget."""
 
 
 @solvers.register("bottleneck-search")
 @dataclass(frozen=True)
 class BottleneckSearch(Solver):
-    """At each time, from the earliest on, the best placement by sorting.
+    """Scan of start times, with the best placement at each of them by sorting.
 
-    At one time each node is a choice of its own: A_n(k), what the job loses with k processes on
-    node n, depends on no other node, and does not fall with k. So at most P is lost by just those
-    placements that give each node at most as many processes as have A_n(k) <= P, and the least P is
-    the asked-th smallest of all A_n(1), A_n(2), ... The threshold caps the processes of each node
-    likewise.
+    At a given start, nodes are independent: the penalized time A_n(k) with k processes on node n is
+    nondecreasing in k. A placement has a penalized time of at most P if and only if each node n has
+    at most as many processes as there are k with A_n(k) <= P. So the least P for q processes is the
+    q-th smallest of all A_n(k). The threshold limits the processes of each node in the same way.
 
-    What k processes add for everybody on a node is a sum of (m + k) max(0, D + k b - c) over
-    windows and resources, less what is lost without them. Both factors are convex, do not fall with
-    k and are not negative, so their product is convex: each further process costs no less than the
-    one before. Hence the asked smallest of all these steps make up a placement, and none is
-    cheaper.
+    The penalty of k processes for all jobs on a node is a sum of (m + k) max(0, D + k b - c) over
+    windows and resources, less a constant. Both factors are convex, nondecreasing and nonnegative,
+    hence their product is convex, and each further process costs at least as much as the one before
+    it. So the q smallest of these increments form an optimal placement.
 
-    For the earliest start the first time that is within the threshold is the answer, with the least
-    P there; the least response ends at the first time that alone is no better than the best found.
-    Ties go to the earliest time and to the nodes of lowest number. Work is counted in times.
+    For the earliest start, the scan ends at the first start within the threshold; for the least
+    response, at the first start that alone is no better than the incumbent. Ties go to the earliest
+    start and to the nodes of lowest number. Work is counted in start times.
 
     Examples
     --------
@@ -60,7 +58,7 @@ class BottleneckSearch(Solver):
     default_work = 10_000
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
-        """Compile the kernels, or load them where they have been compiled before."""
+        """Compile the kernels, or load them from the cache."""
         _compile()
 
     def solve(
@@ -72,27 +70,27 @@ class BottleneckSearch(Solver):
         seed: int = 0,
         on_incumbent: OnIncumbent | None = None,
     ) -> Result:
-        """Answer a threshold allocation; nothing is drawn by `seed`."""
+        """Solve a threshold allocation; `seed` has no effect."""
         assert isinstance(problem, ThresholdAllocation)
         from optsched.solvers.threshold_allocation._bottleneck import best_placement
 
         progress = Progress(budget, on_incumbent, problem.sense)
-        events, job = posed(problem)
-        goal = (GOALS.index(problem.goal), problem.unit, most_penalised(problem))
+        events, job = kernel_input(problem)
+        goal = (GOALS.index(problem.goal), problem.unit, most_penalized(problem))
         solution, objective = hint, NEVER
         if hint is not None:
             objective = problem.objective(hint)
             progress.note(objective, 0)
         work, limit, bound = 0, None, 0
-        for starts in _in_turns(problem):
+        for starts in _batches(problem):
             limit = progress.exhausted(work) if work else None
             if limit is not None:
                 bound = min(objective, _least_from(problem, int(starts[0])))
                 break
-            objective, start, processes, looked_at, done = best_placement(
+            objective, start, processes, tried, done = best_placement(
                 events, job, *goal, starts, objective
             )
-            work += looked_at
+            work += tried
             if start >= 0:
                 processes.flags.writeable = False
                 solution = Placement(start, processes)
@@ -104,15 +102,15 @@ class BottleneckSearch(Solver):
         return progress.result(self.name, solution, objective, bound, limit, work=work, seed=seed)
 
 
-def _in_turns(problem: ThresholdAllocation) -> Iterator[NDArray[np.int64]]:
-    """Yield the times to start in parts between which a budget is looked at."""
-    for starts in starts_in_turn(problem):
+def _batches(problem: ThresholdAllocation) -> Iterator[NDArray[np.int64]]:
+    """Yield the start times in batches, between which the budget is checked."""
+    for starts in start_batches(problem):
         for first in range(0, len(starts), TURN):
             yield starts[first : first + TURN]
 
 
 def _least_from(problem: ThresholdAllocation, start: int) -> int:
-    """Return a bound on the objective from a time on."""
+    """Return a lower bound of the objective for starts from `start` on."""
     if problem.goal == "start":
         return start
     return start * problem.unit if problem.goal == "response" else 0

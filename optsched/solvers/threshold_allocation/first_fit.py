@@ -14,8 +14,8 @@ from optsched.solvers.threshold_allocation.moving import MovingRule, placed_by_m
 class FirstFit(MovingRule):
     """Start the job as soon as enough processors are free, on the first nodes that have some.
 
-    The processors have to be free for all of the walltime. What the job loses there is not weighed;
-    if that exceeds the threshold there is no answer.
+    The processors have to be free for all of the walltime. The penalized time is ignored; if it
+    exceeds the threshold, there is no solution.
 
     References
     ----------

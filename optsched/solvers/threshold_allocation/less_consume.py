@@ -1,4 +1,4 @@
-"""LessConsume: first fit, then processes moved until the job loses nothing."""
+"""LessConsume: first fit, then moves of processes until the job has no penalty."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from optsched.solvers.threshold_allocation.moving import MovingRule, placed_by_m
 @solvers.register("less-consume")
 @dataclass(frozen=True)
 class LessConsume(MovingRule):
-    """Start with first fit, and move processes from where the job loses most.
+    """First fit, followed by moves of processes away from the node with the largest penalty.
 
-    Each processor that is free for the walltime and that first fit leaves unused is offered once,
-    in the order of the nodes. It takes a process of the node where the job loses most (of equal
-    ones the first) if the processor's node then loses less than that. This ends when nothing is
-    lost, or all were offered. Exceeds the factor the threshold then, there is no answer.
+    Each processor that is free for the walltime and unused by first fit is offered once, in the
+    order of nodes. The first node with the largest penalty gives a process to it if the penalty of
+    the receiving node stays below that. Moves end when the job has no penalty or all processors
+    were offered. There is no solution if the penalty factor then exceeds the threshold.
 
     References
     ----------
@@ -33,5 +33,5 @@ class LessConsume(MovingRule):
     """
 
     def place(self, problem: ThresholdAllocation) -> Placement | None:
-        """Return the placement, if it is within the threshold."""
+        """Return the placement, or None if its penalty factor exceeds the threshold."""
         return placed_by_moving(problem, enough=0)

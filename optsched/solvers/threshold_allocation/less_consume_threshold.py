@@ -1,11 +1,11 @@
-"""LessConsume Threshold: the first start at which moving processes brings the job below it."""
+"""LessConsume Threshold: the first start at which moves bring the job within the threshold."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
-from optsched.models.threshold_allocation.presolve import most_penalised
+from optsched.models.threshold_allocation.presolve import most_penalized
 from optsched.registry import solvers
 from optsched.solvers.threshold_allocation.moving import MovingRule, placed_by_moving
 
@@ -13,10 +13,10 @@ from optsched.solvers.threshold_allocation.moving import MovingRule, placed_by_m
 @solvers.register("less-consume-threshold")
 @dataclass(frozen=True)
 class LessConsumeThreshold(MovingRule):
-    """Move processes as LessConsume does until the factor is at most the threshold.
+    """LessConsume whose moves end as soon as the penalty factor is within the threshold.
 
-    If all processors were offered in vain, first fit and moving begin anew at the next time. Of a
-    problem without a threshold this is LessConsume.
+    If all processors were offered in vain, first fit and moves are repeated at the next start time.
+    Without a threshold, this rule is LessConsume.
 
     References
     ----------
@@ -24,7 +24,7 @@ class LessConsumeThreshold(MovingRule):
 
     Examples
     --------
-    Two processes on node 0 lose a third of 100 s, which is too much, but not for twice the factor:
+    Two processes on node 0 have a penalty of a third of 100 s, which only a threshold of 2 allows:
 
     >>> given = (2, 4, [6000], [[0, 2, 0, 300, 2000]])
     >>> asked = {"asked": 2, "walltime": 100, "demand": [2000]}
@@ -36,6 +36,6 @@ class LessConsumeThreshold(MovingRule):
     """
 
     def place(self, problem: ThresholdAllocation) -> Placement | None:
-        """Return the placement; none if no time is within the threshold."""
-        enough = 0 if problem.threshold is None else most_penalised(problem)
+        """Return the placement, or None if no start time is within the threshold."""
+        enough = 0 if problem.threshold is None else most_penalized(problem)
         return placed_by_moving(problem, enough, later=True)

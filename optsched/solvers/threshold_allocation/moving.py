@@ -1,4 +1,4 @@
-"""The published selection rules: first fit, and processes moved from where the job loses most."""
+"""Published selection rules: first fit, and moves of processes to nodes with a lower penalty."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 from optsched.models.problem import Problem
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
-from optsched.models.threshold_allocation.presolve import most_penalised
+from optsched.models.threshold_allocation.presolve import most_penalized
 from optsched.solvers.heuristic import Heuristic
-from optsched.solvers.threshold_allocation.posing import posed, starts_in_turn
+from optsched.solvers.threshold_allocation.kernel_input import kernel_input, start_batches
 
 
 class MovingRule(Heuristic):
-    """A selection rule of the published kind. Work is counted in nodes."""
+    """Base class of the published selection rules, whose work is counted in nodes."""
 
     models = frozenset({"threshold-allocation"})
     is_rule = True
@@ -21,7 +21,7 @@ class MovingRule(Heuristic):
     seconds_per_work = 1e-7
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
-        """Compile the kernels, or load them where they have been compiled before."""
+        """Compile the kernels, or load them from the cache."""
         compile_kernels()
 
     def effort(self, problem: ThresholdAllocation) -> int:
@@ -32,33 +32,38 @@ class MovingRule(Heuristic):
 def placed_by_moving(
     problem: ThresholdAllocation, enough: int | None, *, later: bool = False
 ) -> Placement | None:
-    """Return the placement at the first time with enough free processors; none if it loses more.
+    """Return the placement at the first start with enough free processors, if within the threshold.
 
     Parameters
     ----------
     problem : ThresholdAllocation
         The problem.
     enough : int or None
-        The units of penalised time at which processes are no longer moved; none: never moved.
+        Penalized time in units at which moves end; None for no moves.
     later : bool
-        Whether the next time is tried when the job loses more than it may.
-    """
-    from optsched.solvers.threshold_allocation._moving import place_by_moving
+        Whether a placement beyond the threshold is followed by an attempt at the next start time.
 
-    events, job = posed(problem)
-    limit = most_penalised(problem)
-    for starts in starts_in_turn(problem):
+    Returns
+    -------
+    Placement or None
+        None if no placement is within the threshold.
+    """
+    from optsched.solvers.threshold_allocation._moving import first_fit_with_moves
+
+    events, job = kernel_input(problem)
+    limit = most_penalized(problem)
+    for starts in start_batches(problem):
         rule = (-1 if enough is None else enough, limit, later)
-        start, has_room, processes = place_by_moving(events, job, starts, *rule)
+        start, fits, processes = first_fit_with_moves(events, job, starts, *rule)
         if start >= 0:
             processes.flags.writeable = False
             return Placement(start, processes)
-        if has_room and not later:
+        if fits and not later:
             break
     return None
 
 
 @cache
 def compile_kernels() -> None:
-    """Compile the kernels, or load them where they have been compiled before."""
+    """Compile the kernels, or load them from the cache."""
     placed_by_moving(ThresholdAllocation(1, 1, [1], [], 1, 1, [1]), enough=0)

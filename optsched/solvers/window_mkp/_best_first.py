@@ -11,12 +11,12 @@ from optsched.solvers.window_mkp._reduction import Ints
 FINISHED, PAUSED, FULL = 0, 1, 2
 
 PARENT, DEPTH, SLOT, PROFIT, BOUND = range(5)
-"""Columns of a node. The slot is that of job ``depth - 1``; the number of slots if it waits."""
+"""Columns of a search node; the slot is that of job ``depth - 1``, the number of slots for none."""
 
 
 @kernel
 def before(a: int, b: int, nodes: Ints) -> bool:
-    """Whether node `a` is taken from the heap before `b`: by bound, then depth, then age."""
+    """Return whether node `a` leaves the heap before `b`: by bound, then depth, then age."""
     if nodes[a, BOUND] != nodes[b, BOUND]:
         return nodes[a, BOUND] > nodes[b, BOUND]
     if nodes[a, DEPTH] != nodes[b, DEPTH]:
@@ -39,7 +39,7 @@ def insert(heap: Ints, size: int, node: int, nodes: Ints) -> None:
 
 @kernel
 def delete_top(heap: Ints, size: int, nodes: Ints) -> int:
-    """Take the best node from a max-heap of `size` nodes and return it."""
+    """Remove and return the best node of a max-heap of `size` nodes."""
     top, last = heap[0], heap[size - 1]
     size -= 1
     place = 0
@@ -66,28 +66,28 @@ def best_first(
     placement: Ints,
     limit: int,
 ) -> int:
-    """Take the most promising node from the heap and branch on it, again and again.
+    """Branch on the node with the best bound until the search is finished, paused or out of space.
 
     Parameters
     ----------
     weights, profits, capacities : int64 arrays
-        The instance, as `reduce` returns it.
-    nodes : int64 array, shape (room for nodes, 5)
-        The tree; row 0 is the root.
-    heap : int64 array, shape (room for nodes,)
-        The open nodes.
+        Instance as reduced by `reduce`.
+    nodes : int64 array, shape (space, 5)
+        Search tree; row 0 is the root.
+    heap : int64 array, shape (space,)
+        Open nodes.
     state : int64 array, shape (4,)
-        Number of nodes in the tree, nodes in the heap, profit of `placement`, and bound; kept
-        from one call to the next.
+        Number of nodes in the tree, number of nodes in the heap, profit of `placement`, and bound;
+        preserved between calls.
     placement : int64 array, shape (jobs,)
-        The slot of each job, number of slots for none; overwritten by better ones.
+        Slot of each job, number of slots if not placed; overwritten by better placements.
     limit : int
         Number of nodes after which to pause.
 
     Returns
     -------
     int
-        `FINISHED`, `PAUSED`, or `FULL` when there is no room for more nodes.
+        `FINISHED`, `PAUSED`, or `FULL` if more space is needed.
     """
     n, m = len(weights), len(capacities)
     smallest = np.empty(n + 1, np.int64)
@@ -96,7 +96,7 @@ def best_first(
     for job in range(n - 1, -1, -1):
         smallest[job] = min(weights[job], smallest[job + 1])
         rest[job] = rest[job + 1] + profits[job]
-    room = np.empty(m, np.int64)
+    residual = np.empty(m, np.int64)
     count, size, best = state[0], state[1], state[2]
     outcome = FINISHED
     while size > 0:
@@ -112,25 +112,27 @@ def best_first(
             break
         node = delete_top(heap, size, nodes)
         size -= 1
-        room[:] = capacities
+        residual[:] = capacities
         depth, profit = nodes[node, DEPTH], nodes[node, PROFIT]
         ancestor = node
         for job in range(depth - 1, -1, -1):
             if nodes[ancestor, SLOT] < m:
-                room[nodes[ancestor, SLOT]] -= weights[job]
+                residual[nodes[ancestor, SLOT]] -= weights[job]
             ancestor = nodes[ancestor, PARENT]
         for slot in range(m + 1):
             gained = profit
             if slot < m:
-                if room[slot] < weights[depth] or twin_before(slot, room):
+                if residual[slot] < weights[depth] or twin_before(slot, residual):
                     continue
                 gained += profits[depth]
-                room[slot] -= weights[depth]
+                residual[slot] -= weights[depth]
             bound = gained
             if depth + 1 < n:
-                bound += dantzig_bound(depth + 1, weights, profits, room, smallest, rest[depth + 1])
+                bound += dantzig_bound(
+                    depth + 1, weights, profits, residual, smallest, rest[depth + 1]
+                )
             if slot < m:
-                room[slot] += weights[depth]
+                residual[slot] += weights[depth]
             if bound <= best:
                 continue
             nodes[count, PARENT], nodes[count, DEPTH] = node, depth + 1
@@ -153,9 +155,9 @@ def best_first(
 
 
 @kernel
-def twin_before(slot: int, room: Ints) -> bool:
-    """Whether a slot before this one has equal room: the first stands for all."""
+def twin_before(slot: int, residual: Ints) -> bool:
+    """Return whether an earlier slot has the same residual capacity (symmetry breaking)."""
     for other in range(slot):  # noqa: SIM110 (compiled)
-        if room[other] == room[slot]:
+        if residual[other] == residual[slot]:
             return True
     return False

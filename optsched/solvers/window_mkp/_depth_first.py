@@ -1,4 +1,4 @@
-"""Depth-first search over the jobs of a window: Figure 3 of Yang et al. 2014, with bounds."""
+"""Depth-first search over the jobs of a window, with bounds: Figure 3 of Yang et al. 2014."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from optsched.solvers.window_mkp._reduction import EXACT, Ints, reduce
 
 @kernel
 def dantzig_bound(
-    first: int, weights: Ints, profits: Ints, room: Ints, smallest: Ints, rest: int
+    first: int, weights: Ints, profits: Ints, residual: Ints, smallest: Ints, rest: int
 ) -> int:
-    """Bound the profit of jobs ``first, first + 1, ...`` in the slots as they are now.
+    """Bound the profit of jobs ``first, first + 1, ...`` by the surrogate relaxation.
 
-    All slots become one (the surrogate relaxation), the job that does not fit is cut (Dantzig).
-    Slots too small for every job, and jobs too large for every slot, do not count.
+    All slots are merged into one knapsack, whose linear relaxation gives the bound (Dantzig). Slots
+    too small for every job, and jobs too large for every slot, are ignored.
     """
     total = 0
     largest = 0
-    for left in room:
-        if left >= smallest[first]:
-            total += left
-            largest = max(largest, left)
+    for capacity in residual:
+        if capacity >= smallest[first]:
+            total += capacity
+            largest = max(largest, capacity)
     bound = 0
     for job in range(first, len(weights)):
         if weights[job] > largest:
@@ -32,7 +32,7 @@ def dantzig_bound(
             if product < EXACT:
                 bound += profits[job] * total // weights[job]
             else:
-                # room for the rounding of the products, here and in the order of the jobs
+                # margin for the rounding of the products, here and in the order of the jobs
                 bound += int(product / weights[job])
                 bound += (bound >> 48) + 2
             return min(rest, bound)
@@ -52,9 +52,9 @@ def depth_first(
 ) -> tuple[int, int, int]:
     """Search for a placement of more profit than `value`, over at most `limit` nodes.
 
-    Jobs are branched on by decreasing profit per weight: each is put into every slot in turn, from
-    the smallest, and then left out. Of slots with equal room only the first is tried, and equal
-    jobs go into slots of non-decreasing number.
+    Jobs are branched on by decreasing profit per weight. Each job is put into every slot in turn,
+    smallest first, and finally not placed. Of slots with equal residual capacity only the first is
+    tried, and equal jobs go into slots of nondecreasing number.
 
     Parameters
     ----------
@@ -63,22 +63,22 @@ def depth_first(
     all_capacities : int64 array, shape (slots,)
         As in the problem.
     placement : int64 array, shape (jobs,)
-        The slot of each job, -1 for none; overwritten when a better one is found.
+        Slot of each job, -1 if not placed; overwritten by better placements.
     value : int
         Profit of `placement`.
     limit : int
-        Number of nodes to visit at most.
+        Largest number of nodes to visit.
 
     Returns
     -------
     value : int
         Profit of `placement`.
     bound : int
-        No placement has more profit; equal to `value` when the search came to its end.
+        Upper bound of the profit; equal to `value` when the search is complete.
     nodes : int
-        Nodes visited.
+        Number of nodes visited.
     """
-    jobs, slots, weights, profits, room, unit = reduce(all_weights, all_profits, all_capacities)
+    jobs, slots, weights, profits, residual, unit = reduce(all_weights, all_profits, all_capacities)
     n, m = len(jobs), len(slots)
     if n == 0:
         return value, value, 1
@@ -89,7 +89,7 @@ def depth_first(
         if job < n - 1:
             smallest[job] = min(smallest[job], smallest[job + 1])
         rest[job] = rest[job + 1] + profits[job]
-    bound = unit * dantzig_bound(0, weights, profits, room, smallest, rest[0])
+    bound = unit * dantzig_bound(0, weights, profits, residual, smallest, rest[0])
     if bound <= value:
         return value, value, 1
     best = value // unit
@@ -118,7 +118,8 @@ def depth_first(
                 job == n
                 or profit + rest[job] <= best
                 or (
-                    profit + dantzig_bound(job, weights, profits, room, smallest, rest[job]) <= best
+                    profit + dantzig_bound(job, weights, profits, residual, smallest, rest[job])
+                    <= best
                 )
             ):
                 entering = False
@@ -133,20 +134,20 @@ def depth_first(
             if slot == m:
                 job -= 1
                 continue
-            room[slot] += weights[job]
+            residual[slot] += weights[job]
             profit -= profits[job]
             slot += 1
         while slot < m:
-            if room[slot] >= weights[job]:
+            if residual[slot] >= weights[job]:
                 twin = lowest
-                while room[twin] != room[slot]:
+                while residual[twin] != residual[slot]:
                     twin += 1
                 if twin == slot:
                     break
             slot += 1
         chosen[job] = slot
         if slot < m:
-            room[slot] -= weights[job]
+            residual[slot] -= weights[job]
             profit += profits[job]
         job += 1
         entering = True

@@ -1,4 +1,4 @@
-"""GREEDY and the exchanges of Martello and Toth, compiled; stated in `statement`."""
+"""GREEDY and the exchanges of Martello and Toth, compiled; `reference` is in plain Python."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from optsched.solvers.window_mkp._reduction import Ints, by_efficiency, by_size
 
 @kernel
 def greedy(weights: Ints, profits: Ints, capacities: Ints) -> Ints:
-    """Return the slot of each job, -1 for none, by Algorithm 3 called for each slot."""
+    """Return the slot of each job, -1 if not placed, by Algorithm 3 called for each slot."""
     jobs = np.arange(len(weights))
     by_efficiency(jobs, weights, profits)
     return fill_slots(jobs, weights, capacities)
@@ -18,37 +18,37 @@ def greedy(weights: Ints, profits: Ints, capacities: Ints) -> Ints:
 
 @kernel
 def fill_slots(jobs: Ints, weights: Ints, capacities: Ints) -> Ints:
-    """Fill slot after slot, smallest first, with the `jobs` that still fit, in their order."""
+    """Fill the slots, smallest first, with the unplaced `jobs` that fit, in order."""
     slots = np.arange(len(capacities))
     by_size(slots, capacities)
     placement = np.full(len(weights), -1, np.int64)
     for slot in slots:
-        room = capacities[slot]
+        residual = capacities[slot]
         for job in jobs:
-            if placement[job] < 0 and weights[job] <= room:
+            if placement[job] < 0 and weights[job] <= residual:
                 placement[job] = slot
-                room -= weights[job]
+                residual -= weights[job]
     return placement
 
 
 @kernel
 def greedy_exchange(weights: Ints, profits: Ints, capacities: Ints) -> Ints:
-    """Return the slot of each job, -1 for none, by GREEDY and the two exchanges."""
+    """Return the slot of each job, -1 if not placed, by GREEDY and the two exchanges."""
     jobs = np.arange(len(weights))
     by_efficiency(jobs, weights, profits)
     placement = fill_slots(jobs, weights, capacities)
-    room = capacities.copy()
+    residual = capacities.copy()
     for job in range(len(jobs)):
         if placement[job] >= 0:
-            room[placement[job]] -= weights[job]
-    interchange(jobs, weights, profits, placement, room)
-    make_way(jobs, weights, profits, placement, room)
+            residual[placement[job]] -= weights[job]
+    interchange(jobs, weights, profits, placement, residual)
+    make_way(jobs, weights, profits, placement, residual)
     return placement
 
 
 @kernel
-def interchange(jobs: Ints, weights: Ints, profits: Ints, placement: Ints, room: Ints) -> None:
-    """Let pairs of jobs in different slots change places where that lets a waiting job in."""
+def interchange(jobs: Ints, weights: Ints, profits: Ints, placement: Ints, residual: Ints) -> None:
+    """Exchange pairs of jobs in different slots if a waiting job then fits."""
     n = len(jobs)
     lightest = lightest_waiting(weights, placement)
     for first in range(n):
@@ -60,19 +60,19 @@ def interchange(jobs: Ints, weights: Ints, profits: Ints, placement: Ints, room:
             if here < 0 or there < 0 or here == there:
                 continue
             more = weights[large] - weights[small]
-            if more > room[there] or lightest > room[here] + more:
+            if more > residual[there] or lightest > residual[here] + more:
                 continue
             added = -1
             for job in jobs:
                 if (
                     placement[job] < 0
-                    and weights[job] <= room[here] + more
+                    and weights[job] <= residual[here] + more
                     and (added < 0 or profits[job] > profits[added])
                 ):
                     added = job
             placement[large], placement[small], placement[added] = there, here, here
-            room[there] -= more
-            room[here] += more - weights[added]
+            residual[there] -= more
+            residual[here] += more - weights[added]
             lightest = lightest_waiting(weights, placement)
 
 
@@ -87,24 +87,24 @@ def lightest_waiting(weights: Ints, placement: Ints) -> int:
 
 
 @kernel
-def make_way(jobs: Ints, weights: Ints, profits: Ints, placement: Ints, room: Ints) -> None:
-    """Take each job out in turn, if waiting jobs of more profit fit instead."""
+def make_way(jobs: Ints, weights: Ints, profits: Ints, placement: Ints, residual: Ints) -> None:
+    """Replace each job in turn by waiting jobs of more total profit, if these fit."""
     instead = np.empty(len(jobs), np.int64)
     for job in jobs[::-1]:
         slot = placement[job]
         if slot < 0:
             continue
-        left = room[slot] + weights[job]
+        remaining = residual[slot] + weights[job]
         count = 0
         gained = 0
         for other in jobs:
-            if placement[other] < 0 and weights[other] <= left:
+            if placement[other] < 0 and weights[other] <= remaining:
                 instead[count] = other
                 count += 1
-                left -= weights[other]
+                remaining -= weights[other]
                 gained += profits[other]
         if gained > profits[job]:
             placement[job] = -1
             for k in range(count):
                 placement[instead[k]] = slot
-            room[slot] = left
+            residual[slot] = remaining

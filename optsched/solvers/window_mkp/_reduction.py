@@ -1,4 +1,4 @@
-"""The jobs and slots that matter, in the order and the units that the algorithms want."""
+"""Reduction of a window knapsack to relevant jobs and slots, sorted and in the largest units."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from optsched.compiled import kernel
 Ints = NDArray[np.int64]
 
 EXACT = 2.0**53
-"""Products below are exact in floating point."""
+"""Bound below which products are exact in floating point."""
 
 
 @kernel
 def more_efficient(a: int, b: int, weights: Ints, profits: Ints) -> bool:
-    """Whether job `a` comes before `b`: by profit per weight, then weight, then number."""
-    # as floating point numbers, because products of large integers overflow
+    """Return whether job `a` precedes `b` by profit per weight, then weight, then number."""
+    # in floating point, because products of large integers overflow
     left = float(profits[a]) * float(weights[b])
     right = float(profits[b]) * float(weights[a])
     if left != right:
@@ -28,7 +28,7 @@ def more_efficient(a: int, b: int, weights: Ints, profits: Ints) -> bool:
 
 @kernel
 def by_efficiency(jobs: Ints, weights: Ints, profits: Ints) -> None:
-    """Sort the job numbers `jobs` in place, most efficient first."""
+    """Sort job numbers in place, most efficient first."""
     stride = 1
     while 3 * stride < len(jobs):
         stride = 3 * stride + 1
@@ -44,7 +44,7 @@ def by_efficiency(jobs: Ints, weights: Ints, profits: Ints) -> None:
 
 @kernel
 def by_size(numbers: Ints, sizes: Ints) -> None:
-    """Sort `numbers` in place by the sizes they stand for, smallest first, then by number."""
+    """Sort `numbers` in place by increasing size, then by number."""
     stride = 1
     while 3 * stride < len(numbers):
         stride = 3 * stride + 1
@@ -65,7 +65,7 @@ def by_size(numbers: Ints, sizes: Ints) -> None:
 
 @kernel
 def common_divisor(values: Ints) -> int:
-    """Return the greatest common divisor of positive integers; 1 of none."""
+    """Return the greatest common divisor of positive integers, 1 for an empty array."""
     divisor = 0
     for value in values:
         while value:
@@ -79,23 +79,24 @@ def common_divisor(values: Ints) -> int:
 def reduce(
     weights: Ints, profits: Ints, capacities: Ints
 ) -> tuple[Ints, Ints, Ints, Ints, Ints, int]:
-    """Drop what assumptions (7) and (8) exclude, sort, and divide by common divisors.
+    """Remove irrelevant jobs and slots, sort, and divide by common divisors.
 
-    Jobs without profit go too, and where there are more slots than jobs, the smallest slots. No
-    slot is larger than all jobs together.
+    Removed are the jobs and slots excluded by assumptions (7) and (8), jobs without profit, and the
+    smallest slots if there are more slots than jobs. Capacities are limited to the weight of all
+    jobs.
 
     Returns
     -------
     jobs : int64 array, shape (n,)
-        Numbers of the jobs that are left, by decreasing profit per weight.
+        Numbers of the remaining jobs, by decreasing profit per weight.
     slots : int64 array, shape (m,)
-        Numbers of the slots that are left, by increasing capacity.
+        Numbers of the remaining slots, by increasing capacity.
     weights : int64 array, shape (n,)
-        Their weights, in units of the greatest common divisor.
+        Weights of the jobs, in units of their greatest common divisor.
     profits : int64 array, shape (n,)
-        Their profits, in units of `unit`.
-    room : int64 array, shape (m,)
-        The capacities, in the unit of the weights.
+        Profits of the jobs, in units of `unit`.
+    residual : int64 array, shape (m,)
+        Capacities of the slots, in the unit of the weights.
     unit : int
         Greatest common divisor of the profits.
     """
@@ -122,7 +123,7 @@ def reduce(
     by_size(slots, capacities)
     slots = slots[max(0, count - len(jobs)) :]
 
-    kept_weights, kept_profits, room = weights[jobs], profits[jobs], capacities[slots]
+    kept_weights, kept_profits, residual = weights[jobs], profits[jobs], capacities[slots]
     divisor, unit = common_divisor(kept_weights), common_divisor(kept_profits)
     total = 0
     for job in range(len(jobs)):
@@ -130,5 +131,5 @@ def reduce(
         kept_profits[job] //= unit
         total += kept_weights[job]
     for slot in range(len(slots)):
-        room[slot] = min(room[slot] // divisor, total)
-    return jobs, slots, kept_weights, kept_profits, room, unit
+        residual[slot] = min(residual[slot] // divisor, total)
+    return jobs, slots, kept_weights, kept_profits, residual, unit

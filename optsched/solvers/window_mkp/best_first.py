@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from optsched.models.window_mkp import WindowMKP
 
 LARGEST_TREE = 1 << 22
-"""Nodes that are kept at most, 48 bytes each and 8 in the heap."""
+"""Largest number of search nodes, of 48 bytes each and 8 in the heap."""
 
 PIECE = 20_000
-"""Nodes between two looks at the clock."""
+"""Search nodes between two checks of the budget."""
 
 
 @solvers.register("best-first")
 @dataclass(frozen=True)
 class BestFirst(Solver):
-    """Take the node with the best bound from a heap and branch on it (Algorithms 1 and 2).
+    """Best-first branch and bound (Algorithms 1 and 2 of Yang et al. 2014).
 
-    The children of a node put the next job into each slot, by increasing number, and last leave it
-    out. Jobs are numbered by decreasing profit per weight, slots by increasing capacity, after the
-    reductions (7) and (8). The approximate cost of a child is its profit and the surrogate bound of
-    the jobs to come: all slots as one, the job that does not fit cut. Of equal bounds the deepest
-    node is taken. GREEDY gives the first incumbent; children that cannot beat the incumbent are
-    not inserted.
+    The children of a node put the next job into each slot, by increasing number, or leave the job
+    waiting. Jobs are numbered by decreasing profit per weight, slots by increasing capacity, after
+    the reductions (7) and (8). The approximate cost of a child is its profit plus the surrogate
+    bound of the remaining jobs: the linear relaxation of one knapsack of all slots. Of equal bounds
+    the deepest node is taken. GREEDY gives the first incumbent; children that cannot beat the
+    incumbent are not inserted.
 
-    At most four million nodes are kept; then the search ends as if that had been its work limit.
+    The search ends at four million nodes, as if that were its work limit.
 
     References
     ----------
@@ -64,7 +64,7 @@ class BestFirst(Solver):
         seed: int = 0,
         on_incumbent: OnIncumbent | None = None,
     ) -> Result:
-        """Answer a window knapsack; nothing is drawn by `seed`."""
+        """Solve a window knapsack; `seed` has no effect."""
         from optsched.solvers.window_mkp._best_first import BOUND, FINISHED, FULL, best_first
         from optsched.solvers.window_mkp._greedy import greedy
         from optsched.solvers.window_mkp._reduction import reduce
@@ -75,7 +75,7 @@ class BestFirst(Solver):
         value = window.objective(solution)
         if hint is not None and window.objective(hint) > value:
             solution, value = hint, window.objective(hint)
-        jobs, slots, weights, profits, room, unit = reduce(
+        jobs, slots, weights, profits, residual, unit = reduce(
             window.weights, window.profits, window.capacities
         )
         bound = int(profits.sum()) * unit
@@ -90,7 +90,7 @@ class BestFirst(Solver):
             pause = int(state[0]) + PIECE
             if budget.work is not None:
                 pause = min(pause, math.ceil(budget.work))
-            outcome = best_first(weights, profits, room, nodes, heap, state, placement, pause)
+            outcome = best_first(weights, profits, residual, nodes, heap, state, placement, pause)
             bound = int(state[3]) * unit
             if state[2] * unit > value:
                 value = int(state[2]) * unit
@@ -112,19 +112,19 @@ class BestFirst(Solver):
         return progress.result(self.name, solution, value, bound, limit, work=work, seed=seed)
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
-        """Compile the kernels, or load them where they have been compiled before."""
+        """Compile the kernels, or load them from the cache."""
         from optsched.models.window_mkp import WindowMKP
 
         self.solve(WindowMKP(weights=[1, 2], capacities=[2]), budget=Budget())
 
 
 def _twice(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the rows, and room for as many more.
+    """Return the rows with space for as many more.
 
     Raises
     ------
     MemoryError
-        If they would be more than `LARGEST_TREE`, or more than there is memory for.
+        If the rows would exceed `LARGEST_TREE` or the available memory.
     """
     if len(rows) >= LARGEST_TREE:
         raise MemoryError

@@ -17,10 +17,10 @@ from optsched.solvers.result import Budget, Limit, Result
 from optsched.solvers.solver import OnIncumbent, Solver
 
 QUICK = 200_000
-"""Nodes times jobs of the plain search before the search with stronger bounds takes over."""
+"""Nodes times jobs of the plain search before the Lagrangian search takes over."""
 
 FEW = 20
-"""Jobs up to which the plain search closes much; of more it is given that much less."""
+"""Number of jobs beyond which the plain search gets fewer nodes."""
 
 DONE = object()
 
@@ -28,24 +28,24 @@ DONE = object()
 @solvers.register("branch-and-bound")
 @dataclass(frozen=True)
 class BranchAndBound(Solver):
-    """Branch on the jobs, depth first, with bounds (Figure 3 of Yang et al. 2014).
+    """Depth-first branch and bound over jobs (Figure 3 of Yang et al. 2014), with stronger bounds.
 
-    Most windows are closed by a plain search with the surrogate bound in some microseconds. What it
-    leaves open goes to a search with five means more. The surrogate knapsack is solved exactly and
-    its solution split by subset sums (as in Pisinger's mulknap), which ends at once where many jobs
-    go into a slot. A Lagrangian decomposition between that knapsack and the sets of jobs of each
-    slot is tight where few do; it rules out choices by their reduced profit, and dominance between
-    jobs and between slots rules out more. In a narrow band below the bound, the sets that each slot
-    can still hold are listed and searched. A few slots of the incumbent at a time are filled anew.
-    And where profits are nearly alike, a price on each job keeps the bound from promising one job
-    too many.
+    A plain search with the surrogate bound solves most windows within microseconds. Otherwise, a
+    second search combines five methods. The surrogate knapsack is solved exactly, and its solution
+    is split among the slots by subset sums (as in Pisinger's mulknap), which suffices if slots hold
+    many jobs. A Lagrangian decomposition into that knapsack and one knapsack per slot is tight if
+    slots hold few jobs; variables are fixed by their reduced profits and by dominance between jobs
+    and between slots. A destructive bound proceeds in steps, in each of which the columns of all
+    slots are enumerated and searched. Large neighborhood search improves the incumbent by freeing a
+    few slots. If profits are nearly equal, a multiplier on the number of jobs tightens the bound.
 
-    The answer is the same whenever the budget is work. Work is counted in nodes of the plain
-    search; one evaluation of the stronger bound counts as the many nodes that take as long.
+    The result is reproducible under a work limit. Work is counted in nodes of the plain search; an
+    evaluation of the stronger bound counts as the number of nodes that take the same time.
 
     Notes
     -----
-    The plain search by itself is stated in `optsched.solvers.window_mkp.statement.depth_first`.
+    The reference implementation of the plain search is
+    `optsched.solvers.window_mkp.reference.depth_first`.
 
     References
     ----------
@@ -79,7 +79,7 @@ class BranchAndBound(Solver):
         seed: int = 0,
         on_incumbent: OnIncumbent | None = None,
     ) -> Result:
-        """Answer a window knapsack; `seed` draws the slots that are refilled."""
+        """Solve a window knapsack; `seed` determines the neighborhoods."""
         from optsched.solvers.window_mkp._depth_first import depth_first
         from optsched.solvers.window_mkp._greedy import greedy
 
@@ -99,34 +99,34 @@ class BranchAndBound(Solver):
         progress.note(value, bound)
         limit = None
         if value < bound:
-            value, bound, work, limit = _go_on(
+            value, bound, work, limit = _search_further(
                 problem, placement, value, bound, work, progress, seed
             )
         solution = tuple(placement.tolist())
         return progress.result(self.name, solution, value, bound, limit, work=work, seed=seed)
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
-        """Compile the kernels that are needed, or load them where they have been compiled before.
+        """Compile the kernels that `problem` needs, or load them from the cache.
 
-        Those of the stronger bounds take half a minute to compile: they are left alone unless the
-        plain search leaves `problem` open.
+        The kernels of the Lagrangian search take half a minute to compile, and are skipped unless
+        the plain search fails to solve `problem`.
         """
         _prepare_plain_search()
-        prepared = _prepare_bands.cache_info().currsize > 0
+        prepared = _prepare_lagrangian_search.cache_info().currsize > 0
         if problem is not None and not prepared and self._leaves_open(problem):
-            _prepare_bands()
+            _prepare_lagrangian_search()
 
     def _leaves_open(self, problem: Problem[Any]) -> bool:
         return self.solve(problem, budget=Budget(work=quick_nodes(problem))).limit is not None
 
 
 def quick_nodes(problem: Any) -> int:
-    """Return how many nodes the plain search may visit: the more jobs, the less they close."""
+    """Return the node limit of the plain search, which falls with the number of jobs."""
     jobs = max(1, len(problem.weights))
     return 1 + QUICK * FEW // (jobs * max(jobs, FEW))
 
 
-def _go_on(
+def _search_further(
     problem: Any,
     placement: NDArray[np.int64],
     value: int,
@@ -135,23 +135,25 @@ def _go_on(
     progress: Progress,
     seed: int,
 ) -> tuple[int, int, float, Limit | None]:
-    """Search on from what the plain search leaves; `placement` is overwritten by a better one.
+    """Continue with the Lagrangian search; `placement` is overwritten by better placements.
 
     Returns
     -------
     value, bound : int
-        As `depth_first` returns them.
+        Profit of `placement`, and upper bound of the profit.
     work : float
-        All work so far.
+        Total work.
     limit : Limit or None
-        What stopped the search before value and bound met.
+        Limit that stopped the search before value and bound met.
     """
-    from optsched.solvers.window_mkp._bands.counted_search import CountedSearch
+    from optsched.solvers.window_mkp._lagrangian.cardinality_search import CardinalitySearch
 
     limit = progress.exhausted(work)
     if limit is not None:
         return value, bound, work, limit
-    search = CountedSearch(problem.weights, problem.profits, problem.capacities, placement, seed)
+    search = CardinalitySearch(
+        problem.weights, problem.profits, problem.capacities, placement, seed
+    )
     pieces = search.run()
     while True:
         search.allowance = progress.left(work + search.work, BranchAndBound.seconds_per_work)
@@ -175,11 +177,11 @@ def _prepare_plain_search() -> None:
 
 
 @cache
-def _prepare_bands() -> None:
-    from optsched.solvers.window_mkp._bands.band_search import BandSearch
+def _prepare_lagrangian_search() -> None:
+    from optsched.solvers.window_mkp._lagrangian.destructive_search import DestructiveSearch
     from optsched.solvers.window_mkp._reduction import reduce
 
     small = np.array([7, 6, 5, 4, 3])
     problem = WindowMKP(small, [3, 8, 9])
-    reduce(problem.weights, problem.profits, problem.capacities)  # arrays that cannot be written
-    BandSearch(small, small + 1, np.array([3, 8, 9]), np.full(5, -1), 0).compile()
+    reduce(problem.weights, problem.profits, problem.capacities)  # compiled for read-only arrays
+    DestructiveSearch(small, small + 1, np.array([3, 8, 9]), np.full(5, -1), 0).compile()

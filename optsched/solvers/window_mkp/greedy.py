@@ -1,4 +1,4 @@
-"""GREEDY: the classic knapsack heuristic, slot by slot (Algorithm 3 of Yang et al. 2014)."""
+"""GREEDY, a knapsack heuristic slot by slot (Algorithm 3 of Yang et al. 2014)."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ if TYPE_CHECKING:
 @solvers.register("greedy")
 @dataclass(frozen=True)
 class Greedy(WindowHeuristic):
-    """Fill the slots one after the other with the jobs that still fit.
+    """Greedy filling of one slot after another with the jobs that fit.
 
     Yang et al. call Algorithm 3 once for each slot and let it run over the jobs ``j = 1, ..., n``,
-    but do not say how jobs and slots are numbered. Martello and Toth, whom they follow, number the
-    items by decreasing profit per weight and the knapsacks by increasing capacity, and so does this
-    solver. Where profit is weight all jobs are equally good; then the larger goes first, and jobs
-    of one size go in the order of the window. In that order the worked example of section III.C
-    comes out as printed (C | A | B E, profit 15); in the plain order of the window it does not
-    (C | A | B D, profit 14).
+    but do not define the numbering of jobs and slots. This solver follows Martello and Toth, on
+    whom they build: items are numbered by decreasing profit per weight, knapsacks by increasing
+    capacity. If profit is weight, all jobs are equally efficient, and larger ones come first, then
+    earlier ones. In that order the worked example of section III.C comes out as printed (C | A | B
+    E, profit 15); in the order of the window it does not (C | A | B D, profit 14).
 
     Notes
     -----
-    Stated in plain Python in `optsched.solvers.window_mkp.statement.greedy`.
+    The reference implementation is `optsched.solvers.window_mkp.reference.greedy`.
 
     References
     ----------

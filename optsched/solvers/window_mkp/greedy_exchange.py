@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 @solvers.register("greedy-exchange")
 @dataclass(frozen=True)
 class GreedyExchange(WindowHeuristic):
-    """GREEDY, then two kinds of exchange, once over all jobs each.
+    """GREEDY followed by two kinds of exchanges, each in one pass over all jobs.
 
-    First all pairs of jobs in different slots are considered: they change places if a waiting job
-    then fits into the slot that gains room; of those that fit the one of most profit goes in. Then
-    each job in turn, the least efficient first, is taken out if one or more waiting jobs that fit
-    in its stead, tried in order, have more profit together. The rearrangement of all jobs that
-    Martello and Toth do before is not part of the paper's description, and is not done.
+    First, two jobs in different slots change places if a waiting job then fits into the slot that
+    gains capacity; of the waiting jobs that fit, the one of most profit is placed. Second, each
+    job, least efficient first, is replaced if waiting jobs that fit instead, tried in order, have
+    more total profit. The rearrangement of all jobs that precedes these exchanges in Martello and
+    Toth is not part of the paper's description and is omitted.
 
     Notes
     -----
-    Stated in plain Python in `optsched.solvers.window_mkp.statement.greedy_exchange`. Takes time
-    O(n^2) for n jobs, and O(n) more for each job that comes in.
+    The reference implementation is `optsched.solvers.window_mkp.reference.greedy_exchange`. The
+    time is O(n^2) for n jobs, plus O(n) for each job placed by an exchange.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""What the heuristics of the window knapsack share."""
+"""Base class of the heuristics of the window knapsack."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class WindowHeuristic(Heuristic):
-    """Answers a window knapsack by a compiled kernel. Work is counted in jobs times slots."""
+    """A compiled heuristic of the window knapsack, whose work is counted in jobs times slots."""
 
     models = frozenset({"window-mkp"})
     work_unit = "jobs times slots"
@@ -23,11 +23,11 @@ class WindowHeuristic(Heuristic):
         """Return a feasible assignment."""
 
     def effort(self, problem: WindowMKP) -> int:
-        """Return jobs times slots."""
+        """Return the number of jobs times the number of slots."""
         return len(problem.weights) * len(problem.capacities)
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
-        """Compile the kernel, or load it where it has been compiled before."""
+        """Compile the kernel, or load it from the cache."""
         from optsched.models.window_mkp import WindowMKP
 
         self.place(WindowMKP(weights=[1], capacities=[1]))

@@ -14,8 +14,8 @@ from optsched.models.data_placement.solution import LEFT_OUT, Plan
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.data_placement.interval_search import IntervalSearch, is_large
 from optsched.solvers.data_placement.intervals import Intervals, cores_for
-from optsched.solvers.data_placement.listing import first_plan
-from optsched.solvers.data_placement.room import room_bound
+from optsched.solvers.data_placement.list_scheduling import first_plan
+from optsched.solvers.data_placement.lower_bound import lower_bound
 from optsched.solvers.generic import Outcome
 from optsched.solvers.result import Limit, Status
 from optsched.testing import check_solver, data_placements
@@ -60,7 +60,7 @@ def optimum(problem: DataPlacement) -> int:
 @given(TINY)
 def test_solvers_find_the_optimum_of_all_plans(problem):
     best = optimum(problem)
-    assert room_bound(problem) <= best <= problem.objective(first_plan(problem))
+    assert lower_bound(problem) <= best <= problem.objective(first_plan(problem))
     for solver in ("interval-search", "cp-sat", "highs"):
         result = solve(problem, solver)
         assert (result.status, result.objective) == (Status.OPTIMAL, best), solver
@@ -95,7 +95,7 @@ def test_plans_survive_their_vectors(problem):
 def test_a_claim_that_there_is_no_plan_is_an_error(monkeypatch):
     monkeypatch.setattr(CpSat, "search_model", lambda *_: Outcome(Status.INFEASIBLE))
     problem = DataPlacement([[0, 0, 0]], [2, 2, 2], [5, 5, 5], [-1] * 3, [0] * 3)
-    assert problem.objective(first_plan(problem)) > room_bound(problem)
+    assert problem.objective(first_plan(problem)) > lower_bound(problem)
     result = solve(problem, "interval-search")
     assert result.status is Status.ERROR
     assert "was given one" in result.message
@@ -184,12 +184,12 @@ def test_what_is_too_large_to_be_stated_has_a_plan_and_a_bound():
 def test_the_room_of_holes_counts():
     without = DataPlacement([[90]], [1], [30], [-1], [0])
     hole = DataPlacement([[90]], [1], [30], [-1], [0], reserved=[[30]])
-    assert (room_bound(without), room_bound(hole)) == (90, 0)
+    assert (lower_bound(without), lower_bound(hole)) == (90, 0)
 
 
 @pytest.mark.parametrize("partial", [False, True])
 def test_room_is_a_fluid_in_the_order_of_smith(partial):
     """Two jobs on one core: 10 s first, then 20 s; left out, the second would start at 20 s."""
     problem = DataPlacement([[0]], [1, 1], [20, 10], [-1, -1], [0, 0], partial=partial)
-    assert room_bound(problem) == 10
+    assert lower_bound(problem) == 10
     assert solve(problem, "interval-search").objective == 10

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from optsched import Budget
 from optsched.models import GangPacking
-from optsched.solvers.gang_packing._bounds import Room, largest_sum, longest_prefix
-from optsched.solvers.gang_packing._choices import Choices
+from optsched.solvers.gang_packing._bounds import FreeColumns, largest_sum, longest_prefix
+from optsched.solvers.gang_packing._job_sets import JobSets
 from optsched.solvers.gang_packing._row_tree import RowTree
 from optsched.solvers.gang_packing.row_search import RowSearch
 from optsched.solvers.result import Limit, Status
@@ -63,17 +63,17 @@ def test_rows_are_rearranged_so_that_a_job_fits(example):
 
 @given(gang_packings(max_running=4, max_waiting=4))
 def test_the_bounds_of_the_root_hold(problem):
-    room = Room(problem)
+    free = FreeColumns(problem)
     best = solve(problem, "row-search").solution
     placed = [row >= 0 for row in best.rows_of_waiting]
     rows = len({*best.rows_of_running, *best.rows_of_waiting} - {-1})
-    assert room.least_rows <= rows
-    most = room.of(rows)
+    assert free.fewest_rows <= rows
+    most = free.most(rows)
     if problem.admission == "fcfs":
         assert longest_prefix(problem.waiting, most) >= sum(placed)
     else:
         nodes = sum(size for size, there in zip(problem.waiting, placed) if there)
-        assert largest_sum(problem.waiting, most, room.of_each(rows)) >= nodes
+        assert largest_sum(problem.waiting, most, free.per_row(rows)) >= nodes
     by_row = [
         sum(size for size, at in zip(problem.waiting, best.rows_of_waiting) if at == row)
         for row in range(problem.rows)
@@ -129,14 +129,14 @@ def test_choices_miss_no_set_that_could_have_a_place(sizes, total, refused):
     sizes = sorted(sizes, reverse=True)
     room = [0, 8, 14, 18]
     limit = min(refused, default=9)
-    choices = Choices(sizes, room)
+    job_sets = JobSets(sizes, room)
     tried = []
-    for chosen in choices.of(total, lambda: None):
+    for chosen in job_sets.with_total(total, lambda: None):
         assert sum(sizes[job] for job in chosen) >= total
         tried.append(chosen)
         if sizes[chosen[0]] <= limit:
             return
-        choices.fail(chosen)
+        job_sets.fail(chosen)
     for count in range(1, len(sizes) + 1):
         for jobs in itertools.combinations(sizes, count):
             held = [sum(jobs[:m]) for m in range(4)]

@@ -12,9 +12,9 @@ from optsched.boxes.box import Box
 from optsched.models import Migration, Step
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.migration import position_search
-from optsched.solvers.migration._in_the_way import cheapest_boxes
-from optsched.solvers.migration.narrowing import narrowed
+from optsched.solvers.migration._cheapest_boxes import cheapest_boxes
 from optsched.solvers.migration.position_search import PositionSearch
+from optsched.solvers.migration.restriction import restricted
 from optsched.solvers.result import Limit, Status
 from optsched.testing import check_solver, migrations
 
@@ -80,7 +80,7 @@ def test_it_says_how_far_it_came():
 
 def test_fewer_jobs_may_move_in_a_narrowed_problem():
     problem = random_state(1)
-    fewer = narrowed(problem, 1)
+    fewer = restricted(problem, 1)
     assert 0 < len(fewer.movable) < len(problem.running)
     best, other = solve(problem, PositionSearch()), solve(fewer, PositionSearch())
     assert best.objective <= other.objective

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from optsched import Budget, registry, solve
 from optsched.boxes.layer_shapes import layer_shape
 from optsched.models import PartitionMKP
-from optsched.solvers.partition_mkp.filling import Filling
+from optsched.solvers.partition_mkp.bins import Bin
 from optsched.solvers.solving import find_solver
 from optsched.testing import check_solver, partition_mkps
 
@@ -135,32 +135,32 @@ def test_the_victim_with_the_least_increase_moves():
 def test_room_without_a_job_is_the_room_once_it_is_taken_out(data):
     extent = tuple(data.draw(st.integers(1, 6)) for _ in range(3))
     sizes = data.draw(st.lists(st.integers(1, 40), min_size=1, max_size=12))
-    filling = Filling(extent)
+    knapsack = Bin(extent)
     for job, size in enumerate(sizes):
         shape = layer_shape(size, extent)
-        spot = shape and filling.spot(shape)
+        spot = shape and knapsack.spot(shape)
         if spot is not None:
-            filling.put(job, shape, spot)
+            knapsack.put(job, shape, spot)
     wanted = layer_shape(data.draw(st.integers(1, 40)), extent)
-    if wanted is None or filling.spot(wanted) is not None:
+    if wanted is None or knapsack.spot(wanted) is not None:
         return
-    for job in filling.held:
-        without = copy.deepcopy(filling)
+    for job in knapsack.held:
+        without = copy.deepcopy(knapsack)
         without.take(job)
-        assert filling.has_room_without(job, wanted) == (without.spot(wanted) is not None)
+        assert knapsack.fits_without(job, wanted) == (without.spot(wanted) is not None)
 
 
 @given(st.data())
 def test_what_is_taken_out_leaves_nothing_behind(data):
-    filling = Filling((5, 3, 5))
+    knapsack = Bin((5, 3, 5))
     sizes = data.draw(st.lists(st.integers(1, 60), max_size=10))
     for job, size in enumerate(sizes):
-        shape = layer_shape(size, filling.extent)
-        if shape is not None and (spot := filling.spot(shape)) is not None:
-            filling.put(job, shape, spot)
-    for job in data.draw(st.permutations(list(filling.held))):
-        filling.take(job)
-    assert (filling.left, filling.free, filling.layers, filling.held) == (75, 3, [], {})
+        shape = layer_shape(size, knapsack.extent)
+        if shape is not None and (spot := knapsack.spot(shape)) is not None:
+            knapsack.put(job, shape, spot)
+    for job in data.draw(st.permutations(list(knapsack.held))):
+        knapsack.take(job)
+    assert (knapsack.remaining, knapsack.free, knapsack.layers, knapsack.held) == (75, 3, [], {})
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from optsched import Budget, solve
 from optsched.models import ThresholdAllocation
 from optsched.models.threshold_allocation import Placement
-from optsched.models.threshold_allocation.presolve import NEVER, have_room_now, most_penalised
+from optsched.models.threshold_allocation.presolve import NEVER, can_start_now, most_penalized
 from optsched.models.threshold_allocation.problem import GOALS
 from optsched.solvers.result import Status
 from optsched.solvers.threshold_allocation import _penalties as kernels
 from optsched.solvers.threshold_allocation.bottleneck_search import BottleneckSearch
-from optsched.solvers.threshold_allocation.posing import posed
+from optsched.solvers.threshold_allocation.kernel_input import kernel_input
 from optsched.testing import check_solver, threshold_allocations
 
 
@@ -30,7 +30,7 @@ def with_goal(problem: ThresholdAllocation, goal: str) -> ThresholdAllocation:
 @settings(max_examples=100, deadline=None)
 @given(threshold_allocations(max_processors=4, max_held=8))
 def test_there_is_room_now_where_nodes_take_enough_processes_within_the_threshold(stated, problem):
-    most = most_penalised(problem)
+    most = most_penalized(problem)
     room = sum(
         max(k for k in range(free + 1) if stated.lost(problem, node, 0, k) <= most)
         for node, free in enumerate(stated.free(problem, 0))
@@ -39,18 +39,18 @@ def test_there_is_room_now_where_nodes_take_enough_processes_within_the_threshol
     walltime, limit = np.full_like(asked, problem.walltime), np.full_like(asked, most)
     demand = np.tile(problem.demand, (len(asked), 1))
     nodes = problem.held, problem.nodes, problem.processors, problem.capacity
-    found = have_room_now(*nodes, asked, walltime, demand, limit)
+    found = can_start_now(*nodes, asked, walltime, demand, limit)
     assert found.tolist() == (asked <= room).tolist()
 
 
 @settings(max_examples=100, deadline=None)
 @given(threshold_allocations(max_processors=4, max_held=8))
 def test_kernels_compute_what_is_stated(stated, problem):
-    events, job = posed(problem)
+    events, job = kernel_input(problem)
     for start in problem.starts.tolist():
         free = kernels.free_processors(events, problem.processors, start, start + problem.walltime)
         assert free.tolist() == stated.free(problem, start)
-        lost = kernels.penalised_times(events, job, start, free)
+        lost = kernels.penalized_times(events, job, start, free)
         added = kernels.added_penalties(events, job, start, free)
         for node, room in enumerate(free.tolist()):
             counts = range(room + 1)

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from optsched.solvers.window_mkp._bands.column_search import ColumnSearch
-from optsched.solvers.window_mkp._bands.columns import TOO_MANY, Columns, list_columns
+from optsched.solvers.window_mkp._lagrangian.column_search import ColumnSearch
+from optsched.solvers.window_mkp._lagrangian.columns import TOO_MANY, Columns, list_columns
 
 from .conftest import optimum_of, windows
 
@@ -25,32 +25,32 @@ def space(columns):
 
 @st.composite
 def priced(draw):
-    """Draw a window of some jobs and slots, and a price for each job."""
+    """Draw a window of some jobs and slots, and a multiplier for each job."""
     window = draw(windows(jobs=6))
     jobs = len(window.weights)
     assume(jobs and len(window.capacities))
-    prices = draw(st.lists(st.integers(0, 20), min_size=jobs, max_size=jobs))
-    return window, UNIT * np.array(prices)
+    multipliers = draw(st.lists(st.integers(0, 20), min_size=jobs, max_size=jobs))
+    return window, UNIT * np.array(multipliers)
 
 
-def arguments(window, prices):
+def arguments(window, multipliers):
     return {
         "weights": window.weights.copy(),
         "profits": UNIT * window.profits,
-        "room": window.capacities.copy(),
+        "residual": window.capacities.copy(),
         "allowed": window.weights[None, :] <= window.capacities[:, None],
         "must": np.zeros(len(window.weights), np.bool_),
-        "prices": prices,
+        "multipliers": multipliers,
     }
 
 
 @given(priced(), st.integers(1, 3))
 def test_no_set_of_a_good_placement_is_missing(case, scale):
-    window, prices = case
+    window, multipliers = case
     optimum = optimum_of(window)
     columns = space(4096)
     count, _ = list_columns(
-        **arguments(window, prices), target=UNIT * optimum, scale=scale, columns=columns
+        **arguments(window, multipliers), target=UNIT * optimum, scale=scale, columns=columns
     )
     listed = {
         (int(columns.slot[k]), tuple(columns.jobs[columns.first[k] : columns.first[k + 1]]))
@@ -84,21 +84,21 @@ def arguments_of_many():
     return {
         "weights": weights,
         "profits": UNIT * weights,
-        "room": np.array([jobs]),
+        "residual": np.array([jobs]),
         "allowed": np.ones((1, jobs), np.bool_),
         "must": np.zeros(jobs, np.bool_),
-        "prices": np.zeros(jobs, np.int64),
+        "multipliers": np.zeros(jobs, np.int64),
     }
 
 
 @settings(max_examples=40)
 @given(priced(), st.integers(0, 3), st.booleans())
 def test_the_search_finds_the_optimum_or_shows_that_there_is_none(case, below, in_pieces):
-    window, prices = case
+    window, multipliers = case
     optimum = optimum_of(window)
     for aim in (optimum - below, optimum + 1):
         target = UNIT * max(0, aim)
-        search = ColumnSearch(**arguments(window, prices), target=target, unit=UNIT, most=MOST)
+        search = ColumnSearch(**arguments(window, multipliers), target=target, unit=UNIT, most=MOST)
         assert search.listed
         finish(search, target, 1 if in_pieces else 10**9)
         search.run(target, 1)  # of no effect when all is done, from the start perhaps
@@ -112,7 +112,7 @@ def test_the_search_finds_the_optimum_or_shows_that_there_is_none(case, below, i
 
 @given(priced(), st.data())
 def test_jobs_that_must_be_placed_are(case, data):
-    window, prices = case
+    window, multipliers = case
     jobs = len(window.weights)
     must = np.array(data.draw(st.lists(st.booleans(), min_size=jobs, max_size=jobs)))
     best = max(
@@ -125,7 +125,7 @@ def test_jobs_that_must_be_placed_are(case, data):
         ),
         default=None,
     )
-    given_window = arguments(window, prices) | {"must": must}
+    given_window = arguments(window, multipliers) | {"must": must}
     search = ColumnSearch(**given_window, target=0, unit=UNIT, most=MOST)
     finish(search, 0, 10**9)
     assert search.profit == (-1 if best is None else UNIT * best)
@@ -137,10 +137,10 @@ def test_a_small_tree_grows():
     window = {
         "weights": weights,
         "profits": UNIT * (weights + 3),
-        "room": np.array([60, 61, 62, 63]),
+        "residual": np.array([60, 61, 62, 63]),
         "allowed": np.ones((4, 16), np.bool_),
         "must": np.zeros(16, np.bool_),
-        "prices": UNIT * weights,
+        "multipliers": UNIT * weights,
     }
     target = UNIT * 200
     search = ColumnSearch(**window, target=target, unit=UNIT, most=MOST)

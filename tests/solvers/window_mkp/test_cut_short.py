@@ -14,13 +14,13 @@ import pytest
 
 from optsched.models import WindowMKP
 from optsched.models.window_mkp.text import read_window_mkp_text
-from optsched.solvers.window_mkp._bands import band_search, counted_search
-from optsched.solvers.window_mkp._bands.column_search import ColumnSearch
-from optsched.solvers.window_mkp._bands.counted_search import CountedSearch
-from optsched.solvers.window_mkp._bands.dominance import settle
-from optsched.solvers.window_mkp._bands.relaxation import first_prices, relax
 from optsched.solvers.window_mkp._depth_first import depth_first
 from optsched.solvers.window_mkp._greedy import greedy
+from optsched.solvers.window_mkp._lagrangian import cardinality_search, destructive_search
+from optsched.solvers.window_mkp._lagrangian.cardinality_search import CardinalitySearch
+from optsched.solvers.window_mkp._lagrangian.column_search import ColumnSearch
+from optsched.solvers.window_mkp._lagrangian.dominance import propagate
+from optsched.solvers.window_mkp._lagrangian.relaxation import initial_multipliers, relax
 from optsched.solvers.window_mkp._reduction import reduce
 
 from .test_literature import INSTANCES, known, unpacked  # noqa: F401
@@ -80,13 +80,13 @@ def check(window, search, low, high):
 def test_small_windows_against_the_plain_search(kind, seed):
     rng = np.random.default_rng([seed, [*ALLOWANCES].index(kind)])
     window, optimum = drawn_and_proven(rng, (2, 15), (1, 6))
-    search = CountedSearch(
+    search = CardinalitySearch(
         window.weights, window.profits, window.capacities, np.full(len(window.weights), -1), seed
     )
     with (
-        patch.object(counted_search, "HEAD_START", rng.choice([0, 100, 10**6])),
-        patch.object(band_search, "HEAD_START", rng.choice([0, 1000, 1 << 25])),
-        patch.object(band_search, "FEW_COLUMNS", int(rng.choice([1, 16, 512]))),
+        patch.object(cardinality_search, "HEAD_START", rng.choice([0, 100, 10**6])),
+        patch.object(destructive_search, "HEAD_START", rng.choice([0, 1000, 1 << 25])),
+        patch.object(destructive_search, "FEW_COLUMNS", int(rng.choice([1, 16, 512]))),
     ):
         search.allowance = ALLOWANCES[kind](rng)
         for _ in search.run():
@@ -104,7 +104,7 @@ def test_instances_of_the_literature_against_their_known_values(kind, seed, unpa
     window, row = read_window_mkp_text(path).problem, known()[path.stem]
     low, high = float(row["lower_bound"] or 0), float(row["upper_bound"] or math.inf)
     start = greedy(window.weights, window.profits, window.capacities)
-    search = CountedSearch(window.weights, window.profits, window.capacities, start, seed)
+    search = CardinalitySearch(window.weights, window.profits, window.capacities, start, seed)
     search.allowance = ALLOWANCES[kind](rng)
     pieces = search.run()
     while search.work < 3e6 and next(pieces, "done") != "done":
@@ -124,15 +124,15 @@ def test_a_relaxation_that_is_cut_short_leaves_settled_choices(seed):
     cut = 1024 * (optimum // unit - rng.integers(1, 4))
     best, placement = np.array([-1]), np.full(len(weights), -1)
     bound, _ = relax(
-        domain, first_prices(weights, 1024 * profits, capacities), weights, 1024 * profits,
+        domain, initial_multipliers(weights, 1024 * profits, capacities), weights, 1024 * profits,
         capacities, True, 1024, cut, 60, int(rng.choice([0, 100, 10_000, 100_000])), np.ones(1),
         best, placement, np.empty(domain.shape, np.int64),
     )  # fmt: skip
     if bound <= max(cut, best[0]):
         return
     settled = domain.copy()
-    room, where = np.empty_like(capacities), np.empty_like(weights)
-    assert settle(settled, weights, 1024 * profits, capacities, True, room, where)
+    residual, where = np.empty_like(capacities), np.empty_like(weights)
+    assert propagate(settled, weights, 1024 * profits, capacities, True, residual, where)
     assert np.array_equal(settled, domain)
 
 
@@ -145,19 +145,19 @@ def priced(rng, jobs, slots, unit):
     order = np.argsort(-profits / weights, kind="stable")
     weights, profits = weights[order], profits[order]
     largest = max(2, int(weights.sum() * rng.uniform(0.3, 1.1) / slots) + 1)
-    room = np.sort(rng.integers(1, largest, slots))
+    residual = np.sort(rng.integers(1, largest, slots))
     shares = rng.uniform(0, 1, jobs if rng.random() < 0.7 else None)
-    return columns_of(weights, profits, room, (profits * unit * shares).astype(np.int64), unit)
+    return columns_of(weights, profits, residual, (profits * unit * shares).astype(np.int64), unit)
 
 
-def columns_of(weights, profits, room, prices, unit):
+def columns_of(weights, profits, residual, multipliers, unit):
     return {
         "weights": weights,
         "profits": unit * profits,
-        "room": room,
-        "allowed": weights[None, :] <= room[:, None],
+        "residual": residual,
+        "allowed": weights[None, :] <= residual[:, None],
         "must": np.zeros(len(weights), np.bool_),
-        "prices": prices,
+        "multipliers": multipliers,
         "unit": unit,
         "most": 1 << 12,
     }
@@ -170,14 +170,14 @@ def search_columns(arguments, target, cells):
         search.run(target, cells)
         target = max(target, search.profit + 1)
     if search.profit >= 0:
-        window = WindowMKP(arguments["weights"], arguments["room"], arguments["profits"])
+        window = WindowMKP(arguments["weights"], arguments["residual"], arguments["profits"])
         assert window.violations(search.placement.tolist()) == []
         assert window.objective(search.placement.tolist()) == search.profit
     return search.profit
 
 
 @pytest.mark.parametrize(
-    ("weights", "profits", "room", "prices", "unit", "optimum"),
+    ("weights", "profits", "residual", "multipliers", "unit", "optimum"),
     [
         ([8, 9, 23, 15, 12], [10, 11, 25, 15, 12], [2, 5, 10], [9, 10, 23, 13, 11], 1, 11),
         (
@@ -191,9 +191,9 @@ def search_columns(arguments, target, cells):
     ],
 )
 def test_the_last_column_of_every_slot_is_a_placement(
-    weights, profits, room, prices, unit, optimum
+    weights, profits, residual, multipliers, unit, optimum
 ):
-    arguments = columns_of(*map(np.array, (weights, profits, room, prices)), unit)
+    arguments = columns_of(*map(np.array, (weights, profits, residual, multipliers)), unit)
     assert search_columns(arguments, unit * optimum, 0) == unit * optimum
 
 
@@ -204,7 +204,7 @@ def test_searches_over_columns_in_pieces_against_the_plain_search(seed):
         unit = int(rng.choice([1, 16, 1024]))
         arguments = priced(rng, rng.integers(2, 12), rng.integers(1, 5), unit)
         optimum = proven(
-            WindowMKP(arguments["weights"], arguments["room"], arguments["profits"] // unit)
+            WindowMKP(arguments["weights"], arguments["residual"], arguments["profits"] // unit)
         )
         below = int(rng.integers(-1, 4))
         target = max(0, unit * (optimum - below))
@@ -215,8 +215,8 @@ def test_searches_over_columns_in_pieces_against_the_plain_search(seed):
 UNFINISHED = """
 import json, sys
 import numpy as np
-from optsched.solvers.window_mkp._bands import knapsack
-from optsched.solvers.window_mkp._bands.column_search import ColumnSearch
+from optsched.solvers.window_mkp._lagrangian import knapsack
+from optsched.solvers.window_mkp._lagrangian.column_search import ColumnSearch
 
 knapsack.CORE = knapsack.STATES = 1
 for arguments, target, optimum in json.load(sys.stdin):
@@ -235,7 +235,9 @@ def test_knapsacks_left_before_their_optimum_leave_the_best_placement():
     cases = []
     while len(cases) < 150 * MANY:
         arguments = priced(rng, rng.integers(4, 9), rng.integers(2, 4), 16)
-        optimum = proven(WindowMKP(arguments["weights"], arguments["room"], arguments["profits"]))
+        optimum = proven(
+            WindowMKP(arguments["weights"], arguments["residual"], arguments["profits"])
+        )
         plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in arguments.items()}
         cases.append((plain, max(0, optimum - 16 * int(rng.integers(0, 6))), optimum))
     # constants are part of a compiled kernel, so the plain Python code runs

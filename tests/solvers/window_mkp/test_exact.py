@@ -16,10 +16,10 @@ from optsched.models import WindowMKP
 from optsched.solvers.result import Limit, Status
 from optsched.solvers.solving import solve
 from optsched.solvers.window_mkp import best_first
-from optsched.solvers.window_mkp._bands.band_search import BandSearch
-from optsched.solvers.window_mkp._bands.counted_search import CountedSearch
-from optsched.solvers.window_mkp._bands.tree_search import CELLS_PER_WORK
 from optsched.solvers.window_mkp._depth_first import depth_first
+from optsched.solvers.window_mkp._lagrangian.cardinality_search import CardinalitySearch
+from optsched.solvers.window_mkp._lagrangian.destructive_search import DestructiveSearch
+from optsched.solvers.window_mkp._lagrangian.tree_search import CELLS_PER_WORK
 from optsched.solvers.window_mkp._reduction import reduce
 
 from .conftest import optimum_of, windows
@@ -62,11 +62,13 @@ def test_the_answer_is_that_of_brute_force(name, window):
     assert result.status is Status.OPTIMAL
 
 
-def bands(window, seed=0):
+def destructive(window, seed=0):
     """Solve by the search with strong bounds alone; yield profit and bound as it goes."""
-    _, _, weights, profits, room, unit = reduce(window.weights, window.profits, window.capacities)
-    search = BandSearch(weights, profits, room, np.full(len(weights), -1), seed)
-    reduced = WindowMKP(weights=weights, capacities=room, profits=profits)
+    _, _, weights, profits, residual, unit = reduce(
+        window.weights, window.profits, window.capacities
+    )
+    search = DestructiveSearch(weights, profits, residual, np.full(len(weights), -1), seed)
+    reduced = WindowMKP(weights=weights, capacities=residual, profits=profits)
     for _ in search.run():
         placement = search.placement.tolist()
         assert reduced.violations(placement) == []
@@ -76,21 +78,21 @@ def bands(window, seed=0):
 
 @settings(max_examples=50)
 @given(window=windows(jobs=6), seed=st.integers(0, 3))
-def test_the_search_by_bands_alone_is_exact(window, seed):
+def test_destructive_search_alone_is_exact(window, seed):
     optimum = optimum_of(window)
     if optimum == 0:
         return
     last = (0, int(window.profits.sum()))
-    for best, bound in bands(window, seed):
+    for best, bound in destructive(window, seed):
         assert last[0] <= best <= optimum <= bound <= last[1]
         last = best, bound
     assert last == (optimum, optimum)
 
 
-def counted(window, seed=0):
+def with_cardinality(window, seed=0):
     """Return the search that also counts jobs, before its start."""
     start = np.full(len(window.weights), -1)
-    return CountedSearch(window.weights, window.profits, window.capacities, start, seed)
+    return CardinalitySearch(window.weights, window.profits, window.capacities, start, seed)
 
 
 @given(window=windows(jobs=6), each=st.integers(0, 60), seed=st.integers(0, 3))
@@ -100,8 +102,8 @@ def test_the_search_that_counts_jobs_is_exact(window, each, seed):
     if optimum == 0:
         return
     last = (0, int(window.profits.sum()))
-    with patch(f"{CountedSearch.__module__}.HEAD_START", 0):
-        search = counted(window, seed)
+    with patch(f"{CardinalitySearch.__module__}.HEAD_START", 0):
+        search = with_cardinality(window, seed)
         for _ in search.run():
             placement = search.placement.tolist()
             assert window.violations(placement) == []
@@ -111,11 +113,11 @@ def test_the_search_that_counts_jobs_is_exact(window, each, seed):
     assert last == (optimum, optimum)
 
 
-def test_a_toll_on_each_job_proves_what_bands_alone_leave_open():
+def test_a_multiplier_on_the_number_of_jobs_proves_more_than_destructive_search():
     rng = np.random.default_rng(8)
     weights, shares = rng.integers(100, 1000, 40), rng.integers(100, 1000, 16)
     capacities = shares * (weights.sum() // 2) // shares.sum()
-    search = counted(WindowMKP(weights, capacities, weights + 400))
+    search = with_cardinality(WindowMKP(weights, capacities, weights + 400))
     for _ in search.run():
         assert search.work < 2e7
     assert search.best == search.bound
@@ -123,14 +125,14 @@ def test_a_toll_on_each_job_proves_what_bands_alone_leave_open():
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("slots", [4, 9])
-def test_the_search_by_bands_agrees_with_the_plain_search(seed, slots):
+def test_destructive_search_agrees_with_the_plain_search(seed, slots):
     window = random_window(14, slots, seed, share=0.5)
     placement = np.full(len(window.weights), -1)
     optimum, bound, _ = depth_first(
         window.weights, window.profits, window.capacities, placement, 0, 10**8
     )
     assert optimum == bound
-    *_, last = bands(window)
+    *_, last = destructive(window)
     assert last == (optimum, optimum)
 
 

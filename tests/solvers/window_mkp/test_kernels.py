@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.models import WindowMKP
-from optsched.solvers.window_mkp import statement
-from optsched.solvers.window_mkp._bands.knapsack import (
+from optsched.solvers.window_mkp import reference
+from optsched.solvers.window_mkp._depth_first import depth_first
+from optsched.solvers.window_mkp._lagrangian.knapsack import (
     INFEASIBLE,
     conditional_bounds,
     dense_bound,
     knapsack,
 )
-from optsched.solvers.window_mkp._bands.relaxation import first_prices, relax
-from optsched.solvers.window_mkp._bands.slots import largest_sum, tighten
-from optsched.solvers.window_mkp._bands.splitting import improve
-from optsched.solvers.window_mkp._bands.surrogate import surrogate
-from optsched.solvers.window_mkp._depth_first import depth_first
+from optsched.solvers.window_mkp._lagrangian.relaxation import initial_multipliers, relax
+from optsched.solvers.window_mkp._lagrangian.slots import largest_sum, tighten
+from optsched.solvers.window_mkp._lagrangian.splitting import improve
+from optsched.solvers.window_mkp._lagrangian.surrogate import surrogate
 from optsched.solvers.window_mkp._reduction import reduce
 
 from .conftest import optimum_of, windows
@@ -85,23 +85,23 @@ def test_the_dense_dynamic_program_is_exact(case):
 
 
 @given(st.lists(st.integers(1, 150), max_size=8), st.integers(0, 300))
-def test_the_largest_sum_is_found_among_bits(weights, room):
+def test_the_largest_sum_is_found_among_bits(weights, residual):
     sums = {sum(part) for size in range(9) for part in itertools.combinations(weights, size)}
     free, allowed = np.full(len(weights), -1), np.ones((1, len(weights)), np.bool_)
-    found = largest_sum(0, allowed, np.array(weights, dtype=np.int64), free, room)
-    assert found == max(total for total in sums if total <= room)
+    found = largest_sum(0, allowed, np.array(weights, dtype=np.int64), free, residual)
+    assert found == max(total for total in sums if total <= residual)
 
 
 def test_what_a_large_slot_can_hold_limits_the_smaller_ones():
     weights, capacities = np.array([5, 4, 4]), np.array([8, 9, 10])
     allowed = np.array([[True] * 3, [True] * 3, [True, False, False]])
     free = np.full(3, -1)
-    room = capacities.copy()
-    tighten(allowed, weights, capacities, free, False, room)
-    assert room.tolist() == [8, 9, 5]
-    room = capacities.copy()
-    tighten(allowed, weights, capacities, free, True, room)
-    assert room.tolist() == [5, 5, 5]
+    residual = capacities.copy()
+    tighten(allowed, weights, capacities, free, False, residual)
+    assert residual.tolist() == [8, 9, 5]
+    residual = capacities.copy()
+    tighten(allowed, weights, capacities, free, True, residual)
+    assert residual.tolist() == [5, 5, 5]
 
 
 def arrays(window):
@@ -110,12 +110,12 @@ def arrays(window):
 
 @given(windows())
 def test_the_reduction_keeps_the_optimum(window):
-    jobs, slots, weights, profits, room, unit = reduce(*arrays(window))
+    jobs, slots, weights, profits, residual, unit = reduce(*arrays(window))
     assert len(slots) <= len(jobs)
     efficiency = (profits / weights).tolist()
     assert efficiency == sorted(efficiency, reverse=True)
-    assert room.tolist() == sorted(room.tolist())
-    reduced = WindowMKP(weights=weights, capacities=room, profits=profits)
+    assert residual.tolist() == sorted(residual.tolist())
+    reduced = WindowMKP(weights=weights, capacities=residual, profits=profits)
     assert unit * optimum_of(reduced) == optimum_of(window)
 
 
@@ -123,7 +123,7 @@ def test_the_reduction_keeps_the_optimum(window):
 def test_the_plain_search_is_as_stated(window):
     placement = np.full(len(window.weights), -1)
     value, bound, _ = depth_first(*arrays(window), placement, 0, 10**6)
-    stated = statement.depth_first(*(array.tolist() for array in arrays(window)))
+    stated = reference.depth_first(*(array.tolist() for array in arrays(window)))
     assert value == bound == window.objective(stated)
     assert window.objective(placement.tolist()) == value
     assert window.violations(placement.tolist()) == []
@@ -131,33 +131,33 @@ def test_the_plain_search_is_as_stated(window):
 
 @given(windows(), st.sampled_from((0, 10**6)))
 def test_the_surrogate_bounds_and_its_split_is_feasible(window, allowance):
-    _, _, weights, profits, room, _ = reduce(*arrays(window))
+    _, _, weights, profits, residual, _ = reduce(*arrays(window))
     if len(weights) == 0:
         return
-    reduced = WindowMKP(weights=weights, capacities=room, profits=profits)
+    reduced = WindowMKP(weights=weights, capacities=residual, profits=profits)
     placement = np.empty_like(weights)
     heaviest = np.argsort(-weights, kind="stable")
-    bound, profit, _, _ = surrogate(weights, profits, room, heaviest, allowance, placement)
+    bound, profit, _, _ = surrogate(weights, profits, residual, heaviest, allowance, placement)
     assert reduced.violations(placement.tolist()) == []
     assert reduced.objective(placement.tolist()) == profit <= optimum_of(reduced) <= bound
 
 
 @given(windows(jobs=8, slots=4), st.sampled_from((0, 10**6)), st.data())
 def test_improving_never_loses_and_stays_feasible(window, most, data):
-    _, _, weights, profits, room, _ = reduce(*arrays(window))
+    _, _, weights, profits, residual, _ = reduce(*arrays(window))
     if len(weights) == 0:
         return
-    reduced = WindowMKP(weights=weights, capacities=room, profits=profits)
+    reduced = WindowMKP(weights=weights, capacities=residual, profits=profits)
     placement = np.full(len(weights), -1)
-    left = room.copy()
+    remaining = residual.copy()
     for job in range(len(weights)):
-        slot = data.draw(st.integers(-1, len(room) - 1))
-        if slot >= 0 and weights[job] <= left[slot]:
+        slot = data.draw(st.integers(-1, len(residual) - 1))
+        if slot >= 0 and weights[job] <= remaining[slot]:
             placement[job] = slot
-            left[slot] -= weights[job]
+            remaining[slot] -= weights[job]
     before = reduced.objective(placement.tolist())
     heaviest = np.argsort(-weights, kind="stable")
-    profit, _ = improve(weights, profits, room, heaviest, profits.sum(), most, placement)
+    profit, _ = improve(weights, profits, residual, heaviest, profits.sum(), most, placement)
     assert reduced.violations(placement.tolist()) == []
     assert reduced.objective(placement.tolist()) == profit >= before
 
@@ -165,18 +165,18 @@ def test_improving_never_loses_and_stays_feasible(window, most, data):
 @given(windows(), st.booleans(), st.integers(0, 3))
 def test_the_relaxation_bounds_and_keeps_what_could_be_better(window, ordered, below):
     """Above the cut nothing is lost, neither by the bound nor by the choices that are dropped."""
-    _, _, weights, profits, room, _ = reduce(*arrays(window))
+    _, _, weights, profits, residual, _ = reduce(*arrays(window))
     if len(weights) == 0:
         return
-    reduced = WindowMKP(weights=weights, capacities=room, profits=profits)
+    reduced = WindowMKP(weights=weights, capacities=residual, profits=profits)
     optimum = optimum_of(reduced)
     cut = max(0, optimum - below)
-    domain = np.ones((len(room) + 1, len(weights)), np.bool_)
-    prices = first_prices(weights, profits * UNIT, room)
+    domain = np.ones((len(residual) + 1, len(weights)), np.bool_)
+    multipliers = initial_multipliers(weights, profits * UNIT, residual)
     best, placement = np.array([-1]), np.full(len(weights), -1)
     promise = np.zeros(domain.shape, np.int64)
     bound, _ = relax(
-        domain, prices, weights, profits * UNIT, room, ordered, UNIT, cut * UNIT, 10, 100,
+        domain, multipliers, weights, profits * UNIT, residual, ordered, UNIT, cut * UNIT, 10, 100,
         np.ones(1), best, placement, promise,
     )  # fmt: skip
     found = best[0] // UNIT
@@ -188,7 +188,7 @@ def test_the_relaxation_bounds_and_keeps_what_could_be_better(window, ordered, b
         assert bound >= optimum * UNIT
         choices = [np.flatnonzero(domain[:, job]).tolist() for job in range(len(weights))]
         left = [
-            tuple(slot if slot < len(room) else -1 for slot in solution)
+            tuple(slot if slot < len(residual) else -1 for slot in solution)
             for solution in itertools.product(*choices)
         ]
         assert optimum in {

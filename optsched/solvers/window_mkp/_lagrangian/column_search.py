@@ -1,4 +1,4 @@
-"""Branch and bound over listed columns: what each slot may hold in a narrow band."""
+"""Branch and bound over enumerated columns."""
 
 from __future__ import annotations
 
@@ -7,60 +7,60 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optsched.compiled import kernel
-from optsched.solvers.window_mkp._bands.column_node import (
+from optsched.solvers.window_mkp._lagrangian.column_node import (
     UNKNOWN,
     Instance,
     Node,
+    count_columns,
     descend,
-    narrow,
+    fix_columns,
     new_node,
-    settle_columns,
-    survey,
+    propagate_columns,
 )
-from optsched.solvers.window_mkp._bands.columns import TOO_MANY, Columns, list_columns
-from optsched.solvers.window_mkp._bands.knapsack import CELLS_PER_STEP, Bools
-from optsched.solvers.window_mkp._bands.slots import coarseness
+from optsched.solvers.window_mkp._lagrangian.columns import TOO_MANY, Columns, list_columns
+from optsched.solvers.window_mkp._lagrangian.knapsack import CELLS_PER_STEP, Bools
+from optsched.solvers.window_mkp._lagrangian.slots import coarseness
 from optsched.solvers.window_mkp._reduction import Ints
 
 DONE, PAUSED, FULL = 0, 1, 2
 
 EVALUATIONS = 15
-"""Evaluations of the relaxation in a node; a third of them again after many columns are dropped."""
+"""Evaluations of the relaxation in a node, a third as many when the node is bounded again."""
 
 MANY = 0.3
-"""Share of the columns that must have been dropped for a node to be bounded again."""
+"""Share of removed columns from which on a node is bounded again."""
 
 PER_SLOT = 1.5
-"""A slot is branched on if it has at most this many columns for each choice of the best job."""
+"""Largest ratio of columns to choices of the best job for branching on a slot."""
 
 
 class Tree(NamedTuple):
-    """The path from the root to the present node: all that a search needs to go on.
+    """Path from the root to the current node: the complete state of a search.
 
     Parameters
     ----------
     alive : int64 array, shape (space,)
-        The columns of the nodes on the path, node behind node.
+        Columns of the nodes on the path, node by node.
     begin, end : int64 array, shape (depths,)
-        Where those of each node are.
-    prices : int64 array, shape (depths, jobs)
-        The multipliers of each node.
+        Range of each node in `alive`.
+    multipliers : int64 array, shape (depths, jobs)
+        Multipliers of each node.
     branch : int64 array, shape (depths,)
-        The job that each node branches on; -1 if it is a slot.
+        Job that each node branches on, -1 for a slot.
     choice, promise : int64 array, shape (space,)
-        The choices not yet taken, node behind node, the most promising last: slots of the job (-1
-        for none), or columns of the slot; and the bound of the profit with each.
+        Open choices, node by node, most promising last, each with a bound of the profit: slots of
+        the job (-1 for not placed), or columns of the slot.
     choices : int64 array, shape (depths,)
-        Where the choices of each node begin.
+        Offset of the choices of each node.
     position : int64 array, shape (3,)
-        Depth of the present node (-1 when all is done), 1 if it has not been bounded yet, and where
-        the next choice goes.
+        Depth of the current node (-1 at the end), 1 if the node is not bounded yet, and offset of
+        the next choice.
     """
 
     alive: Ints
     begin: Ints
     end: Ints
-    prices: Ints
+    multipliers: Ints
     branch: Ints
     choice: Ints
     promise: Ints
@@ -68,8 +68,8 @@ class Tree(NamedTuple):
     position: Ints
 
 
-def first_tree(instance: Instance, prices: Ints) -> Tree:
-    """Return the root."""
+def first_tree(instance: Instance, multipliers: Ints) -> Tree:
+    """Return the tree with the root alone."""
     slots, jobs = len(instance.twin), len(instance.weights)
     columns = len(instance.total)
     depths = slots + jobs + 2
@@ -77,18 +77,18 @@ def first_tree(instance: Instance, prices: Ints) -> Tree:
         alive=np.arange(4 * columns + 1000),
         begin=np.zeros(depths, np.int64),
         end=np.full(depths, columns),
-        prices=np.zeros((depths, jobs), np.int64),
+        multipliers=np.zeros((depths, jobs), np.int64),
         branch=np.zeros(depths, np.int64),
         choice=np.empty(2 * columns + 1000, np.int64),
         promise=np.empty(2 * columns + 1000, np.int64),
         choices=np.zeros(depths, np.int64),
         position=np.array([0, 1, 0]),
     )
-    tree.prices[0] = prices
+    tree.multipliers[0] = multipliers
     return tree
 
 
-def grown(tree: Tree) -> Tree:
+def doubled(tree: Tree) -> Tree:
     """Return the tree with twice the space."""
     space = {name: getattr(tree, name) for name in ("alive", "choice", "promise")}
     return tree._replace(**{name: np.resize(a, 2 * len(a)) for name, a in space.items()})
@@ -98,31 +98,31 @@ def grown(tree: Tree) -> Tree:
 def explore(
     instance: Instance, tree: Tree, target: int, cells: int, placement: Ints
 ) -> tuple[int, int, int, int]:
-    """Search for placements of at least `target`, the most profitable one in the end.
+    """Search for placements of at least `target`, up to the most profitable one.
 
     Parameters
     ----------
     instance : Instance
-        What is searched.
+        Instance of the search.
     tree : Tree
-        Where the search stands; it goes on from there.
+        State of the search, which is updated.
     target : int
-        Placements of less profit are of no interest.
+        Least profit of a placement.
     cells : int
-        Pause after looking at about so many jobs of columns.
+        Approximate number of table cells after which to pause.
     placement : int64 array, shape (jobs,)
-        Overwritten by the slot of each job, -1 for none, when a placement is found.
+        Overwritten by the slot of each job, -1 if not placed, when a placement is found.
 
     Returns
     -------
     status : int
-        `DONE`, `PAUSED`, or `FULL` when the tree needs more space.
+        `DONE`, `PAUSED`, or `FULL` if the tree needs more space.
     profit : int
-        Profit of `placement`; -1 if none was found.
+        Profit of `placement`, -1 without one.
     nodes : int
-        Nodes that were bounded.
+        Number of nodes bounded.
     looked_at : int
-        Jobs of columns that were looked at.
+        Number of table cells visited.
     """
     m, n = len(instance.twin), len(instance.weights)
     node = new_node(m, n, len(instance.total))
@@ -148,7 +148,7 @@ def explore(
         else:
             position[2] -= 1
             if tree.promise[position[2]] >= target:
-                looked_at += take(instance, tree, depth, tree.choice[position[2]])
+                looked_at += apply_choice(instance, tree, depth, tree.choice[position[2]])
                 position[0], position[1] = depth + 1, 1
     return DONE, found, nodes, looked_at
 
@@ -157,34 +157,38 @@ def explore(
 def bound_node(
     instance: Instance, tree: Tree, depth: int, node: Node, target: int, placement: Ints
 ) -> tuple[int, int]:
-    """Bound a node, drop the columns that cannot lead to `target`, and branch if any are left.
+    """Bound a node, remove columns that cannot reach `target`, and branch if any remain.
 
-    Returns the profit of a placement that was found, -1 if there was none, and the jobs of columns
-    that were looked at.
+    Returns
+    -------
+    found : int
+        Profit of a placement, -1 without one.
+    looked_at : int
+        Number of table cells visited.
     """
     found, looked_at = -1, 0
     evaluations: Any = np.int64(EVALUATIONS)
     begin = tree.begin[depth]
     while True:
         alive = tree.alive[begin : tree.end[depth]]
-        alive = alive[: settle_columns(instance, alive, node)]
+        alive = alive[: propagate_columns(instance, alive, node)]
         if len(alive) == 0:
             return found, looked_at
         bound, profit, steps = descend(
-            instance, alive, tree.prices[depth], node, target, evaluations, placement
+            instance, alive, tree.multipliers[depth], node, target, evaluations, placement
         )
         looked_at += 3 * (evaluations + 3) * len(alive) + CELLS_PER_STEP * steps
         if profit >= target:
             found, target = profit, profit + instance.unit
         if bound < target:
             return found, looked_at
-        kept = narrow(instance, alive, tree.prices[depth], node, bound, target)
+        kept = fix_columns(instance, alive, tree.multipliers[depth], node, bound, target)
         tree.end[depth] = begin + kept
         if kept > (1 - MANY) * len(alive):
-            survey(instance, alive[:kept], node)
+            count_columns(instance, alive[:kept], node)
             if node.alive.min() == 0:
                 return found, looked_at
-            # one column a slot is a placement, which another round values
+            # one column per slot is a placement, which the next round evaluates
             if node.alive.max() > 1:
                 branch(instance, tree, depth, alive[:kept], node, bound, target)
                 return found, looked_at
@@ -195,7 +199,7 @@ def bound_node(
 def branch(
     instance: Instance, tree: Tree, depth: int, alive: Ints, node: Node, bound: int, target: int
 ) -> None:
-    """Branch on the job with the fewest choices, or on a slot that has hardly more columns."""
+    """Branch on the job with the fewest choices, or on a slot with hardly more columns."""
     m, n = node.having.shape
     begin = top = tree.position[2]
     branched, fewest = -1, UNKNOWN
@@ -243,8 +247,8 @@ def branch(
 
 
 @kernel
-def take(instance: Instance, tree: Tree, depth: int, choice: int) -> int:
-    """Write the columns that a choice leaves behind those of the node; return what that costs."""
+def apply_choice(instance: Instance, tree: Tree, depth: int, choice: int) -> int:
+    """Append the columns of a child to the path; return the number of table cells visited."""
     slots, first, jobs = instance.columns.slot, instance.columns.first, instance.columns.jobs
     branched = tree.branch[depth]
     taken = np.zeros(len(instance.weights), np.bool_)
@@ -269,66 +273,66 @@ def take(instance: Instance, tree: Tree, depth: int, choice: int) -> int:
             tree.alive[end] = column
             end += 1
     tree.begin[depth + 1], tree.end[depth + 1] = begin, end
-    tree.prices[depth + 1] = tree.prices[depth]
+    tree.multipliers[depth + 1] = tree.multipliers[depth]
     return 3 * (begin - tree.begin[depth])
 
 
 class ColumnSearch:
-    """A search over all placements of at least a given profit, in pieces.
+    """Search for all placements of at least a given profit, in pieces.
 
     Parameters
     ----------
     weights, profits : int64 arrays, shape (jobs,)
-        The jobs.
-    room : int64 array, shape (slots,)
-        The slots.
+        Weights and profits of the jobs.
+    residual : int64 array, shape (slots,)
+        Residual capacities of the slots.
     allowed : bool array, shape (slots, jobs)
-        The jobs that may go into each slot.
+        Whether a job may go into a slot.
     must : bool array, shape (jobs,)
-        The jobs that must be placed.
-    prices : int64 array, shape (jobs,)
+        Whether a job must be placed.
+    multipliers : int64 array, shape (jobs,)
         Multipliers of the Lagrangian decomposition, see `list_columns`.
     target : int
-        Placements of less profit are of no interest.
+        Least profit of a placement.
     unit : int
-        All profits are multiples of it.
+        Common divisor of all profits.
     most : int
-        More columns than this are not searched.
+        Largest number of columns to search.
 
     Attributes
     ----------
     listed : bool
-        Whether there are few enough columns; otherwise nothing can be searched.
+        Whether the columns were enumerated; False if there are too many.
     done : bool
-        Whether every placement of interest was found or excluded.
+        Whether the search is complete.
     profit : int
-        Profit of `placement`, the best found so far; -1 if there is none.
+        Profit of `placement`, -1 without one.
     placement : int64 array, shape (jobs,)
-        The slot of each job, -1 for none.
+        Slot of each job, -1 if not placed.
     cells : int
-        Cells of tables and jobs of columns that were looked at.
+        Number of table cells visited.
     nodes : int
-        Nodes that were bounded.
+        Number of nodes bounded.
     """
 
     def __init__(
         self,
         weights: Ints,
         profits: Ints,
-        room: Ints,
+        residual: Ints,
         allowed: Bools,
         must: Bools,
-        prices: Ints,
+        multipliers: Ints,
         target: int,
         unit: int,
         most: int,
     ) -> None:
-        scale = coarseness(len(weights), int(room.max()))
+        scale = coarseness(len(weights), int(residual.max()))
         columns = Columns(
             np.empty(most, np.int64), np.empty(most + 1, np.int64), np.empty(8 * most, np.int64)
         )
         count, self.cells = list_columns(
-            prices, weights, profits, room, allowed, must, target, scale, columns
+            multipliers, weights, profits, residual, allowed, must, target, scale, columns
         )
         self.listed = count != TOO_MANY
         self.done = count == 0
@@ -343,21 +347,21 @@ class ColumnSearch:
         total = np.zeros(count, np.int64)
         np.add.at(total, of_column, weights[columns.jobs])
         rank = np.empty(count, np.int64)
-        twin = np.full(len(room), -1)
+        twin = np.full(len(residual), -1)
         alike: dict[tuple[int, bytes], int] = {}
-        for number in range(len(room)):
+        for number in range(len(residual)):
             mine = slot == number
             rank[mine] = np.arange(mine.sum())
-            kind = int(room[number]), allowed[number].tobytes()
+            kind = int(residual[number]), allowed[number].tobytes()
             twin[number] = alike.get(kind, -1)
             alike[kind] = number
         self._instance = Instance(weights, profits, must, columns, total, rank, twin, unit)
-        self._tree = first_tree(self._instance, prices)
+        self._tree = first_tree(self._instance, multipliers)
 
     def run(self, target: int, cells: int) -> None:
-        """Search on for placements of at least `target`, and pause after about so many `cells`.
+        """Search for placements of at least `target`, and pause after about `cells` table cells.
 
-        Nothing happens when all is `done`; that may be so from the start.
+        Nothing happens if the search is `done`, as it may be from the start.
         """
         if self.done:
             return
@@ -371,5 +375,5 @@ class ColumnSearch:
             if profit >= target:
                 self.profit, target = profit, profit + self._instance.unit
             if status == FULL:
-                self._tree = grown(self._tree)
+                self._tree = doubled(self._tree)
         self.done = status == DONE

@@ -1,4 +1,4 @@
-"""What each slot can hold: best worth by dynamic programming, reachable sums as bits."""
+"""Contents of single slots: best values by dynamic programming, reachable sums as bits."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
-from optsched.solvers.window_mkp._bands.knapsack import INFEASIBLE, Bools
+from optsched.solvers.window_mkp._lagrangian.knapsack import INFEASIBLE, Bools
 from optsched.solvers.window_mkp._reduction import Ints
 
 WORD = 64
 
 LARGEST_SET = 1 << 17
-"""Sums up to here are kept as bits; larger slots count as if every sum could be reached."""
+"""Largest sum in a bit set; in larger slots every sum counts as reachable."""
 
 TABLE = 1 << 21
-"""Cells of one table at most; weights are rounded down to a coarser unit beyond that."""
+"""Largest number of cells in a table; beyond it, weights are rounded down to a coarser unit."""
 
 
 @kernel
 def add_weight(bits: NDArray[np.uint64], weight: int) -> None:
-    """Add to a set of sums (bit s of the words) every sum plus `weight`, in place."""
+    """Add every sum plus `weight` to a set of sums (bit s of the words), in place."""
     skip = weight // WORD
     shift = np.uint64(weight % WORD)
     carry = np.uint64(WORD) - shift
@@ -33,63 +33,63 @@ def add_weight(bits: NDArray[np.uint64], weight: int) -> None:
 
 @kernel
 def holds(bits: NDArray[np.uint64], total: int) -> bool:
-    """Whether `total` is in a set of sums."""
+    """Return whether `total` is in a set of sums."""
     return (bits[total // WORD] >> np.uint64(total % WORD)) & np.uint64(1) != 0
 
 
 @kernel
-def largest_sum(slot: int, allowed: Bools, weights: Ints, where: Ints, room: int) -> int:
-    """Return the largest total within `room` that the free jobs allowed in a slot can reach."""
-    if room > LARGEST_SET:
-        return room
-    bits = np.zeros(room // WORD + 1, np.uint64)
+def largest_sum(slot: int, allowed: Bools, weights: Ints, where: Ints, residual: int) -> int:
+    """Return the largest total weight within `residual` of the free jobs allowed in a slot."""
+    if residual > LARGEST_SET:
+        return residual
+    bits = np.zeros(residual // WORD + 1, np.uint64)
     bits[0] = 1
     for job in range(len(weights)):
         if where[job] < 0 and allowed[slot, job]:
             add_weight(bits, weights[job])
-    while not holds(bits, room):
-        room -= 1
-    return room
+    while not holds(bits, residual):
+        residual -= 1
+    return residual
 
 
 @kernel
 def tighten(
-    allowed: Bools, weights: Ints, capacities: Ints, where: Ints, ordered: bool, room: Ints
+    allowed: Bools, weights: Ints, capacities: Ints, where: Ints, ordered: bool, residual: Ints
 ) -> None:
-    """Reduce the room of each slot to what can be filled; below 0 if its jobs are too many.
+    """Reduce the residual capacity of each slot to the part that can be filled.
 
-    The contents of two slots can change places if the larger slot holds less. So one may ask that
-    larger slots never hold less (`ordered`): what a slot can hold at most then limits all slots
-    that are smaller.
+    The contents of two slots can be exchanged if the larger slot holds less. So larger slots may be
+    required to hold at least as much (`ordered`); then the largest content of a slot limits all
+    smaller slots.
 
     Parameters
     ----------
     allowed : bool array, shape (slots, jobs)
-        The jobs that may go into each slot.
+        Whether a job may go into a slot.
     weights, capacities : int64 arrays, shapes (jobs,) and (slots,)
-        As in the problem; capacities do not decrease.
+        As in the problem, capacities nondecreasing.
     where : int64 array, shape (jobs,)
-        Below 0 for the jobs that are free.
+        Negative for free jobs.
     ordered : bool
-        Whether larger slots must hold no less.
-    room : int64 array, shape (slots,)
-        Capacity that the settled jobs leave; overwritten.
+        Whether larger slots must hold at least as much weight.
+    residual : int64 array, shape (slots,)
+        Residual capacities beside the fixed jobs; overwritten, negative for an overfull slot.
     """
     limit, next_limit = capacities[-1], capacities[-1]
-    for slot in range(len(room) - 1, -1, -1):
-        if slot + 1 < len(room) and capacities[slot] < capacities[slot + 1]:
+    for slot in range(len(residual) - 1, -1, -1):
+        if slot + 1 < len(residual) and capacities[slot] < capacities[slot + 1]:
             limit = next_limit
-        settled = capacities[slot] - room[slot]
+        settled = capacities[slot] - residual[slot]
         if ordered:
-            room[slot] = min(room[slot], limit - settled)
-        if room[slot] >= 0:
-            room[slot] = largest_sum(slot, allowed, weights, where, room[slot])
-        next_limit = min(next_limit, settled + room[slot])
+            residual[slot] = min(residual[slot], limit - settled)
+        if residual[slot] >= 0:
+            residual[slot] = largest_sum(slot, allowed, weights, where, residual[slot])
+        next_limit = min(next_limit, settled + residual[slot])
 
 
 @kernel
 def leaders(allowed: Bools) -> Ints:
-    """Return for each slot the first slot with the same allowed jobs: one table serves both."""
+    """Return the first slot with the same allowed jobs for each slot: slots that share a table."""
     m = len(allowed)
     leader = np.arange(m)
     for slot in range(m):
@@ -102,17 +102,17 @@ def leaders(allowed: Bools) -> Ints:
 
 @kernel
 def coarseness(jobs: int, capacity: int) -> int:
-    """Return what weights are divided by, so that a table of that size is small enough.
+    """Return the divisor of weights that makes a table of this size small enough.
 
-    Weights and capacities are rounded down to multiples of it; 1 leaves them as they are. Then
-    every set that fits still fits, and what the table says is a bound.
+    Weights and capacities are rounded down after division; 1 leaves them unchanged. Every set that
+    fits still fits, so values in the table are bounds.
     """
     return 1 + (jobs + 1) * (capacity + 1) // TABLE
 
 
 @kernel
 def fill_forward(table: Ints, worth: Ints, weights: Ints, jobs: Ints, capacity: int) -> None:
-    """Fill ``table[k, c]`` with the most worth of the first k of `jobs` within capacity c."""
+    """Fill ``table[k, c]`` with the optimum of the first k of `jobs` within capacity c."""
     table[0, : capacity + 1] = 0
     for k in range(len(jobs)):
         gain, weight = worth[jobs[k]], weights[jobs[k]]
@@ -129,7 +129,7 @@ def fill_forward(table: Ints, worth: Ints, weights: Ints, jobs: Ints, capacity: 
 
 @kernel
 def fill_backward(table: Ints, worth: Ints, weights: Ints, jobs: Ints, capacity: int) -> None:
-    """Fill ``table[k, c]`` with the most worth of the k-th and later `jobs` where c is in use."""
+    """Fill ``table[k, c]`` with the optimum of the k-th and later `jobs` with c already used."""
     count = len(jobs)
     table[count, : capacity + 1] = 0
     for k in range(count - 1, -1, -1):
@@ -147,12 +147,12 @@ def fill_backward(table: Ints, worth: Ints, weights: Ints, jobs: Ints, capacity:
 
 
 @kernel
-def shared_capacity(slot: int, leader: Ints, room: Ints) -> int:
-    """Return the largest room of the slots that share the table of `slot`."""
+def shared_capacity(slot: int, leader: Ints, residual: Ints) -> int:
+    """Return the largest residual capacity of the slots that share the table of `slot`."""
     largest = 0
-    for other in range(slot, len(room)):
+    for other in range(slot, len(residual)):
         if leader[other] == slot:
-            largest = max(largest, room[other])
+            largest = max(largest, residual[other])
     return largest
 
 
@@ -160,56 +160,56 @@ def shared_capacity(slot: int, leader: Ints, room: Ints) -> int:
 def best_patterns(
     worth: Ints,
     weights: Ints,
-    room: Ints,
+    residual: Ints,
     allowed: Bools,
     leader: Ints,
     table: Ints,
     pattern: Bools,
     value: Ints,
 ) -> int:
-    """Find the set of jobs of most worth for each slot by itself.
+    """Find the set of jobs of most value for each slot alone.
 
     Parameters
     ----------
     worth, weights : int64 arrays, shape (jobs,)
-        Worth and weight of each job.
-    room : int64 array, shape (slots,)
-        Capacity of each slot.
+        Value and weight of each job.
+    residual : int64 array, shape (slots,)
+        Residual capacity of each slot.
     allowed : bool array, shape (slots, jobs)
-        The jobs that may go into each slot.
+        Whether a job may go into a slot.
     leader : int64 array, shape (slots,)
-        As `leaders` returns it.
-    table : int64 array, shape (jobs + 1, room.max() + 1)
+        Result of `leaders`.
+    table : int64 array, shape (jobs + 1, residual.max() + 1)
         Working space.
     pattern : bool array, shape (slots, jobs)
         Overwritten by the set of each slot.
     value : int64 array, shape (slots,)
-        Overwritten by its worth.
+        Overwritten by the value of each set.
 
     Returns
     -------
     int
-        Cells of the tables that were filled.
+        Number of table cells filled.
     """
-    m = len(room)
+    m = len(residual)
     cells = 0
     pattern[:] = False
     for slot in range(m):
         if leader[slot] != slot:
             continue
-        capacity = shared_capacity(slot, leader, room)
+        capacity = shared_capacity(slot, leader, residual)
         jobs = np.flatnonzero(allowed[slot])
         fill_forward(table, worth, weights, jobs, capacity)
         cells += (len(jobs) + 1) * (capacity + 1)
         for other in range(slot, m):
             if leader[other] != slot:
                 continue
-            left = room[other]
-            value[other] = table[len(jobs), left]
+            remaining = residual[other]
+            value[other] = table[len(jobs), remaining]
             for k in range(len(jobs) - 1, -1, -1):
-                if table[k + 1, left] != table[k, left]:
+                if table[k + 1, remaining] != table[k, remaining]:
                     pattern[other, jobs[k]] = True
-                    left -= weights[jobs[k]]
+                    remaining -= weights[jobs[k]]
     return cells
 
 
@@ -226,7 +226,7 @@ def best_sum(first: Ints, second: Ints) -> int:
 def conditional_patterns(
     worth: Ints,
     weights: Ints,
-    room: Ints,
+    residual: Ints,
     allowed: Bools,
     leader: Ints,
     pattern: Bools,
@@ -235,23 +235,23 @@ def conditional_patterns(
     inside: Ints,
     outside: Ints,
 ) -> int:
-    """Find the most worth of each slot with each job forced in, and with it left out.
+    """Find the optimum of each slot with each job forced in, and forced out.
 
     Parameters
     ----------
-    worth, weights, room, allowed, leader, table
+    worth, weights, residual, allowed, leader, table
         As for `best_patterns`.
     pattern, value
-        As `best_patterns` leaves them.
+        Results of `best_patterns`.
     inside, outside : int64 array, shape (slots, jobs)
-        Overwritten by the answers.
+        Overwritten by the optima.
 
     Returns
     -------
     int
-        Cells of the tables that were looked at.
+        Number of table cells visited.
     """
-    m = len(room)
+    m = len(residual)
     cells = 0
     behind = np.empty_like(table)
     for slot in range(m):
@@ -260,7 +260,7 @@ def conditional_patterns(
     for slot in range(m):
         if leader[slot] != slot:
             continue
-        capacity = shared_capacity(slot, leader, room)
+        capacity = shared_capacity(slot, leader, residual)
         jobs = np.flatnonzero(allowed[slot])
         fill_forward(table, worth, weights, jobs, capacity)
         fill_backward(behind, worth, weights, jobs, capacity)
@@ -268,15 +268,18 @@ def conditional_patterns(
         for other in range(slot, m):
             if leader[other] != slot:
                 continue
-            unused = capacity - room[other]
+            unused = capacity - residual[other]
             for k in range(len(jobs)):
                 job = jobs[k]
-                first, second = table[k, : room[other] + 1], behind[k + 1, unused : capacity + 1]
+                first, second = (
+                    table[k, : residual[other] + 1],
+                    behind[k + 1, unused : capacity + 1],
+                )
                 if pattern[other, job]:
                     inside[other, job] = value[other]
                     outside[other, job] = best_sum(first, second)
-                elif weights[job] <= room[other]:
-                    last = room[other] + 1 - weights[job]
+                elif weights[job] <= residual[other]:
+                    last = residual[other] + 1 - weights[job]
                     inside[other, job] = worth[job] + best_sum(first[:last], second[weights[job] :])
-            cells += len(jobs) * (room[other] + 1)
+            cells += len(jobs) * (residual[other] + 1)
     return cells

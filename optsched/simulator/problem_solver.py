@@ -1,4 +1,4 @@
-"""Posing problems inside a simulation: solve, verify, fall back, record, capture, charge."""
+"""The solver calls of a simulation: solve, verify, fall back, record, capture and charge."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import save_snapshot
 from optsched.simulator.chosen_solvers import LONGEST, ChosenSolver, text_of
-from optsched.solvers.asking import ask, prepare
 from optsched.solvers.comparison.claims import contradicted
 from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.solver_call import call_solver, prepare
 
 if TYPE_CHECKING:
     import pandas as pd
 
 TICK = 2.0**-20
-"""Seconds; prices are whole numbers of it, about a microsecond. A power of two, so that times up to
-2^33 s are exact in binary with charges added to them, and a job's end minus its start is its run
-time to the last digit."""
+"""Unit of nominal time in seconds, about a microsecond.
+
+Being a power of two, it keeps times up to 2^33 s exact in binary after charges have been added, so
+that the end of a job minus its start is its run time to the last digit."""
 
 COLUMNS = (
     "time",
@@ -43,37 +44,37 @@ COLUMNS = (
 )
 
 
-class Posing:
-    """Has solvers answer the problems of a policy.
+class ProblemSolver:
+    """Solves the problems that a policy poses.
 
-    No answer is believed before `Problem.violations` has passed it. When the solver fails, answers
-    wrongly, or finds nothing within its budget or less than the fallback does, the fallback decides
-    and the event is counted. Where both are equally good the fallback's answer is taken too.
+    Every solution passes `Problem.violations` before it is used. If the solver fails, gives a wrong
+    answer, or finds no solution or a worse one than the fallback within its budget, the fallback
+    decides, and the event is counted. Of two equally good solutions, the fallback's is taken.
 
     Parameters
     ----------
     solvers : mapping of str to ChosenSolver
-        What answers the problems of each model.
+        The solver of each model.
     charge : bool
         Whether the nominal time of the solver (its ``seconds_per_solve`` and ``seconds_per_work``)
-        delays what is decided.
+        delays the decision.
     capture : path, optional
-        Folder that the problems are written to.
+        Folder for snapshots of the problems.
     capture_every : int
-        Write every N-th problem of each model.
+        Interval of the capture: every N-th problem of each model is written.
     origin : mapping
-        What captured snapshots say of where they came from.
+        Origin that captured snapshots state.
 
     Attributes
     ----------
     config : dict
-        Solvers, budgets and fallbacks, for the record.
+        Solvers, budgets and fallbacks, for the record of the run.
     charged : float
-        Simulated seconds that the present decision has cost so far.
+        Nominal seconds charged for the present decision so far.
     rows : list of tuple
         One row per problem, in the order of `COLUMNS`.
     fallbacks : int
-        How often the fallback decided.
+        Number of problems that the fallback decided.
     solver_seconds : float
         Wall-clock seconds spent in the solvers.
     """
@@ -110,23 +111,23 @@ class Posing:
         self._posed_of = dict.fromkeys(solvers, 0)
 
     def begin_decision(self, now: float) -> None:
-        """Note that the policy decides, at `now` seconds."""
+        """Begin a decision of the policy at `now` seconds."""
         self._now = now
         self._decision += 1
         self._posed = 0
         self.charged = 0.0
 
     def pose(self, problem: Problem[Any]) -> Any:
-        """Return a verified solution of `problem`; none if neither solver nor fallback has one.
+        """Return a verified solution of `problem`, None if neither solver nor fallback finds one.
 
         Raises
         ------
         InputError
-            If the fallback fails too.
+            If both the solver and the fallback fail.
         """
         chosen = self.solvers[problem.name]
         began = time.perf_counter()
-        result = ask(
+        result = call_solver(
             chosen.solver, problem, name=chosen.name, budget=chosen.budget, seed=chosen.seed
         )
         self.solver_seconds += time.perf_counter() - began
@@ -134,20 +135,22 @@ class Posing:
         if result.work * per_work > LONGEST:
             message = f"{chosen.name} claims work of {result.work:g}, which would take years"
             result = Result(chosen.name, Status.ERROR, message=message)
-        price = math.ceil((per_solve + result.work * per_work) / TICK) * TICK
+        nominal_time = math.ceil((per_solve + result.work * per_work) / TICK) * TICK
         if self.charge:
-            self.charged += price
+            self.charged += nominal_time
         heuristic = result
         if chosen.is_compared or result.status is Status.ERROR:
-            spare = chosen.fallback
-            heuristic = ask(spare, problem, name=spare.name, budget=Budget(), seed=chosen.seed)
+            fallback, seed = chosen.fallback, chosen.seed
+            heuristic = call_solver(
+                fallback, problem, name=fallback.name, budget=Budget(), seed=seed
+            )
             result = contradicted(problem, result, heuristic)
-        answer, fell_back, message = _settle(problem, result, heuristic)
+        used, fell_back, message = _choose_result(problem, result, heuristic)
         self.fallbacks += fell_back
         self._posed += 1
         captured = ""
         if self.capture is not None and self._posed_of[problem.name] % self.capture_every == 0:
-            captured = self._write(problem, answer, chosen.name)
+            captured = self._write(problem, used, chosen.name)
         self._posed_of[problem.name] += 1
         self.rows.append(
             (
@@ -156,55 +159,56 @@ class Posing:
                 problem.name,
                 problem.size,
                 result.status.value,
-                answer.objective,
+                used.objective,
                 heuristic.objective if chosen.is_compared else None,
                 result.bound,
                 result.work,
-                price,
+                nominal_time,
                 fell_back,
                 result.wrong or heuristic.wrong,
                 message,
                 captured,
             )
         )
-        return answer.solution
+        return used.solution
 
-    def _write(self, problem: Problem[Any], answer: Result, solver: str) -> str:
-        """Write a problem to a file that bears the number of the decision."""
+    def _write(self, problem: Problem[Any], used: Result, solver: str) -> str:
+        """Write the snapshot of a problem, and return the file name."""
         assert self.capture is not None
-        among_others = "" if self._posed == 1 else f"-{self._posed}"
-        file = f"decision-{self._decision:07d}{among_others}.json"
+        suffix = "" if self._posed == 1 else f"-{self._posed}"
+        file = f"decision-{self._decision:07d}{suffix}.json"
         origin = self.origin | {
             "solver": solver,
             "time": self._now,
             "decision": self._decision,
-            "objective": answer.objective,
+            "objective": used.objective,
         }
         save_snapshot(Snapshot(problem, origin=origin), self.capture / file)
         return file
 
     @property
     def compared(self) -> frozenset[str]:
-        """The models whose problems a heuristic answers beside the solver."""
+        """The models whose problems the fallback solves beside the solver."""
         return frozenset(model for model, one in self.solvers.items() if one.is_compared)
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per problem, with the columns of `COLUMNS`."""
+        """The problems, one row each, with the columns of `COLUMNS`."""
         import pandas as pd
 
         return pd.DataFrame(self.rows, columns=list(COLUMNS))
 
 
-def _settle(problem: Problem[Any], result: Result, heuristic: Result) -> tuple[Result, bool, str]:
-    """Return the answer that counts, whether the fallback had to decide, and what went wrong.
+def _choose_result(
+    problem: Problem[Any], result: Result, heuristic: Result
+) -> tuple[Result, bool, str]:
+    """Return the result to use, whether the fallback decided in place of the solver, and a message.
 
-    The solver's answer counts where it is better than the heuristic's. Where both are equally
-    good the heuristic's does, so that solvers differ only by what they gain. A heuristic may
-    find nothing where there is nothing or little to be found.
+    The solver's result is used if its objective is better than the heuristic's. Of two equally good
+    results the heuristic's is used, so that runs of two solvers differ only where one solver gains.
     """
     if result.status is Status.ERROR and heuristic.status is Status.ERROR:
-        raise InputError(f"the fallback {heuristic.solver} has no answer: {heuristic.message}")
+        raise InputError(f"the fallback {heuristic.solver} failed: {heuristic.message}")
     if result.status is Status.ERROR:
         return heuristic, True, result.message
     if heuristic.solution is None or heuristic.status is Status.ERROR:
@@ -217,48 +221,48 @@ def _settle(problem: Problem[Any], result: Result, heuristic: Result) -> tuple[R
     if problem.sense == "min":
         gain = -gain
     if gain < 0:
-        message = f"{result.solver} stopped with less than {heuristic.solver} finds"
+        message = f"{result.solver} found a worse solution than {heuristic.solver}"
         return heuristic, True, message
     return (result if gain > 0 else heuristic), False, ""
 
 
 def mishaps(decisions: pd.DataFrame) -> list[str]:
-    """Say what went wrong with the solvers of a run, in a sentence for each kind of mishap.
+    """Return a message for each kind of mishap of the solvers of a run.
 
     Parameters
     ----------
     decisions : pandas.DataFrame
-        One row per problem, see `Posing.frame`.
+        One row per problem, see `ProblemSolver.frame`.
     """
     if decisions.empty:
         return []
     wrong, failed = decisions["wrong"], decisions["status"] == Status.ERROR
-    told = []
-    for which, one, many, what in (
+    messages = []
+    for which, singular, plural, consequence in (
         (wrong, "wrong answer", "wrong answers", "not used"),
         (failed & ~wrong, "failure of a solver", "failures of solvers", "the fallback decided"),
         (
             decisions["fallback"] & ~wrong & ~failed,
             "problem",
             "problems",
-            "not answered within the budget, or not as well as by the fallback, which decided",
+            "not solved within the budget, or not as well as by the fallback, which decided",
         ),
     ):
-        own = decisions[which]
-        if len(own):
-            count = f"{len(own):,} {one if len(own) == 1 else many}"
-            first = own.iloc[0]
-            told.append(f"{count}, {what}; first at {first['time']:.15g} s: {first['message']}")
-    return told
+        rows = decisions[which]
+        if len(rows):
+            count = f"{len(rows):,} {singular if len(rows) == 1 else plural}, {consequence}"
+            first = rows.iloc[0]
+            messages.append(f"{count}; first at {first['time']:.15g} s: {first['message']}")
+    return messages
 
 
 def never_answered(decisions: pd.DataFrame) -> bool:
-    """Return whether problems were posed and the solver failed at all of them."""
+    """Return whether problems were posed and the solver failed on every one."""
     return not decisions.empty and bool((decisions["status"] == Status.ERROR).all())
 
 
-class NothingPosed:
-    """Stands in for `Posing` under a policy that poses no problem."""
+class NoProblems:
+    """Stand-in for `ProblemSolver` under a policy that poses no problems."""
 
     charged = 0.0
     fallbacks = 0
@@ -270,15 +274,15 @@ class NothingPosed:
         self.solvers: Mapping[str, ChosenSolver] = {}
 
     def begin_decision(self, now: float) -> None:
-        """Note nothing."""
+        """Do nothing."""
 
     def pose(self, problem: Problem[Any]) -> Any:
-        """Refuse.
+        """Raise an error.
 
         Raises
         ------
         RuntimeError
-            Always.
+            Always: the policy names no models.
         """
         raise RuntimeError("this policy names no models, so it cannot pose problems")
 

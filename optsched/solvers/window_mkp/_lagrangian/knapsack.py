@@ -1,4 +1,4 @@
-"""One knapsack: exact by an expanding core, and bounds with one job forced in or out."""
+"""Single knapsack: exact by an expanding core, and bounds with one job forced in or out."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from optsched.solvers.window_mkp._reduction import Ints, by_efficiency
 Bools = NDArray[np.bool_]
 
 STATES = 1 << 12
-"""Partial solutions kept at once; beyond that the bound is left as good as it is."""
+"""Largest number of partial solutions to keep, beyond which the bound is not improved."""
 
 CORE = 62
-"""Jobs whose decisions fit into one machine word."""
+"""Largest number of jobs whose decisions fit into a machine word."""
 
 CELLS_PER_STEP = 16
-"""What a partial solution costs, in cells of a table."""
+"""Time of a partial solution in table cells."""
 
 INFEASIBLE = -(1 << 62)
 
@@ -26,37 +26,37 @@ INFEASIBLE = -(1 << 62)
 def knapsack(
     worth: Ints, weights: Ints, capacity: int, must: Bools, slack: int, chosen: Bools
 ) -> tuple[int, int]:
-    """Choose jobs of most worth in one knapsack of `capacity`.
+    """Solve a knapsack by dynamic programming over an expanding core (Pisinger).
 
-    Dynamic programming over an expanding core (Pisinger's idea): from the greedy solution, jobs
-    around the break job are put in or taken out in order of their distance to it. Partial solutions
-    are kept in order of weight and dropped when dominated or when their bound shows no gain.
+    Starting from the greedy solution, jobs around the break job are added or removed in order of
+    their distance to it. Partial solutions are kept in order of weight, and pruned by dominance and
+    bounds.
 
     Parameters
     ----------
     worth : int64 array, shape (jobs,)
-        Worth of each job; jobs of no worth are left out unless they must be in.
+        Value of each job; only jobs of positive value are considered unless forced in.
     weights : int64 array, shape (jobs,)
         Weight of each job.
     capacity : int
         Capacity of the knapsack.
     must : bool array, shape (jobs,)
-        Jobs that must be in.
+        Whether a job is forced in.
     slack : int
-        Partial solutions that cannot gain more than this are not followed; the bound includes it.
+        Gain up to which partial solutions are pruned; the bound includes it.
     chosen : bool array, shape (jobs,)
-        Overwritten by a choice that is worth the bound, or nearly so.
+        Overwritten by a solution whose value is at or near the bound.
 
     Returns
     -------
     bound : int
-        No choice is worth more; `INFEASIBLE` when the jobs that must be in do not fit.
+        Upper bound of the value; `INFEASIBLE` if the forced jobs do not fit.
     steps : int
-        Partial solutions looked at.
+        Number of partial solutions visited.
     """
     n = len(weights)
     base = 0
-    room = capacity
+    residual = capacity
     jobs = np.empty(n, np.int64)
     count = 0
     total = 0
@@ -64,26 +64,26 @@ def knapsack(
         chosen[job] = must[job]
         if must[job]:
             base += worth[job]
-            room -= weights[job]
+            residual -= weights[job]
         elif worth[job] > 0 and weights[job] <= capacity:
             jobs[count] = job
             total += weights[job]
             count += 1
-    if room < 0:
+    if residual < 0:
         return INFEASIBLE, n
-    if total <= room:
+    if total <= residual:
         for k in range(count):
             chosen[jobs[k]] = True
             base += worth[jobs[k]]
         return base, n
     jobs = jobs[:count]
     by_efficiency(jobs, weights, worth)
-    left = room
+    remaining = residual
     split = 0
-    while weights[jobs[split]] <= left:
+    while weights[jobs[split]] <= remaining:
         job = jobs[split]
         chosen[job] = True
-        left -= weights[job]
+        remaining -= weights[job]
         base += worth[job]
         split += 1
     # partial solutions, relative to the greedy one: weight, worth, decisions as bits
@@ -111,11 +111,11 @@ def knapsack(
             job = jobs[above]
             above += 1
             shift, gain = weights[job], worth[job]
-        if left * rate + gain - shift * rate <= best + slack:
+        if remaining * rate + gain - shift * rate <= best + slack:
             continue
         core[depth] = job
-        # a partial solution that is too heavy sheds at the rate of the next job to take out,
-        # one with room left gains at the rate of the next job to put in
+        # a partial solution that is too heavy loses at the rate of the next job to remove,
+        # one with residual capacity gains at the rate of the next job to add
         shed = worth[jobs[below]] / weights[jobs[below]] if below >= 0 else np.inf
         fill = worth[jobs[above]] / weights[jobs[above]] if above < count else 0.0
         other = 1 - side
@@ -132,12 +132,12 @@ def knapsack(
                 new += 1
             if v <= highest:
                 continue
-            if w <= left:
+            if w <= remaining:
                 if v > best:
                     best, best_taken = v, t
-                bound = v + (left - w) * fill
+                bound = v + (remaining - w) * fill
             else:
-                bound = v - (w - left) * shed
+                bound = v - (w - remaining) * shed
             if bound <= best + slack:
                 continue
             highest = v
@@ -151,10 +151,10 @@ def knapsack(
         shed = worth[jobs[below]] / weights[jobs[below]] if below >= 0 else np.inf
         fill = worth[jobs[above]] / weights[jobs[above]] if above < count else 0.0
         for k in range(size):
-            if weight[side, k] <= left:
-                reach = value[side, k] + (left - weight[side, k]) * fill
+            if weight[side, k] <= remaining:
+                reach = value[side, k] + (remaining - weight[side, k]) * fill
             else:
-                reach = value[side, k] - (weight[side, k] - left) * shed
+                reach = value[side, k] - (weight[side, k] - remaining) * shed
             bound = max(bound, int(reach) + 1 + slack)
     for k in range(depth):
         if (best_taken >> k) & 1:
@@ -172,44 +172,44 @@ def conditional_bounds(
     inside: Ints,
     outside: Ints,
 ) -> None:
-    """Bound the worth of one knapsack with each job forced in, and with it left out (Dantzig).
+    """Bound the value of a knapsack with each job forced in, and forced out (Dantzig).
 
     Parameters
     ----------
     worth, weights, capacity, must
         As for `knapsack`.
     bound : float
-        A bound without the condition.
+        Bound without the condition.
     inside, outside : int64 array, shape (jobs,)
         Overwritten by the bounds.
     """
     n = len(weights)
     order = np.arange(n)
     by_efficiency(order, weights, worth)
-    room = capacity
+    residual = capacity
     base = 0
     for job in range(n):
         if must[job]:
-            room -= weights[job]
+            residual -= weights[job]
             base += worth[job]
     for forced in range(n):
         for put_in in range(2):
-            left, value = room, base
+            remaining, value = residual, base
             if put_in == 1 and not must[forced]:
-                left, value = left - weights[forced], value + worth[forced]
+                remaining, value = remaining - weights[forced], value + worth[forced]
             elif put_in == 0 and must[forced]:
-                left, value = left + weights[forced], value - worth[forced]
+                remaining, value = remaining + weights[forced], value - worth[forced]
             for other in order:
-                if left < 0 or worth[other] <= 0:
+                if remaining < 0 or worth[other] <= 0:
                     break
                 if must[other] or other == forced:
                     continue
-                if weights[other] > left:
-                    value += int(worth[other] * (left / weights[other])) + 1
+                if weights[other] > remaining:
+                    value += int(worth[other] * (remaining / weights[other])) + 1
                     break
-                left -= weights[other]
+                remaining -= weights[other]
                 value += worth[other]
-            value = min(bound, value) if left >= 0 else INFEASIBLE
+            value = min(bound, value) if remaining >= 0 else INFEASIBLE
             if put_in == 1:
                 inside[forced] = value
             else:
@@ -218,7 +218,7 @@ def conditional_bounds(
 
 @kernel
 def dense_bound(worth: Ints, weights: Ints, capacity: int) -> int:
-    """Return the most worth in one knapsack, by dynamic programming over every capacity."""
+    """Return the optimum of a knapsack by dynamic programming over every capacity."""
     before = np.zeros(capacity + 1, np.int64)
     after = np.zeros(capacity + 1, np.int64)
     for job in range(len(weights)):

@@ -1,8 +1,8 @@
-"""Files that stay on a node until the next start, for CP-SAT.
+"""Constraints of CP-SAT on files that stay resident until the next start on their node.
 
-Who finds a file that its last user left must say why no job started on the node in between: each
-other job is elsewhere, starts before the file is left, or not before the finder. These reasons are
-variables that may be true only where they hold; pairs of jobs share them.
+A job finds a resident file that is no longer in use only if no job has started on the node in
+between: each other job is on another node, starts before the last use ends, or does not start
+before the finder. Each of these reasons is a variable that implies it, shared by pairs of jobs.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntVar
 
 
-class LeftFiles:
-    """States who finds a file that may have been left.
+class ResidentFiles:
+    """Constraints on jobs that find a resident file.
 
     Parameters
     ----------
     model : CpModel
-        Where it is stated.
+        Model to which the constraints are added.
     problem : DataPlacement
-        With files that are kept until the next start.
+        Problem in which files are kept until the next start.
     start : sequence of IntVar
-        The start of each job.
+        Start of each job.
     on : sequence of sequences of IntVar
-        Whether each job is on each node, in the order of places.
+        Whether each job is on each node of the model.
     """
 
     def __init__(
@@ -46,19 +46,23 @@ class LeftFiles:
         self._jobs = range(len(start))
         self._known: dict[tuple[str | int, ...], IntVar] = {}
 
-    def state_user(self, finds: IntVar, i: int, j: int) -> None:
-        """Let job j find what job i uses only until it is evicted; both are on one node."""
+    def add_user(self, finds: IntVar, i: int, j: int) -> None:
+        """Let job j find the file of job i on the same node only until its eviction."""
         model = self._model
         soon = model.new_bool_var("")
         end = self._start[i] + self._walltimes[i]
         model.add(self._start[j] <= end).only_enforce_if(soon)
         for k in self._jobs:
             if k not in (i, j):
-                reasons = (self._apart(i, k), self._before_end(k, i), self._not_before(k, j))
+                reasons = (
+                    self._on_different_nodes(i, k),
+                    self._before_end(k, i),
+                    self._not_before(k, j),
+                )
                 model.add_bool_or(soon, *reasons).only_enforce_if(finds)
 
-    def state_entry(self, finds: IntVar, entry: int, job: int, place: int) -> None:
-        """Let a job find a resident file, of the node at a place, only until it is evicted."""
+    def add_entry(self, finds: IntVar, entry: int, job: int, place: int) -> None:
+        """Let a job find a file that is resident now only until its eviction."""
         model = self._model
         node, _, _, _, until = self._problem.resident[entry].tolist()
         if until == 0 and self._problem.started[node]:
@@ -73,17 +77,17 @@ class LeftFiles:
                 reasons = (~self._on[k][place], early, self._not_before(k, job))
                 model.add_bool_or(soon, *reasons).only_enforce_if(finds)
 
-    def _apart(self, i: int, k: int) -> IntVar:
-        """Return a variable that may be true only if two jobs are not on one node."""
+    def _on_different_nodes(self, i: int, k: int) -> IntVar:
+        """Return a variable that implies that two jobs are on different nodes."""
         one, other = min(i, k), max(i, k)
-        if (apart := self._known.get(("apart", one, other))) is None:
-            apart = self._new("apart", one, other)
+        if (different := self._known.get(("different nodes", one, other))) is None:
+            different = self._new("different nodes", one, other)
             for here, there in zip(self._on[one], self._on[other]):
-                self._model.add_bool_or(~here, ~there, ~apart)
-        return apart
+                self._model.add_bool_or(~here, ~there, ~different)
+        return different
 
     def _before_end(self, k: int, i: int) -> IntVar:
-        """Return a variable that may be true only if job k starts before job i ends."""
+        """Return a variable that implies that job k starts before job i ends."""
         if (before := self._known.get(("before end", k, i))) is None:
             before = self._new("before end", k, i)
             end = self._start[i] + self._walltimes[i]
@@ -91,7 +95,7 @@ class LeftFiles:
         return before
 
     def _not_before(self, k: int, j: int) -> IntVar:
-        """Return a variable that may be true only if job k does not start before job j."""
+        """Return a variable that implies that job k does not start before job j."""
         if (after := self._known.get(("not before", k, j))) is None:
             after = self._new("not before", k, j)
             self._model.add(self._start[k] >= self._start[j]).only_enforce_if(after)

@@ -1,4 +1,4 @@
-"""Bins of a partition knapsack while they are filled: layers, shelves, and the room in them."""
+"""Partly filled bins of a partition knapsack, with layers and shelves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from optsched.models.torus_fields import LONGEST
 Shape = Triple
 
 NEVER = (LONGEST + 1) ** 2
-"""Ranks behind every spot in a layer that is in use."""
+"""Rank beyond that of every spot in a used layer."""
 
 
 class Shelf:
@@ -20,24 +20,24 @@ class Shelf:
 
     Parameters
     ----------
-    room : int
-        Width that is left.
+    free : int
+        Free width.
     """
 
-    __slots__ = ("height", "room", "shapes")
+    __slots__ = ("free", "height", "shapes")
 
-    def __init__(self, room: int) -> None:
-        self.room = room
+    def __init__(self, free: int) -> None:
+        self.free = free
         self.height = 0
         self.shapes: dict[int, Shape] = {}
 
     @property
     def leader(self) -> int:
-        """The first of its highest jobs."""
+        """First of the highest jobs."""
         return min(job for job, shape in self.shapes.items() if shape[2] == self.height)
 
     def height_without(self, job: int) -> int:
-        """Return the height of its other jobs."""
+        """Return the height of the shelf without a job."""
         return max((shape[2] for other, shape in self.shapes.items() if other != job), default=0)
 
 
@@ -46,25 +46,25 @@ class Layer:
 
     Parameters
     ----------
-    room : int
-        Height that is left.
+    free : int
+        Free height.
     """
 
-    __slots__ = ("room", "shelves")
+    __slots__ = ("free", "shelves")
 
-    def __init__(self, room: int) -> None:
-        self.room = room
+    def __init__(self, free: int) -> None:
+        self.free = free
         self.shelves: list[Shelf] = []
 
 
 Spot = tuple[Layer | None, Shelf | None]
-"""A layer and a shelf of it; none for new ones."""
+"""A layer and a shelf of that layer, each None for a new one."""
 
 NEW: Spot = (None, None)
 
 
-class Filling:
-    """A bin, and the jobs that have been put into it.
+class Bin:
+    """A partly filled bin.
 
     Parameters
     ----------
@@ -72,47 +72,47 @@ class Filling:
         Routers in each dimension.
     """
 
-    __slots__ = ("extent", "free", "held", "layers", "left")
+    __slots__ = ("extent", "free", "held", "layers", "remaining")
 
     def __init__(self, extent: Triple) -> None:
         self.extent = extent
         self.free = extent[1]
-        """Layers that no job is in."""
-        self.left = extent[0] * extent[1] * extent[2]
-        """Remaining capacity: routers in no box."""
+        """Number of empty layers."""
+        self.remaining = extent[0] * extent[1] * extent[2]
+        """Remaining capacity: number of routers without a box."""
         self.layers: list[Layer] = []
         self.held: dict[int, tuple[Shape, Spot]] = {}
 
     def spot(self, shape: Shape) -> Spot | None:
-        """Return where there is room for a shape; none if nowhere.
+        """Return the spot for a shape, or None if the shape does not fit.
 
-        Whole layers if it takes more than one. Otherwise where the shelves of a layer in use gain
-        the least height: on a shelf that is high enough, on one that becomes higher, or on a new
-        one; of equal ones where the least height remains above. Else a new layer.
+        A shape deeper than one layer takes whole new layers. Any other shape goes onto the shelf,
+        or onto a new shelf, of a used layer by which the shelves grow least; of equal spots, into
+        the layer with the least remaining height; else into a new layer.
         """
         width, depth, height = shape
         if depth > 1:
             return NEW if depth <= self.free else None
-        if width * height > self.left:
+        if width * height > self.remaining:
             return None
         found: Spot | None = NEW if self.free else None
         least = NEVER
         for layer in self.layers:
-            room = layer.room
-            if height <= room and (rank := height * LONGEST + room - height) < least:
+            free = layer.free
+            if height <= free and (rank := height * LONGEST + free - height) < least:
                 least, found = rank, (layer, None)
             for shelf in layer.shelves:
-                if width <= shelf.room and (gain := height - shelf.height) <= room:
-                    rank = -gain if gain <= 0 else gain * LONGEST + room - gain
+                if width <= shelf.free and (gain := height - shelf.height) <= free:
+                    rank = -gain if gain <= 0 else gain * LONGEST + free - gain
                     if rank < least:
                         least, found = rank, (layer, shelf)
         return found
 
     def put(self, job: int, shape: Shape, spot: Spot) -> None:
-        """Put a job where `spot` found room."""
+        """Put a job into a spot found by `spot`."""
         width, depth, height = shape
         layer, shelf = spot
-        self.left -= width * depth * height
+        self.remaining -= width * depth * height
         if depth > 1:
             self.free -= depth
             self.held[job] = shape, NEW
@@ -124,23 +124,23 @@ class Filling:
         if shelf is None:
             shelf = Shelf(self.extent[0])
             layer.shelves.append(shelf)
-        layer.room -= max(0, height - shelf.height)
+        layer.free -= max(0, height - shelf.height)
         shelf.height = max(shelf.height, height)
-        shelf.room -= width
+        shelf.free -= width
         shelf.shapes[job] = shape
         self.held[job] = shape, (layer, shelf)
 
     def take(self, job: int) -> None:
-        """Take a job out again; a shelf is no higher than the jobs that stay on it."""
+        """Remove a job, and lower its shelf to the highest remaining job."""
         (width, depth, height), (layer, shelf) = self.held.pop(job)
-        self.left += width * depth * height
+        self.remaining += width * depth * height
         if layer is None or shelf is None:
             self.free += depth
             return
         remaining = shelf.height_without(job)
-        layer.room += shelf.height - remaining
+        layer.free += shelf.height - remaining
         shelf.height = remaining
-        shelf.room += width
+        shelf.free += width
         del shelf.shapes[job]
         if not shelf.shapes:
             layer.shelves.remove(shelf)
@@ -148,11 +148,11 @@ class Filling:
             self.layers.remove(layer)
             self.free += 1
 
-    def has_room_without(self, job: int, shape: Shape) -> bool:
-        """Return whether a shape for which there is no room has some once a job is taken out."""
+    def fits_without(self, job: int, shape: Shape) -> bool:
+        """Return whether a shape that does not fit would fit if a job were removed."""
         width, depth, height = shape
         (freed, layers, high), (layer, shelf) = self.held[job]
-        if width * depth * height > self.left + freed * layers * high:
+        if width * depth * height > self.remaining + freed * layers * high:
             return False
         if layer is None or shelf is None:
             return depth <= self.free + layers
@@ -161,25 +161,25 @@ class Filling:
         if depth > 1:
             return False
         remaining = shelf.height_without(job)
-        room = layer.room + shelf.height - remaining
-        return height <= room or any(
-            width <= other.room + freed * (other is shelf)
-            and height - (remaining if other is shelf else other.height) <= room
+        free = layer.free + shelf.height - remaining
+        return height <= free or any(
+            width <= other.free + freed * (other is shelf)
+            and height - (remaining if other is shelf else other.height) <= free
             for other in layer.shelves
         )
 
 
 class Choice(NamedTuple):
-    """A bin for a job; they compare by preference: fewest idle routers, then the fullest bin."""
+    """A bin for a job, ordered by preference: few idle routers, then little remaining capacity."""
 
     idle: int
-    left: int
+    remaining: int
     bin: int
     shape: Shape
 
 
-class Fillings:
-    """The bins of a problem while they are filled.
+class Bins:
+    """The partly filled bins of a problem.
 
     Parameters
     ----------
@@ -188,54 +188,54 @@ class Fillings:
     """
 
     def __init__(self, problem: PartitionMKP) -> None:
-        self.fillings = [Filling(box.extent) for box in problem.bins]
+        self.bins = [Bin(box.extent) for box in problem.bins]
         self._ways: dict[int, list[tuple[int, int, Shape]]] = {}
 
     def preferences(self, routers: int) -> list[Choice]:
-        """Return the bins that are large enough for a job, full ones too, the best first."""
-        fillings = self.fillings
+        """Return the bins that are large enough for a job, even if full, in order of preference."""
+        bins = self.bins
         ways = self._ways_of(routers)
-        return sorted(Choice(idle, fillings[b].left, b, shape) for idle, b, shape in ways)
+        return sorted(Choice(idle, bins[b].remaining, b, shape) for idle, b, shape in ways)
 
     def direct(self, routers: int, besides: int = -1) -> tuple[Choice, Spot] | None:
-        """Return the first bin in the order of preference that accepts a job, and where.
+        """Return the most preferred bin that accepts a job, with the spot, or None.
 
         Parameters
         ----------
         routers : int
-            Routers that the job takes.
+            Routers of the job.
         besides : int
-            A bin that it is not to go to.
+            Number of an excluded bin.
         """
-        fillings = self.fillings
+        bins = self.bins
         for choice in sorted(
-            Choice(idle, left, b, shape)
+            Choice(idle, remaining, b, shape)
             for idle, b, shape in self._ways_of(routers)
-            if (left := fillings[b].left) >= routers + idle and b != besides
+            if (remaining := bins[b].remaining) >= routers + idle and b != besides
         ):
-            spot = fillings[choice.bin].spot(choice.shape)
+            spot = bins[choice.bin].spot(choice.shape)
             if spot is not None:
                 return choice, spot
         return None
 
     def _ways_of(self, routers: int) -> list[tuple[int, int, Shape]]:
-        """Return idle routers, bin and shape for each bin that is large enough for a job."""
+        """Return idle routers, number and shape for each bin that is large enough for a job."""
         ways = self._ways.get(routers)
         if ways is None:
             ways = self._ways[routers] = [
                 (shape[0] * shape[1] * shape[2] - routers, number, shape)
-                for number, filling in enumerate(self.fillings)
-                if (shape := layer_shape(routers, filling.extent)) is not None
+                for number, knapsack in enumerate(self.bins)
+                if (shape := layer_shape(routers, knapsack.extent)) is not None
             ]
         return ways
 
     def places(self, jobs: int) -> Placement:
-        """Return the place of each job; the first of the highest leads a shelf or a layer."""
+        """Return the place of each job; the first highest job leads a shelf or a layer."""
         places: list[Place | None] = [None] * jobs
-        for number, filling in enumerate(self.fillings):
-            for job in filling.held:
+        for number, knapsack in enumerate(self.bins):
+            for job in knapsack.held:
                 places[job] = Place(number, job, job)
-            for layer in filling.layers:
+            for layer in knapsack.layers:
                 leaders = [(-shelf.height, shelf.leader) for shelf in layer.shelves]
                 _, first = min(leaders)
                 for (_, leader), shelf in zip(leaders, layer.shelves):

@@ -1,8 +1,8 @@
-"""The algorithms of this package in plain Python, for reading; the kernels must agree with them.
+"""Reference implementations in plain Python, which the kernels of this package must agree with.
 
 Weights, profits and capacities are sequences of integers. A placement is a list with the slot of
-each job, `NOT_PLACED` for none. Jobs are taken by decreasing profit per weight, larger jobs first
-among equals; slots by increasing capacity.
+each job, or `NOT_PLACED`. Jobs are ordered by decreasing profit per weight, then by decreasing
+weight; slots by increasing capacity.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def greedy(weights: Numbers, profits: Numbers, capacities: Numbers) -> list[int]
     placement = [NOT_PLACED] * len(weights)
     jobs = jobs_in_order(weights, profits)
     for slot in slots_in_order(capacities):
-        room = capacities[slot]
+        residual = capacities[slot]
         for job in jobs:
-            if placement[job] == NOT_PLACED and weights[job] <= room:
+            if placement[job] == NOT_PLACED and weights[job] <= residual:
                 placement[job] = slot
-                room -= weights[job]
+                residual -= weights[job]
     return placement
 
 
@@ -44,10 +44,10 @@ def greedy_exchange(weights: Numbers, profits: Numbers, capacities: Numbers) -> 
     """Improve GREEDY by the two exchanges of Martello and Toth (section III.B.2)."""
     placement = greedy(weights, profits, capacities)
     jobs = jobs_in_order(weights, profits)
-    room = list(capacities)
+    residual = list(capacities)
     for job, slot in enumerate(placement):
         if slot != NOT_PLACED:
-            room[slot] -= weights[job]
+            residual[slot] -= weights[job]
 
     # two jobs in different slots change places, if a waiting job then fits beside the smaller one
     for first in range(len(jobs)):
@@ -57,47 +57,47 @@ def greedy_exchange(weights: Numbers, profits: Numbers, capacities: Numbers) -> 
                 large, small = small, large
             here, there = placement[large], placement[small]
             more = weights[large] - weights[small]
-            if NOT_PLACED in (here, there) or here == there or more > room[there]:
+            if NOT_PLACED in (here, there) or here == there or more > residual[there]:
                 continue
             fitting = [
                 job
                 for job in jobs
-                if placement[job] == NOT_PLACED and weights[job] <= room[here] + more
+                if placement[job] == NOT_PLACED and weights[job] <= residual[here] + more
             ]
             if fitting:
                 added = max(fitting, key=lambda job: profits[job])
                 placement[large], placement[small], placement[added] = there, here, here
-                room[there] -= more
-                room[here] += more - weights[added]
+                residual[there] -= more
+                residual[here] += more - weights[added]
 
     # each job in turn, the least efficient first, makes way for waiting jobs of more profit
     for job in reversed(jobs):
         slot = placement[job]
         if slot == NOT_PLACED:
             continue
-        left = room[slot] + weights[job]
+        remaining = residual[slot] + weights[job]
         instead = []
         for other in jobs:
-            if placement[other] == NOT_PLACED and weights[other] <= left:
+            if placement[other] == NOT_PLACED and weights[other] <= remaining:
                 instead.append(other)
-                left -= weights[other]
+                remaining -= weights[other]
         if sum(profits[other] for other in instead) > profits[job]:
             placement[job] = NOT_PLACED
             for other in instead:
                 placement[other] = slot
-            room[slot] = left
+            residual[slot] = remaining
     return placement
 
 
-def dantzig_bound(jobs: Numbers, weights: Numbers, profits: Numbers, room: Numbers) -> int:
-    """Bound the profit of `jobs`, in order, by one slot as large as all, the last job cut."""
+def dantzig_bound(jobs: Numbers, weights: Numbers, profits: Numbers, residual: Numbers) -> int:
+    """Bound the profit of `jobs`, in order, by the linear relaxation of one merged slot."""
     if not jobs:
         return 0
     smallest = min(weights[job] for job in jobs)
-    total = sum(left for left in room if left >= smallest)
+    total = sum(capacity for capacity in residual if capacity >= smallest)
     bound = 0
     for job in jobs:
-        if weights[job] > max(room):
+        if weights[job] > max(residual):
             continue
         if weights[job] > total:
             return bound + profits[job] * total // weights[job]
@@ -107,9 +107,9 @@ def dantzig_bound(jobs: Numbers, weights: Numbers, profits: Numbers, room: Numbe
 
 
 def depth_first(weights: Numbers, profits: Numbers, capacities: Numbers) -> list[int]:
-    """Put each job into each slot in turn, then leave it out; cut what the bound rules out.
+    """Put each job into each slot in turn, then leave it waiting; prune by the surrogate bound.
 
-    Section III.B.1 and Figure 3, after the reductions (7) and (8).
+    Section III.B.1 and Figure 3 of Yang et al. 2014, after the reductions (7) and (8).
     """
     jobs = [
         job
@@ -122,22 +122,22 @@ def depth_first(weights: Numbers, profits: Numbers, capacities: Numbers) -> list
     best: list[int] = [NOT_PLACED] * len(weights)
     best_profit = 0
     placement = list(best)
-    room = [capacities[slot] for slot in slots]
+    residual = [capacities[slot] for slot in slots]
 
     def branch(depth: int, profit: int) -> None:
         nonlocal best, best_profit
         if profit > best_profit:
             best, best_profit = list(placement), profit
-        if profit + dantzig_bound(jobs[depth:], weights, profits, room) <= best_profit:
+        if profit + dantzig_bound(jobs[depth:], weights, profits, residual) <= best_profit:
             return
         job = jobs[depth]
         for number, slot in enumerate(slots):
-            # of slots with equal room the first stands for all
-            if weights[job] <= room[number] and room.index(room[number]) == number:
+            # symmetry breaking: of slots with equal residual capacity only the first is tried
+            if weights[job] <= residual[number] and residual.index(residual[number]) == number:
                 placement[job] = slot
-                room[number] -= weights[job]
+                residual[number] -= weights[job]
                 branch(depth + 1, profit + profits[job])
-                room[number] += weights[job]
+                residual[number] += weights[job]
                 placement[job] = NOT_PLACED
         branch(depth + 1, profit)
 

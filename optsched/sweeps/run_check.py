@@ -1,7 +1,7 @@
-"""Which runs of a sweep are finished: their folders hold what is kept of them, whole.
+"""The check whether the folder of a run is finished: all its files are there and undamaged.
 
-A folder gets its name when it is complete and on the disk. What else may befall it, a copy that
-broke off for instance, leaves files that are missing, empty or cut.
+A folder gets its name when it is complete and on the disk. Later damage, such as an interrupted
+copy, leaves files that are missing, empty or truncated.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ NEEDED: dict[Keep, tuple[str, ...]] = {
     "jobs": ("run.json", SUMMARY, "timing.json", *TABLES),
     "all": ("run.json", SUMMARY, "timing.json", *TABLES, "jobs.csv"),
 }
-"""What a folder must hold to count as finished."""
+"""Files of a finished run, by the value of ``keep``."""
 
 DRAWN = (".svg", ".png", ".html")
 """Files that are never empty."""
 
 PARQUET = b"PAR1"
-"""How a Parquet file begins, and ends after the length of its footer."""
+"""Magic number at the beginning and the end of a Parquet file."""
 
 
 def fault(folder: Path, keep: Keep) -> str | None:
-    """Return what is wrong with the folder of a run, if it is there; none if it is finished.
+    """Return the first fault of the folder of a run, None if the run is finished.
 
     Parameters
     ----------
     folder : path
-        The folder.
+        The folder, which exists.
     keep : {"summary", "jobs", "all"}
-        How much must have been kept.
+        Files of the run that must be there.
     """
     try:
         found = set(os.listdir(folder))
         for name in NEEDED[keep]:
             if name not in found:
                 return f"{folder / name} is missing"
-        if flaw := _flaw(folder):
-            return flaw
+        if damage := _damaged_record(folder):
+            return damage
         for name in sorted(found):
-            if not _is_whole(folder / name):
+            if not _is_complete(folder / name):
                 return f"{folder / name} is damaged"
     except OSError as error:
         return f"{error.filename or folder} cannot be read"
@@ -58,12 +58,12 @@ def fault(folder: Path, keep: Keep) -> str | None:
 
 
 def is_finished(folder: Path, keep: Keep) -> bool:
-    """Return whether a folder holds a run of which at least that much was kept."""
+    """Return whether a folder holds a run with at least the files of `keep`."""
     return folder.is_dir() and fault(folder, keep) is None
 
 
 def read_object(path: Path) -> dict[str, Any] | None:
-    """Return the JSON object of a file that is there; none if it is damaged."""
+    """Return the JSON object of a file, None if the file is damaged."""
     try:
         read = parse_json(path.read_bytes())
     except InputError:
@@ -71,8 +71,8 @@ def read_object(path: Path) -> dict[str, Any] | None:
     return read if isinstance(read, dict) else None
 
 
-def _flaw(folder: Path) -> str | None:
-    """Return which of the files that say what was run, and how it went, is damaged."""
+def _damaged_record(folder: Path) -> str | None:
+    """Return a message if the config or the summary of a run is damaged, None otherwise."""
     from optsched.report.run_page import read_config, read_summary
 
     try:
@@ -83,8 +83,8 @@ def _flaw(folder: Path) -> str | None:
     return None
 
 
-def _is_whole(path: Path) -> bool:
-    """Return whether nothing of a file is missing, as far as a glance tells."""
+def _is_complete(path: Path) -> bool:
+    """Return whether a file passes a quick check for truncation."""
     if path.suffix == ".json":
         return read_object(path) is not None
     if path.suffix == ".parquet":

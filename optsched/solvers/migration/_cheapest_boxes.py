@@ -1,4 +1,4 @@
-"""What is in the way of every box of a shape, all over a torus at once, compiled."""
+"""Cheapest boxes of a torus by the cost of the jobs that they overlap, compiled."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from optsched.compiled import kernel
 
 @kernel
 def anchor_runs(at: int, length: int, shape: int, side: int, ring: bool, runs: Integers) -> int:
-    """Find where a box of a length may begin to meet one at `at`; return how many runs there are.
+    """Find the anchors, in one dimension, of boxes that overlap a given one; return the run count.
 
     Parameters
     ----------
     at, length : int
-        Begin and length of the box that is there.
+        Anchor and length of the given box.
     shape, side : int
-        Length of the other one, and of the dimension.
+        Length of the overlapping boxes, and of the dimension.
     ring : bool
-        Whether it wraps around.
+        Whether the dimension wraps around.
     runs : int64 array, shape (2, 2)
-        Filled with begin and end (exclusive) of each run.
+        Overwritten by start and end (exclusive) of each run of anchors.
     """
     low, high = at - shape + 1, at + length
     if not ring:
@@ -45,10 +45,10 @@ def anchor_runs(at: int, length: int, shape: int, side: int, ring: bool, runs: I
 def sum_up(
     shape: Integers, boxes: Integers, values: Integers, side: int, wrap: Wrap, table: Integers
 ) -> None:
-    """Fill a table with the sum of the values of the jobs that a box at each anchor meets.
+    """Fill a table with the total value of the jobs that a box at each anchor overlaps.
 
-    Each job adds its value to the anchors of the boxes that meet it, which are a box themselves: at
-    the corners of that, in a table of differences that is summed up in the end.
+    The anchors of the boxes that overlap a job form a box themselves. The value of the job is added
+    at the corners of that box in a table of differences, of which prefix sums are taken.
 
     Parameters
     ----------
@@ -57,13 +57,13 @@ def sum_up(
     boxes : int64 array, shape (jobs, 6)
         Boxes of the jobs.
     values : int64 array, shape (jobs,)
-        Their values.
+        Values of the jobs.
     side : int
         Routers along Z.
     wrap : (bool, bool, bool)
         Whether each dimension wraps around.
     table : int64 array, shape (X + 1, Y + 1, Z + 1)
-        Filled; what is behind the last routers means nothing.
+        Overwritten; entries beyond the torus are undefined.
     """
     sx, sy = table.shape[0] - 1, table.shape[1] - 1
     runs = np.empty((3, 2, 2), dtype=np.int64)
@@ -94,13 +94,13 @@ def sum_up(
 
 @kernel
 def comes_before(cost: int, number: int, other_cost: int, other_number: int) -> bool:
-    """Whether a box comes before another: by cost, then by number."""
+    """Return whether a box precedes another by cost, then by number."""
     return cost < other_cost or (cost == other_cost and number < other_number)
 
 
 @kernel
 def sift_down(heap: Integers, count: int) -> None:
-    """Move the top of a heap, whose top comes last, to where it belongs."""
+    """Restore a max-heap after its top was replaced."""
     place = 0
     while 2 * place + 1 < count:
         child = 2 * place + 1
@@ -122,15 +122,15 @@ def cheapest_boxes(
     shapes: Integers,
     boxes: Integers,
     costs: Integers,
-    room: Words,
+    free: Words,
     side: int,
     wrap: Wrap,
-    meeting: bool,
+    overlapping: bool,
     after: Integers,
     below: int,
     most: int,
 ) -> Integers:
-    """Return the boxes with the cheapest jobs in their way.
+    """Return the boxes that overlap the cheapest sets of jobs.
 
     Parameters
     ----------
@@ -139,34 +139,33 @@ def cheapest_boxes(
     boxes : int64 array, shape (jobs, 6)
         Boxes of the jobs.
     costs : int64 array, shape (jobs,)
-        Their costs.
-    room : uint64 array, shape (X, Y)
-        The routers that boxes may take, rows along Z as bits.
+        Costs of the jobs.
+    free : uint64 array, shape (X, Y)
+        Routers that boxes may take, rows along Z as bits.
     side : int
         Routers along Z.
     wrap : (bool, bool, bool)
         Whether each dimension wraps around.
-    meeting : bool
-        Whether boxes that meet no job are left out.
+    overlapping : bool
+        Whether to skip boxes that overlap no job.
     after : int64 array, shape (2,)
-        Boxes up to this cost and number are left out.
+        Cost and number up to which boxes are skipped.
     below : int
-        So are boxes of this cost and more.
+        Cost from which on boxes are skipped.
     most : int
-        How many boxes at most.
+        Largest number of boxes.
 
     Returns
     -------
     int64 array, shape (found, 2)
-        Cost and number, in order. The number is that of the shape, and then of the anchor in
-        row-major order.
+        Cost and number of each box, in order. Numbers are row-major over shape and anchor.
     """
-    sx, sy = room.shape
+    sx, sy = free.shape
     heap = np.empty((most, 2), dtype=np.int64)
     count = 0
     table = np.empty((sx + 1, sy + 1, side + 1), dtype=np.int64)
     met = np.ones_like(table)
-    by_count = meeting and len(costs) > 0 and costs.min() == 0
+    by_count = overlapping and len(costs) > 0 and costs.min() == 0
     starts = np.zeros(2 * sy, dtype=np.uint64)
     for shape_number in range(len(shapes)):
         shape = shapes[shape_number]
@@ -174,7 +173,7 @@ def cheapest_boxes(
         if by_count:
             sum_up(shape, boxes, np.ones_like(costs), side, wrap, met)
         for x in range(sx):
-            if not layer_starts(room, x, shape, side, wrap, starts):
+            if not layer_starts(free, x, shape, side, wrap, starts):
                 continue
             for y in range(sy):
                 word = starts[y]
@@ -184,7 +183,7 @@ def cheapest_boxes(
                     cost = table[x, y, z]
                     if cost >= below or (count == most and cost > heap[0, 0]):
                         continue
-                    if meeting and (cost == 0 if not by_count else met[x, y, z] == 0):
+                    if overlapping and (cost == 0 if not by_count else met[x, y, z] == 0):
                         continue
                     number = ((shape_number * sx + x) * sy + y) * side + z
                     if not comes_before(after[0], after[1], cost, number):
@@ -211,8 +210,8 @@ def cheapest_boxes(
 
 
 @kernel
-def meetings(boxes: Integers, others: Integers, sides: Integers) -> NDArray[np.bool_]:
-    """Return which boxes of two lists have a router in common, shape (boxes, others)."""
+def overlaps(boxes: Integers, others: Integers, sides: Integers) -> NDArray[np.bool_]:
+    """Return flags of the pairs of boxes with a router in common, shape (boxes, others)."""
     found = np.ones((len(boxes), len(others)), dtype=np.bool_)
     for one in range(len(boxes)):
         for other in range(len(others)):

@@ -1,4 +1,4 @@
-"""The sets of jobs that each slot may hold where little is left between bound and incumbent."""
+"""Enumeration of the columns that each slot may hold, given a target profit."""
 
 from __future__ import annotations
 
@@ -7,24 +7,29 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optsched.compiled import kernel
-from optsched.solvers.window_mkp._bands.knapsack import CELLS_PER_STEP, INFEASIBLE, Bools, knapsack
-from optsched.solvers.window_mkp._bands.slots import fill_backward, leaders, shared_capacity
+from optsched.solvers.window_mkp._lagrangian.knapsack import (
+    CELLS_PER_STEP,
+    INFEASIBLE,
+    Bools,
+    knapsack,
+)
+from optsched.solvers.window_mkp._lagrangian.slots import fill_backward, leaders, shared_capacity
 from optsched.solvers.window_mkp._reduction import Ints
 
 TOO_MANY = -1
 
 
 class Columns(NamedTuple):
-    """Sets of jobs, each of them for one slot; slot by slot, one set behind the other.
+    """Sets of jobs for slots, stored slot by slot.
 
     Parameters
     ----------
     slot : int64 array, shape (columns,)
-        The slot that each set is for.
+        Slot of each column.
     first : int64 array, shape (columns + 1,)
-        Where the jobs of each set begin in `jobs`.
+        Offsets of the columns in `jobs`.
     jobs : int64 array, shape (total,)
-        The jobs of all sets.
+        Jobs of all columns.
     """
 
     slot: Ints
@@ -34,59 +39,61 @@ class Columns(NamedTuple):
 
 @kernel
 def list_columns(
-    prices: Ints,
+    multipliers: Ints,
     weights: Ints,
     profits: Ints,
-    room: Ints,
+    residual: Ints,
     allowed: Bools,
     must: Bools,
     target: int,
     scale: int,
     columns: Columns,
 ) -> tuple[int, int]:
-    """List all sets that a slot may hold in a placement of at least a given profit.
+    """Enumerate the columns that a slot may hold in a placement of at least a given profit.
 
-    The bound of the placement is that of the Lagrangian decomposition: the jobs are chosen in one
-    knapsack, for their profit less their price, and each slot takes those that are worth most at
-    these prices. A set that is worth less than the best one of its slot lowers the bound by that.
+    The bound of a placement is that of the Lagrangian decomposition: the optimum of one knapsack of
+    jobs at their reduced profits, plus the best column of each slot at the multipliers. A column
+    whose value is below the best one of its slot lowers the bound by the difference.
 
     Parameters
     ----------
-    prices : int64 array, shape (jobs,)
-        What a slot is paid for each job, from 0.
+    multipliers : int64 array, shape (jobs,)
+        Nonnegative multipliers.
     weights, profits : int64 arrays, shape (jobs,)
-        The jobs.
-    room : int64 array, shape (slots,)
-        Capacity of each slot.
+        Weights and profits of the jobs.
+    residual : int64 array, shape (slots,)
+        Residual capacity of each slot.
     allowed : bool array, shape (slots, jobs)
-        The jobs that may go into each slot.
+        Whether a job may go into a slot.
     must : bool array, shape (jobs,)
-        The jobs that must be placed.
+        Whether a job must be placed.
     target : int
-        Placements of less profit are of no interest.
+        Least profit of a placement.
     scale : int
-        The tables are made for weights and rooms divided by it; 1 if they are small enough.
+        Divisor of weights and capacities in tables; 1 if the tables are small enough.
     columns : Columns
-        Overwritten; how long its arrays are says how many sets may be listed.
+        Overwritten; the length of its arrays limits the number of columns.
 
     Returns
     -------
     count : int
-        How many sets there are, or `TOO_MANY`. A slot without any means that there is no placement.
+        Number of columns, or `TOO_MANY`. There is no placement if a slot has no column.
     cells : int
-        Cells of tables and partial sets that were looked at.
+        Number of table cells and partial columns visited.
     """
     m, n = allowed.shape
     leader = leaders(allowed)
-    coarse, coarse_room = weights // scale, room // scale
+    coarse, coarse_room = weights // scale, residual // scale
     table = np.empty((n + 1, coarse_room.max() + 1), np.int64)
     chosen = np.empty(n, np.bool_)
-    slack, steps = knapsack(profits - prices, weights, room.sum(), must, np.int64(0), chosen)
+    slack, steps = knapsack(
+        profits - multipliers, weights, residual.sum(), must, np.int64(0), chosen
+    )
     cells = CELLS_PER_STEP * steps
     if slack == INFEASIBLE:
         return 0, cells
     slack -= target
-    count: Any = np.int64(0)  # not the literal 0, for which all would be compiled once more
+    count: Any = np.int64(0)  # a literal 0 would cause a second compilation
     columns.first[0] = 0
     for listing in (False, True):
         for lead in range(m):
@@ -94,7 +101,7 @@ def list_columns(
                 continue
             jobs = np.flatnonzero(allowed[lead])
             size = shared_capacity(lead, leader, coarse_room)
-            fill_backward(table, prices, coarse, jobs, size)
+            fill_backward(table, multipliers, coarse, jobs, size)
             cells += len(jobs) * (size + 1)
             for slot in range(lead, m):
                 if leader[slot] != lead:
@@ -104,8 +111,8 @@ def list_columns(
                     slack += table[0, unused]
                 elif slack >= 0:
                     count, looked_at = list_sets(
-                        slot, room[slot], unused, table[0, unused] - slack, table, jobs,
-                        prices, weights, coarse, columns, count,
+                        slot, residual[slot], unused, table[0, unused] - slack, table, jobs,
+                        multipliers, weights, coarse, columns, count,
                     )  # fmt: skip
                     cells += looked_at
                     if count == TOO_MANY:
@@ -116,30 +123,30 @@ def list_columns(
 @kernel
 def list_sets(
     slot: int,
-    room: int,
+    residual: int,
     unused: int,
     least: int,
     table: Ints,
     jobs: Ints,
-    prices: Ints,
+    multipliers: Ints,
     weights: Ints,
     coarse: Ints,
     columns: Columns,
     count: int,
 ) -> tuple[int, int]:
-    """List the sets of `jobs` for one slot that are worth at least `least`.
+    """Enumerate the sets of `jobs` for one slot with a value of at least `least`.
 
-    The table says what the k-th and later jobs can add, so every partial set leads to one that is
-    listed, or nearly so where the table is coarse.
+    The table bounds the value that the k-th and later jobs can add. So every partial set leads to a
+    complete one, except by rounding in a coarse table.
     """
     cells = 0
     deepest = len(jobs) + 1
-    # a set of `depth` jobs, and the place in `jobs` from which on it may grow
+    # a set of `depth` jobs, and the index in `jobs` from which on it may grow
     place, in_use = np.empty(deepest + 1, np.int64), np.empty(deepest + 1, np.int64)
-    left, value = np.empty(deepest + 1, np.int64), np.empty(deepest + 1, np.int64)
+    remaining, value = np.empty(deepest + 1, np.int64), np.empty(deepest + 1, np.int64)
     member = np.empty(deepest + 1, np.int64)
     depth = 0
-    place[0], in_use[0], left[0], value[0] = 0, unused, room, 0
+    place[0], in_use[0], remaining[0], value[0] = 0, unused, residual, 0
     while depth >= 0:
         cells += 1
         k = place[depth]
@@ -157,11 +164,11 @@ def list_sets(
         else:
             place[depth] = k + 1
             job = jobs[k]
-            if weights[job] <= left[depth]:
+            if weights[job] <= remaining[depth]:
                 member[depth] = job
                 place[depth + 1] = k + 1
                 in_use[depth + 1] = in_use[depth] + coarse[job]
-                left[depth + 1] = left[depth] - weights[job]
-                value[depth + 1] = value[depth] + prices[job]
+                remaining[depth + 1] = remaining[depth] - weights[job]
+                value[depth + 1] = value[depth] + multipliers[job]
                 depth += 1
     return count, cells

@@ -1,4 +1,4 @@
-"""One node of the search over columns: what is sure in it, its bound, and what that rules out."""
+"""Search node of the column search: propagation, Lagrangian bound and variable fixing."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.compiled import kernel
-from optsched.solvers.window_mkp._bands.columns import Columns
-from optsched.solvers.window_mkp._bands.knapsack import (
+from optsched.solvers.window_mkp._lagrangian.columns import Columns
+from optsched.solvers.window_mkp._lagrangian.knapsack import (
     INFEASIBLE,
     Bools,
     conditional_bounds,
@@ -17,34 +17,34 @@ from optsched.solvers.window_mkp._bands.knapsack import (
 from optsched.solvers.window_mkp._reduction import Ints
 
 PATIENCE = 3
-"""Evaluations without a better bound before the steps are shortened."""
+"""Evaluations without a better bound before steps are shortened."""
 
 SHORTER = 0.6
-"""How much shorter they are then."""
+"""Factor by which steps are shortened."""
 
 MOMENTUM = 0.7
-"""Share of the last direction in the next."""
+"""Weight of the previous direction in the next one."""
 
 UNKNOWN = 1 << 62
 
 
 class Instance(NamedTuple):
-    """What is searched.
+    """Instance of a column search.
 
     Parameters
     ----------
     weights, profits : int64 arrays, shape (jobs,)
-        The jobs.
+        Weights and profits of the jobs.
     must : bool array, shape (jobs,)
-        Those that must be placed.
+        Whether a job must be placed.
     columns : Columns
-        What each slot may hold.
+        Columns of all slots.
     total, rank : int64 arrays, shape (columns,)
-        Weight of each column, and its place among those of its slot.
+        Weight of each column, and its rank among those of its slot.
     twin : int64 array, shape (slots,)
-        An earlier slot that may hold the same, the last one; -1 if there is none.
+        Last earlier slot with the same columns, -1 without one.
     unit : int
-        All profits are multiples of it.
+        Common divisor of all profits.
     """
 
     weights: Ints
@@ -58,24 +58,25 @@ class Instance(NamedTuple):
 
 
 class Node(NamedTuple):
-    """What is known of the node in hand.
+    """Bounds and counts of the current search node.
 
     Parameters
     ----------
     alive, heaviest : int64 arrays, shape (slots,)
-        How many columns of each slot are left, and the weight of the heaviest.
+        Number of remaining columns of each slot, and the largest weight of these.
     best, best_column : int64 arrays, shape (slots,)
-        Worth of its best column at the prices, and which one that is.
+        Best value of a column at the multipliers, and the number of that column.
     home : int64 array, shape (jobs,)
-        The slot all of whose columns have the job, -1 if there is none.
+        Slot all of whose columns contain the job, -1 without one.
     possible, must, chosen : bool arrays, shape (jobs,)
-        Whether any column has the job, whether it must be placed, whether the knapsack chose it.
+        Whether any column contains the job, whether the job must be placed, and whether the
+        knapsack contains it.
     inside, outside : int64 arrays, shape (jobs,)
-        What the knapsack loses with the job forced in, and with it left out.
+        Loss of the knapsack with the job forced in, and with the job forced out.
     having, best_having : int64 arrays, shape (slots, jobs)
-        How many columns of the slot have the job, and the worth of the best of them.
+        Number of columns of the slot that contain the job, and the best value of these.
     value : int64 array, shape (columns,)
-        Worth of each column at the prices.
+        Value of each column at the multipliers.
     """
 
     alive: Ints
@@ -95,7 +96,7 @@ class Node(NamedTuple):
 
 @kernel
 def new_node(slots: int, jobs: int, columns: int) -> Node:
-    """Return the space for a node."""
+    """Return the working space of a search node."""
     return Node(
         np.empty(slots, np.int64),
         np.empty(slots, np.int64),
@@ -114,8 +115,8 @@ def new_node(slots: int, jobs: int, columns: int) -> Node:
 
 
 @kernel
-def survey(instance: Instance, alive: Ints, node: Node) -> None:
-    """Count the columns of each slot, and those that have each job."""
+def count_columns(instance: Instance, alive: Ints, node: Node) -> None:
+    """Count the columns of each slot, in total and by job."""
     first, jobs = instance.columns.first, instance.columns.jobs
     node.alive[:] = 0
     node.heaviest[:] = 0
@@ -129,11 +130,11 @@ def survey(instance: Instance, alive: Ints, node: Node) -> None:
 
 
 @kernel
-def settle_columns(instance: Instance, alive: Ints, node: Node) -> int:
-    """Drop the columns with a job that another slot is sure to hold; return how many are kept.
+def propagate_columns(instance: Instance, alive: Ints, node: Node) -> int:
+    """Remove columns in conflict with jobs whose slot is known; return the number kept.
 
-    Of slots that may hold the same, the first has the column of lower rank. 0 is returned when a
-    slot is left without columns, or a job without a slot that must have one.
+    Of slots with the same columns, the first takes the column of lower rank (symmetry breaking).
+    The result is 0 if a slot has no columns, or if a job that must be placed is in no column.
     """
     first, jobs = instance.columns.first, instance.columns.jobs
     m = len(node.alive)
@@ -142,7 +143,7 @@ def settle_columns(instance: Instance, alive: Ints, node: Node) -> int:
     dropped = True
     while dropped:
         alive = alive[:kept]
-        survey(instance, alive, node)
+        count_columns(instance, alive, node)
         if not find_homes(instance, node):
             return 0
         lowest[:], highest[:] = UNKNOWN, -1
@@ -173,7 +174,7 @@ def settle_columns(instance: Instance, alive: Ints, node: Node) -> int:
 
 @kernel
 def find_homes(instance: Instance, node: Node) -> bool:
-    """Note the jobs that a slot is sure to hold; return whether all can be met."""
+    """Find the jobs whose slot is known; return whether the node is feasible."""
     m, n = node.having.shape
     if node.alive.min() == 0:
         return False
@@ -194,14 +195,14 @@ def find_homes(instance: Instance, node: Node) -> bool:
 
 
 @kernel
-def value_columns(instance: Instance, alive: Ints, price: Ints, node: Node) -> int:
-    """Value the columns at the prices; return the sum of the best ones of all slots."""
+def value_columns(instance: Instance, alive: Ints, multipliers: Ints, node: Node) -> int:
+    """Compute the values of columns at the multipliers; return the sum of best values."""
     first, jobs = instance.columns.first, instance.columns.jobs
     node.best[:] = -1
     for column in alive:
         value = 0
         for job in jobs[first[column] : first[column + 1]]:
-            value += price[job]
+            value += multipliers[job]
         node.value[column] = value
         slot = instance.columns.slot[column]
         if value > node.best[slot]:
@@ -210,9 +211,9 @@ def value_columns(instance: Instance, alive: Ints, price: Ints, node: Node) -> i
 
 
 @kernel
-def choose(instance: Instance, price: Ints, node: Node) -> tuple[int, int]:
-    """Choose jobs in one knapsack, as large as the slots can be filled, at profit less price."""
-    worth = np.where(node.possible, instance.profits - price, 0)
+def choose(instance: Instance, multipliers: Ints, node: Node) -> tuple[int, int]:
+    """Solve the knapsack of jobs at reduced profits, as large as the heaviest columns together."""
+    worth = np.where(node.possible, instance.profits - multipliers, 0)
     capacity = node.heaviest.sum()
     slack = instance.unit // 32
     return knapsack(worth, instance.weights, capacity, node.must, slack, node.chosen)
@@ -222,30 +223,30 @@ def choose(instance: Instance, price: Ints, node: Node) -> tuple[int, int]:
 def descend(
     instance: Instance,
     alive: Ints,
-    price: Ints,
+    multipliers: Ints,
     node: Node,
     target: int,
     evaluations: int,
     placement: Ints,
 ) -> tuple[int, int, int]:
-    """Improve the prices of a node; return its bound, a profit that was found, and steps taken."""
-    n = len(price)
+    """Improve the multipliers of a node; return its bound, the profit of a placement, and steps."""
+    n = len(multipliers)
     first, jobs = instance.columns.first, instance.columns.jobs
-    best_bound, best_price = UNKNOWN, price.copy()
+    best_bound, best_multipliers = UNKNOWN, multipliers.copy()
     direction = np.zeros(n)
     holders = np.empty(n, np.int64)
     length = 1.0
     stalled, found, steps = 0, -1, 0
     for _ in range(evaluations):
-        worth, more = choose(instance, price, node)
+        worth, more = choose(instance, multipliers, node)
         steps += more
         if worth == INFEASIBLE:
             return INFEASIBLE, found, steps
-        bound = worth + value_columns(instance, alive, price, node)
+        bound = worth + value_columns(instance, alive, multipliers, node)
         stalled += 1
         if bound < best_bound:
             best_bound, stalled = bound, 0
-            best_price[:] = price
+            best_multipliers[:] = multipliers
         if best_bound < target:
             break
         holders[:] = 0
@@ -263,8 +264,8 @@ def descend(
             direction[job] = slope + MOMENTUM * direction[job]
             norm += direction[job] * direction[job]
         if agree:
-            # the slots want just the jobs that are chosen: a placement, though not always the best
-            # so far, since the knapsack may stop before its optimum
+            # slots and knapsack agree, which gives a placement, though not always the best so far,
+            # since the knapsack may stop before its optimum
             profit = 0
             for column in node.best_column:
                 for job in jobs[first[column] : first[column + 1]]:
@@ -284,28 +285,31 @@ def descend(
         step = length * (bound - target + instance.unit) / norm
         for job in range(n):
             if node.home[job] < 0 and node.possible[job]:
-                price[job] = max(0, price[job] - np.int64(np.rint(step * direction[job])))
-    price[:] = best_price
+                multipliers[job] = max(
+                    0, multipliers[job] - np.int64(np.rint(step * direction[job]))
+                )
+    multipliers[:] = best_multipliers
     return best_bound, found, steps
 
 
 @kernel
-def narrow(
-    instance: Instance, alive: Ints, price: Ints, node: Node, bound: int, target: int
+def fix_columns(
+    instance: Instance, alive: Ints, multipliers: Ints, node: Node, bound: int, target: int
 ) -> int:
-    """Drop columns with which the bound falls below `target`; return how many are kept, in front.
+    """Remove columns with which the bound falls below `target`; return the number kept.
 
-    A column lowers the bound by what it is worth less than the best of its slot, and by what the
-    choice of jobs is worth less with any one of its jobs in it.
+    A column lowers the bound by the difference of its value to the best one of its slot, and by the
+    largest loss of the knapsack with one of its jobs forced in. Kept columns move to the front of
+    `alive`.
     """
     first, jobs = instance.columns.first, instance.columns.jobs
-    value_columns(instance, alive, price, node)
-    worth, _ = choose(instance, price, node)
+    value_columns(instance, alive, multipliers, node)
+    worth, _ = choose(instance, multipliers, node)
     conditional_bounds(
-        np.where(node.possible, instance.profits - price, 0), instance.weights,
+        np.where(node.possible, instance.profits - multipliers, 0), instance.weights,
         node.heaviest.sum(), node.must, worth, node.inside, node.outside,
     )  # fmt: skip
-    # what the choice of jobs loses with each job in it, and with each left out
+    # losses of the knapsack with each job forced in, and forced out
     node.inside[:] = worth - node.inside
     node.outside[:] = worth - node.outside
     node.best_having[:] = -1

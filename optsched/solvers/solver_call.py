@@ -1,4 +1,4 @@
-"""Ask a solver for an answer, whatever it does, and verify what it says."""
+"""Calls of solvers, and verification of their results."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from typing import Any
 
 from optsched.errors import InputError
 from optsched.models.problem import Problem, Violation
-from optsched.solvers import apart
+from optsched.solvers import separate_process
 from optsched.solvers.result import INFINITE, Budget, Incumbent, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 
 TOLERANCE = 1e-6
-"""Relative rounding of a solver's bound."""
+"""Relative tolerance of a solver's bound."""
 
 NUMBERS = ("objective", "bound", "work")
-"""The numbers of a result, but for those of its incumbents."""
+"""Numeric fields of a result, other than the incumbents."""
 
-LONGEST = 400
-"""Characters of what a solver has to say."""
+LONGEST_MESSAGE = 400
+"""Largest length of a message, in characters."""
 
 
-def ask(
+def call_solver(
     solver: Solver,
     problem: Problem[Any],
     *,
@@ -38,47 +38,46 @@ def ask(
     on_incumbent: OnIncumbent | None = None,
     prepare: bool = False,
 ) -> Result:
-    """Have a solver answer a problem, and verify the answer.
+    """Call a solver and verify its result.
 
-    A solver of another package is handed a copy of the problem and of the hint, so that
-    verification, and whoever answers in its place, look at data that it never had in its hands.
-    The solvers of this package are handed the problem itself, and the form of their results is not
-    checked: the tests do both, and in a simulation that would cost more than many a decision.
+    A solver of another package gets copies of the problem and the hint, so that verification and
+    the fallback use data that the solver cannot have changed. For the solvers of this package,
+    copies and checks of the result's form are left to the tests, because in a simulation both would
+    take longer than many decisions.
 
     Parameters
     ----------
     solver : Solver
         The solver.
     problem : Problem
-        The decision.
+        The problem.
     name : str
-        What the solver is called in the result.
+        Name of the solver in the result.
     budget : Budget
-        What may be spent.
+        Budget of the solve.
     hint : solution, optional
-        A feasible solution to start from.
+        Feasible solution to start from.
     seed : int
         Seed of random choices.
     on_incumbent : callable, optional
-        Called with each `Incumbent` as it is found.
+        Callback for each `Incumbent`.
     prepare : bool
-        Whether the solver is to import and compile what it needs first, which ``seconds`` leave
-        out.
+        Whether to call the solver's `prepare` first, whose time does not count.
 
     Returns
     -------
     Result
-        Verified, as by `verify`. Whatever a solver raises, and a result that is not of the form of
-        one, is an answer with status ``error``; an `InputError` is a refusal of the problem, with
-        status ``no-solution``. Only `KeyboardInterrupt` and what `on_incumbent` raises get through.
+        Result, verified as by `verify`. An exception of the solver, or a result of the wrong form,
+        gives the status ``error``; an `InputError` is a refusal and gives ``no-solution``. Only
+        `KeyboardInterrupt` and exceptions of `on_incumbent` are raised.
     """
-    ours = _is_ours(solver)
+    trusted = _is_bundled(solver)
     given = problem
-    if not ours:
+    if not trusted:
         given, hint = problem.copy(), copy.deepcopy(hint)
     raised_by_callback: list[BaseException] = []
 
-    def tell(found: Incumbent) -> None:
+    def report(found: Incumbent) -> None:
         assert on_incumbent is not None
         if not _is_incumbent(found):
             raise TypeError(f"on_incumbent was called with {_shown(found)}; expected an Incumbent")
@@ -91,23 +90,23 @@ def ask(
     began = time.perf_counter()
     try:
         if prepare:
-            apart.allow_preparation()
+            separate_process.allow_preparation()
             solver.prepare(given)
-        apart.allow_solve(budget.seconds)
+        separate_process.allow_solve(budget.seconds)
         began = time.perf_counter()
         answer = solver.solve(
             given,
             budget=budget,
             hint=hint,
             seed=seed,
-            on_incumbent=None if on_incumbent is None else tell,
+            on_incumbent=None if on_incumbent is None else report,
         )
-        if raised_by_callback:  # and the solver went on all the same
+        if raised_by_callback:  # the solver has ignored the exception
             raise raised_by_callback[0]
         seconds = time.perf_counter() - began
-        mistake = "" if ours else _mistake_in_form(answer)
+        mistake = "" if trusted else _form_error(answer)
         if not mistake:
-            parts = _parts(answer, name, seconds) if ours else _plain(answer, name, seconds)
+            parts = _parts(answer, name, seconds) if trusted else _plain(answer, name, seconds)
             parts.update(_verdict(problem, answer, name, seconds))
             return Result(**parts)
         status, message = Status.ERROR, f"{name} returned {mistake}"
@@ -123,18 +122,18 @@ def ask(
             logging.getLogger("optsched").debug("%s raised", name, exc_info=True)
             status, message = Status.ERROR, f"{name} raised {_described(error)}"
     finally:
-        apart.allow_any_time()
+        separate_process.allow_any_time()
     refused = status is Status.NO_SOLUTION
     return Result(name, status, seconds=seconds, verified=refused, message=message)
 
 
 def prepare(solver: Solver, name: str) -> None:
-    """Have a solver import and compile what it needs.
+    """Let a solver import and compile its dependencies.
 
     Raises
     ------
     InputError
-        If it fails.
+        If the solver fails.
     """
     try:
         solver.prepare()
@@ -145,36 +144,36 @@ def prepare(solver: Solver, name: str) -> None:
 
 
 def supports(solver: Solver | type[Solver], problem: Problem[Any]) -> bool:
-    """Return whether a solver answers problems of this kind.
+    """Return whether a solver accepts problems of this model.
 
     Raises
     ------
     InputError
-        If it cannot say.
+        If the method of the solver fails.
     """
     check_models(solver)
     return bool(_stated(solver, "supports", problem))
 
 
 def version_of(solver: Solver | type[Solver]) -> str | None:
-    """Return the version of what answers; none when it is not installed.
+    """Return the version of a solver, or None if it is not installed.
 
     Raises
     ------
     InputError
-        If the solver cannot say.
+        If the method of the solver fails.
     """
     version: str | None = _stated(solver, "installed_version")
     return version
 
 
 def check_models(solver: Solver | type[Solver]) -> None:
-    """Refuse a solver that does not state in the form of the contract what it answers.
+    """Check that a solver states its models as the contract requires.
 
     Raises
     ------
     InputError
-        If it does not.
+        If ``models`` is neither a frozenset nor None.
     """
     if not isinstance(solver.models, frozenset | None):
         expected = "expected a frozenset or None"
@@ -189,23 +188,23 @@ def _stated(solver: Solver | type[Solver], method: str, *arguments: Any) -> Any:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        told = f"solver {solver.name!r} fails in {method}: {_described(error)}"
-        raise InputError(told) from None
+        message = f"solver {solver.name!r} fails in {method}: {_described(error)}"
+        raise InputError(message) from None
 
 
 def verify(problem: Problem[Any], result: Result) -> Result:
-    """Return `result` with the objective recomputed, and with status ``error`` if it is wrong.
+    """Return `result` with its objective recomputed, and with status ``error`` if it is wrong.
 
-    Wrong is an infeasible solution, an objective that is not its value, a bound that it beats, a
-    status that the rest contradicts, an incumbent better than the solution, a bound of an incumbent
-    that the solution beats, and incumbents that are not in order of time. A wrong result keeps its
-    solution, so that it can be looked at; nothing acts on it.
+    A result is wrong if its solution is infeasible, if its objective is not the value of the
+    solution, if the solution beats the bound or the bound of an incumbent, if the other fields
+    contradict the status, if an incumbent is better than the solution, or if incumbents are not in
+    order of time. A wrong result keeps its solution for inspection.
     """
     return replace(result, **_verdict(problem, result, result.solver, result.seconds))
 
 
 def _verdict(problem: Problem[Any], result: Result, name: str, seconds: float) -> dict[str, Any]:
-    """Return what verification changes in a result of the solver `name`, which took `seconds`."""
+    """Return the fields that verification changes in a result."""
     if result.status is Status.ERROR:
         return {"verified": False}
     with_solution = result.status in (Status.OPTIMAL, Status.FEASIBLE)
@@ -224,7 +223,7 @@ def _verdict(problem: Problem[Any], result: Result, name: str, seconds: float) -
     if result.objective is not None and result.objective != objective:
         claim = f"{name} reports {result.objective} for a solution of {objective}"
         return _refutation(claim, objective)
-    if result.bound is not None and _better(problem, objective, result.bound):
+    if result.bound is not None and _beats(problem, objective, result.bound):
         claim = f"{name} claims the bound {result.bound}, beaten by {objective}"
         return _refutation(claim, objective)
     if result.status is Status.OPTIMAL and not _met(objective, result.bound):
@@ -233,33 +232,33 @@ def _verdict(problem: Problem[Any], result: Result, name: str, seconds: float) -
     if not result.incumbents:
         incumbents = (Incumbent(seconds, objective, result.bound),)
         return {"objective": objective, "verified": True, "incumbents": incumbents}
-    mistake = _mistake_on_the_way(problem, result, objective)
+    mistake = _incumbent_error(problem, result, objective)
     if mistake:
         return _refutation(f"{name} {mistake}", objective)
     return {"objective": objective, "verified": True}
 
 
-def _mistake_on_the_way(problem: Problem[Any], result: Result, objective: int) -> str:
-    """Return which incumbent the answer contradicts; nothing if none."""
+def _incumbent_error(problem: Problem[Any], result: Result, objective: int) -> str:
+    """Return a message on the first contradictory incumbent, or an empty string."""
     before = 0.0
     for seconds, found, bound in result.incumbents:
         if seconds < before:
             return f"reports an incumbent at {seconds} s after one at {before} s"
-        if found != objective and _better(problem, found, objective):
+        if found != objective and _beats(problem, found, objective):
             return f"reports an incumbent of {found}, better than its answer of {objective}"
-        if bound not in (None, result.bound) and _better(problem, objective, bound):
+        if bound not in (None, result.bound) and _beats(problem, objective, bound):
             return f"claims the bound {bound} with an incumbent, beaten by {objective}"
         before = seconds
     return ""
 
 
 def refuted(result: Result, message: str) -> Result:
-    """Return a verified result as an error: it is wrong all the same, as `message` says."""
+    """Return a verified result as a wrong answer, for the reason in `message`."""
     return replace(result, **_refutation(message, result.objective))
 
 
 def _refutation(message: str, objective: int | None = None) -> dict[str, Any]:
-    """Return what is changed in a wrong result; its objective if its solution is feasible."""
+    """Return the changed fields of a wrong answer, with the objective of a feasible solution."""
     return {
         "status": Status.ERROR,
         "objective": objective,
@@ -270,7 +269,7 @@ def _refutation(message: str, objective: int | None = None) -> dict[str, Any]:
 
 
 def violations_of(problem: Problem[Any], solution: Any) -> list[Violation]:
-    """Return what is wrong with a solution, which may be of any form."""
+    """Return the violations of a solution, which may be any object."""
     try:
         return problem.violations(solution)
     except Exception as error:
@@ -278,9 +277,9 @@ def violations_of(problem: Problem[Any], solution: Any) -> list[Violation]:
 
 
 def answer_to_json(problem: Problem[Any], result: Result) -> Any:
-    """Return the solution of a result in the model's JSON form, none without one.
+    """Return the solution of a result in the JSON form of its model, or None without a solution.
 
-    An answer that did not pass verification may be of any form; it is given as text.
+    A solution that did not pass verification may be any object, and is returned as text.
     """
     if result.solution is None:
         return None
@@ -292,12 +291,12 @@ def answer_to_json(problem: Problem[Any], result: Result) -> Any:
         return _shown(result.solution)
 
 
-def _is_ours(solver: Solver) -> bool:
+def _is_bundled(solver: Solver) -> bool:
     return type(solver).__module__.partition(".")[0] == "optsched"
 
 
-def _mistake_in_form(answer: Any) -> str:
-    """Return what is not as in a `Result`; nothing if all is."""
+def _form_error(answer: Any) -> str:
+    """Return a message on the first malformed field of a result, or an empty string."""
     if not isinstance(answer, Result):
         return f"{_shown(answer)}; expected a Result"
     expected = "a finite number below 1e20"
@@ -330,7 +329,7 @@ def _is_incumbent(found: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     kind = type(value)
-    # the first two are what nearly all numbers are, and the look-up of a Real takes long
+    # nearly all numbers are int or float, and the check for a Real is slow
     real = kind is int or kind is float or (isinstance(value, Real) and kind is not bool)
     return real and bool(-INFINITE < value < INFINITE)
 
@@ -344,7 +343,7 @@ def _is_amount(value: Any) -> bool:
 
 
 def _parts(answer: Result, name: str, seconds: float) -> dict[str, Any]:
-    """Return the parts of a result of good form, with what we know better."""
+    """Return the fields of a well-formed result, with the caller's name and seconds."""
     message = _one_line(answer.message) if answer.message else ""
     if answer.status is Status.ERROR and not message:
         message = "failed, and does not say why"
@@ -365,7 +364,7 @@ def _parts(answer: Result, name: str, seconds: float) -> dict[str, Any]:
 
 
 def _plain(answer: Result, name: str, seconds: float) -> dict[str, Any]:
-    """Return the same with numbers of Python."""
+    """Return the fields of a well-formed result with plain Python numbers."""
     numbers = {part: _plain_number(getattr(answer, part)) for part in NUMBERS}
     incumbents = tuple(Incumbent(*map(_plain_number, one)) for one in answer.incumbents)
     return _parts(answer, name, seconds) | numbers | {"incumbents": incumbents}
@@ -384,8 +383,9 @@ def _described(error: BaseException) -> str:
 
 def _one_line(what: object) -> str:
     try:
-        # cut first, for shortening takes long texts apart word by word
-        return textwrap.shorten(str(what)[: 4 * LONGEST], LONGEST, placeholder=" ...")
+        # truncated first, because `shorten` splits the whole text into words
+        text = str(what)[: 4 * LONGEST_MESSAGE]
+        return textwrap.shorten(text, LONGEST_MESSAGE, placeholder=" ...")
     except Exception:
         return f"a text that cannot be read, of {type(what).__name__}"
 
@@ -401,7 +401,7 @@ def _met(objective: float, bound: float | None) -> bool:
     return bound is not None and abs(objective - bound) <= TOLERANCE * max(1.0, abs(bound))
 
 
-def _better(problem: Problem[Any], objective: float, bound: float) -> bool:
+def _beats(problem: Problem[Any], objective: float, bound: float) -> bool:
     tolerance = TOLERANCE * max(1.0, abs(bound))
     if problem.sense == "max":
         return objective > bound + tolerance

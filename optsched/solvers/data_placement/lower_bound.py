@@ -1,4 +1,4 @@
-"""A lower bound of data placements of any size: room on all cores, and files not loaded yet."""
+"""Lower bound of data placement: an area bound on waiting, and loads that cannot be avoided."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from optsched.models.data_placement import DataPlacement
 from optsched.models.data_placement.fields import NO_FILE
 
 ROUNDING = 1e-9
-"""Relative; what floating point may be wrong by."""
+"""Relative error of floating-point sums."""
 
 
-def room_bound(problem: DataPlacement) -> int:
-    """Return what no plan costs less than.
+def lower_bound(problem: DataPlacement) -> int:
+    """Return a lower bound of the objective.
 
-    Waiting is bounded twice. Each job waits until enough cores of some node are free. And think of
-    the work of jobs, core-seconds, as a fluid that any free core takes: a job that starts at s and
-    runs for w seconds has its work done at s + w/2 on average, and the least weighted sum of such
-    times has the fluid of the largest weight per core-second come first (Smith's rule).
+    Waiting is bounded by the larger of two bounds. First, each job waits until enough cores of some
+    node are free. Second, work in core-seconds is relaxed to a fluid that any free core takes. A
+    job that starts at s and runs for w seconds does its work at s + w/2 on average, and the least
+    weighted sum of these times has the largest weight per core-second first (Smith's rule).
 
-    Loading: for each file that is in no memory, one of its jobs loads it.
+    Loading is bounded by one load of each file that is not resident anywhere.
 
     Examples
     --------
     >>> problem = DataPlacement([[0]], [1, 1], [90, 90], [7, 7], [60, 60])
-    >>> room_bound(problem)
+    >>> lower_bound(problem)
     150
     """
     if not len(problem.processors):
         return 0
-    waiting = max(_by_room(problem), int(problem.priorities @ earliest(problem).min(axis=1)))
+    waiting = max(_fluid_bound(problem), int(problem.priorities @ earliest(problem).min(axis=1)))
     return waiting + problem.load_weight * _first_loads(problem)
 
 
 def earliest(problem: DataPlacement) -> NDArray[np.int64]:
-    """Return the first second at which each job may start on each node, shape (jobs, nodes)."""
+    """Return the earliest start of each job on each node in seconds, shape (jobs, nodes)."""
     free = np.maximum(problem.available, 0)
     if problem.reserved is None:
         start = np.sort(free, axis=1)[:, problem.processors - 1].T
@@ -50,10 +50,10 @@ def earliest(problem: DataPlacement) -> NDArray[np.int64]:
     return np.minimum(start, problem.horizon) if problem.partial else start
 
 
-def _by_room(problem: DataPlacement) -> int:
-    """Return the least weighted sum of starts if work were a fluid.
+def _fluid_bound(problem: DataPlacement) -> int:
+    """Return the least weighted sum of starts in the fluid relaxation.
 
-    A job that is left out counts as starting at the horizon; room is taken to be unlimited there.
+    An unplaced job counts as starting at the horizon, where capacity is unlimited.
     """
     work = problem.processors * problem.walltimes
     order = np.argsort(-problem.priorities / work, kind="stable")
@@ -65,17 +65,17 @@ def _by_room(problem: DataPlacement) -> int:
         change = np.concatenate((change, np.repeat((1, -1), len(holes))))
     end, at = np.unique(times, return_inverse=True)
     rate = np.bincount(at, weights=change).cumsum()
-    # room, and the integral of time over it, up to each second at which the rate changes
-    room = np.concatenate(([0.0], np.cumsum(rate[:-1] * np.diff(end))))
+    # capacity in core-seconds, and the integral of time over it, up to each change of the rate
+    capacity = np.concatenate(([0.0], np.cumsum(rate[:-1] * np.diff(end))))
     moment = np.concatenate(([0.0], np.cumsum(rate[:-1] * np.diff(end.astype(float) ** 2) / 2)))
     filled = np.concatenate(([0], work[order].cumsum())).astype(float)
-    piece = np.searchsorted(room, filled, side="right") - 1
-    second = end[piece] + (filled - room[piece]) / rate[piece]
+    piece = np.searchsorted(capacity, filled, side="right") - 1
+    second = end[piece] + (filled - capacity[piece]) / rate[piece]
     over_time = moment[piece] + rate[piece] * (second**2 - end[piece] ** 2.0) / 2
     if problem.partial:
         last = problem.horizon + int(problem.walltimes.min()) / 2
         final = int(np.searchsorted(end, last, side="right")) - 1
-        within = room[final] + rate[final] * (last - end[final])
+        within = capacity[final] + rate[final] * (last - end[final])
         upto = moment[final] + rate[final] * (last**2 - float(end[final]) ** 2) / 2
         over_time = np.where(second > last, upto + (filled - within) * last, over_time)
     middle = np.diff(over_time) / work[order]
@@ -85,7 +85,7 @@ def _by_room(problem: DataPlacement) -> int:
 
 
 def _first_loads(problem: DataPlacement) -> int:
-    """Return the least weighted seconds in which files that are in no memory are loaded once."""
+    """Return the least weighted load time of one load of each file that is not resident."""
     present = set(problem.resident[:, 1].tolist()) | {NO_FILE}
     least: dict[int, int] = {}
     jobs = zip(problem.files.tolist(), problem.loads.tolist(), problem.priorities.tolist())

@@ -9,18 +9,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.solvers.window_mkp._bands.column_search import ColumnSearch
-from optsched.solvers.window_mkp._bands.dominance import settle
-from optsched.solvers.window_mkp._bands.knapsack import CELLS_PER_STEP, Bools
-from optsched.solvers.window_mkp._bands.relaxation import relax
-from optsched.solvers.window_mkp._bands.splitting import improve
+from optsched.solvers.window_mkp._lagrangian.column_search import ColumnSearch
+from optsched.solvers.window_mkp._lagrangian.dominance import propagate
+from optsched.solvers.window_mkp._lagrangian.knapsack import CELLS_PER_STEP, Bools
+from optsched.solvers.window_mkp._lagrangian.relaxation import relax
+from optsched.solvers.window_mkp._lagrangian.splitting import improve
 from optsched.solvers.window_mkp._reduction import Ints
 
 LARGEST_TOTAL = 1 << 50
-"""Profits add up to less, or their sums are not exact where they meet floating point."""
+"""Bound on the sum of scaled profits, below which floating-point sums are exact."""
 
 CELLS_PER_WORK = 128
-"""Cells of a table that take as long as one node of the plain depth-first search."""
+"""Table cells that take as long as one node of the plain depth-first search."""
 
 FIRST_EVALUATIONS = 200
 """Evaluations in the first node of a search."""
@@ -29,17 +29,17 @@ EVALUATIONS = 60
 """Evaluations in the other nodes."""
 
 MOST_COLUMNS = 1 << 17
-"""More sets of jobs than this are not searched."""
+"""Largest number of columns to search."""
 
 UNLIMITED = 1 << 50
-"""Cells that no search takes."""
+"""Number of table cells beyond that of any search."""
 
 PIECE = 1 << 22
-"""Cells after which a search over columns pauses."""
+"""Table cells after which a column search pauses."""
 
 
 class Leaf(NamedTuple):
-    """A node whose free jobs are searched over columns, beside those that are settled."""
+    """A search node whose free jobs are searched over columns."""
 
     search: ColumnSearch
     free: Ints
@@ -50,32 +50,32 @@ class Leaf(NamedTuple):
 class TreeSearch:
     """A window, its incumbent, and searches for better placements.
 
-    The bound of a node is that of a Lagrangian decomposition (`relax`), which also rules out
-    choices job by job. Where few sets of jobs are left to the slots they are listed, and the search
-    goes on over them (`ColumnSearch`), a hundred times as fast.
+    Nodes are bounded by a Lagrangian decomposition (`relax`), which also fixes variables. If few
+    columns remain, these are enumerated and searched (`ColumnSearch`), which is a hundred times as
+    fast.
 
     Parameters
     ----------
     weights, profits, capacities : int64 arrays
-        The instance, as `reduce` returns it.
+        Instance as reduced by `reduce`.
     placement : int64 array, shape (jobs,)
-        The slot of each job in the placement to start from, -1 for none; overwritten.
+        Slot of each job in the initial placement, -1 if not placed; overwritten.
 
     Attributes
     ----------
     allowance : float
-        Cells that the next piece may take, as far as a piece can be cut short.
+        Approximate limit of table cells in the next piece.
     best : int
         Profit of `placement`.
     bound : int
-        No placement has more profit.
+        Upper bound of the profit.
     work : float
         Work done so far, in nodes of the plain search.
     """
 
     def __init__(self, weights: Ints, profits: Ints, capacities: Ints, placement: Ints) -> None:
         total = int(profits.sum())
-        # prices are fractions of a profit: whole numbers of 1 / scale
+        # multipliers are fractions of a profit, in units of 1 / scale
         self.scale = 1024
         while self.scale > 1 and total * self.scale > LARGEST_TOTAL:
             self.scale //= 2
@@ -97,30 +97,29 @@ class TreeSearch:
     def search(
         self,
         domain: Bools,
-        prices: Ints,
+        multipliers: Ints,
         floor: int,
         limit: float = math.inf,
         ordered: bool = True,
         most: int = MOST_COLUMNS,
     ) -> Generator[None, None, bool]:
-        """Search for placements of more profit than `floor` and the incumbent, depth first.
+        """Search depth first for placements of more profit than `floor` and the incumbent.
 
-        Where the slots may hold only so few sets of jobs, at `most`, the search goes on over them,
-        piece by piece. Elsewhere the job with the fewest choices left is branched on, its most
-        promising choice first. It ends, and returns whether all is decided, after `limit` nodes
-        and pieces.
+        If slots have at most `most` columns, these are searched piece by piece. Otherwise, the job
+        with the fewest choices is branched on, its most promising choice first. The search ends
+        after `limit` nodes and pieces, and returns whether it is complete.
         """
         m = len(self.capacities)
-        stack = [(self.bound, domain, prices)]
+        stack = [(self.bound, domain, multipliers)]
         nodes = 0
         while stack and nodes < limit:
-            bound, domain, prices = stack.pop()
+            bound, domain, multipliers = stack.pop()
             if bound <= max(floor, self.best):
                 continue
             nodes += 1
             tighter, promise = self.relax(
                 domain,
-                prices,
+                multipliers,
                 floor,
                 FIRST_EVALUATIONS if nodes == 1 else EVALUATIONS,
                 np.ones(1),
@@ -131,11 +130,11 @@ class TreeSearch:
             yield
             if bound <= max(floor, self.best):
                 continue
-            leaf = self.leaf(domain, prices, max(floor, self.best), ordered, most)
+            leaf = self.leaf(domain, multipliers, max(floor, self.best), ordered, most)
             if leaf.search.listed:
                 while not leaf.search.done and nodes < limit:
                     nodes += 1
-                    self.go_on(leaf, max(floor, self.best))
+                    self.advance(leaf, max(floor, self.best))
                     yield
                 if not leaf.search.done:
                     return False
@@ -148,39 +147,39 @@ class TreeSearch:
             seen = set()
             for slot in np.flatnonzero(domain[:, job]).tolist():
                 if slot < m and not used[slot]:
-                    # of empty slots that are alike the first will do
+                    # symmetry breaking: of identical empty slots, only the first is tried
                     alike = (int(self.capacities[slot]), domain[slot, free].tobytes())
                     if alike in seen:
                         continue
                     seen.add(alike)
                 children.append((int(promise[slot, job]) // self.scale, slot))
-            for hope, slot in sorted(children):
+            for estimate, slot in sorted(children):
                 child = domain.copy()
                 child[:, job] = False
                 child[slot, job] = True
-                stack.append((min(bound, hope), child, prices.copy()))
+                stack.append((min(bound, estimate), child, multipliers.copy()))
         return not stack
 
     def leaf(
-        self, domain: Bools, prices: Ints, floor: int, ordered: bool, most: int = MOST_COLUMNS
+        self, domain: Bools, multipliers: Ints, floor: int, ordered: bool, most: int = MOST_COLUMNS
     ) -> Leaf:
-        """List what the slots may hold below a node, in placements of more profit than `floor`.
+        """Enumerate the columns below a node, for placements of more profit than `floor`.
 
-        `domain` is settled, as `relax` leaves it.
+        The choices in `domain` must be propagated, as after `relax`.
         """
         m = len(self.capacities)
-        room, where = np.empty(m, np.int64), np.empty_like(self.weights)
-        settle(domain, self.weights, self.profits, self.capacities, ordered, room, where)
+        residual, where = np.empty(m, np.int64), np.empty_like(self.weights)
+        propagate(domain, self.weights, self.profits, self.capacities, ordered, residual, where)
         free = np.flatnonzero(where < 0)
         settled = np.where(where < m, where, -1)
         base = int(self.profits[settled >= 0].sum())
         search = ColumnSearch(
             self.weights[free],
             self.profits[free],
-            room,
+            residual,
             np.ascontiguousarray(domain[:m, free]),
             ~domain[m, free],
-            prices[free],
+            multipliers[free],
             (floor + 1) * self.scale - base,
             self.scale,
             most,
@@ -188,8 +187,8 @@ class TreeSearch:
         self.cells += search.cells
         return Leaf(search, free, settled, base)
 
-    def go_on(self, leaf: Leaf, floor: int) -> None:
-        """Do a piece of a search over columns."""
+    def advance(self, leaf: Leaf, floor: int) -> None:
+        """Search a leaf for one piece."""
         before, target = leaf.search.cells, (floor + 1) * self.scale - leaf.base
         leaf.search.run(target, int(min(self.allowance, PIECE)))
         self.cells += leaf.search.cells - before
@@ -201,19 +200,19 @@ class TreeSearch:
     def relax(
         self,
         domain: Bools,
-        prices: Ints,
+        multipliers: Ints,
         floor: int,
         evaluations: int,
         step: NDArray[np.float64],
         improving: bool,
         ordered: bool = True,
     ) -> tuple[int, Ints]:
-        """Bound a node and the choices in it, narrow its `domain`, note better placements."""
+        """Bound a node and its choices, fix variables in `domain`, and keep better placements."""
         profit, candidate = np.array([-1]), np.full(len(self.placement), -1)
         promise = np.empty(domain.shape, np.int64)
         allowance = int(min(UNLIMITED, self.allowance))
         bound, cells = relax(
-            domain, prices, self.weights, self.profits, self.capacities, ordered, self.scale,
+            domain, multipliers, self.weights, self.profits, self.capacities, ordered, self.scale,
             max(floor, self.best) * self.scale, evaluations, allowance, step,
             profit, candidate, promise,
         )  # fmt: skip
@@ -233,15 +232,15 @@ class TreeSearch:
         return bound // self.scale, promise
 
     def offer(self, placement: Ints) -> None:
-        """Take over a placement found elsewhere if it is the best yet."""
+        """Accept a placement found elsewhere if it improves the incumbent."""
         self.keep(int(self.profits[placement >= 0].sum()), placement)
 
     def keep(self, profit: int, candidate: Ints) -> None:
-        """Keep a placement if it is the best yet."""
+        """Keep a placement if it improves the incumbent."""
         if profit > self.best * self.scale:
             self.best = profit // self.scale
             self.placement[:] = candidate
 
     def lower(self, bound: int) -> None:
-        """Note a bound of the root, which holds for placements better than the incumbent."""
+        """Lower the bound of the root, which holds for placements better than the incumbent."""
         self.bound = min(self.bound, max(bound, self.best))

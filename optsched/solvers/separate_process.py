@@ -1,4 +1,4 @@
-"""A process apart, in which solvers may hang or crash without harm."""
+"""A separate process, in which solvers may hang or crash without harm."""
 
 from __future__ import annotations
 
@@ -19,53 +19,53 @@ from typing import Any, Generic, TypeVar
 from optsched.errors import InputError
 
 LEAST_GRACE = 20.0
-"""Seconds beyond its time limit that a solver has at least, to build its model for instance."""
+"""Least overrun of a time limit, in seconds, that a solver is allowed, to build its model say."""
 
 PREPARATION = 600.0
-"""Seconds that a solver has to import and compile what it needs."""
+"""Seconds that a solver has for imports and compilation."""
 
 FAREWELL = 1.0
-"""Seconds that a process has to remove its files and to end the programs that it started."""
+"""Seconds that a process has to remove its files and to end its child processes."""
 
-LONGEST = 2e6
-"""Seconds; a poll takes no more."""
+LONGEST_POLL = 2e6
+"""Largest timeout of a poll, in seconds."""
 
 PR_SET_PDEATHSIG = 1
-"""What asks Linux for a signal when the parent ends."""
+"""Option of ``prctl`` that requests a signal when the parent ends."""
 
 Value = TypeVar("Value")
 
 _to_parent: Connection | None = None
-"""Where a process apart reports what it does next; none in any other process."""
+"""Connection of a separate process to its parent; None in any other process."""
 
 
 class EndedError(RuntimeError):
-    """The process apart was ended; the message says how, as the end of a sentence on the solver."""
+    """End of a separate process; the message completes a sentence about the solver."""
 
 
 @dataclass(frozen=True)
 class _Allowed:
-    """A process apart says for how many seconds it may be silent now; none stands for any time."""
+    """Message of a separate process: its allowed seconds of silence, None for no limit."""
 
     seconds: float | None
     limit: str
 
 
 def grace(seconds: float) -> float:
-    """Return how long a solver may overrun a time limit: for as long again, but 20 s at least."""
+    """Return the allowed overrun of a time limit in seconds: the limit itself, but at least 20."""
     return max(LEAST_GRACE, seconds)
 
 
 def allow_preparation() -> None:
-    """Have the parent end this process, if it is one apart, when preparation takes too long.
+    """Let the parent end this process, if it is a separate one, when preparation takes too long.
 
-    The clock is the parent's, out of reach of the solver.
+    The clock runs in the parent, out of reach of the solver.
     """
     _allow(PREPARATION, f"the {PREPARATION:g} s for preparation")
 
 
 def allow_solve(seconds: float | None) -> None:
-    """Have the parent end this process when the time limit of a solve and its grace are over."""
+    """Let the parent end this process when the time limit of a solve and its grace are over."""
     allowed = None if seconds is None else seconds + grace(seconds)
     _allow(allowed, "its time limit and the grace beyond it")
 
@@ -77,20 +77,20 @@ def allow_any_time() -> None:
 
 def _allow(seconds: float | None, limit: str = "") -> None:
     if _to_parent is not None:
-        _to_parent.send(_Allowed(None if seconds is None else min(seconds, LONGEST), limit))
+        _to_parent.send(_Allowed(None if seconds is None else min(seconds, LONGEST_POLL), limit))
 
 
-class Apart(Generic[Value]):
-    """Calls a function in a process apart: a fork of this one, replaced when it has been ended.
+class SeparateProcess(Generic[Value]):
+    """A context manager that calls a function in a fork of this process.
 
-    Arguments and results are pickled; the function itself, and all that it refers to, need not be.
-    What the process prints goes to stderr. It leads a process group of its own, so that the
-    programs that it started end with it. To be used in a ``with`` statement.
+    A process that has been ended is replaced at the next call. Arguments and results are pickled;
+    the function itself, and the objects that it refers to, are not. Output of the process goes to
+    stderr. The process leads its own process group, so that its child processes end with it.
 
     Parameters
     ----------
     function : callable
-        What is called.
+        Function to call.
     """
 
     def __init__(self, function: Callable[..., Value]) -> None:
@@ -98,7 +98,7 @@ class Apart(Generic[Value]):
         self._process: multiprocessing.process.BaseProcess | None = None
         self._connection: Any = None
 
-    def __enter__(self) -> Apart[Value]:
+    def __enter__(self) -> SeparateProcess[Value]:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -112,9 +112,9 @@ class Apart(Generic[Value]):
         ------
         EndedError
             If the process was ended before the function returned, if the function failed, or if
-            what it returned cannot be passed on.
+            its value cannot be pickled.
         InputError
-            If the function raises it.
+            If the function raises one.
         """
         if self._process is None:
             self._start()
@@ -139,7 +139,7 @@ class Apart(Generic[Value]):
                 value = pickle.loads(message)
             except KeyboardInterrupt:
                 raise
-            except BaseException as error:  # a solver's classes say how they are read
+            except BaseException as error:  # unpickling runs code of the solver
                 name = type(error).__name__
                 raise EndedError(f"returned what cannot be read: {name}") from None
             if not isinstance(value, _Allowed):
@@ -156,19 +156,19 @@ class Apart(Generic[Value]):
         other.close()
 
     def _end(self) -> str:
-        """End the process and the programs that it started, and return how it ended."""
+        """End the process and its child processes, and return a message with the cause."""
         process = self._process
         assert process is not None
         assert process.pid is not None
         self._process = None
         try:
-            process.terminate()  # before its connection ends, or it would be on its way out
+            process.terminate()  # before the connection is closed, which would end it, too
             wait([process.sentinel], FAREWELL)
         finally:
             self._connection.close()
             with suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
-            process.kill()  # had it not come to lead a group yet
+            process.kill()  # in case it does not lead a group yet
             process.join()
         code = process.exitcode
         if code is not None and code < 0:
@@ -180,13 +180,13 @@ def _serve(function: Callable[..., Any], connection: Connection, others_end: Con
     global _to_parent
     try:
         _prepare_process()
-        others_end.close()  # or the end of the process that asks would not be noticed
+        others_end.close()  # otherwise the end of the parent would go unnoticed
         _to_parent = connection
         while True:
             arguments = connection.recv()
             connection.send_bytes(_pickled(_returned(function, arguments)))
     except (EOFError, ConnectionError, KeyboardInterrupt):
-        return  # nobody asks any longer
+        return  # the parent is gone
 
 
 def _prepare_process() -> None:
@@ -197,7 +197,7 @@ def _prepare_process() -> None:
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    if sys.__stdout__ is not None and sys.__stderr__ is not None:  # the caller may close them
+    if sys.__stdout__ is not None and sys.__stderr__ is not None:  # None if closed
         sys.stdout = sys.stderr
         with suppress(OSError):
             os.dup2(2, 1)
@@ -205,7 +205,7 @@ def _prepare_process() -> None:
 
 def _stop(_number: int, _frame: object) -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, 2 * FAREWELL)  # the solver may catch what is raised
+    signal.setitimer(signal.ITIMER_REAL, 2 * FAREWELL)  # the solver may catch the exception
     raise KeyboardInterrupt
 
 
@@ -217,7 +217,7 @@ def _returned(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        logging.getLogger("optsched").debug("a process apart failed", exc_info=True)
+        logging.getLogger("optsched").debug("a separate process failed", exc_info=True)
         return EndedError(f"failed: {type(error).__name__}")
 
 

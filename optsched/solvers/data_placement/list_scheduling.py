@@ -1,4 +1,4 @@
-"""Plans to begin with: jobs one by one, each where it waits and loads least."""
+"""Initial plans by list scheduling."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from optsched.models.data_placement.solution import LEFT_OUT, Plan
 
 
 def first_plan(problem: DataPlacement) -> Plan:
-    """Return the best of the plans that list jobs in the order of the queue, and by Smith's rule.
+    """Return the best of three list schedules: in queue order, by Smith's rule, and by file.
 
-    Smith's rule takes first the jobs with the most weight for their work. Holes are left unused,
-    and nobody counts on a file that was left.
+    Smith's rule orders jobs by increasing work per weight. The third order keeps the jobs of a file
+    together. Holes are not used, and neither are files that no job uses any longer.
     """
     work = problem.processors * problem.walltimes / problem.priorities
     files = problem.files
@@ -29,10 +29,10 @@ def first_plan(problem: DataPlacement) -> Plan:
         np.argsort(work, kind="stable"),
         np.lexsort((work, files, together)),
     )
-    return min((_listed(problem, order) for order in orders), key=problem.objective)
+    return min((_list_schedule(problem, order) for order in orders), key=problem.objective)
 
 
-def _listed(problem: DataPlacement, order: Iterable[int]) -> Plan:
+def _list_schedule(problem: DataPlacement, order: Iterable[int]) -> Plan:
     free = np.maximum(problem.available, 0)
     soonest = np.sort(free, axis=1)
     weight = problem.load_weight

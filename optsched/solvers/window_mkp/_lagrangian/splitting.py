@@ -1,32 +1,32 @@
-"""Placements from a chosen set of jobs: each slot in turn filled as full as it can be."""
+"""Placements from a set of chosen jobs by filling slots one by one."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from optsched.compiled import kernel
-from optsched.solvers.window_mkp._bands.knapsack import Bools, knapsack
-from optsched.solvers.window_mkp._bands.slots import LARGEST_SET, WORD, add_weight, holds
+from optsched.solvers.window_mkp._lagrangian.knapsack import Bools, knapsack
+from optsched.solvers.window_mkp._lagrangian.slots import LARGEST_SET, WORD, add_weight, holds
 from optsched.solvers.window_mkp._reduction import Ints
 
 
 @kernel
-def fill_fullest(slot: int, room: Ints, weights: Ints, jobs: Ints, placement: Ints) -> None:
-    """Fill a slot with the largest total that the unplaced of `jobs` reach, larger jobs first.
+def fill_fullest(slot: int, residual: Ints, weights: Ints, jobs: Ints, placement: Ints) -> None:
+    """Fill a slot with the largest total weight of unplaced `jobs`, larger jobs first.
 
-    `jobs` are in order of decreasing weight. A very large slot just takes each job that fits.
+    The jobs are in order of decreasing weight. A very large slot takes each job that fits.
     """
-    if room[slot] > LARGEST_SET:
+    if residual[slot] > LARGEST_SET:
         for job in jobs:
-            if placement[job] < 0 and weights[job] <= room[slot]:
+            if placement[job] < 0 and weights[job] <= residual[slot]:
                 placement[job] = slot
-                room[slot] -= weights[job]
+                residual[slot] -= weights[job]
         return
-    words = room[slot] // WORD + 1
+    words = residual[slot] // WORD + 1
     free = np.empty(len(jobs), np.int64)
     count = 0
     for job in jobs:
-        if placement[job] < 0 and weights[job] <= room[slot]:
+        if placement[job] < 0 and weights[job] <= residual[slot]:
             free[count] = job
             count += 1
     # sums[k]: totals of the jobs from the k-th on, that is of the smaller ones
@@ -35,14 +35,14 @@ def fill_fullest(slot: int, room: Ints, weights: Ints, jobs: Ints, placement: In
     for k in range(count - 1, -1, -1):
         sums[k] = sums[k + 1]
         add_weight(sums[k], weights[free[k]])
-    total = room[slot]
+    total = residual[slot]
     while not holds(sums[0], total):
         total -= 1
     for k in range(count):
         job = free[k]
         if weights[job] <= total and holds(sums[k + 1], total - weights[job]):
             placement[job] = slot
-            room[slot] -= weights[job]
+            residual[slot] -= weights[job]
             total -= weights[job]
 
 
@@ -51,56 +51,58 @@ def split(
     chosen: Bools,
     weights: Ints,
     profits: Ints,
-    room: Ints,
+    residual: Ints,
     heaviest: Ints,
     slots: Ints,
     placement: Ints,
 ) -> int:
-    """Place the `chosen` jobs slot by slot, then whatever else fits, and return the profit.
+    """Place the `chosen` jobs slot by slot, then any others that fit, and return the profit.
 
     Parameters
     ----------
     chosen : bool array, shape (jobs,)
-        The jobs to place first.
+        Jobs to place first.
     weights, profits : arrays, shape (jobs,)
-        Weight and profit of each job; most efficient first.
-    room : int64 array, shape (slots,)
-        Capacity of each slot; overwritten by what is left of it.
+        Weight and profit of each job, most efficient first.
+    residual : int64 array, shape (slots,)
+        Capacity of each slot; overwritten by the residual capacities.
     heaviest : int64 array, shape (jobs,)
         Job numbers by decreasing weight.
     slots : int64 array, shape (slots,)
         Slot numbers in the order of filling.
     placement : int64 array, shape (jobs,)
-        Overwritten by the slot of each job, -1 for none.
+        Overwritten by the slot of each job, -1 if not placed.
     """
     placement[:] = -1
     jobs = heaviest[chosen[heaviest]]
     for slot in slots:
-        fill_fullest(slot, room, weights, jobs, placement)
-    return fill_best(weights, profits, room, placement)
+        fill_fullest(slot, residual, weights, jobs, placement)
+    return fill_best(weights, profits, residual, placement)
 
 
 @kernel
-def fill_best(weights: Ints, profits: Ints, room: Ints, placement: Ints) -> int:
-    """Put each unplaced job into the fullest slot that holds it, and return the profit of all."""
+def fill_best(weights: Ints, profits: Ints, residual: Ints, placement: Ints) -> int:
+    """Put each unplaced job into the fullest slot that holds it, and return the total profit."""
     profit = 0
     for job in range(len(weights)):
         if placement[job] < 0:
             fullest = -1
-            for slot in range(len(room)):
-                if room[slot] >= weights[job] and (fullest < 0 or room[slot] < room[fullest]):
+            for slot in range(len(residual)):
+                if residual[slot] >= weights[job] and (
+                    fullest < 0 or residual[slot] < residual[fullest]
+                ):
                     fullest = slot
             if fullest < 0:
                 continue
             placement[job] = fullest
-            room[fullest] -= weights[job]
+            residual[fullest] -= weights[job]
         profit += profits[job]
     return profit
 
 
 @kernel
-def exchange_waiting(weights: Ints, profits: Ints, room: Ints, placement: Ints) -> None:
-    """Let a job that waits take the place of one of no less weight and no more profit."""
+def exchange_waiting(weights: Ints, profits: Ints, residual: Ints, placement: Ints) -> None:
+    """Replace placed jobs by waiting ones of at most the weight and at least the profit."""
     n = len(weights)
     for job in range(n):
         if placement[job] < 0:
@@ -112,7 +114,7 @@ def exchange_waiting(weights: Ints, profits: Ints, room: Ints, placement: Ints) 
                 and profits[waiting] >= profits[job]
             ):
                 placement[waiting] = placement[job]
-                room[placement[job]] += weights[job] - weights[waiting]
+                residual[placement[job]] += weights[job] - weights[waiting]
                 placement[job] = -1
                 break
 
@@ -127,40 +129,40 @@ def improve(
     most: int,
     placement: Ints,
 ) -> tuple[int, int]:
-    """Fill pairs of slots anew as long as that gains profit.
+    """Improve a placement by solving pairs of slots again (local search).
 
-    The jobs in two slots and the waiting ones are a knapsack as large as both slots. Where its
-    optimum is worth more than what the slots hold, it is split between them; or else the first slot
-    is filled by the best of all jobs, and the second by the best of the others.
+    The jobs in two slots and the waiting ones form a knapsack as large as both slots. If its
+    optimum exceeds the profit of the two slots, its solution is split between them. If that gains
+    nothing, the first slot is filled optimally, and then the second with the remaining jobs.
 
     Parameters
     ----------
     weights, profits, capacities : int64 arrays
-        The instance, jobs by decreasing profit per weight.
+        Instance, jobs by decreasing profit per weight.
     heaviest : int64 array, shape (jobs,)
         Job numbers by decreasing weight.
     enough : int
-        No placement has more profit than this.
+        Upper bound of the profit, at which the search ends.
     most : int
-        End after looking at about so many partial solutions.
+        Approximate limit of partial solutions to visit.
     placement : int64 array, shape (jobs,)
-        The slot of each job, -1 for none; overwritten.
+        Slot of each job, -1 if not placed; overwritten.
 
     Returns
     -------
     profit : int
         Profit of the improved placement.
     steps : int
-        Partial solutions that were looked at.
+        Number of partial solutions visited.
     """
     n, m = len(weights), len(capacities)
-    room = capacities.copy()
+    residual = capacities.copy()
     for job in range(n):
         if placement[job] >= 0:
-            room[placement[job]] -= weights[job]
-    exchange_waiting(weights, profits, room, placement)
-    profit = fill_best(weights, profits, room, placement)
-    trial, left = placement.copy(), room.copy()
+            residual[placement[job]] -= weights[job]
+    exchange_waiting(weights, profits, residual, placement)
+    profit = fill_best(weights, profits, residual, placement)
+    trial, remaining = placement.copy(), residual.copy()
     steps = 0
     pair = -1
     unchanged = 0
@@ -184,8 +186,8 @@ def improve(
         for way in range(2):
             trial[:] = placement
             trial[jobs] = -1
-            left[:] = room
-            left[first], left[second] = capacities[first], capacities[second]
+            remaining[:] = residual
+            remaining[first], remaining[second] = capacities[first], capacities[second]
             if way == 0:
                 both = capacities[first] + capacities[second]
                 bound, work, chosen = best_of(jobs, weights, profits, both)
@@ -193,8 +195,8 @@ def improve(
                 if bound <= held:
                     break
                 order = heaviest[chosen[heaviest]]
-                fill_fullest(first, left, weights, order, trial)
-                fill_fullest(second, left, weights, order, trial)
+                fill_fullest(first, remaining, weights, order, trial)
+                fill_fullest(second, remaining, weights, order, trial)
             else:
                 for slot in (first, second):
                     waiting = jobs[trial[jobs] < 0]
@@ -203,13 +205,13 @@ def improve(
                     for job in waiting:
                         if chosen[job]:
                             trial[job] = slot
-                            left[slot] -= weights[job]
-            fill_best(weights, profits, left, trial)
+                            remaining[slot] -= weights[job]
+            fill_best(weights, profits, remaining, trial)
             gained = 0
             for placed in jobs[trial[jobs] >= 0]:
                 gained += profits[placed]
             if gained > held:
-                placement[:], room[:] = trial, left
+                placement[:], residual[:] = trial, remaining
                 profit += gained - held
                 unchanged = 0
                 break
@@ -218,7 +220,7 @@ def improve(
 
 @kernel
 def best_of(jobs: Ints, weights: Ints, profits: Ints, capacity: int) -> tuple[int, int, Bools]:
-    """Solve one knapsack over some of the jobs; see `knapsack`."""
+    """Solve a knapsack over some of the jobs; see `knapsack`."""
     picked = np.empty(len(jobs), np.bool_)
     must = np.zeros(len(jobs), np.bool_)
     bound, steps = knapsack(profits[jobs], weights[jobs], capacity, must, np.int64(0), picked)

@@ -1,4 +1,4 @@
-"""Which waiting jobs to try to place together."""
+"""Enumeration of sets of waiting jobs to place together."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
 
-class Choices:
-    """Sets of jobs that are large enough together, each no larger than it must be.
+class JobSets:
+    """Minimal sets of jobs with at least a given total size.
 
-    If a set of jobs has no place, no set has that holds a job at least as large for each of them.
-    So small sets go first, and what failed rules out others.
+    If a set of jobs does not fit, a set with a job at least as large for each of them does not fit
+    either (dominance). So small sets are enumerated first, and failed ones exclude others.
 
     Parameters
     ----------
     sizes : sequence of int
-        Of the jobs, falling.
-    room : sequence of int, length rows + 1
-        The most that jobs in any 0, 1, ... rows can measure.
+        Sizes of the jobs, nonincreasing.
+    most_free : sequence of int, length rows + 1
+        Most free columns in any 0, 1, ... rows.
     """
 
-    def __init__(self, sizes: Sequence[int], room: Sequence[int]) -> None:
+    def __init__(self, sizes: Sequence[int], most_free: Sequence[int]) -> None:
         self._sizes = sizes
-        self._room = room
+        self._most_free = most_free
         self._rest = [*reversed(list(accumulate(reversed(sizes), initial=0)))]
-        within = (2 << room[-1]) - 1
+        within = (2 << most_free[-1]) - 1
         self._sums = [1]
         for size in reversed(sizes):
             self._sums.append(self._sums[-1] | self._sums[-1] << size & within)
@@ -32,21 +32,21 @@ class Choices:
         self._failed: list[list[int]] = []
 
     def fail(self, chosen: Sequence[int]) -> None:
-        """Note that jobs, by number, have no place together."""
+        """Record that jobs, given by number, do not fit together."""
         self._failed.append([self._sizes[job] for job in chosen])
 
-    def of(self, total: int, step: Callable[[], None]) -> Iterator[list[int]]:
-        """Yield jobs, by number, that measure at least `total` together; `step` counts the work."""
+    def with_total(self, total: int, step: Callable[[], None]) -> Iterator[list[int]]:
+        """Yield sets of job numbers with a total size of at least `total`; `step` counts work."""
         open_sets: list[tuple[int, list[int], int]] = [(0, [], total)]
         while open_sets:
             step()
             job, chosen, wanted = open_sets.pop()
-            if self._is_hopeless([self._sizes[one] for one in chosen]):
+            if self._is_infeasible([self._sizes[one] for one in chosen]):
                 continue
             if wanted <= 0:
                 yield chosen
                 continue
-            most = self._room[-1] - (total - wanted)
+            most = self._most_free[-1] - (total - wanted)
             if most < wanted or not self._sums[job] >> wanted & ((2 << (most - wanted)) - 1):
                 continue
             open_sets.append((job + 1, [*chosen, job], wanted - self._sizes[job]))
@@ -55,13 +55,13 @@ class Choices:
                 other += 1
             open_sets.append((other, chosen, wanted))
 
-    def _is_hopeless(self, sizes: Sequence[int]) -> bool:
-        """Return whether jobs of falling sizes are known to have no place together."""
-        rows = len(self._room) - 1
-        for together, most in zip(accumulate(sizes), self._room[1:]):
+    def _is_infeasible(self, sizes: Sequence[int]) -> bool:
+        """Return whether jobs of nonincreasing sizes are known not to fit together."""
+        rows = len(self._most_free) - 1
+        for together, most in zip(accumulate(sizes), self._most_free[1:]):
             if together > most:
                 return True
-        if len(sizes) > rows and sizes[rows - 1] + sizes[rows] > self._room[1]:
+        if len(sizes) > rows and sizes[rows - 1] + sizes[rows] > self._most_free[1]:
             return True
         return any(
             len(failed) <= len(sizes) and all(map(int.__le__, failed, sizes))

@@ -1,57 +1,57 @@
-"""The surrogate relaxation, all slots as one, and the placement that splits its solution."""
+"""Surrogate relaxation of all slots as one, and placements that split its solution."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from optsched.compiled import kernel
-from optsched.solvers.window_mkp._bands.knapsack import CELLS_PER_STEP, dense_bound, knapsack
-from optsched.solvers.window_mkp._bands.slots import tighten
-from optsched.solvers.window_mkp._bands.splitting import improve, split
+from optsched.solvers.window_mkp._lagrangian.knapsack import CELLS_PER_STEP, dense_bound, knapsack
+from optsched.solvers.window_mkp._lagrangian.slots import tighten
+from optsched.solvers.window_mkp._lagrangian.splitting import improve, split
 from optsched.solvers.window_mkp._reduction import Ints
 
 DENSE = 1 << 26
-"""Cells that the dynamic program over every capacity may take."""
+"""Largest number of cells in dynamic programming over every capacity."""
 
 
 @kernel
 def surrogate(
     weights: Ints, profits: Ints, capacities: Ints, heaviest: Ints, allowance: int, placement: Ints
 ) -> tuple[int, int, int, int]:
-    """Bound a window by one slot as large as all, and split the solution of that knapsack.
+    """Bound a window by the surrogate relaxation, and split the solution among the slots.
 
-    This is what Pisinger's mulknap does at its root; with many jobs in a slot it is mostly the end.
-    What the subset sums leave out, `improve` repairs.
+    This is the root of Pisinger's mulknap, and usually suffices if slots hold many jobs. Placements
+    by subset sums are improved by `improve`.
 
     Parameters
     ----------
     weights, profits, capacities : int64 arrays
-        The instance, jobs by decreasing profit per weight, slots by increasing capacity.
+        Instance, jobs by decreasing profit per weight, slots by increasing capacity.
     heaviest : int64 array, shape (jobs,)
         Job numbers by decreasing weight.
     allowance : int
-        Cells of tables that may be looked at, about.
+        Approximate limit of table cells to visit.
     placement : int64 array, shape (jobs,)
-        Overwritten by the slot of each job, -1 for none.
+        Overwritten by the slot of each job, -1 if not placed.
 
     Returns
     -------
     bound : int
-        No placement has more profit.
+        Upper bound of the profit.
     profit : int
         Profit of `placement`.
     steps : int
-        Partial solutions that were looked at.
+        Number of partial solutions visited.
     cells : int
-        Cells of tables that were looked at.
+        Number of table cells visited.
     """
     n, m = len(weights), len(capacities)
     allowed = np.empty((m, n), np.bool_)
     for slot in range(m):
         allowed[slot] = weights <= capacities[slot]
-    room = capacities.copy()
-    tighten(allowed, weights, capacities, np.full(n, -1), False, room)
-    total = room.sum()
+    residual = capacities.copy()
+    tighten(allowed, weights, capacities, np.full(n, -1), False, residual)
+    total = residual.sum()
     must = np.zeros(n, np.bool_)
     chosen = np.empty(n, np.bool_)
     bound, steps = knapsack(profits, weights, total, must, np.int64(0), chosen)

@@ -1,4 +1,4 @@
-"""Threshold allocations in the form that the kernels of solvers take."""
+"""Threshold allocations as input of the kernels."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from optsched.solvers.threshold_allocation._penalties import Job
 
 NOW = kept(np.zeros(1, dtype=np.int64))
-"""The time at which most jobs are to start."""
+"""Start time that is tried first, since most jobs are to start now."""
 
 
-def posed(problem: ThresholdAllocation) -> tuple[Timeline, Job]:
+def kernel_input(problem: ThresholdAllocation) -> tuple[Timeline, Job]:
     """Return the timeline of the nodes, and the job."""
     from optsched.solvers.threshold_allocation._penalties import Job
 
@@ -35,8 +35,8 @@ def posed(problem: ThresholdAllocation) -> tuple[Timeline, Job]:
     return timeline_of(problem.held, problem.nodes), job
 
 
-def starts_in_turn(problem: ThresholdAllocation) -> Iterator[NDArray[np.int64]]:
-    """Yield the times at which the job may start, in parts: now, for that is often the answer."""
+def start_batches(problem: ThresholdAllocation) -> Iterator[NDArray[np.int64]]:
+    """Yield the possible start times in two parts: now, which often suffices, and later."""
     yield NOW
     if problem.latest != 0 and len(problem.starts) > 1:
         yield problem.starts[1:]

@@ -1,4 +1,4 @@
-"""Questions whether moving some jobs makes room for the large one, and families of them."""
+"""Packing subproblems of a migration problem, and families of these."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from numpy.typing import NDArray
 from optsched.boxes._rows import fill, words_of
 from optsched.boxes.box import Box, Triple
 from optsched.models.migration import Migration, Plan
-from optsched.solvers.migration._in_the_way import cheapest_boxes, meetings
-from optsched.solvers.migration._packing import OPEN, YES, left_free, pack
+from optsched.solvers.migration._cheapest_boxes import cheapest_boxes, overlaps
+from optsched.solvers.migration._packing import OPEN, YES, freed, pack
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 NEVER = np.iinfo(np.int64).max
-"""More than any cost."""
+"""Cost beyond that of any plan."""
 
-PORTION = 64
-"""How many boxes of a family are looked at together at first."""
+BATCH = 64
+"""Number of boxes in the first batch of a family."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """Whether jobs fit into what is free once they have left and the large job is placed.
+class Subproblem:
+    """A packing subproblem: new boxes for given jobs beside the large job.
 
     Parameters
     ----------
     cost : int
-        Of moving the jobs.
+        Cost of moving the jobs.
     place : tuple of int
-        The box of the large job.
+        Box of the large job.
     jobs : int
-        The jobs to move, as a bit mask.
+        Bit mask of the jobs to move.
     """
 
     is_family: ClassVar[bool] = False
@@ -46,19 +46,19 @@ class Question:
     jobs: int
 
 
-class Answer(NamedTuple):
-    """The answer of a question.
+class PackingResult(NamedTuple):
+    """Result of a packing subproblem.
 
     Parameters
     ----------
     plan : Plan or None
-        For a yes.
+        Plan, if the subproblem is feasible.
     is_open : bool
-        Whether too few boxes were tried for an answer.
+        Whether the limit was reached.
     needed : tuple of int
-        For a no: jobs that do not fit, even without the others.
+        Set of jobs that together do not fit, if the subproblem is infeasible.
     tried : int
-        Boxes tried.
+        Number of boxes tried.
     """
 
     plan: Plan | None
@@ -67,8 +67,8 @@ class Answer(NamedTuple):
     tried: int
 
 
-class Questions:
-    """Asks and finds the questions of a migration.
+class Subproblems:
+    """Generator and solver of the packing subproblems of a migration problem.
 
     Parameters
     ----------
@@ -83,11 +83,11 @@ class Questions:
         self.sides = np.array(grid.shape)
         self.boxes = np.array(problem.running, dtype=np.int64).reshape(-1, 6)
         self.costs = np.array(problem.costs, dtype=np.int64)
-        self.room = words_of(problem.room())
+        self.usable = words_of(problem.room())
         self.free = words_of(grid.free_of([*problem.holes, *problem.running]))
         self.large = _table(problem.place_extents)
         self.extents = {job: problem.extents(job) for job in problem.movers}
-        # by kind, the larger first
+        # kinds of jobs by decreasing size
         kinds = sorted(set(self.extents.values()), key=lambda extents: (-_least(extents), extents))
         number = {extents: kind for kind, extents in enumerate(kinds)}
         self._kinds = np.full(len(problem.running), -1)
@@ -101,72 +101,72 @@ class Questions:
         self._floors: dict[int, int] = {}
 
     def may_fit(self) -> bool:
-        """Return whether there are routers enough for all jobs that have to share them."""
+        """Return whether the area bound admits a plan: enough routers for all movable jobs."""
         if not len(self.large):
             return False
-        room = int(np.bitwise_count(self.room).sum())
+        routers = int(np.bitwise_count(self.usable).sum())
         needed = int(self._needs[self._kinds[self.in_order]].sum())
-        return int(self.large[0].prod()) + needed <= room
+        return int(self.large[0].prod()) + needed <= routers
 
     def floor(self, jobs: int) -> int | None:
-        """Return what a plan that moves some jobs costs at least, given as a bit mask.
+        """Return a lower bound on the cost of plans that move the jobs of a bit mask.
 
-        None if one of them cannot be moved at all. Known are the floors of jobs that had no box in
-        a question.
+        The bound is None if one of the jobs cannot be moved at all. Floors are known for jobs that
+        did not fit in a subproblem.
         """
         known = [least for job, least in self._floors.items() if jobs >> job & 1]
         least = max(known, default=0)
         return least if least < NEVER else None
 
-    def further(self, jobs: int) -> int | None:
-        """Return the cost of the cheapest job that is not among some, given as a bit mask."""
+    def cheapest_beyond(self, jobs: int) -> int | None:
+        """Return the least cost of a movable job outside a bit mask, or None without any."""
         others = (self.problem.costs[job] for job in self._cheapest if not jobs >> job & 1)
         return next(others, None)
 
     def places(self) -> Family:
-        """Return the questions of all places: the jobs in the way of each are to move."""
-        return Family(self, self.large, self.room, 0, 0, None)
+        """Return the family of all places, each with the jobs that it overlaps."""
+        return Family(self, self.large, self.usable, 0, 0, None)
 
-    def wider(self, question: Question, needed: Sequence[int]) -> Family:
-        """Return the questions that a no leads to: further jobs are to move.
+    def wider(self, subproblem: Subproblem, needed: Sequence[int]) -> Family:
+        """Return the family of larger subproblems that follow from an infeasible one.
 
         Parameters
         ----------
-        question : Question
-            Its answer was no.
+        subproblem : Subproblem
+            The infeasible subproblem.
         needed : sequence of int
-            Jobs that do not fit. One of them needs a box that meets further jobs.
+            Jobs that do not fit, one of which needs a box that overlaps further jobs.
         """
         if len(needed) == 1 and needed[0] not in self._floors:
             self._floors[needed[0]] = self._floor_of(needed[0])
-        room = self.room.copy()
-        fill(room, np.array(question.place), self.side, False)
+        free = self.usable.copy()
+        fill(free, np.array(subproblem.place), self.side, False)
         shapes = _table(sorted({shape for job in needed for shape in self.extents[job]}))
-        return Family(self, shapes, room, question.cost, question.jobs, question.place)
+        return Family(self, shapes, free, subproblem.cost, subproblem.jobs, subproblem.place)
 
     def _floor_of(self, job: int) -> int:
-        """Return what moving a job costs, and with it those in the way of its cheapest box."""
-        # its present box is the first of those with nothing in their way
-        boxes = Family(self, self.shapes_of(job), self.room, 0, 1 << job, None).boxes(None, 2)
+        """Return the least cost of moving a job, with the jobs that its new box overlaps."""
+        # the first of the cheapest boxes is the present one
+        boxes = Family(self, self.shapes_of(job), self.usable, 0, 1 << job, None).boxes(None, 2)
         return self.problem.costs[job] + int(boxes[1, 0]) if len(boxes) > 1 else NEVER
 
-    def listed(self, jobs: int) -> list[int]:
-        """Return the jobs of a bit mask, the largest first, those of the same shapes together."""
+    def members(self, jobs: int) -> list[int]:
+        """Return the jobs of a bit mask, largest first and grouped by kind."""
         return [job for job in self.in_order if jobs >> job & 1]
 
     def shapes_of(self, job: int) -> Ints:
-        """Return the shapes that a job may take, the best first, shape (shapes, 3)."""
+        """Return the shapes of a job, best-ranked first, array of shape (shapes, 3)."""
         kind = self._kinds[job]
         return self._shapes[self._first[kind] : self._first[kind + 1]]
 
-    def ask(self, question: Question, most: int) -> Answer:
-        """Answer a question, trying at most so many boxes."""
-        jobs = self.listed(question.jobs)
+    def solve(self, subproblem: Subproblem, most: int) -> PackingResult:
+        """Solve a subproblem with at most `most` boxes tried."""
+        jobs = self.members(subproblem.jobs)
         numbers = np.array(jobs, dtype=np.int64)
-        words = left_free(
-            self.free, self.boxes, numbers, np.array(question.place, dtype=np.int64), self.side
+        words = freed(
+            self.free, self.boxes, numbers, np.array(subproblem.place, dtype=np.int64), self.side
         )
-        answer, tried, placed, needed = pack(
+        outcome, tried, placed, needed = pack(
             words,
             numbers,
             self._kinds,
@@ -177,54 +177,54 @@ class Questions:
             self.wrap,
             most,
         )
-        if answer == YES:
+        if outcome == YES:
             found = {job: Box(*box) for job, box in zip(jobs, placed.tolist())}
             moves = {j: box for j, box in found.items() if box != self.problem.running[j]}
-            return Answer(self.problem.plan(moves, Box(*question.place)), False, (), tried)
+            return PackingResult(self.problem.plan(moves, Box(*subproblem.place)), False, (), tried)
         which = tuple(job for job, is_needed in zip(jobs, needed) if is_needed)
-        return Answer(None, answer == OPEN, which, tried)
+        return PackingResult(None, outcome == OPEN, which, tried)
 
 
 class Family:
-    """Questions that move the jobs which the boxes of some shapes meet, the cheapest first.
+    """Subproblems that move the jobs overlapped by boxes of some shapes, cheapest first.
 
     Parameters
     ----------
-    asked : Questions
-        The problem.
+    subproblems : Subproblems
+        The problem with its jobs.
     shapes : int64 array, shape (shapes, 3)
-        Of the boxes.
-    room : uint64 array, shape (X, Y)
-        The routers that they may take, rows along Z as bits.
+        Shapes of the boxes.
+    free : uint64 array, shape (X, Y)
+        Routers that the boxes may take, rows along Z as bits.
     cost : int
-        Of the jobs that are to move in any case.
+        Cost of the jobs that move in any case.
     jobs : int
-        These jobs, as a bit mask.
+        Bit mask of the jobs that move in any case.
     place : tuple of int, optional
-        The box of the large job; the boxes of the family are its places if left out.
+        Box of the large job; without it, the boxes of the family are the places.
 
     Attributes
     ----------
     cost : int or None
-        No question to come costs less; none when there is none.
+        Least cost of the remaining subproblems; None if there are no more.
     is_wider : bool
-        Whether its questions move more jobs than one that was asked.
+        Whether the family follows from an infeasible subproblem.
     """
 
     is_family = True
 
     def __init__(
         self,
-        asked: Questions,
+        subproblems: Subproblems,
         shapes: Ints,
-        room: Words,
+        free: Words,
         cost: int,
         jobs: int,
         place: tuple[int, ...] | None,
     ) -> None:
-        self._asked = asked
+        self._subproblems = subproblems
         self.shapes = shapes
-        self._room = room
+        self._usable = free
         self._base = cost
         self.jobs = jobs
         self._place = place
@@ -234,13 +234,13 @@ class Family:
         self._size = 0
         self.cost: int | None = cost
         if self.is_wider:
-            further = asked.further(jobs)
+            further = subproblems.cheapest_beyond(jobs)
             self.cost = None if further is None else cost + further
 
-    def cheapest(self, below: int | None, most: int = PORTION) -> list[Question]:
-        """Return the next questions, and drop those that cost `below` or more.
+    def cheapest(self, below: int | None, most: int = BATCH) -> list[Subproblem]:
+        """Return the next subproblems, and drop those that cost `below` or more.
 
-        At most so many the first time, four times as many each further time.
+        The first batch has at most `most` subproblems, each later one four times as many.
         """
         self._size = self._size * 4 or most
         found = self.boxes(below, self._size + 1)
@@ -249,61 +249,61 @@ class Family:
             self.cost = self._base + int(found[-1, 0])
             found = found[:-1]
             self._after = found[-1]
-        return self._questions(found)
+        return self._of_boxes(found)
 
     def boxes(self, below: int | None, most: int) -> Ints:
-        """Return costs and numbers of the next boxes, see `cheapest_boxes`."""
-        asked = self._asked
+        """Return costs and numbers of the next boxes; see `cheapest_boxes`."""
+        subproblems = self._subproblems
         if self._others is None:
-            others = [job for job in asked.problem.movers if not self.jobs >> job & 1]
+            others = [job for job in subproblems.problem.movers if not self.jobs >> job & 1]
             self._others = np.array(others, dtype=np.int64)
         return cheapest_boxes(  # type: ignore[no-any-return]
             self.shapes,
-            asked.boxes[self._others],
-            asked.costs[self._others],
-            self._room,
-            asked.side,
-            asked.wrap,
+            subproblems.boxes[self._others],
+            subproblems.costs[self._others],
+            self._usable,
+            subproblems.side,
+            subproblems.wrap,
             self.is_wider,
             self._after,
             NEVER if below is None else below - self._base,
             most,
         )
 
-    def met_by(self, chosen: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return the boxes of these numbers, and which running jobs each of them meets.
+    def overlapped_by(self, chosen: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+        """Return boxes by number, with flags of the running jobs that each overlaps.
 
         Parameters
         ----------
         chosen : int64 array, shape (boxes, 2)
-            What `boxes` returns.
+            Result of `boxes`.
 
         Returns
         -------
         boxes : int64 array, shape (boxes, 6)
             Columns x, y, z, nx, ny, nz.
         met : bool array, shape (boxes, running jobs)
-            Those that are to move in any case are left out.
+            Flags of the overlapped jobs, without those that move in any case.
         """
-        asked = self._asked
+        subproblems = self._subproblems
         assert self._others is not None
-        grid = (len(self.shapes), *asked.problem.torus)
+        grid = (len(self.shapes), *subproblems.problem.torus)
         number, x, y, z = np.unravel_index(chosen[:, 1], grid)
         boxes = np.column_stack((x, y, z, self.shapes[number]))
-        met = np.zeros((len(boxes), len(asked.boxes)), np.bool_)
-        met[:, self._others] = meetings(boxes, asked.boxes[self._others], asked.sides)
+        met = np.zeros((len(boxes), len(subproblems.boxes)), np.bool_)
+        met[:, self._others] = overlaps(boxes, subproblems.boxes[self._others], subproblems.sides)
         return boxes, met
 
-    def _questions(self, chosen: Ints) -> list[Question]:
-        boxes, met = self.met_by(chosen)
+    def _of_boxes(self, chosen: Ints) -> list[Subproblem]:
+        boxes, met = self.overlapped_by(chosen)
         masks = np.packbits(met, axis=1, bitorder="little")
         found = []
         for box, cost, row in zip(boxes.tolist(), chosen[:, 0].tolist(), masks):
             further = int.from_bytes(row.tobytes(), "little")
             if self._place is None:
-                found.append(Question(cost, tuple(box), further))
+                found.append(Subproblem(cost, tuple(box), further))
             else:
-                found.append(Question(self._base + cost, self._place, self.jobs | further))
+                found.append(Subproblem(self._base + cost, self._place, self.jobs | further))
         return found
 
 

@@ -1,25 +1,25 @@
-"""What follows from the choices that are made: room left, choices that are needless or gone."""
+"""Propagation in a search node: fixed jobs, residual capacities and dominance."""
 
 from __future__ import annotations
 
 from optsched.compiled import kernel
-from optsched.solvers.window_mkp._bands.knapsack import Bools
-from optsched.solvers.window_mkp._bands.slots import tighten
+from optsched.solvers.window_mkp._lagrangian.knapsack import Bools
+from optsched.solvers.window_mkp._lagrangian.slots import tighten
 from optsched.solvers.window_mkp._reduction import Ints
 
 
 @kernel
 def replaces(better: int, worse: int, weights: Ints, profits: Ints) -> bool:
-    """Whether one job is of no more weight and of no less profit than another."""
+    """Return whether a job has at most the weight and at least the profit of another."""
     return bool(weights[better] <= weights[worse] and profits[better] >= profits[worse])
 
 
 @kernel
 def exchange(domain: Bools, weights: Ints, profits: Ints, where: Ints) -> bool:
-    """Drop choices that an exchange shows to be needless, and return whether there were any.
+    """Remove dominated choices, and return whether there were any.
 
-    Where a job of no more weight and no less profit waits, a job that it could replace need not be
-    placed; where the other is placed, so can it be. Equal jobs are ranked by number.
+    If a job waits, a job that weighs at least as much for at most the profit need not be placed. If
+    that one is placed, the other can be placed, too. Equal jobs are ranked by number.
     """
     m = domain.shape[0] - 1
     dropped = False
@@ -39,42 +39,40 @@ def exchange(domain: Bools, weights: Ints, profits: Ints, where: Ints) -> bool:
 
 
 @kernel
-def settle(
+def propagate(
     domain: Bools,
     weights: Ints,
     profits: Ints,
     capacities: Ints,
     ordered: bool,
-    room: Ints,
+    residual: Ints,
     where: Ints,
 ) -> bool:
-    """Take stock of a node: the jobs with one choice left, and the room in the slots.
-
-    Choices that no longer fit are removed from `domain` until nothing changes.
+    """Remove infeasible and dominated choices of a node until nothing changes.
 
     Parameters
     ----------
     domain : bool array, shape (slots + 1, jobs)
-        The choices left to each job: the slots, and last not to be placed.
+        Choices of each job: the slots, and the last row for not placed; reduced in place.
     weights, profits, capacities : arrays
-        The instance, jobs by decreasing profit per weight.
+        Instance, jobs by decreasing profit per weight.
     ordered : bool
-        Whether larger slots must hold no less weight, see `tighten`.
-    room : int64 array, shape (slots,)
-        Overwritten by the room that is left and can be filled.
+        Whether larger slots must hold at least as much weight, see `tighten`.
+    residual : int64 array, shape (slots,)
+        Overwritten by the residual capacities that can be filled.
     where : int64 array, shape (jobs,)
-        Overwritten by the slot of each settled job, `slots` if it is not placed, -1 if it is free.
+        Overwritten by the slot of each fixed job, `slots` if not placed, -1 if the job is free.
 
     Returns
     -------
     bool
-        Whether every job has a choice left and no slot is overfull.
+        Whether every job has a choice and no slot is overfull.
     """
     m = len(capacities)
     changed = True
     while changed:
         changed = False
-        room[:] = capacities
+        residual[:] = capacities
         for job in range(len(weights)):
             choices = 0
             where[job] = -1
@@ -87,17 +85,17 @@ def settle(
             if choices > 1:
                 where[job] = -1
             elif where[job] < m:
-                room[where[job]] -= weights[job]
-        if room.min() < 0:
+                residual[where[job]] -= weights[job]
+        if residual.min() < 0:
             return False
         changed = exchange(domain, weights, profits, where)
-        tighten(domain[:m], weights, capacities, where, ordered, room)
-        if room.min() < 0:
+        tighten(domain[:m], weights, capacities, where, ordered, residual)
+        if residual.min() < 0:
             return False
         for job in range(len(weights)):
             if where[job] < 0:
                 for slot in range(m):
-                    if domain[slot, job] and weights[job] > room[slot]:
+                    if domain[slot, job] and weights[job] > residual[slot]:
                         domain[slot, job] = False
                         changed = True
     return True
