@@ -2,9 +2,10 @@
 
 To add a policy, a solver, a model, a machine, an execution model, a workload model or a trace
 reader, add one module to the package of its kind, with the class decorated by the registry below.
-Third-party packages add classes through an entry point of the group ``optsched.<kind>``
-(``optsched.solvers`` for instance) that names a module to import or the class. An entry point that
-cannot be loaded is left out, with a warning.
+Solvers of different models may share a name, see `optsched.solvers.dispatch`. Third-party packages
+add classes through an entry point of the group ``optsched.<kind>`` (``optsched.solvers`` for
+instance) that names a module to import or the class. An entry point that cannot be loaded is left
+out, with a warning.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ class Registry(Generic[T]):
     contract : str
         Module and name of the base class, ``optsched.solvers.solver:Solver``, of a kind whose
         classes may also be named as ``FILE.py:CLASS``; empty for other kinds.
+    combined : str
+        Module and name of the function that makes one class of two with the same name, or None if
+        they cannot share it; empty for a kind in which a name is for one class.
     """
 
     def __init__(
@@ -52,12 +56,14 @@ class Registry(Generic[T]):
         package: str | None = None,
         packages: bool = False,
         contract: str = "",
+        combined: str = "",
     ) -> None:
         self.noun = noun
         self.group = group
         self.package = package or group
         self.packages = packages
         self._contract = contract
+        self._combined = combined
         self._classes: dict[str, T] = {}
         self._broken: dict[str, str] = {}
         self._discovered = False
@@ -68,27 +74,33 @@ class Registry(Generic[T]):
         Raises
         ------
         ValueError
-            If another class already has the name.
+            If another class already has that name, and they cannot share it.
         """
 
         def file_under(cls: T) -> T:
-            holder = self._classes.get(name)
-            if holder is not None and holder.__qualname__ != cls.__qualname__:
-                raise ValueError(f"{self.noun} {name!r} is already {holder.__qualname__}")
+            one, holder = cls, self._classes.get(name)
+            if holder is not None:
+                shared = self._shared(holder, cls)
+                if shared is None:
+                    raise ValueError(f"{self.noun} {name!r} is already {holder.__qualname__}")
+                one = shared
             cls.name = name
-            self._classes[name] = cls
+            self._classes[name] = one
             return cls
 
         return file_under
 
+    def _shared(self, holder: T, added: T) -> T | None:
+        if self._combined:
+            return _named(self._combined)(holder, added)  # type: ignore[no-any-return]
+        return added if holder.__qualname__ == added.__qualname__ else None
+
     def __getitem__(self, name: str | ClassInFile) -> T:
         if self._contract and (isinstance(name, ClassInFile) or names_file(name)):
             found = find_class(name) if isinstance(name, str) else name
-            module, _, base = self._contract.partition(":")
-            contract = getattr(importlib.import_module(module), base)
-            return found.load(self.noun, contract)  # type: ignore[return-value]
+            return found.load(self.noun, _named(self._contract))  # type: ignore[return-value]
         assert isinstance(name, str)
-        if name not in self._classes:
+        if self._combined or name not in self._classes:
             self._discover()
         try:
             return self._classes[name]
@@ -145,8 +157,14 @@ class Registry(Generic[T]):
 
     def _load(self, entry_point: EntryPoint) -> None:
         loaded = entry_point.load()
-        if isinstance(loaded, type) and entry_point.name not in self._classes:
+        if isinstance(loaded, type):
             self.register(entry_point.name)(loaded)  # type: ignore[arg-type]
+
+
+def _named(place: str) -> Any:
+    """Return what is named as ``MODULE:NAME``."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def _import_modules(package: str, *, packages: bool) -> None:
@@ -161,7 +179,10 @@ def _import_modules(package: str, *, packages: bool) -> None:
 
 models: Registry[Any] = Registry("model", "optsched.models")
 solvers: Registry[Any] = Registry(
-    "solver", "optsched.solvers", contract="optsched.solvers.solver:Solver"
+    "solver",
+    "optsched.solvers",
+    contract="optsched.solvers.solver:Solver",
+    combined="optsched.solvers.dispatch:combined",
 )
 policies: Registry[Any] = Registry(
     "policy", "optsched.policies", contract="optsched.simulator.policy:Policy"

@@ -61,6 +61,36 @@ def test_another_package_adds_a_solver_by_entry_point(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("point", "decorator"),
+    [
+        ("their_module", "@solvers.register('first-fit')\n"),
+        ("their_module:Theirs", "@solvers.register('first-fit')\n"),
+        ("their_module:Theirs", ""),
+    ],
+)
+def test_another_package_adds_a_model_to_a_name(point, decorator, tmp_path):
+    module = (
+        "from optsched.registry import solvers\n"
+        "from optsched.solvers.result import Result, Status\n"
+        "from optsched.solvers.solver import Solver\n"
+        f"{decorator}"
+        "class Theirs(Solver):\n"
+        "    models = frozenset({'window-mkp'})\n"
+        "    def solve(self, problem, *, budget, hint=None, seed=0, on_incumbent=None):\n"
+        "        return Result('theirs', Status.FEASIBLE, (-1,) * len(problem.weights), 0)\n"
+    )
+    code = (
+        "import optsched; from optsched.models import GangPacking, WindowMKP\n"
+        "for problem in (WindowMKP([2, 3], [4]), GangPacking(4, 2, [0b0011], [0], [1, 2])):\n"
+        "    print(optsched.solve(problem, 'first-fit').objective)\n"
+    )
+    entry_points = f"[optsched.solvers]\nfirst-fit = {point}\n"
+    done = run_with(tmp_path, module, entry_points, "-c", code)
+    assert done.stdout.split()[:1] == ["0"], done.stderr
+    assert int(done.stdout.split()[1]) > 0
+
+
+@pytest.mark.parametrize(
     ("module", "reason"),
     [
         ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, Literal
 
 from optsched import registry
@@ -56,11 +57,11 @@ def _policies() -> tuple[list[str], list[list[Any]]]:
 
 
 def _solvers() -> tuple[list[str], list[list[Any]]]:
+    from optsched.solvers.dispatch import classes_of
     from optsched.solvers.solver_call import check_models, version_of
 
     rows = []
-    for name in registry.solvers:
-        cls = registry.solvers[name]
+    for cls in chain.from_iterable(map(classes_of, registry.solvers)):
         try:
             check_models(cls)
             version = version_of(cls)
@@ -69,7 +70,7 @@ def _solvers() -> tuple[list[str], list[list[Any]]]:
             continue
         models = "all that are formulated" if cls.models is None else " ".join(sorted(cls.models))
         installed = version or f"no (needs {cls.requires})"
-        rows.append([name, installed, cls.exact, models, cls.work_unit, first_line(cls)])
+        rows.append([cls.name, installed, cls.exact, models, cls.work_unit, first_line(cls)])
     return ["solver", "installed", "exact", "models", "work in", "what it does"], rows
 
 

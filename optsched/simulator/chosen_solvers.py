@@ -107,9 +107,9 @@ def choose_solvers(
     names |= _solvers_of_choice(models, choice)
     chosen = {}
     for model, given in names.items():
-        solver, profile = find_solver(given)
+        solver, profile = find_solver(given, model)
         fallback = models[model].fallback
-        fallback_solver = solver if given == fallback else find_solver(fallback)[0]
+        fallback_solver = solver if given == fallback else find_solver(fallback, model)[0]
         _check_nominal_time(solver)
         for one in (solver, fallback_solver):
             if not answers(one, model):

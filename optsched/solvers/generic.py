@@ -227,6 +227,45 @@ class Search:
         self.found(objective, bound)
         return Status.OPTIMAL if bound == objective else Status.FEASIBLE, x, bound
 
+    def result(
+        self,
+        solver: Solver,
+        outcome: Outcome,
+        status: Status,
+        solution: Any = None,
+        objective: int | None = None,
+        bound: int | None = None,
+        *,
+        seed: int,
+    ) -> Result:
+        """Return the result of `solver`: what follows from `outcome`, and what was noted here.
+
+        Parameters
+        ----------
+        solver : Solver
+            The solver.
+        outcome : Outcome
+            How its search ended.
+        status, solution, objective, bound
+            What follows from that, as in a `Result`.
+        seed : int
+            The seed as it was given.
+        """
+        return Result(
+            solver=solver.name,
+            status=status,
+            solution=solution,
+            objective=objective,
+            bound=bound,
+            limit=outcome.limit if status in (Status.FEASIBLE, Status.NO_SOLUTION) else None,
+            seconds=self.seconds(),
+            work=outcome.work,
+            incumbents=tuple(self.incumbents),
+            version=solver.installed_version() or "",
+            seed=seed,
+            message=outcome.message,
+        )
+
 
 @dataclass(frozen=True)
 class GenericSolver(Solver):
@@ -288,21 +327,8 @@ class GenericSolver(Solver):
             status = outcome.claim
         if solution is None and hint is not None and status is Status.NO_SOLUTION:
             status, solution = Status.FEASIBLE, hint
-        stopped = status in (Status.FEASIBLE, Status.NO_SOLUTION)
-        return Result(
-            solver=self.name,
-            status=status,
-            solution=solution,
-            objective=None if x is None else search.program.value(x),
-            bound=bound,
-            limit=outcome.limit if stopped else None,
-            seconds=search.seconds(),
-            work=outcome.work,
-            incumbents=tuple(search.incumbents),
-            version=self.installed_version() or "",
-            seed=seed,
-            message=outcome.message,
-        )
+        objective = None if x is None else search.program.value(x)
+        return search.result(self, outcome, status, solution, objective, bound, seed=seed)
 
 
 def _trivial_outcome(program: Program, floating_point: bool) -> Outcome | None:

@@ -11,7 +11,8 @@ from optsched import registry
 from optsched.class_file import names_file
 from optsched.content import bundled
 from optsched.errors import InputError, UnknownNameError
-from optsched.settings import configure, settings_of
+from optsched.settings import settings_of
+from optsched.solvers.dispatch import solver_with
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
 from optsched.text_files import read_toml
@@ -106,21 +107,6 @@ def load_profile(name: str | Path) -> Profile:
         seed=table.get("seed", 0),
         options=options,
     )
-
-
-def solver_with(cls: type[Solver], options: Mapping[str, Any]) -> Solver:
-    """Return a solver with given options.
-
-    Raises
-    ------
-    InputError
-        If the solver has no such option, or the value is not allowed.
-    """
-    if not options:
-        return cls()
-    if not is_dataclass(cls):
-        raise InputError(f"solver {cls.name!r} has no settings")
-    return configure(cls, options, f"solver {cls.name!r}")
 
 
 def options_of(solver: Solver) -> dict[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Literal
+from typing import Any, Literal
 
-from optsched.solvers.result import Budget, Incumbent, Limit
+from optsched.solvers.result import Budget, Incumbent, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent
 
 
@@ -71,3 +71,49 @@ class Progress:
         if self._budget.seconds is not None and self.seconds() >= self._budget.seconds:
             return Limit.TIME
         return None
+
+    def result(
+        self,
+        solver: str,
+        solution: Any,
+        value: int | None,
+        bound: int | None,
+        limit: Limit | None,
+        *,
+        work: float,
+        seed: int,
+    ) -> Result:
+        """Return the result of an exact search; its status follows from the other parts.
+
+        Parameters
+        ----------
+        solver : str
+            Name of the solver.
+        solution : solution or None
+            The best that was found.
+        value, bound : int or None
+            Its objective, and the bound of the search: the solution is optimal if they meet.
+        limit : Limit or None
+            What stopped the search; without it and without a solution, there is none. Of an optimal
+            solution it is left out.
+        work : float
+            Work done.
+        seed : int
+            Seed of the search.
+        """
+        if solution is None:
+            status = Status.INFEASIBLE if limit is None else Status.NO_SOLUTION
+        else:
+            status = Status.OPTIMAL if value == bound else Status.FEASIBLE
+        return Result(
+            solver=solver,
+            status=status,
+            solution=solution,
+            objective=None if solution is None else value,
+            bound=None if status is Status.INFEASIBLE else bound,
+            limit=None if status is Status.OPTIMAL else limit,
+            seconds=self.seconds(),
+            work=work,
+            incumbents=tuple(self.incumbents),
+            seed=seed,
+        )

@@ -14,13 +14,8 @@ from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import load_snapshot
 from optsched.numbers import LARGEST
-from optsched.solvers.profiles import (
-    Profile,
-    load_profile,
-    options_of,
-    profile_names,
-    solver_with,
-)
+from optsched.solvers.dispatch import Dispatch, solver_with
+from optsched.solvers.profiles import Profile, load_profile, options_of, profile_names
 from optsched.solvers.result import Budget, Incumbent, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 from optsched.solvers.solver_call import (
@@ -35,20 +30,32 @@ LEAST_SHARE = 0.01
 """Least share of the time limit that the solver of a hint leaves to the main solver."""
 
 
-def find_solver(name: str | ClassInFile | Solver) -> tuple[Solver, Profile]:
+def find_solver(
+    name: str | ClassInFile | Solver, model: str | None = None
+) -> tuple[Solver, Profile]:
     """Return the solver behind a registered name, a profile, its TOML file, or ``FILE.py:CLASS``.
 
     A solver is returned unchanged, with a profile of its options.
+
+    Parameters
+    ----------
+    name : str, ClassInFile or Solver
+        The name, or the solver.
+    model : str, optional
+        The model to be answered. If left out, a name of several solvers stands for all of them, see
+        `Dispatch`.
 
     Raises
     ------
     InputError
         If there is no such solver or profile, if the profile has mistakes, or if the solver states
-        its models in the wrong form.
+        its models in the wrong form; if several solvers have the name and none supports the model,
+        or the one that does lacks options of the profile.
     MissingDependencyError
         If the package that the solver needs is not installed.
     """
     if isinstance(name, Solver):
+        name = _of_model(name, model)
         check_models(name)
         return name, Profile(name=name.name, solver=name.name, options=options_of(name))
     if not isinstance(name, str | ClassInFile):
@@ -64,13 +71,20 @@ def find_solver(name: str | ClassInFile | Solver) -> tuple[Solver, Profile]:
         cls = registry.solvers[profile.solver]
     else:
         raise registry.solvers.unknown(name, profile_names())
-    check_models(cls)
-    if version_of(cls) is None:
+    solver = _of_model(solver_with(cls, profile.options), model)
+    check_models(solver)
+    if version_of(solver) is None:
         raise MissingDependencyError(
-            f"solver {name!r} needs the package {cls.requires!r}, which is not installed; "
-            f"{cls.install_command()}"
+            f"solver {name!r} needs the package {solver.requires!r}, which is not installed; "
+            f"{solver.install_command()}"
         )
-    return solver_with(cls, profile.options), profile
+    return solver, profile
+
+
+def _of_model(solver: Solver, model: str | None) -> Solver:
+    if model is not None and isinstance(solver, Dispatch):
+        return solver.of_model(model)
+    return solver
 
 
 def solve(
@@ -117,14 +131,14 @@ def solve(
     check_budget(budget)
     seed = checked_seed(seed)
     given = problem.default_solver if solver is None else solver
-    solver, profile = find_solver(given)
+    solver, profile = find_solver(given, problem.name)
     label = given if isinstance(given, str) else profile.name
     if not supports(solver, problem):
         raise InputError(f"solver {label!r} does not answer {problem.name!r} problems")
     budget = budget or profile.budget
     spent = 0.0
     if isinstance(hint, str):
-        first = solve(problem, hint, budget=_budget_of_hint(hint, budget), seed=seed)
+        first = solve(problem, hint, budget=_budget_of_hint(hint, problem, budget), seed=seed)
         if first.status is Status.ERROR:
             raise InputError(first.message, field="hint")
         hint, spent = first.solution, first.seconds
@@ -193,9 +207,9 @@ def _problem(given: Any) -> Problem[Any]:
     raise InputError(f"{given!r}; {expected}", field="problem")
 
 
-def _budget_of_hint(name: str, whole: Budget) -> Budget:
+def _budget_of_hint(name: str, problem: Problem[Any], whole: Budget) -> Budget:
     """Return the budget of the solver of a hint, given the budget of the whole solve."""
-    solver, profile = find_solver(name)
+    solver, profile = find_solver(name, problem.name)
     if whole.seconds is not None:
         return Budget(whole.seconds / 2, profile.budget.work)
     if whole.work is not None and profile.budget == Budget():

@@ -9,6 +9,7 @@ import pytest
 
 from optsched import registry
 from optsched.content import bundled
+from optsched.models.snapshot_file import snapshot_files
 
 FORKS = """
 import gc, os, sys
@@ -42,7 +43,7 @@ for name in sys.argv[2:]:
 @pytest.mark.skipif(sys.platform == "win32", reason="forks")
 @pytest.mark.parametrize("model", list(registry.models))
 def test_no_kernel_is_compiled_within_the_time_limit(model):
-    files = sorted(bundled("models").glob(f"{model}/*.json"))
+    files = list(snapshot_files(bundled("models") / model))
     own = [name for name in registry.solvers if model in (registry.solvers[name].models or ())]
     command = [sys.executable, "-c", FORKS, "\n".join(map(str, files)), *own]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

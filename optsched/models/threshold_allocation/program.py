@@ -12,6 +12,7 @@ from optsched.errors import InputError
 from optsched.models.formulation import Formulation, formulations
 from optsched.models.program import Program
 from optsched.models.program_builder import ProgramBuilder
+from optsched.models.threshold_allocation.presolve import most_penalized
 from optsched.models.threshold_allocation.problem import Placement, ThresholdAllocation
 
 Ints = NDArray[np.int64]
@@ -126,7 +127,7 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
         Every array has shape `_shape`. Costs are in units, and 0 for choices that are not allowed.
         """
         problem, shape = self.problem, self._shape
-        limit = _most_penalized(problem)
+        limit = most_penalized(problem)
         own, added = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
         allowed = np.zeros(shape, dtype=np.bool_)
         for t, start in enumerate(problem.starts.tolist()):
@@ -134,7 +135,7 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
                 choice = _Choice(problem, start, node)
                 for k in range(min(choice.free, shape[2])):
                     penalized = choice.own(k + 1)
-                    if limit is None or penalized <= limit:
+                    if penalized <= limit:
                         own[t, node, k], added[t, node, k] = penalized, choice.added(k + 1)
                         allowed[t, node, k] = True
         return own, added, allowed
@@ -178,13 +179,6 @@ class _Choice:
             * ((held + count) * self._overload(demand, count) - held * self._overload(demand, 0))
             for length, held, demand in self.windows
         )
-
-
-def _most_penalized(problem: ThresholdAllocation) -> int | None:
-    """Return the largest penalized time within the threshold in units, equation (5)."""
-    if problem.threshold is None:
-        return None
-    return (problem.threshold - 1000) * problem.walltime * problem.unit // 1000
 
 
 def _step(own: Ints) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
-from optsched.solvers.data_placement._holes import update_widest
+from optsched.solvers.data_placement.holes import update_widest
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

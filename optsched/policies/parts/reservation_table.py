@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from optsched.executions.resource_sharing import demands
 from optsched.machines.smp import Smp
 from optsched.models.threshold_allocation import Goal, Placement, ThresholdAllocation
+from optsched.models.threshold_allocation.presolve import can_start_now, penalty_within
 from optsched.simulator.system import System
-from optsched.solvers.threshold_allocation.kernel_input import timeline_of
-from optsched.solvers.threshold_allocation.penalty_limit import penalty_within
 
 
 class ReservationTable:
@@ -172,8 +171,6 @@ class ReservationTable:
 
         No problem needs to be posed for other candidates.
         """
-        from optsched.solvers.threshold_allocation.prefilter import can_start_now
-
         jobs = [job for job, _ in candidates]
         walltimes = self._walltime[jobs]
         limits = [
@@ -181,10 +178,10 @@ class ReservationTable:
             for (_, threshold), walltime in zip(candidates, walltimes.tolist())
         ]
         found = can_start_now(
-            timeline_of(self._rows_now(), self._machine.nodes),
+            self._rows_now(),
+            self._machine.nodes,
             self._machine.processors,
             self._capacity,
-            self._unit // self._capacity,
             self._asked[jobs],
             walltimes,
             self._demands[jobs],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,8 +12,9 @@ from optsched.errors import InputError
 from optsched.models.box_placement import BoxPlacement, Placement
 from optsched.models.problem import Problem
 from optsched.registry import solvers
-from optsched.solvers.box_placement.direct import place_directly
+from optsched.solvers.box_placement.direct_placement import place_directly
 from optsched.solvers.cp_sat import CpSat
+from optsched.solvers.progress import Progress
 from optsched.solvers.result import Budget, Incumbent, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 
@@ -54,8 +54,8 @@ class BoxSearch(Solver):
         on_incumbent: OnIncumbent | None = None,
     ) -> Result:
         """Solve `problem` within `budget`, at least as well as the feasible solution `hint`."""
-        began = time.perf_counter()
         assert isinstance(problem, BoxPlacement)
+        progress = Progress(budget, on_incumbent)
         known = [place_directly(problem), place_directly(problem, largest_first=True)]
         best = max(known if hint is None else [hint, *known], key=problem.objective)
         objective = problem.objective(best)
@@ -65,47 +65,31 @@ class BoxSearch(Solver):
                 bound = area_bound(problem, _in_candidates(problem))
             except InputError:
                 limit = Limit.MEMORY
-        incumbents: list[Incumbent] = []
+        if objective == bound or limit is not None:
+            progress.note(objective, bound)
+            return progress.result(self.name, best, objective, bound, limit, work=0.0, seed=seed)
 
-        def note(incumbent: Incumbent) -> None:
-            nearer = bound if incumbent.bound is None else min(bound, incumbent.bound)
-            seconds = time.perf_counter() - began
-            incumbents.append(Incumbent(seconds, incumbent.objective, nearer))
-            if on_incumbent is not None:
-                on_incumbent(incumbents[-1])
+        def note(found: Incumbent) -> None:
+            nearer = bound if found.bound is None else min(bound, round(found.bound))
+            progress.note(found.objective, nearer)
 
-        if objective < bound and limit is None:
-            spent = time.perf_counter() - began
-            seconds = None if budget.seconds is None else max(1e-6, budget.seconds - spent)
-            answer = CpSat().solve(
-                problem,
-                budget=replace(budget, seconds=seconds),
-                hint=best,
-                seed=seed,
-                on_incumbent=note,
-            )
-            if answer.objective is not None:
-                bound = bound if answer.bound is None else min(bound, round(answer.bound))
-                answer = replace(answer, bound=bound)
-                if answer.objective == bound:
-                    answer = replace(answer, status=Status.OPTIMAL, limit=None)
-        else:
-            note(Incumbent(0.0, objective, bound))
-            answer = Result(
-                solver=self.name,
-                status=Status.OPTIMAL if objective == bound else Status.FEASIBLE,
-                solution=best,
-                objective=objective,
-                bound=bound,
-                limit=limit if objective < bound else None,
-                seed=seed,
-            )
-        return replace(
-            answer,
-            solver=self.name,
-            incumbents=tuple(incumbents),
-            seconds=time.perf_counter() - began,
+        seconds = budget.seconds
+        if seconds is not None:
+            seconds = max(1e-6, seconds - progress.seconds())
+        answer = CpSat().solve(
+            problem,
+            budget=replace(budget, seconds=seconds),
+            hint=best,
+            seed=seed,
+            on_incumbent=note,
         )
+        if answer.objective is not None:
+            bound = bound if answer.bound is None else min(bound, round(answer.bound))
+            answer = replace(answer, bound=bound)
+            if answer.objective == bound:
+                answer = replace(answer, status=Status.OPTIMAL, limit=None)
+        incumbents, seconds = tuple(progress.incumbents), progress.seconds()
+        return replace(answer, solver=self.name, incumbents=incumbents, seconds=seconds)
 
 
 Needs = Iterable[tuple[int, int]]

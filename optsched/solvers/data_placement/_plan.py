@@ -9,12 +9,6 @@ from numpy.typing import NDArray
 
 from optsched.compiled import kernel
 from optsched.solvers.data_placement._cores import free_now, sorted_cores, take_first
-from optsched.solvers.data_placement._holes import (
-    from_holes,
-    in_holes,
-    take_by_number,
-    take_from_holes,
-)
 from optsched.solvers.data_placement._node_files import (
     NodeFiles,
     begin,
@@ -24,6 +18,12 @@ from optsched.solvers.data_placement._node_files import (
     reloading_time,
     unused_loading_time,
     visit,
+)
+from optsched.solvers.data_placement.holes import (
+    from_holes,
+    in_holes,
+    take_by_number,
+    take_from_holes,
 )
 from optsched.solvers.data_placement.score import Score
 

@@ -14,7 +14,7 @@ from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.data_placement.intervals import Intervals, alike_nodes
 from optsched.solvers.data_placement.list_scheduling import first_plan
 from optsched.solvers.data_placement.lower_bound import lower_bound
-from optsched.solvers.generic import Search
+from optsched.solvers.generic import Outcome, Search
 from optsched.solvers.result import Budget, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 
@@ -78,13 +78,8 @@ class IntervalSearch(Solver):
         except Exception as error:
             if error is search.callback_error:
                 raise
-            return Result(
-                solver=self.name,
-                status=Status.ERROR,
-                seconds=search.seconds(),
-                seed=seed,
-                message=f"{type(error).__name__}: {error}",
-            )
+            outcome = Outcome(Status.ERROR, message=f"{type(error).__name__}: {error}")
+            return search.result(self, outcome, Status.ERROR, seed=seed)
 
     def _answer(
         self, problem: DataPlacement, search: Search, hint: Plan | None, seed: int
@@ -107,38 +102,18 @@ class IntervalSearch(Solver):
         if outcome.bound is None or outcome.bound < bound:
             outcome = replace(outcome, bound=bound)
         status, x, proven = search.conclude(outcome)
-        return Result(
-            solver=self.name,
-            status=status,
-            solution=None if x is None else intervals.plan(x),
-            objective=None if x is None else search.program.value(x),
-            bound=proven,
-            limit=outcome.limit if status in (Status.FEASIBLE, Status.NO_SOLUTION) else None,
-            seconds=search.seconds(),
-            work=outcome.work,
-            incumbents=tuple(search.incumbents),
-            version=self.installed_version() or "",
-            seed=seed,
-            message=outcome.message,
-        )
+        plan = None if x is None else intervals.plan(x)
+        objective = None if x is None else search.program.value(x)
+        return search.result(self, outcome, status, plan, objective, proven, seed=seed)
 
     def _without_search(
         self, problem: DataPlacement, search: Search, plan: Plan, bound: int, seed: int
     ) -> Result:
         objective = problem.objective(plan)
         search.found(objective, bound)
-        return Result(
-            solver=self.name,
-            status=Status.OPTIMAL if objective == bound else Status.FEASIBLE,
-            solution=plan,
-            objective=objective,
-            bound=bound,
-            limit=None if objective == bound else Limit.MEMORY,
-            seconds=search.seconds(),
-            incumbents=tuple(search.incumbents),
-            version=self.installed_version() or "",
-            seed=seed,
-        )
+        status = Status.OPTIMAL if objective == bound else Status.FEASIBLE
+        outcome = Outcome(status, limit=Limit.MEMORY)
+        return search.result(self, outcome, status, plan, objective, bound, seed=seed)
 
 
 def is_large(problem: DataPlacement) -> bool:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class BestFit(FitHeuristic):
     """Compaction of running jobs, then best fit of waiting jobs.
 
-    As `optsched.solvers.gang_packing.placing.first_fit`, but a waiting job goes into the row in use
-    with the fewest sufficient free columns; of equal rows, into that of lowest number.
+    As `optsched.solvers.gang_packing.first_fit.FirstFit`, but a waiting job goes into the row in
+    use with the fewest sufficient free columns; of equal rows, into that of lowest number.
 
     Examples
     --------

@@ -29,19 +29,6 @@ class FitHeuristic(Heuristic):
         return (len(problem.running) + len(problem.waiting)) * problem.rows
 
 
-def first_fit(problem: GangPacking) -> Packing:
-    """Return the packing by first fit.
-
-    If running jobs may change their rows, the rows are compacted first (`compacted`), as in the
-    compaction step of gang schedulers of this family. Then each waiting job, in the order of the
-    queue, goes into the first row in use with enough free columns, else into the first empty row.
-    Under ``fcfs``, placement ends at the first job that does not fit; under ``skip``, the next job
-    is tried.
-    """
-    rows = compacted(problem)
-    return problem.packing(rows, fitted(problem, rows, tightest=False))
-
-
 def compacted(problem: GangPacking) -> Sequence[int]:
     """Return the row of each running job after compaction.
 

@@ -11,7 +11,7 @@ from optsched.registry import solvers
 from optsched.solvers.gang_packing._subproblems import Subproblems
 from optsched.solvers.gang_packing.placing import compacted, fitted
 from optsched.solvers.progress import Progress
-from optsched.solvers.result import Budget, Limit, Result, Status
+from optsched.solvers.result import Budget, Limit, Result
 from optsched.solvers.solver import OnIncumbent, Solver
 
 TURN = 32
@@ -93,15 +93,4 @@ class RowSearch(Solver):
         except _StoppedError as stopped:
             limit = stopped.limit
         bound = subproblems.bound()
-        return Result(
-            solver=self.name,
-            status=Status.OPTIMAL if objective == bound else Status.FEASIBLE,
-            solution=best,
-            objective=objective,
-            bound=bound,
-            limit=limit,
-            seconds=progress.seconds(),
-            work=nodes,
-            incumbents=tuple(progress.incumbents),
-            seed=seed,
-        )
+        return progress.result(self.name, best, objective, bound, limit, work=nodes, seed=seed)

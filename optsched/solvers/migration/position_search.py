@@ -11,7 +11,7 @@ from optsched.models.migration import Migration, Plan
 from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.progress import Progress
-from optsched.solvers.result import Budget, Limit, Result, Status
+from optsched.solvers.result import Budget, Limit, Result
 from optsched.solvers.solver import OnIncumbent, Solver
 
 if TYPE_CHECKING:
@@ -86,23 +86,8 @@ class PositionSearch(Solver):
             search.best, search.objective = hint, problem.objective(hint)
             progress.note(search.objective, None)
         limit = search.run()
-        objective, bound = search.objective, search.bound()
-        if objective is None:
-            status = Status.INFEASIBLE if limit is None else Status.NO_SOLUTION
-        else:
-            status = Status.OPTIMAL if bound == objective else Status.FEASIBLE
-        return Result(
-            solver=self.name,
-            status=status,
-            solution=search.best,
-            objective=objective,
-            bound=bound,
-            limit=limit if status in (Status.FEASIBLE, Status.NO_SOLUTION) else None,
-            seconds=progress.seconds(),
-            work=search.work,
-            incumbents=tuple(progress.incumbents),
-            seed=seed,
-        )
+        found = search.best, search.objective, search.bound()
+        return progress.result(self.name, *found, limit, work=search.work, seed=seed)
 
 
 class _Entry(NamedTuple):

@@ -6,15 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
+from optsched.models.threshold_allocation._timeline import Timeline
+from optsched.models.threshold_allocation.presolve import NEVER
 from optsched.solvers.threshold_allocation._penalties import (
     Job,
-    Timeline,
     added_penalties,
     free_processors,
     penalized_times,
     take_cheapest,
 )
-from optsched.solvers.threshold_allocation.penalty_limit import NEVER
 
 Integers = NDArray[np.int64]
 

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
+from optsched.models.threshold_allocation._timeline import Timeline
 from optsched.solvers.threshold_allocation._penalties import (
     Job,
-    Timeline,
     free_processors,
     penalized_times,
 )

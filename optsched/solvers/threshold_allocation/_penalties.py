@@ -8,28 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
-from optsched.solvers.threshold_allocation.penalty_limit import NEVER
+from optsched.models.threshold_allocation._timeline import Timeline
+from optsched.models.threshold_allocation.presolve import NEVER
 
 Integers = NDArray[np.int64]
-
-
-class Timeline(NamedTuple):
-    """Starts and ends of allocations by node and time; of equal times, ends come first.
-
-    Parameters
-    ----------
-    first : int64 array, shape (nodes + 1,)
-        Index of the first event of each node.
-    time, processes : int64 array, shape (events,)
-        Time in seconds, and change of the number of processes.
-    demand : int64 array, shape (events, resources)
-        Change of the demand.
-    """
-
-    first: Integers
-    time: Integers
-    processes: Integers
-    demand: Integers
 
 
 class Job(NamedTuple):
@@ -51,38 +33,6 @@ class Job(NamedTuple):
     demand: Integers
     capacity: Integers
     scale: Integers
-
-
-@kernel
-def timeline(held: Integers, nodes: int) -> Timeline:
-    """Return the timeline of the allocations `held`."""
-    rows, resources = len(held), held.shape[1] - 4
-    first = np.zeros(nodes + 1, dtype=np.int64)
-    for row in range(rows):
-        first[held[row, 0] + 1] += 2
-    for node in range(nodes):
-        first[node + 1] += first[node]
-    count = first[:-1].copy()
-    order = np.empty(2 * rows, dtype=np.int64)
-    time = np.empty(2 * rows, dtype=np.int64)
-    for end in range(1, -1, -1):
-        for row in range(rows):
-            node, at = held[row, 0], held[row, 2 + end]
-            place = count[node]
-            while place > first[node] and time[place - 1] > at:
-                time[place], order[place] = time[place - 1], order[place - 1]
-                place -= 1
-            time[place], order[place] = at, 2 * row + end
-            count[node] += 1
-    processes = np.empty(2 * rows, dtype=np.int64)
-    demand = np.empty((2 * rows, resources), dtype=np.int64)
-    for event in range(2 * rows):
-        row, end = order[event] // 2, order[event] % 2
-        change = held[row, 1] * (1 - 2 * end)
-        processes[event] = change
-        for r in range(resources):
-            demand[event, r] = change * held[row, 4 + r]
-    return Timeline(first, time, processes, demand)
 
 
 @kernel

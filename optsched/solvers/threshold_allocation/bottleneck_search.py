@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from optsched.models.problem import Problem
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
+from optsched.models.threshold_allocation.presolve import NEVER, most_penalized
 from optsched.models.threshold_allocation.problem import GOALS
 from optsched.registry import solvers
 from optsched.solvers.progress import Progress
-from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.result import Budget, Result
 from optsched.solvers.solver import OnIncumbent, Solver
 from optsched.solvers.threshold_allocation.kernel_input import kernel_input, start_batches
-from optsched.solvers.threshold_allocation.penalty_limit import NEVER, most_penalized
 
 TURN = 64
 """Start times between two checks of the budget."""
@@ -99,24 +99,7 @@ class BottleneckSearch(Solver):
                 break
         if limit is None:
             bound = objective
-        if solution is None:
-            status = Status.INFEASIBLE if limit is None else Status.NO_SOLUTION
-        elif objective == bound:
-            status, limit = Status.OPTIMAL, None
-        else:
-            status = Status.FEASIBLE
-        return Result(
-            solver=self.name,
-            status=status,
-            solution=solution,
-            objective=None if solution is None else objective,
-            bound=None if status is Status.INFEASIBLE else bound,
-            limit=limit,
-            seconds=progress.seconds(),
-            work=work,
-            incumbents=tuple(progress.incumbents),
-            seed=seed,
-        )
+        return progress.result(self.name, solution, objective, bound, limit, work=work, seed=seed)
 
 
 def _batches(problem: ThresholdAllocation) -> Iterator[NDArray[np.int64]]:

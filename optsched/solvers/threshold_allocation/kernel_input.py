@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.read_only import kept, once
+from optsched.models.read_only import kept
 from optsched.models.threshold_allocation import ThresholdAllocation
+from optsched.models.threshold_allocation.presolve import timeline_of
 
 if TYPE_CHECKING:
-    from optsched.solvers.threshold_allocation._penalties import Job, Timeline
+    from optsched.models.threshold_allocation._timeline import Timeline
+    from optsched.solvers.threshold_allocation._penalties import Job
 
 NOW = kept(np.zeros(1, dtype=np.int64))
 """Start time that is tried first, since most jobs are to start now."""
@@ -31,15 +33,6 @@ def kernel_input(problem: ThresholdAllocation) -> tuple[Timeline, Job]:
         problem.scale,
     )
     return timeline_of(problem.held, problem.nodes), job
-
-
-@once
-def timeline_of(held: NDArray[np.int64], nodes: int) -> Timeline:
-    """Return the timeline of the allocations `held`."""
-    from optsched.solvers.threshold_allocation._penalties import timeline
-
-    events: Timeline = timeline(held, nodes)
-    return events
 
 
 def start_batches(problem: ThresholdAllocation) -> Iterator[NDArray[np.int64]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
+from optsched.models.threshold_allocation.presolve import most_penalized
 from optsched.registry import solvers
 from optsched.solvers.threshold_allocation.moving import MovingRule, placed_by_moving
-from optsched.solvers.threshold_allocation.penalty_limit import most_penalized
 
 
 @solvers.register("less-consume-threshold")

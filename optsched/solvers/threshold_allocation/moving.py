@@ -7,9 +7,9 @@ from typing import Any
 
 from optsched.models.problem import Problem
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
+from optsched.models.threshold_allocation.presolve import most_penalized
 from optsched.solvers.heuristic import Heuristic
 from optsched.solvers.threshold_allocation.kernel_input import kernel_input, start_batches
-from optsched.solvers.threshold_allocation.penalty_limit import most_penalized
 
 
 class MovingRule(Heuristic):

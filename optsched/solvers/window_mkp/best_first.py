@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.progress import Progress
-from optsched.solvers.result import Budget, Limit, Result, Status
+from optsched.solvers.result import Budget, Limit, Result
 from optsched.solvers.solver import OnIncumbent, Solver
 
 if TYPE_CHECKING:
@@ -108,18 +108,8 @@ class BestFirst(Solver):
                     limit = Limit.MEMORY
             if limit is not None:
                 break
-        return Result(
-            solver=self.name,
-            status=Status.OPTIMAL if value == bound else Status.FEASIBLE,
-            solution=solution,
-            objective=value,
-            bound=bound,
-            limit=limit if value < bound else None,
-            seconds=progress.seconds(),
-            work=int(state[0]),
-            incumbents=tuple(progress.incumbents),
-            seed=seed,
-        )
+        work = int(state[0])
+        return progress.result(self.name, solution, value, bound, limit, work=work, seed=seed)
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Compile the kernels, or load them from the cache."""

@@ -13,7 +13,7 @@ from optsched.models.problem import Problem
 from optsched.models.window_mkp import WindowMKP
 from optsched.registry import solvers
 from optsched.solvers.progress import Progress
-from optsched.solvers.result import Budget, Limit, Result, Status
+from optsched.solvers.result import Budget, Limit, Result
 from optsched.solvers.solver import OnIncumbent, Solver
 
 QUICK = 200_000
@@ -102,18 +102,8 @@ class BranchAndBound(Solver):
             value, bound, work, limit = _search_further(
                 problem, placement, value, bound, work, progress, seed
             )
-        return Result(
-            solver=self.name,
-            status=Status.OPTIMAL if value == bound else Status.FEASIBLE,
-            solution=tuple(placement.tolist()),
-            objective=value,
-            bound=bound,
-            limit=limit,
-            seconds=progress.seconds(),
-            work=work,
-            incumbents=tuple(progress.incumbents),
-            seed=seed,
-        )
+        solution = tuple(placement.tolist())
+        return progress.result(self.name, solution, value, bound, limit, work=work, seed=seed)
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Compile the kernels that `problem` needs, or load them from the cache.

@@ -8,6 +8,7 @@ from hypothesis import given
 from optsched import Budget, registry
 from optsched.models import GangPacking
 from optsched.solvers.gang_packing.placing import compacted
+from optsched.solvers.solving import find_solver
 from optsched.testing import gang_packings
 
 from .conftest import optimum_of
@@ -16,7 +17,7 @@ NAMES = ("first-fit", "best-fit", "greedy-colouring")
 
 
 def place(name, problem):
-    return registry.solvers[name]().place(problem)
+    return find_solver(name, problem.name)[0].place(problem)
 
 
 @pytest.mark.parametrize("name", NAMES)

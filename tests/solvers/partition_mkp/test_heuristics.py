@@ -13,6 +13,7 @@ from optsched import Budget, registry, solve
 from optsched.boxes.layer_shapes import layer_shape
 from optsched.models import PartitionMKP
 from optsched.solvers.partition_mkp.bins import Bin
+from optsched.solvers.solving import find_solver
 from optsched.testing import check_solver, partition_mkps
 
 NAMES = ("direct-placement", "migration-based")
@@ -21,7 +22,7 @@ FIGURE_4 = PartitionMKP((8, 4, 1), ["4x2x1@0,0,0", "3x3x1@4,0,0"], waiting=[8, 4
 
 
 def place(name, problem):
-    return registry.solvers[name]().place(problem)
+    return find_solver(name, problem.name)[0].place(problem)
 
 
 def bins_of(name, problem):

@@ -12,13 +12,12 @@ from hypothesis import given, settings
 from optsched import Budget, solve
 from optsched.models import ThresholdAllocation
 from optsched.models.threshold_allocation import Placement
+from optsched.models.threshold_allocation.presolve import NEVER, can_start_now, most_penalized
 from optsched.models.threshold_allocation.problem import GOALS
 from optsched.solvers.result import Status
 from optsched.solvers.threshold_allocation import _penalties as kernels
 from optsched.solvers.threshold_allocation.bottleneck_search import BottleneckSearch
 from optsched.solvers.threshold_allocation.kernel_input import kernel_input
-from optsched.solvers.threshold_allocation.penalty_limit import NEVER, most_penalized
-from optsched.solvers.threshold_allocation.prefilter import can_start_now
 from optsched.testing import check_solver, threshold_allocations
 
 
@@ -31,18 +30,16 @@ def with_goal(problem: ThresholdAllocation, goal: str) -> ThresholdAllocation:
 @settings(max_examples=100, deadline=None)
 @given(threshold_allocations(max_processors=4, max_held=8))
 def test_there_is_room_now_where_nodes_take_enough_processes_within_the_threshold(stated, problem):
-    events, job = kernel_input(problem)
     most = most_penalized(problem)
     room = sum(
         max(k for k in range(free + 1) if stated.lost(problem, node, 0, k) <= most)
         for node, free in enumerate(stated.free(problem, 0))
     )
     asked = np.arange(1, problem.nodes * problem.processors + 1)
-    walltime, limit = np.full_like(asked, job.walltime), np.full_like(asked, most)
-    demand = np.tile(job.demand, (len(asked), 1))
-    found = can_start_now(
-        events, job.processors, job.capacity, job.scale, asked, walltime, demand, limit
-    )
+    walltime, limit = np.full_like(asked, problem.walltime), np.full_like(asked, most)
+    demand = np.tile(problem.demand, (len(asked), 1))
+    nodes = problem.held, problem.nodes, problem.processors, problem.capacity
+    found = can_start_now(*nodes, asked, walltime, demand, limit)
     assert found.tolist() == (asked <= room).tolist()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,10 +11,39 @@ from optsched.boxes._anchors import first_fit
 from optsched.boxes._rows import fill
 from optsched.boxes.box import Box
 from optsched.models.migration import Migration, Plan
+from optsched.registry import solvers
+from optsched.solvers.heuristic import Heuristic
 from optsched.solvers.migration.subproblems import Subproblems
 
 PLACES = 4096
 """Number of cheapest places of the large job that are examined."""
+
+
+@solvers.register("migration-based")
+@dataclass(frozen=True)
+class MigrationBased(Heuristic):
+    """Move the jobs in the way of the large one, the first of its places where all find hosts.
+
+    Algorithm 3 of Li et al. 2015 as their section 6 applies it, see `find_plan`. Work is counted in
+    jobs.
+
+    References
+    ----------
+    K. Li, M. Malawski, J. Nabrzyski, "Topology-aware scheduling on Blue Waters with proactive
+    queue scanning and migration-based job placement", JSSPP 2015.
+    """
+
+    models = frozenset({"migration"})
+    work_unit = "jobs"
+    seconds_per_work = 5e-5
+
+    def place(self, problem: Migration) -> Plan | None:
+        """Return the plan, if there is one, by Algorithm 3."""
+        return find_plan(problem)
+
+    def effort(self, problem: Migration) -> int:
+        """Return the number of jobs that may be migrated."""
+        return len(problem.running)
 
 
 def find_plan(problem: Migration) -> Plan | None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from optsched.boxes.box import Box
 from optsched.models import Migration
-from optsched.solvers.migration.victims import find_plan
+from optsched.solvers.migration.migration_based import find_plan
 from optsched.testing import migrations
 
 from .conftest import SWAP, optimum_of, random_state

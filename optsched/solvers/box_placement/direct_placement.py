@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optsched.boxes.box import Box, Triple
 from optsched.boxes.free_boxes import words_of
+from optsched.registry import solvers
+from optsched.solvers.heuristic import Heuristic
 
 if TYPE_CHECKING:
     from optsched.models.box_placement import BoxPlacement, Placement
+
+
+@solvers.register("direct-placement")
+@dataclass(frozen=True)
+class DirectPlacement(Heuristic):
+    """Each waiting job in queue order, into its first shape that is free.
+
+    Algorithm 2 of Li et al. 2015 without bins, see `place_directly`. Work is counted in jobs.
+
+    References
+    ----------
+    K. Li, M. Malawski, J. Nabrzyski, "Topology-aware scheduling on Blue Waters with proactive
+    queue scanning and migration-based job placement", JSSPP 2015.
+    """
+
+    models = frozenset({"box-placement"})
+    work_unit = "jobs"
+    seconds_per_work = 2e-5
+
+    def place(self, problem: BoxPlacement) -> Placement:
+        """Return the placement by Algorithm 2."""
+        return place_directly(problem)
+
+    def effort(self, problem: BoxPlacement) -> int:
+        """Return the number of waiting jobs."""
+        return len(problem.waiting)
 
 
 def place_directly(problem: BoxPlacement, *, largest_first: bool = False) -> Placement:
