@@ -162,7 +162,7 @@ class Registry(Generic[T]):
 
 
 def _named(place: str) -> Any:
-    """Return what is named as ``MODULE:NAME``."""
+    """Return the object that ``MODULE:NAME`` names."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)
 
