@@ -228,7 +228,12 @@ def test_sums_over_workloads_are_compared_with_the_same_backfilling():
     assert tables[1]["records"][0]["without backfilling", "LEA"].text == "17.1%"
     assert {SCHEDULERS[name].base for name in SCHEDULERS} == {
         *("FCFS", "FCFS-BF", "FCFS-CB", "FCFS, every 30 s", "FCFS-BF, every 30 s"),
-        *("FCFS, all replanned", "FCFS-BF, all replanned", "FCFS, as written", "FCFS-BF, as written"),
+        *(
+            "FCFS, all replanned",
+            "FCFS-BF, all replanned",
+            "FCFS, as written",
+            "FCFS-BF, as written",
+        ),
     }
     assert set(all_runs(frame)["base"]) == {SCHEDULERS[name].base for name in SCHEDULERS}
 

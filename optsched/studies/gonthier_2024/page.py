@@ -52,7 +52,14 @@ GAINING = ["EFT", "LEA", "LEO", "LEM"]
 """The schedulers that are compared with FCFS, in the order of the paper's tables."""
 
 FORMS = (
-    *("no backfilling", "all replanned", "as written", "holes", "holes, all replanned", "holes, as written"),
+    *(
+        "no backfilling",
+        "all replanned",
+        "as written",
+        "holes",
+        "holes, all replanned",
+        "holes, as written",
+    ),
     *("full profile", f"every {THROTTLE} s", f"holes, every {THROTTLE} s"),
 )
 """The forms of all five schedulers, in the order of the table of variants."""
