@@ -25,7 +25,7 @@ test: check
 # Out of bounds, a kernel reads and writes whatever is there; here it raises IndexError.
 bounds: .venv/ready
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 --dist worksteal \
-	    tests/boxes tests/executions tests/machines tests/models tests/policies tests/simulator \
+	    tests/boxes tests/executions tests/machines tests/metrics tests/models tests/policies tests/simulator \
 	    tests/solvers tests/traces
 
 check: .venv/ready

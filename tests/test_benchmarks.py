@@ -102,13 +102,10 @@ def test_planning_with_files_is_measured_by_rule(tmp_path):
 
 
 def test_rules_of_shared_nodes_are_compared_with_the_optimum(tmp_path):
-    told = run(
-        "sharing_decisions.py", "--jobs", 100, "--problems", 2, "--sets", 2, "--together", 3,
-        "-o", tmp_path,
-    )  # fmt: skip
+    told = run("sharing_decisions.py", "--jobs", 100, "--problems", 2, "-o", tmp_path)
     assert told == (tmp_path / "sharing-decisions.txt").read_text()
     rows = rows_of(tmp_path / "sharing-decisions.csv")
-    goals = {"start", "penalty", "response", "everybody", "together"}
+    goals = {"start", "penalty", "response", "everybody"}
     assert {row["goal"] for row in rows} == goals
     assert all(int(row["optimal"]) <= int(row["problems"]) for row in rows)
     assert all(row["excess"] == "" or float(row["excess"]) >= 0 for row in rows)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 SMALL_PART = [
     "boxes/test_free_boxes.py::test_rows_of_64_routers_fill_a_word",
-    "simulator/test_fragmentation.py::test_a_trace_of_no_length_has_no_figures",
+    "metrics/test_fragmentation.py::test_a_trace_of_no_length_has_no_figures",
     "simulator/test_replay.py::test_a_replay_is_what_the_engine_does[batched-easy]",
     "solvers/window_mkp/test_heuristics.py::test_greedy_exchange_is_as_stated",
     "solvers/window_mkp/test_kernels.py::test_the_plain_search_is_as_stated",
