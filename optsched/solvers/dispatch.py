@@ -101,6 +101,9 @@ def combined(holder: type[Solver], added: type[Solver]) -> type[Solver] | None:
     }
     for price in ("seconds_per_solve", "seconds_per_work", "default_work"):
         attributes[price] = max(getattr(one, price) for one in kept)
+    # a class of another package makes the whole one of that package: its solvers get copies
+    foreign = [one.__module__ for one in kept if not one.__module__.startswith("optsched.")]
+    attributes["__module__"] = foreign[0] if foreign else __name__
     return type("Dispatch", (Dispatch,), attributes)
 
 

@@ -326,7 +326,7 @@ def test_compare_names_them_all_and_first(every, snapshot, tmp_path, capsys):
         assert strict(line)["verified"] == ("greedy" in line)
     page = (tmp_path / "out" / "report.html").read_text()
     first = page.index(f"{len(WRONG)} wrong answers: a: overfull returned an infeasible solution")
-    assert first < page.index("reached the best objective known")
+    assert first < page.index("reached the best known objective")
     assert f"{len(FAILED)} failures of solvers" in page
 
 

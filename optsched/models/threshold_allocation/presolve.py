@@ -1,6 +1,7 @@
 """Presolve: limits of penalized time, and the feasibility prefilter of jobs that may start now.
 
 The program, the solvers and the policies that state problems use it; the verification does not.
+Constants of it stand in functions with ``@kernel``, whose cache therefore covers this file.
 """
 
 from __future__ import annotations

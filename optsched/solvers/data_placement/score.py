@@ -8,7 +8,7 @@ from typing import NamedTuple
 class Score(NamedTuple):
     """Weights of the terms that are added to the start of a job on a node.
 
-    Kernels are compiled for these fields.
+    Functions with ``@kernel`` are compiled for these fields.
 
     Parameters
     ----------
