@@ -11,7 +11,6 @@ import time
 
 import pytest
 
-import optsched
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.sweeps import dask as engine
@@ -169,9 +168,11 @@ def test_a_dask_worker_is_given_a_class_in_a_file(start, scheduler, tiny, conten
     (tiny / "mine.py").write_text(
         "from optsched.policies.fcfs import FCFS\nclass Mine(FCFS):\n    pass\n"
     )
-    sweep_file = {"trace": tiny / "tiny.swf", "machine": "nodes:10"}
-    sweep_file["policy"] = f"{tiny / 'mine.py'}:Mine"
-    for output, engine_options in (("one", {"engine": "dask", "address": address}), ("two", {})):
-        results = optsched.sweep(sweep_file, tiny / output, **engine_options)
-        assert results.error.isna().all()
+    (tiny / "sweep.toml").write_text(
+        'trace = "tiny.swf"\nmachine = "nodes:10"\npolicy = "mine.py:Mine"'
+    )
+    for output, *options in (("one", "--engine", "dask", "--address", address), ("two",)):
+        command = [sys.executable, "-m", "optsched", "sweep", "sweep.toml", "-o", output, *options]
+        done = subprocess.run(command, cwd=tiny, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
     assert contents(tiny / "one") == contents(tiny / "two")
