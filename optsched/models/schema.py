@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -61,7 +62,7 @@ class Reading(FieldChecks):
         self.same_length(name, self.fields[name], other, self.fields[other])
 
 
-class Kind:
+class Kind(ABC):
     """Base class of the kinds of fields.
 
     Attributes
@@ -79,13 +80,13 @@ class Kind:
     blank: Any = ()
     like: str | None = None
 
+    @abstractmethod
     def accept(self, value: Any, fields: Fields) -> Any:
         """Return a valid value of Python in its stored form, or `DOUBTFUL`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, name: str, value: Any, reading: Reading) -> Any:
         """Return a value in its stored form, and note its mistakes."""
-        raise NotImplementedError
 
     def write(self, value: Any) -> Any:
         """Return a stored value in the form of a file."""
@@ -93,9 +94,9 @@ class Kind:
             return value.tolist()
         return list(value) if isinstance(value, tuple) else value
 
+    @abstractmethod
     def json_schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the value on file."""
-        raise NotImplementedError
 
     def parts(self) -> Sequence[tuple[str, str]]:
         """Return (symbol, meaning) of the parts of a value, for the model's page."""

@@ -60,7 +60,7 @@ class Halves(Problem):
 
 
 def printed(folder, code):
-    """Return what Python prints that starts in a folder."""
+    """Return the output of a Python process started in a folder."""
     run = [sys.executable, "-c", textwrap.dedent(code)]
     path = ":".join((str(folder), *filter(None, sys.path)))
     env = {"PYTHONPATH": path, "PATH": "/usr/bin"}

@@ -1,4 +1,4 @@
-"""What a sweep file stands for, and what it is told when it is wrong."""
+"""Runs that a sweep file states, and messages about its mistakes."""
 
 from __future__ import annotations
 
