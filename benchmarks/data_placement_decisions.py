@@ -29,6 +29,7 @@ import optsched
 from optsched.content import bundled
 from optsched.models.data_placement import DataPlacement
 from optsched.models.snapshot_file import read_snapshot
+from optsched.registry import solvers
 from optsched.solvers.result import Budget, Result, Status
 
 SAMPLE = bundled("traces") / "samples" / "sample-8x20.rackham"
@@ -62,7 +63,7 @@ def chosen(problems: list[DataPlacement], jobs: range, number: int) -> list[Data
 def answers(problem: DataPlacement, seconds: float) -> dict[tuple[str, str], Result]:
     """Return the answer of each rule with each backfilling, and of the exact solver."""
     found = {
-        (rule, backfill): optsched.solve(replace(problem, backfill=backfill), rule)
+        (rule, backfill): optsched.solve(problem, solvers[rule](backfill=backfill))
         for rule in RULES
         for backfill in BACKFILLS
     }

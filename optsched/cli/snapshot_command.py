@@ -15,6 +15,7 @@ from optsched.files import check_output
 from optsched.models.snapshot import snapshot_schema
 from optsched.models.snapshot_file import read_snapshot, save_snapshot, snapshot_files
 from optsched.solvers.comparison.claims import read_known, reconcile
+from optsched.solvers.solving import check_options
 
 command = App(name="snapshot", help="Inspect, check, convert and export snapshots.")
 
@@ -71,6 +72,7 @@ def check(*snapshots: Annotated[Path, Parameter(required=True)]) -> int:
     for path in (file for given in snapshots for file in snapshot_files(given)):
         try:
             read = read_snapshot(path)
+            check_options(read, path)
             wrong = reconcile(read.problem, read_known(read, path), ()).contradictions
         except InputError as error:
             say_error(error)

@@ -12,7 +12,6 @@ from optsched.cli.options import Integer, Number, Output
 from optsched.cli.terminal import figure, print_json, print_lines, say
 from optsched.errors import InputError
 from optsched.files import check_output, write_json
-from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot
 from optsched.report.solutions import find_picture
@@ -21,7 +20,7 @@ from optsched.solvers.comparison.claims import read_known, reconcile
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.separate_process import EndedError, SeparateProcess
 from optsched.solvers.solver_call import answer_to_json, verify
-from optsched.solvers.solving import find_solver, solve
+from optsched.solvers.solving import check_options, find_solver, solve
 
 DEFAULT_SECONDS = 60.0
 """Default time limit in seconds, if neither the user nor a profile gives a budget."""
@@ -83,13 +82,14 @@ def command(
         check_suffix(picture)
         draw = find_picture(read.problem.name)
     known = read_known(read, snapshot)
+    check_options(read, snapshot)
     name = solver or read.problem.default_solver
     budget = None
     if time_limit is not None or work_limit is not None:
         budget = Budget(time_limit, work_limit)
     elif find_solver(name)[1].budget == Budget():
         budget = Budget(DEFAULT_SECONDS)
-    result = _solve_in_process(read.problem, name, budget, hint, seed)
+    result = _solve_in_process(read, name, budget, hint, seed)
     reconciled = reconcile(read.problem, known, [result])
     result = reconciled.results[0]
     answer = describe(read, result) | {"contradictions": list(reconciled.contradictions)}
@@ -111,17 +111,17 @@ def command(
 
 
 def _solve_in_process(
-    problem: Problem[Any], name: str, budget: Budget | None, hint: str | None, seed: int | None
+    snapshot: Snapshot, name: str, budget: Budget | None, hint: str | None, seed: int | None
 ) -> Result:
     """Solve in a separate process, and verify the result again in this one."""
 
     def answer() -> Result:
-        return solve(problem, name, budget=budget, hint=hint, seed=seed)
+        return solve(snapshot, name, budget=budget, hint=hint, seed=seed)
 
     began = time.perf_counter()
     try:
         with SeparateProcess(answer) as call_in_process:
-            return verify(problem, call_in_process())
+            return verify(snapshot.problem, call_in_process())
     except EndedError as error:
         seconds = time.perf_counter() - began
         return Result(name, Status.ERROR, seconds=seconds, message=f"{name} {error}")

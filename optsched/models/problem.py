@@ -46,12 +46,16 @@ class Problem(ABC, Generic[Solution]):
         Name of the default solver.
     schema : Schema
         The declared fields.
+    former_options : tuple of str
+        Options of solvers that earlier versions wrote among the fields; a snapshot moves them to
+        its ``options``.
     """
 
     name: ClassVar[str]
     sense: ClassVar[Literal["max", "min"]]
     default_solver: ClassVar[str] = "cp-sat"
     schema: ClassVar[Schema]
+    former_options: ClassVar[tuple[str, ...]] = ()
 
     if TYPE_CHECKING:
         __dataclass_fields__: ClassVar[dict[str, Any]]

@@ -30,11 +30,15 @@ class Snapshot:
         Known results: ``objective`` and ``bound`` (equal when the optimum is proven), ``solution``
         in the model's JSON form, ``infeasible`` (true when it is proven that no solution exists),
         ``source``.
+    options : mapping
+        Options of solvers by name, each for those solvers that have it: the settings of the policy
+        that posed the problem.
     """
 
     problem: Problem[Any]
     origin: Mapping[str, Any] = field(default_factory=dict)
     known: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<Snapshot {self.problem.name} {self.problem.size}>"
@@ -44,6 +48,8 @@ class Snapshot:
         written: dict[str, Any] = {"kind": self.problem.name, "format": FORMAT}
         if self.origin:
             written["origin"] = dict(self.origin)
+        if self.options:
+            written["options"] = dict(self.options)
         written |= self.problem.to_json()
         if self.known:
             written["known"] = dict(self.known)
@@ -68,7 +74,7 @@ class Snapshot:
         version = fields.get("format", FORMAT)
         if type(version) is not int or version != FORMAT:
             mistakes.append(f"format: {fields['format']!r}; this version reads format {FORMAT}")
-        about = {name: fields.get(name, {}) for name in ("origin", "known")}
+        about = {name: fields.get(name, {}) for name in ("origin", "known", "options")}
         mistakes += [
             f"{name}: expected an object" for name in about if not isinstance(about[name], dict)
         ]
@@ -79,6 +85,14 @@ class Snapshot:
         ]
         outer = {"kind", "format", *about}
         inner = {name: value for name, value in fields.items() if name not in outer}
+        former = {
+            name: inner.pop(name) for name in models[fields["kind"]].former_options if name in inner
+        }
+        if isinstance(about["options"], dict):
+            mistakes += [
+                f"{name}: also among the options" for name in former if name in about["options"]
+            ]
+            about["options"] = former | about["options"]
         try:
             problem = models[fields["kind"]].from_json(inner)
         except InputError as error:
@@ -108,7 +122,10 @@ def snapshot_schema(kind: str) -> dict[str, Any]:
         "format": {"description": "version of the format", "const": FORMAT, "default": FORMAT},
         "origin": {"description": "where the snapshot came from", "type": "object"},
         "known": {"description": "known objective, bound and solution", "type": "object"},
+        "options": {"description": "options of solvers, by name", "type": "object"},
     }
+    for name in model.former_options:
+        about[name] = {"description": "an option, as written by version 0.1.0", "deprecated": True}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"snapshot of {kind}",

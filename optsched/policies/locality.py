@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.machines.cluster import Cluster, Cores
 from optsched.models.data_placement import DataPlacement
-from optsched.models.data_placement.fields import HEAVIEST
 from optsched.numbers import LONGEST
 from optsched.policies.parts.planned_cores import PlannedCores
 from optsched.policies.parts.planned_starts import PlannedStarts
@@ -21,6 +20,7 @@ from optsched.registry import policies
 from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.system import System
+from optsched.solvers.data_placement.rules import LocalityAndEvictionMixed
 from optsched.traces.rackham import BEFORE, RUNNING
 
 
@@ -77,13 +77,19 @@ class Locality(Policy):
     execution: ClassVar[str | None] = "file-loading"
 
     def __post_init__(self) -> None:
-        for name in ("weight", "threshold"):
-            if not 0 <= getattr(self, name) <= HEAVIEST:
-                raise InputError(
-                    f"{name} {getattr(self, name)}; expected a whole number from 0 to {HEAVIEST}"
-                )
+        LocalityAndEvictionMixed(**self._options())  # checks the options
         if not 0 <= self.throttle <= LONGEST:
             raise InputError(f"throttle {self.throttle}; expected seconds from 0 to {LONGEST:,}")
+
+    def _options(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("backfill", "stop", "weight", "threshold")}
+
+    def posed(self) -> Mapping[str, Answers]:
+        """Return the model, with the options of the rules."""
+        return {
+            model: answers._replace(options=self._options())
+            for model, answers in self.models.items()
+        }
 
     def begin(self, system: System) -> None:
         """Begin with an empty plan."""
@@ -193,11 +199,7 @@ class Locality(Policy):
             reserved=from_now(self._cores.reserved, now) if self.backfill == "holes" else None,
             occupied=machine.nodes_in_use(),
             capacity=self._capacity,
-            backfill=self.backfill,
-            weight=self.weight,
-            threshold=self.threshold,
             partial=True,
-            stop=self.stop,
             noticed=self._cores.widest_hole if self.backfill == "holes" else None,
             kept=machine.files.kept,
             started=machine.files.started(now),

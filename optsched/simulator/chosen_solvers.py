@@ -48,6 +48,8 @@ class ChosenSolver:
         Budget for one problem.
     seed : int
         Seed of the solver's random choices.
+    options : mapping
+        Options by the policy's settings, see `Answers`.
     """
 
     name: str
@@ -56,6 +58,7 @@ class ChosenSolver:
     fallback: Solver
     budget: Budget
     seed: int
+    options: Mapping[str, Any]
 
     @property
     def is_compared(self) -> bool:
@@ -107,9 +110,9 @@ def choose_solvers(
     names |= _solvers_of_choice(models, choice)
     chosen = {}
     for model, given in names.items():
-        solver, profile = find_solver(given, model)
-        fallback = models[model].fallback
-        fallback_solver = solver if given == fallback else find_solver(fallback, model)[0]
+        fallback, options = models[model].fallback, models[model].options
+        solver, profile = find_solver(given, model, options)
+        fallback_solver = solver if given == fallback else find_solver(fallback, model, options)[0]
         _check_nominal_time(solver)
         for one in (solver, fallback_solver):
             if not answers(one, model):
@@ -129,6 +132,7 @@ def choose_solvers(
             fallback=fallback_solver,
             budget=budget or own,
             seed=profile.seed if seed is None else seed,
+            options=options,
         )
     return chosen
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from optsched.errors import InputError
 from optsched.numbers import LONGEST
@@ -26,11 +26,15 @@ class Answers(NamedTuple):
         Name of the heuristic that decides when the solver fails or finds nothing better.
     by_objective : bool
         Whether the solver must optimize the model's objective, so that no rule may be chosen.
+    options : mapping
+        Options for the solver and the fallback, each of which takes those that it has. Options of a
+        profile take precedence.
     """
 
     solver: str
     fallback: str
     by_objective: bool = False
+    options: Mapping[str, Any] = {}
 
 
 class Policy(ABC):

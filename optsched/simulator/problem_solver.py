@@ -150,7 +150,7 @@ class ProblemSolver:
         self._posed += 1
         captured = ""
         if self.capture is not None and self._posed_of[problem.name] % self.capture_every == 0:
-            captured = self._write(problem, used, chosen.name)
+            captured = self._write(problem, used, chosen)
         self._posed_of[problem.name] += 1
         self.rows.append(
             (
@@ -172,18 +172,19 @@ class ProblemSolver:
         )
         return used.solution
 
-    def _write(self, problem: Problem[Any], used: Result, solver: str) -> str:
+    def _write(self, problem: Problem[Any], used: Result, chosen: ChosenSolver) -> str:
         """Write the snapshot of a problem, and return the file name."""
         assert self.capture is not None
         suffix = "" if self._posed == 1 else f"-{self._posed}"
         file = f"decision-{self._decision:07d}{suffix}.json"
         origin = self.origin | {
-            "solver": solver,
+            "solver": chosen.name,
             "time": self._now,
             "decision": self._decision,
             "objective": used.objective,
         }
-        save_snapshot(Snapshot(problem, origin=origin), self.capture / file)
+        snapshot = Snapshot(problem, origin, options=chosen.options)
+        save_snapshot(snapshot, self.capture / file)
         return file
 
     @property

@@ -44,10 +44,21 @@ class Dispatch(Solver):
         InputError
             If there is none, or it does not have the options.
         """
-        for cls in self.classes:
-            if cls.models is not None and model in cls.models:
-                return solver_with(cls, self._options)
-        raise InputError(f"solver {self.name!r} does not answer {model!r} problems")
+        return solver_with(self.class_of_model(model), self._options)
+
+    @classmethod
+    def class_of_model(cls, model: str) -> type[Solver]:
+        """Return the class of the solver of a model.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        for one in cls.classes:
+            if one.models is not None and model in one.models:
+                return one
+        raise InputError(f"solver {cls.name!r} does not answer {model!r} problems")
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Prepare the solver of the problem's model, all of them if there is no problem."""

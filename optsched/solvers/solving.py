@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,10 @@ from optsched.class_file import ClassInFile, names_file
 from optsched.errors import InputError, MissingDependencyError
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
-from optsched.models.snapshot_file import load_snapshot
+from optsched.models.snapshot_file import read_snapshot
 from optsched.numbers import LARGEST
-from optsched.solvers.dispatch import Dispatch, solver_with
+from optsched.settings import settings_of
+from optsched.solvers.dispatch import Dispatch, classes_of, solver_with
 from optsched.solvers.profiles import Profile, load_profile, options_of, profile_names
 from optsched.solvers.result import Budget, Incumbent, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
@@ -31,7 +34,9 @@ LEAST_SHARE = 0.01
 
 
 def find_solver(
-    name: str | ClassInFile | Solver, model: str | None = None
+    name: str | ClassInFile | Solver,
+    model: str | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> tuple[Solver, Profile]:
     """Return the solver behind a registered name, a profile, its TOML file, or ``FILE.py:CLASS``.
 
@@ -44,6 +49,9 @@ def find_solver(
     model : str, optional
         The model to be answered. If left out, a name of several solvers stands for all of them, see
         `Dispatch`.
+    options : mapping, optional
+        Options of solvers of the model. The solver takes those that it has and its profile does not
+        state.
 
     Raises
     ------
@@ -55,7 +63,8 @@ def find_solver(
         If the package that the solver needs is not installed.
     """
     if isinstance(name, Solver):
-        name = _of_model(name, model)
+        if model is not None and isinstance(name, Dispatch):
+            name = name.of_model(model)
         check_models(name)
         return name, Profile(name=name.name, solver=name.name, options=options_of(name))
     if not isinstance(name, str | ClassInFile):
@@ -71,7 +80,11 @@ def find_solver(
         cls = registry.solvers[profile.solver]
     else:
         raise registry.solvers.unknown(name, profile_names())
-    solver = _of_model(solver_with(cls, profile.options), model)
+    if model is not None and issubclass(cls, Dispatch):
+        cls = cls.class_of_model(model)
+    own = _names_of_options(cls)
+    taken = {name: value for name, value in (options or {}).items() if name in own}
+    solver = solver_with(cls, taken | dict(profile.options))
     check_models(solver)
     if version_of(solver) is None:
         raise MissingDependencyError(
@@ -79,12 +92,6 @@ def find_solver(
             f"{solver.install_command()}"
         )
     return solver, profile
-
-
-def _of_model(solver: Solver, model: str | None) -> Solver:
-    if model is not None and isinstance(solver, Dispatch):
-        return solver.of_model(model)
-    return solver
 
 
 def solve(
@@ -101,7 +108,8 @@ def solve(
     Parameters
     ----------
     problem : Problem, Snapshot or path
-        The problem, or a snapshot of it, or the file of one.
+        The problem, or a snapshot of it, or the file of one. Options in the snapshot apply to a
+        solver given by name, unless its profile states them.
     solver : str or Solver, optional
         Solver, or name of a solver or profile; the default solver of the model if omitted.
     budget : Budget, optional
@@ -127,18 +135,19 @@ def solve(
         If the file cannot be read, if the solver is unknown, not installed or not for this model,
         if the hint is infeasible, or if the solver of the hint fails.
     """
-    problem = _problem(problem)
+    snapshot = _snapshot(problem)
+    problem, options = snapshot.problem, snapshot.options
     check_budget(budget)
     seed = checked_seed(seed)
     given = problem.default_solver if solver is None else solver
-    solver, profile = find_solver(given, problem.name)
+    solver, profile = find_solver(given, problem.name, options)
     label = given if isinstance(given, str) else profile.name
     if not supports(solver, problem):
         raise InputError(f"solver {label!r} does not answer {problem.name!r} problems")
     budget = budget or profile.budget
     spent = 0.0
     if isinstance(hint, str):
-        first = solve(problem, hint, budget=_budget_of_hint(hint, problem, budget), seed=seed)
+        first = solve(snapshot, hint, budget=_budget_of_hint(hint, problem, budget), seed=seed)
         if first.status is Status.ERROR:
             raise InputError(first.message, field="hint")
         hint, spent = first.solution, first.seconds
@@ -162,6 +171,39 @@ def solve(
         version=version_of(solver) or "",
         seed=seed,
     )
+
+
+def check_options(snapshot: Snapshot, file: str | Path | None = None) -> None:
+    """Check the options in a snapshot, which may come from a file.
+
+    Raises
+    ------
+    InputError
+        If no solver of the model has an option of that name, or its value is not allowed.
+    """
+    model = snapshot.problem.name
+    for name, value in snapshot.options.items():
+        owners = (cls for cls in _classes_of_model(model) if name in _names_of_options(cls))
+        owner = next(owners, None)
+        if owner is None:
+            expected = f"expected an option of a solver of {model} problems"
+            raise InputError(expected, file=file, field=f"options.{name}")
+        try:
+            solver_with(owner, {name: value})
+        except InputError as error:
+            raise InputError(str(error), file=file, field="options") from None
+
+
+def _classes_of_model(model: str) -> Iterator[type[Solver]]:
+    for name in registry.solvers:
+        with suppress(InputError):  # a broken plug-in
+            for cls in classes_of(name):
+                if cls.models is None or model in cls.models:
+                    yield cls
+
+
+def _names_of_options(cls: type[Solver]) -> list[str]:
+    return [option.name for option in settings_of(cls)]
 
 
 def check_budget(budget: object) -> None:
@@ -196,15 +238,18 @@ def checked_seed(seed: Any) -> int | None:
     return number
 
 
-def _problem(given: Any) -> Problem[Any]:
+def _snapshot(given: Any) -> Snapshot:
     if isinstance(given, str | Path):
-        return load_snapshot(given)
-    if isinstance(given, Snapshot):
-        return given.problem
-    if isinstance(given, Problem):
-        return given
-    expected = "expected a problem, a snapshot or the file of one"
-    raise InputError(f"{given!r}; {expected}", field="problem")
+        snapshot, file = read_snapshot(given), given
+    elif isinstance(given, Snapshot):
+        snapshot, file = given, None
+    elif isinstance(given, Problem):
+        return Snapshot(given)
+    else:
+        expected = "expected a problem, a snapshot or the file of one"
+        raise InputError(f"{given!r}; {expected}", field="problem")
+    check_options(snapshot, file)
+    return snapshot
 
 
 def _budget_of_hint(name: str, problem: Problem[Any], whole: Budget) -> Budget:

@@ -240,7 +240,6 @@ def test_every_job_is_placed_unless_some_may_be_left_out():
         ({"occupied": [1, 0]}, "occupied: expected a list of true and false"),
         ({"started": [True]}, "started: 1 values; expected 2"),
         ({"kept": "ever"}, "kept: 'ever'; expected users or next"),
-        ({"backfill": "easy"}, "backfill: 'easy'; expected none, holes or conservative"),
         ({"load_weight": -1}, "load_weight: -1; expected an integer from 0"),
         ({"partial": 1}, "partial: 1; expected true or false"),
         ({"priorities": [0, 1, 1]}, r"priorities\[0\]: 0; expected an integer of at least 1"),
@@ -259,11 +258,11 @@ def test_wrong_input_is_refused_by_name(changed, expected):
 
 
 def test_all_mistakes_are_reported_at_once():
-    wrong = {"processors": [3, 1, 1], "loads": [30, None, 0], "weight": "W", "colour": 1}
+    wrong = {"processors": [3, 1, 1], "loads": [30, None, 0], "partial": "P", "colour": 1}
     with pytest.raises(InputError) as caught:
         DataPlacement.from_json(EXAMPLE.to_json() | wrong)
     named = [mistake.split(":")[0] for mistake in caught.value.mistakes]
-    assert named == ["colour", "processors[0]", "loads[1]", "weight"]
+    assert named == ["colour", "processors[0]", "loads[1]", "partial"]
 
 
 @settings(max_examples=100, deadline=None)

@@ -6,7 +6,7 @@ Model page: ``models/data-placement/README.md``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,6 @@ from optsched.models.schema import (
 from optsched.registry import models
 
 Ints = NDArray[np.int64]
-Backfill = Literal["none", "holes", "conservative"]
 Kept = Literal["users", "next"]
 
 
@@ -151,32 +150,11 @@ class DataPlacement(Problem[Plan]):
         default=1280,
         always=True,
     )
-    weight: int = field(
-        Integer(0, HEAVIEST), "weight of loading in the score of LEA", default=500, always=True
-    )
-    threshold: int = field(
-        Integer(0, HEAVIEST),
-        "percentage of nodes that run a job, from which LEM is LEA",
-        default=100,
-        always=True,
-    )
-    backfill: Backfill = field(
-        Choice("none", "holes", "conservative"),
-        "rule that heuristics follow; the model itself admits any start on free cores",
-        default="none",
-        always=True,
-    )
     partial: bool = field(
         Flag(),
         "whether jobs may be left out of the plan, for a later decision",
         default=False,
         always=True,
-    )
-    stop: Literal["full", "short"] = field(
-        Choice("full", "short"),
-        "when heuristics end a partial plan: `full`, when every core that is free now is reserved; "
-        "`short`, when fewer unreserved cores are free now than the next job requests",
-        default="full",
     )
     noticed: tuple[int, int] | None = field(
         WidestHole(),
@@ -204,6 +182,7 @@ class DataPlacement(Problem[Plan]):
 
     sense = "min"
     default_solver = "interval-search"
+    former_options: ClassVar[tuple[str, ...]] = ("backfill", "stop", "weight", "threshold")
 
     @staticmethod
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:

@@ -153,10 +153,10 @@ def compare(
     contenders = choose_contenders(solvers, entries)
 
     def answer(who: int, what: int, is_warm_up: bool) -> Result:
-        contender, problem = contenders[who], entries[what].problem
+        contender, snapshot = contenders[who], entries[what].snapshot
         if is_warm_up:
-            return solve(problem, contender.given, budget=_warm_up_budget(contender, budget))
-        return solve(problem, contender.given, budget=budget, seed=seed)
+            return solve(snapshot, contender.given, budget=_warm_up_budget(contender, budget))
+        return solve(snapshot, contender.given, budget=budget, seed=seed)
 
     answered = []
     wrong_answers: list[str] = []

@@ -20,7 +20,7 @@ from optsched.solvers.comparison.claims import Known, read_known
 from optsched.solvers.profiles import Profile
 from optsched.solvers.solver import Solver
 from optsched.solvers.solver_call import supports, version_of
-from optsched.solvers.solving import find_solver
+from optsched.solvers.solving import check_options, find_solver
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class Entry:
     ----------
     name : str
         Name of the file, or the model and a number.
-    problem : Problem
-        The problem.
+    snapshot : Snapshot
+        The snapshot of the problem.
     path : str or None
         File of the snapshot, if any.
     known : Known
@@ -42,10 +42,15 @@ class Entry:
     """
 
     name: str
-    problem: Problem[Any]
+    snapshot: Snapshot
     path: str | None
     known: Known
     sha256: str
+
+    @property
+    def problem(self) -> Problem[Any]:
+        """The problem."""
+        return self.snapshot.problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +106,12 @@ def read_entries(problems: Iterable[str | Path | Snapshot | Problem[Any]]) -> li
             raise InputError(f"snapshot {name!r} is there twice; expected different ones")
         paths.add(path)
         try:
+            check_options(snapshot, path)
             known = read_known(snapshot, path or name)
         except InputError as error:
             mistakes.append(error)
             continue
-        entries[name] = Entry(name, snapshot.problem, path, known, digest)
+        entries[name] = Entry(name, snapshot, path, known, digest)
     if len(mistakes) == 1:
         raise mistakes[0]
     if mistakes:

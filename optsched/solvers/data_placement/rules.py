@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.errors import InputError
 from optsched.models.data_placement import DataPlacement
+from optsched.models.data_placement.fields import HEAVIEST
 from optsched.models.data_placement.solution import Plan
 from optsched.registry import solvers
 from optsched.solvers.data_placement.score import Score
 from optsched.solvers.heuristic import Heuristic
 
 
+@dataclass(frozen=True)
 class Rule(Heuristic):
     """List scheduling in queue order, each job on the node with the least score.
 
     Work is counted in jobs times nodes.
+
+    Parameters
+    ----------
+    backfill : {"none", "holes", "conservative"}
+        Whether a job may start before one that is ahead of it: ``holes``, only now, on cores that
+        are reserved for the job ahead; ``conservative``, at any time, without delay of that job.
+    stop : {"full", "short"}
+        End of a partial plan: ``full``, when every core that is free now is reserved; ``short``,
+        when fewer unreserved cores are free now than the next job requests.
+
+    Raises
+    ------
+    InputError
+        If a weight or a threshold is out of range.
 
     References
     ----------
@@ -26,10 +44,18 @@ class Rule(Heuristic):
     batch scheduling", APDCM 2024.
     """
 
+    backfill: Literal["none", "holes", "conservative"] = "none"
+    stop: Literal["full", "short"] = "full"
+
     models = frozenset({"data-placement"})
     work_unit = "jobs x nodes"
     seconds_per_work = 5e-9
     is_rule = True
+
+    def __post_init__(self) -> None:
+        for name in [option.name for option in fields(self) if option.type == "int"]:
+            if not 0 <= (value := getattr(self, name)) <= HEAVIEST:
+                raise InputError(f"{name} {value}; expected a whole number from 0 to {HEAVIEST}")
 
     @abstractmethod
     def score(self, problem: DataPlacement) -> Score:
@@ -42,14 +68,14 @@ class Rule(Heuristic):
         given = (problem.available, holes.copy(), problem.occupied, np.column_stack(jobs))
         memory = (problem.resident, problem.started, problem.kept == "next")
         rule = (*memory, self.score(problem), problem.capacity)
-        if problem.backfill == "conservative":
+        if self.backfill == "conservative":
             from optsched.solvers.data_placement._conservative import plan_conservatively
 
             return Plan(*plan_conservatively(*given, *rule, problem.partial).T)
         from optsched.solvers.data_placement._plan import plan
 
-        backfill = problem.backfill == "holes"
-        ends = (problem.partial, problem.stop == "short")
+        backfill = self.backfill == "holes"
+        ends = (problem.partial, self.stop == "short")
         return Plan(*plan(*given, *rule, backfill, widest_noticed(problem, holes), *ends).T)
 
     def effort(self, problem: DataPlacement) -> int:
@@ -82,12 +108,17 @@ class EarliestFinishTime(Rule):
 class LocalityAndEvictionAware(Rule):
     """Loading counts W times, reloading what is evicted once (Algorithm 3 of Gonthier et al. 2024).
 
-    W is ``weight`` of the problem.
+    Parameters
+    ----------
+    weight : int
+        W, the weight of a second of loading relative to one of waiting.
     """
+
+    weight: int = 500
 
     def score(self, problem: DataPlacement) -> Score:
         """Return the score of Algorithm 3."""
-        return Score(problem.weight, reloading=1)
+        return Score(self.weight, reloading=1)
 
 
 @solvers.register("leo")
@@ -96,21 +127,39 @@ class LocalityAndEvictionOpportunistic(Rule):
     """As LEA, unless the job can start now (Algorithm 4 of Gonthier et al. 2024).
 
     As in the authors' program, that holds for the nodes behind the first that is free now as well.
+
+    Parameters
+    ----------
+    weight : int
+        As in LEA.
     """
+
+    weight: int = 500
 
     def score(self, problem: DataPlacement) -> Score:
         """Return the score of Algorithm 4."""
-        return Score(problem.weight, reloading=1, opportune=True)
+        return Score(self.weight, reloading=1, opportune=True)
 
 
 @solvers.register("lem")
 @dataclass(frozen=True)
 class LocalityAndEvictionMixed(Rule):
-    """As LEA while enough nodes run a job, else as EFT (Algorithm 5 of Gonthier et al. 2024)."""
+    """As LEA while enough nodes run a job, else as EFT (Algorithm 5 of Gonthier et al. 2024).
+
+    Parameters
+    ----------
+    weight : int
+        As in LEA.
+    threshold : int
+        Percentage of nodes that run a job, from which the rule is LEA.
+    """
+
+    weight: int = 500
+    threshold: int = 100
 
     def score(self, problem: DataPlacement) -> Score:
         """Return the score of Algorithm 5."""
-        return Score(problem.weight, reloading=1, threshold=problem.threshold)
+        return Score(self.weight, reloading=1, threshold=self.threshold)
 
 
 def widest_noticed(problem: DataPlacement, holes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -45,7 +45,19 @@ class Node:
         return all(core != other or end <= a or b <= start for a, b, other in self.held)
 
 
-def stated(problem, loading, reloading, opportune=False, threshold=0):
+@dataclass
+class Rule:
+    """A rule by its score and its options."""
+
+    loading: int
+    reloading: int
+    opportune: bool = False
+    threshold: int = 0
+    backfill: str = "none"
+    stop: str = "full"
+
+
+def stated(problem, rule):
     """Return the plan of a rule, job after job and node after node."""
     nodes = [Node([max(0, t) for t in row], [0] * len(row)) for row in problem.available.tolist()]
     if problem.reserved is not None:
@@ -69,18 +81,18 @@ def stated(problem, loading, reloading, opportune=False, threshold=0):
     for job, (processors, walltime, file, load) in enumerate(np.array(list(jobs)).tolist()):
         only_holes = False
         if problem.partial:
-            if problem.backfill == "conservative":
+            if rule.backfill == "conservative":
                 idle = [n.free_at(c, 0, 1) for n in nodes for c in range(width)]
                 if not any(idle):
                     break
             else:
                 free = sum(t <= 0 for node in nodes for t in node.available)
-                only_holes = free < processors if problem.stop == "short" else free == 0
-        a, b, once = loading, reloading, opportune
-        if sum(running) * 100 // len(nodes) < threshold:
+                only_holes = free < processors if rule.stop == "short" else free == 0
+        a, b, once = rule.loading, rule.reloading, rule.opportune
+        if sum(running) * 100 // len(nodes) < rule.threshold:
             a, b, once = 1, 0, False
         if only_holes:
-            if problem.backfill != "holes":
+            if rule.backfill != "holes":
                 break
             if processors > widest[0]:
                 continue
@@ -88,7 +100,7 @@ def stated(problem, loading, reloading, opportune=False, threshold=0):
             a, b = 1, 0
         best = None
         for n, node in enumerate(nodes):
-            for start, cores, hole in places(problem, node, processors, walltime, only_holes):
+            for start, cores, hole in places(rule, node, processors, walltime, only_holes):
                 if once and start == 0 and not hole:
                     a, b = 1, 0
                 wait = node.loading(file, load, start) if a else 0
@@ -101,7 +113,7 @@ def stated(problem, loading, reloading, opportune=False, threshold=0):
             continue
         _, n, start, cores, hole, wait = best
         node = nodes[n]
-        if start == 0 and not running[n] and no_plan_for(problem, node, start):
+        if start == 0 and not running[n] and no_plan_for(rule, node):
             running[n] = True
         if node.starts is not None:
             node.starts.append(start)
@@ -111,28 +123,28 @@ def stated(problem, loading, reloading, opportune=False, threshold=0):
             if hole and node.reserved[core] >= walltime:
                 node.reserved[core] = 0
             else:
-                if problem.backfill == "holes" and start > 0 and node.available[core] <= 0:
+                if rule.backfill == "holes" and start > 0 and node.available[core] <= 0:
                     node.reserved[core] = start
                 node.available[core] = start + walltime
             node.held.append((start, start + walltime, core))
-        if problem.backfill == "holes" and n == widest[1]:
+        if rule.backfill == "holes" and n == widest[1]:
             counts = [sum(1 for until in node.reserved if until > 0) for node in nodes]
             widest = [max(counts), counts.index(max(counts))]
         out[job] = (n, start, sum(1 << core for core in cores))
     return Plan(*(np.array(column) for column in zip(*out))) if out else Plan([], [], [])
 
 
-def no_plan_for(problem, node, start):
+def no_plan_for(rule, node):
     """Whether the node counts as one that begins to run."""
-    if problem.backfill == "conservative":
+    if rule.backfill == "conservative":
         return True
     return all(t <= 0 for t in node.available)
 
 
-def places(problem, node, processors, walltime, only_holes):
+def places(rule, node, processors, walltime, only_holes):
     """Yield start, cores and whether they are backfilled, of what a node offers to a job."""
     width = len(node.available)
-    if problem.backfill == "conservative":
+    if rule.backfill == "conservative":
         for start in sorted({0} | {end for _, end, _ in node.held}):
             free = [c for c in range(width) if node.free_at(c, start, start + walltime)]
             if len(free) >= processors:
@@ -142,10 +154,10 @@ def places(problem, node, processors, walltime, only_holes):
     if not only_holes:
         start = max(0, node.available[order[processors - 1]])
         cores = order[:processors]
-        if problem.backfill == "holes":
+        if rule.backfill == "holes":
             cores = [c for c in range(width) if node.available[c] <= start][:processors]
         yield start, cores, False
-    if problem.backfill != "holes" or not any(node.reserved):
+    if rule.backfill != "holes" or not any(node.reserved):
         return
     long_enough = [c for c in range(width) if node.reserved[c] >= walltime > 0]
     holes = sorted(long_enough, key=lambda c: (node.reserved[c], c))[:processors]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -14,15 +15,11 @@ from optsched.models import DataPlacement
 from optsched.testing import data_placements
 
 SCORES = {
-    "fcfs": lambda problem: {"loading": 0, "reloading": 0},
-    "eft": lambda problem: {"loading": 1, "reloading": 0},
-    "lea": lambda problem: {"loading": problem.weight, "reloading": 1},
-    "leo": lambda problem: {"loading": problem.weight, "reloading": 1, "opportune": True},
-    "lem": lambda problem: {
-        "loading": problem.weight,
-        "reloading": 1,
-        "threshold": problem.threshold,
-    },
+    "fcfs": lambda: {"loading": 0, "reloading": 0},
+    "eft": lambda: {"loading": 1, "reloading": 0},
+    "lea": lambda weight: {"loading": weight, "reloading": 1},
+    "leo": lambda weight: {"loading": weight, "reloading": 1, "opportune": True},
+    "lem": lambda weight, threshold: {"loading": weight, "reloading": 1, "threshold": threshold},
 }
 
 
@@ -44,22 +41,18 @@ def changed(problem, **changes):
 def test_the_kernels_do_what_is_stated(
     stated, rule, problem, backfill, stop, threshold, weight, capacity
 ):
-    problem = changed(
-        problem,
-        backfill=backfill,
-        stop=stop,
-        threshold=threshold,
-        weight=weight,
-        capacity=capacity,
-        noticed=None,
-    )
-    plan = registry.solvers[rule]().place(problem)
-    assert plan == stated.stated(problem, **SCORES[rule](problem))
+    problem = changed(problem, capacity=capacity, noticed=None)
+    of_rule = {"weight": weight, "threshold": threshold}
+    own = {name: of_rule[name] for name in signature(SCORES[rule]).parameters}
+    both = {"backfill": backfill, "stop": stop}
+    plan = registry.solvers[rule](**own, **both).place(problem)
+    assert plan == stated.stated(problem, stated.Rule(**SCORES[rule](**own), **both))
     assert problem.violations(plan) == []
 
 
-def placed(problem, rule, **changes):
-    result = solve(changed(problem, **changes), solver=rule)
+def placed(problem, rule, *, kept="users", noticed=None, **options):
+    solver = registry.solvers[rule](**options)
+    result = solve(changed(problem, kept=kept, noticed=noticed), solver=solver)
     assert result.status == "feasible"
     plan = result.solution
     return list(zip(plan.node.tolist(), plan.start.tolist()))
@@ -128,13 +121,12 @@ def test_rules_see_files_that_were_left_and_what_evicts_them(one_file):
         available=np.array([[100, 100], [900, 900]]),
         occupied=None,
         priorities=None,
-        kept="next",
     )
     for backfill in ("none", "conservative"):
-        assert placed(two, "lea", backfill=backfill) == [(0, 100), (0, 100)]
-        wide = changed(two, processors=np.array([2, 1]))
-        assert placed(wide, "eft", backfill=backfill) == [(0, 100), (0, 110)]
-        plan = solve(changed(wide, backfill=backfill), solver="eft").solution
+        assert placed(two, "lea", kept="next", backfill=backfill) == [(0, 100), (0, 100)]
+        wide = changed(two, processors=np.array([2, 1]), kept="next")
+        assert placed(wide, "eft", kept="next", backfill=backfill) == [(0, 100), (0, 110)]
+        plan = solve(wide, solver=registry.solvers["eft"](backfill=backfill)).solution
         assert wide.load_times(plan).tolist() == [0, 60]
 
 
