@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,9 +26,10 @@ class Conservative(Policy):
 
     Notes
     -----
-    The availability profile has at most two entries per running or waiting job. A submission costs
-    one scan of the profile, an end one scan per waiting job. If all estimates are perfect, every
-    reservation stays, and no end costs a scan.
+    Like jobs that are adjacent in the queue move as one, and only the reservations that can move are
+    examined, see `optsched.policies.parts._reservations`. If an execution model slows jobs down, a
+    reservation can pass or begin on occupied processors; from then on, every waiting job is placed
+    again after an end.
 
     References
     ----------
@@ -38,19 +39,52 @@ class Conservative(Policy):
 
     def begin(self, system: System) -> None:
         """Start with an empty profile and no reservations."""
-        from optsched.policies.parts import _profile
+        from optsched.policies.parts import _profile, _reservations
 
-        self._kernels = _profile
-        self._times, self._free, self._count = _profile.new_profile(
-            system.now, system.machine.size, capacity=64
-        )
+        self._kernels, self._by_runs = _profile, _reservations
         self._processors = np.array(system.processors, dtype=np.int64)
         self._durations = np.array(system.requested_time, dtype=np.float64)
+        self._state = _reservations.new_state(
+            self._processors, self._durations, system.machine.size
+        )
+        self._is_kept = True
         self._starts = np.full(len(system.submit), np.inf)
-        self._stable = True
+        self._started = np.empty(len(system.submit), dtype=np.int64)
 
     def decide(self, system: System) -> Iterable[Action]:
-        """Update the profile, and start the jobs whose reservations begin."""
+        """Update the reservations, and start the jobs whose reservations begin."""
+        if self._is_kept and self._state.soonest[0] < system.now:
+            self._leave_runs([])
+        return self._keep(system) if self._is_kept else self._place_again(system)
+
+    def _keep(self, system: System) -> Iterator[Action]:
+        """Start jobs by the reservations of runs of jobs."""
+        ended, submitted = (np.array(jobs, np.int64) for jobs in (system.ended, system.submitted))
+        count = self._by_runs.decide(
+            self._state, float(system.now), self._starts, ended, submitted, self._started
+        )
+        refused = []
+        for job in self._started[:count].tolist():
+            if system.processors[job] <= system.machine.free:
+                yield Start(job)
+            else:
+                refused.append(job)
+        if refused:
+            self._leave_runs(refused)
+
+    def _leave_runs(self, refused: Sequence[int]) -> None:
+        """Take over the profile and the reservations of the runs."""
+        self._is_kept = False
+        profile = self._state.profile
+        here = slice(*profile.ends)
+        self._times, self._free = profile.times[here].copy(), profile.free[here].copy()
+        self._count = len(self._times)
+        for job, start in self._by_runs.reservations(self._state).items():
+            self._starts[job] = start
+        self._stable = bool(self._state.tally[self._by_runs.SETTLED]) and not refused
+
+    def _place_again(self, system: System) -> Iterator[Action]:
+        """Place every waiting job again after an end, and start the jobs whose time has come."""
         now = system.now
         self._make_room(2 * (len(system.running) + len(system.queue) + len(system.ended)) + 4)
         for job in system.ended:

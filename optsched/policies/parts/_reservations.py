@@ -1,0 +1,647 @@
+"""Reservations of conservative backfilling by runs of like jobs, compiled.
+
+`_profile.place` and `_profile.replace` state what is computed here: at a submission the job gets
+the earliest reservation, and after an end every waiting job, in order of submission, is taken out
+of the profile and placed again. The schedules are the same; the cost follows the jobs that move in
+place of the jobs that wait.
+
+Terms
+-----
+kind
+    Pair of processors and requested time. Waiting jobs are of few kinds.
+width
+    Number of processors of a kind.
+run
+    Waiting jobs that are adjacent in the queue and have the same kind and reservation. A run is one
+    entry and moves as one.
+profile
+    Free processors over time with all reservations and running jobs, as a step function: there are
+    ``free[i]`` from ``times[i]`` to ``times[i + 1]``, and the last entry holds indefinitely.
+
+Argument
+--------
+Taking a job out of the profile adds its width from its start s on only. So a job of width w and
+duration d can move to t < s if and only if w processors are free on [t, min(t + d, s)), with the
+job's own reservation in place (*). By (*), a job that can move either finds a window that is free as
+a whole before s, or w processors are free just before s. Two comparisons find the jobs to examine:
+
+1. The *bound* of a kind: no free window of the kind begins before it. It rises to what a search has
+   found, and a rise of the profile through the width of the kind lowers it to the start of the hole.
+2. The *span* of a width: the hull of the times at which the profile rose through the width since the
+   jobs were examined. A job whose reservation begins outside the span has a neighbor before it that
+   is still too busy. There are two spans, for this pass and for the next, because a rise behind a
+   job's turn concerns it in the next pass only.
+
+Of a run at s that can move to t, with m times w processors free on [t, min(t + d, s)), the first m
+jobs move at once: after one of them has moved, by (*) the next can go nowhere else, and nothing
+before s has become more free.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.compiled import kernel
+
+Times = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+HEAD, STOP = 0, 1
+"""Entries of `Profile.ends`: the profile is in the entries from `HEAD` to before `STOP`."""
+
+SHORT = 1024
+"""Number of dropped entries from which the profile moves to the front of its arrays."""
+
+RUNS, SIDE, SETTLED, WIDTHS = range(4)
+"""Entries of `State.tally`: number of runs, side of `Runs` that holds them, whether the last pass
+moved no job and nothing was freed since, number of waiting widths."""
+
+
+class Profile(NamedTuple):
+    """Free processors over time."""
+
+    times: Times
+    free: Numbers
+    ends: Numbers
+
+
+class Kinds(NamedTuple):
+    """The kinds of all jobs, by processors and requested time."""
+
+    of_job: Numbers
+    rank: Numbers  # number of each job within its kind
+    jobs: Numbers  # jobs[first_job[kind] + rank] is the job
+    first_job: Numbers
+    processors: Numbers
+    duration: Times
+    width: Numbers  # number of the width
+    waiting: Numbers  # waiting jobs
+    bound: Times
+
+
+class Widths(NamedTuple):
+    """The widths of the kinds, ascending."""
+
+    processors: Numbers
+    low: Times  # the span of this pass: above low, to high
+    high: Times
+    next_low: Times  # the span of the next pass
+    next_high: Times
+    first_kind: Numbers
+    num_kinds: Numbers  # waiting kinds of the width
+    kinds: Numbers  # kinds[first_kind[width]:][:num_kinds[width]] are these, by duration
+    listed: Numbers  # the waiting widths, ascending
+
+
+class Runs(NamedTuple):
+    """Runs in the order of the queue; two sides, as a pass reads one and writes the other."""
+
+    start: Times
+    kind: Numbers
+    rank: Numbers  # rank of the first job
+    jobs: Numbers
+
+
+class State(NamedTuple):
+    """The reservations of all waiting jobs."""
+
+    profile: Profile
+    kinds: Kinds
+    widths: Widths
+    runs: Runs
+    tally: Numbers
+    soonest: Times  # start of the first reservation
+
+
+def new_state(processors: Numbers, durations: Times, free: int) -> State:
+    """Return the state before the first event.
+
+    Parameters
+    ----------
+    processors, durations : array, shape (jobs,)
+        Processors and requested time in seconds of all jobs, in order of submission.
+    free : int
+        Processors of the machine.
+    """
+    jobs = len(processors)
+    # a dictionary of pairs in place of np.unique over rows, which sorts structured arrays slowly
+    by_kind = np.lexsort((durations, processors))
+    wide, long = processors[by_kind], durations[by_kind]
+    begins = np.ones(jobs, dtype=np.bool_)
+    begins[1:] = (wide[1:] != wide[:-1]) | (long[1:] != long[:-1])
+    first_job = np.flatnonzero(begins)
+    of_job = np.empty(jobs, dtype=np.int64)
+    of_job[by_kind] = begins.cumsum() - 1
+    rank = np.empty(jobs, dtype=np.int64)
+    rank[by_kind] = np.arange(jobs) - first_job[of_job[by_kind]]
+    widths, width = np.unique(wide[first_job], return_inverse=True)
+    kinds, number = len(first_job), len(widths)
+    # untouched pages of zeros take no memory
+    profile = Profile(np.zeros(4 * jobs + 2 * SHORT), zeros(4 * jobs + 2 * SHORT), zeros(2))
+    profile.times[0], profile.free[0], profile.ends[STOP] = -np.inf, free, 1
+    tally = zeros(4)
+    tally[SETTLED] = 1
+    return State(
+        profile,
+        Kinds(
+            of_job,
+            rank,
+            by_kind,
+            first_job,
+            wide[first_job],
+            long[first_job],
+            width,
+            waiting=zeros(kinds),
+            bound=np.zeros(kinds),
+        ),
+        Widths(
+            widths,
+            low=np.full(number, np.inf),
+            high=np.full(number, -np.inf),
+            next_low=np.full(number, np.inf),
+            next_high=np.full(number, -np.inf),
+            first_kind=np.searchsorted(width, np.arange(number)),
+            num_kinds=zeros(number),
+            kinds=zeros(kinds),
+            listed=zeros(number),
+        ),
+        Runs(np.zeros((2, jobs)), zeros((2, jobs)), zeros((2, jobs)), zeros((2, jobs))),
+        tally,
+        soonest=np.full(1, np.inf),
+    )
+
+
+def zeros(shape: int | tuple[int, ...]) -> Numbers:
+    """Return zeros as integers."""
+    return np.zeros(shape, dtype=np.int64)
+
+
+@kernel
+def entry_at(profile: Profile, at: float) -> int:
+    """Return the last entry whose time is at most `at`."""
+    low, high = profile.ends[HEAD], profile.ends[STOP]
+    while low < high:
+        middle = (low + high) >> 1
+        if profile.times[middle] <= at:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1
+
+
+@kernel
+def entry_from(profile: Profile, entry: int, at: float) -> int:
+    """Return the last entry whose time is at most `at`, which is `entry` or a later one."""
+    times, stop = profile.times, profile.ends[STOP]
+    step = 1
+    while entry + step < stop and times[entry + step] <= at:
+        entry += step
+        step *= 2
+    high = min(stop, entry + step)
+    entry += 1
+    while entry < high:
+        middle = (entry + high) >> 1
+        if times[middle] <= at:
+            entry = middle + 1
+        else:
+            high = middle
+    return entry - 1
+
+
+@kernel
+def change(profile: Profile, start: float, end: float, processors: int, entry: int) -> int:
+    """Add `processors` (negative to reserve) from `start`, which lies in `entry`, to `end`.
+
+    Equal neighbors are merged. The entries behind move only if the number of entries changes.
+    Returns the entry that holds at `start` now.
+    """
+    times, free, stop = profile.times, profile.free, profile.ends[STOP]
+    last = entry_from(profile, entry, end)
+    level, before = free[last], free[entry]
+    inner, tail = entry, last
+    first_grows, last_grows = 0, 0
+    if times[entry] < start:
+        first_grows = 1
+        inner = entry + 1
+    elif entry > profile.ends[HEAD] and before + processors == free[entry - 1]:
+        first_grows = -1
+    if times[last] != end:
+        last_grows = 1
+        tail = last + 1
+    elif (free[last - 1] if last > entry else before) + processors == level:
+        last_grows = -1
+    grows = first_grows + last_grows
+    if grows > 0:
+        for e in range(stop - 1, tail - 1, -1):
+            times[e + grows] = times[e]
+            free[e + grows] = free[e]
+    if first_grows > 0:
+        for e in range(tail - 1, inner - 1, -1):
+            times[e + 1] = times[e]
+            free[e + 1] = free[e] + processors
+        times[inner] = start
+        free[inner] = before + processors
+        changed = inner
+    elif first_grows < 0:
+        for e in range(inner + 1, tail):
+            times[e - 1] = times[e]
+            free[e - 1] = free[e] + processors
+        changed = entry - 1
+    else:
+        for e in range(inner, tail):
+            free[e] += processors
+        changed = entry
+    if last_grows > 0:
+        times[tail + first_grows] = end
+        free[tail + first_grows] = level
+    if grows < 0:
+        for e in range(tail + (last_grows < 0), stop):
+            times[e + grows] = times[e]
+            free[e + grows] = free[e]
+    profile.ends[STOP] = stop + grows
+    return changed
+
+
+@kernel
+def first_window(
+    profile: Profile, since: float, processors: int, duration: float
+) -> tuple[float, int]:
+    """Return the earliest start from `since` of a free window, and its entry."""
+    times, free, stop = profile.times, profile.free, profile.ends[STOP]
+    entry = entry_at(profile, since)
+    start = since
+    while True:
+        while free[entry] < processors:
+            entry += 1
+            start = times[entry]
+        first = entry
+        # a sum, not a difference: a reservation ends at this very sum, so its old hole fits
+        end = start + duration
+        entry += 1
+        while entry < stop and times[entry] < end and free[entry] >= processors:
+            entry += 1
+        if entry == stop or times[entry] >= end:
+            return start, first
+
+
+@kernel
+def forget(profile: Profile, now: float) -> None:
+    """Drop the entries before `now`."""
+    here = entry_at(profile, now)
+    profile.times[here] = now
+    profile.ends[HEAD] = here
+    count = profile.ends[STOP] - here
+    if here > SHORT and here > count:
+        for e in range(count):
+            profile.times[e] = profile.times[here + e]
+            profile.free[e] = profile.free[here + e]
+        profile.ends[HEAD], profile.ends[STOP] = 0, count
+
+
+@kernel
+def note_rise(
+    profile: Profile,
+    kinds: Kinds,
+    widths: Widths,
+    waiting: int,
+    start: float,
+    end: float,
+    processors: int,
+    first: int,
+) -> None:
+    """Lower bounds and widen spans, after the profile rose from `start`, in entry `first`, to `end`.
+
+    `waiting` is the number of waiting widths.
+    """
+    times, free = profile.times, profile.free
+    head, stop = profile.ends[HEAD], profile.ends[STOP]
+    last = first
+    lowest, highest = free[first], free[first]
+    while last < stop and times[last] < end:
+        lowest = min(lowest, free[last])
+        highest = max(highest, free[last])
+        last += 1
+    lowest -= processors
+    for place in range(waiting):
+        width = widths.listed[place]
+        needed = widths.processors[width]
+        if needed <= lowest:
+            continue
+        if needed > highest:
+            break
+        begin = widths.first_kind[width]
+        behind = begin + widths.num_kinds[width]
+        longest = kinds.duration[widths.kinds[behind - 1]]
+        low, high = np.inf, -np.inf
+        e = first
+        while e < last:
+            if free[e] < needed:
+                e += 1
+                continue
+            opens = e
+            if e == first:
+                # a hole that was open for the longest duration had windows of all kinds
+                while (
+                    opens > head and free[opens - 1] >= needed and times[opens] + longest > start
+                ):
+                    opens -= 1
+            crossed = False
+            while e < last and free[e] >= needed:
+                if free[e] - processors < needed:
+                    crossed = True
+                    low = min(low, max(times[e], start))
+                    high = max(high, times[e + 1] if e + 1 < stop else np.inf)
+                e += 1
+            if not crossed:
+                continue
+            since = times[opens]
+            closes = e
+            while closes < stop and free[closes] >= needed and times[closes] < since + longest:
+                closes += 1
+            until = times[closes] if closes < stop else np.inf
+            for i in range(begin, behind):
+                kind = widths.kinds[i]
+                if since + kinds.duration[kind] > until:
+                    break
+                kinds.bound[kind] = min(kinds.bound[kind], since)
+        if high > -np.inf:
+            widths.low[width] = min(widths.low[width], low)
+            widths.high[width] = max(widths.high[width], high)
+            widths.next_low[width] = min(widths.next_low[width], low)
+            widths.next_high[width] = max(widths.next_high[width], high)
+
+
+@kernel
+def begin_waiting(kinds: Kinds, widths: Widths, tally: Numbers, kind: int) -> None:
+    """Count a waiting job, and list its kind and width if they did not wait."""
+    kinds.waiting[kind] += 1
+    if kinds.waiting[kind] > 1:
+        return
+    width = kinds.width[kind]
+    if widths.num_kinds[width] == 0:
+        place = tally[WIDTHS]
+        while place > 0 and widths.listed[place - 1] > width:
+            widths.listed[place] = widths.listed[place - 1]
+            place -= 1
+        widths.listed[place] = width
+        tally[WIDTHS] += 1
+    begin = widths.first_kind[width]
+    place = begin + widths.num_kinds[width]
+    # kinds of a width are numbered by duration
+    while place > begin and widths.kinds[place - 1] > kind:
+        widths.kinds[place] = widths.kinds[place - 1]
+        place -= 1
+    widths.kinds[place] = kind
+    widths.num_kinds[width] += 1
+
+
+@kernel
+def end_waiting(kinds: Kinds, widths: Widths, tally: Numbers, kind: int, jobs: int) -> None:
+    """Uncount waiting jobs, and unlist their kind and width if no others wait."""
+    kinds.waiting[kind] -= jobs
+    if kinds.waiting[kind] > 0:
+        return
+    width = kinds.width[kind]
+    place = widths.first_kind[width]
+    behind = place + widths.num_kinds[width]
+    while widths.kinds[place] != kind:
+        place += 1
+    for i in range(place, behind - 1):
+        widths.kinds[i] = widths.kinds[i + 1]
+    widths.num_kinds[width] -= 1
+    if widths.num_kinds[width] > 0:
+        return
+    place = 0
+    while widths.listed[place] != width:
+        place += 1
+    for i in range(place, tally[WIDTHS] - 1):
+        widths.listed[i] = widths.listed[i + 1]
+    tally[WIDTHS] -= 1
+
+
+@kernel
+def find_move(
+    profile: Profile, kinds: Kinds, kind: int, start: float, above: bool, within: bool
+) -> tuple[float, int, int]:
+    """Return where the jobs of a run at `start` can move, its entry, and how many of them can.
+
+    Parameters
+    ----------
+    above : bool
+        Whether the run begins above the bound of its kind.
+    within : bool
+        Whether the run begins within the span of its width.
+    """
+    times, free = profile.times, profile.free
+    head, stop = profile.ends[HEAD], profile.ends[STOP]
+    processors, duration = kinds.processors[kind], kinds.duration[kind]
+    target, entry = start, 0
+    if within:
+        e = entry_at(profile, start)
+        if times[e] == start:
+            e -= 1
+        if free[e] >= processors:
+            while e > head and free[e - 1] >= processors:
+                e -= 1
+            target, entry = times[e], e
+    if above and kinds.bound[kind] < target:
+        since = max(kinds.bound[kind], times[head])
+        found, e = first_window(profile, since, processors, duration)
+        kinds.bound[kind] = found
+        if found < target:
+            target, entry = found, e
+    if target == start:
+        return start, 0, 0
+    until = min(target + duration, start)
+    lowest = free[entry]
+    e = entry + 1
+    while e < stop and times[e] < until:
+        lowest = min(lowest, free[e])
+        e += 1
+    return target, entry, lowest // processors
+
+
+@kernel
+def move(
+    state: State, kind: int, start: float, target: float, entry: int, jobs: int
+) -> None:
+    """Move the reservations of jobs of a kind from `start` to `target`, in `entry`."""
+    profile, kinds, widths = state.profile, state.kinds, state.widths
+    duration, processors = kinds.duration[kind], jobs * kinds.processors[kind]
+    entry = change(profile, target, min(target + duration, start), -processors, entry)
+    since, end = max(start, target + duration), start + duration
+    if since < end:
+        entry = entry_from(profile, entry, since)
+        entry = change(profile, since, end, processors, entry)
+        note_rise(profile, kinds, widths, state.tally[WIDTHS], since, end, processors, entry)
+
+
+@kernel
+def append_run(
+    runs: Runs, side: int, number: int, start: float, kind: int, rank: int, jobs: int
+) -> int:
+    """Append a run, or extend the last one by its jobs; return the number of runs."""
+    last = number - 1
+    if (
+        number > 0
+        and runs.kind[side, last] == kind
+        and runs.start[side, last] == start
+        and runs.rank[side, last] + runs.jobs[side, last] == rank
+    ):
+        runs.jobs[side, last] += jobs
+        return number
+    runs.start[side, number] = start
+    runs.kind[side, number] = kind
+    runs.rank[side, number] = rank
+    runs.jobs[side, number] = jobs
+    return number + 1
+
+
+@kernel
+def pass_over(state: State, now: float, replaces: bool, started: Numbers, count: int) -> int:
+    """Start the jobs whose reservations begin, after moving all reservations if `replaces`.
+
+    Appends the jobs to the first `count` of `started`, in the order of the queue, and returns how
+    many they are then.
+    """
+    kinds, widths, runs, tally = state.kinds, state.widths, state.runs, state.tally
+    if replaces:
+        for place in range(tally[WIDTHS]):
+            width = widths.listed[place]
+            widths.low[width], widths.high[width] = widths.next_low[width], widths.next_high[width]
+            widths.next_low[width], widths.next_high[width] = np.inf, -np.inf
+    moved = False
+    soonest = np.inf
+    side, number = tally[SIDE], 0
+    for run in range(tally[RUNS]):
+        start, kind = runs.start[side, run], runs.kind[side, run]
+        rank, left = runs.rank[side, run], runs.jobs[side, run]
+        width = kinds.width[kind]
+        while left > 0:
+            target, jobs = start, left
+            if replaces and start > now:
+                above = start > kinds.bound[kind]
+                within = widths.low[width] < start <= widths.high[width]
+                if above or within:
+                    target, entry, room = find_move(
+                        state.profile, kinds, kind, start, above, within
+                    )
+                    if target < start:
+                        moved = True
+                        jobs = min(room, left)
+                        move(state, kind, start, target, entry, jobs)
+            if target <= now:
+                first = kinds.first_job[kind] + rank
+                for place in range(first, first + jobs):
+                    started[count] = kinds.jobs[place]
+                    count += 1
+                end_waiting(kinds, widths, tally, kind, jobs)
+            else:
+                soonest = min(soonest, target)
+                number = append_run(runs, 1 - side, number, target, kind, rank, jobs)
+            rank += jobs
+            left -= jobs
+    tally[RUNS], tally[SIDE] = number, 1 - side
+    state.soonest[0] = soonest
+    if replaces:
+        tally[SETTLED] = not moved
+    return count
+
+
+@kernel
+def release(state: State, now: float, start: Times, ended: Numbers) -> None:
+    """Free the processors of ended jobs until their estimated ends.
+
+    Jobs with one estimated end are released together: the profile rises once.
+    """
+    kinds, profile = state.kinds, state.profile
+    i = 0
+    while i < len(ended):
+        kind = kinds.of_job[ended[i]]
+        end = start[ended[i]] + kinds.duration[kind]
+        processors = 0
+        while i < len(ended):
+            kind = kinds.of_job[ended[i]]
+            if start[ended[i]] + kinds.duration[kind] != end:
+                break
+            processors += kinds.processors[kind]
+            i += 1
+        if end > now:
+            state.tally[SETTLED] = 0
+            first = change(profile, now, end, processors, profile.ends[HEAD])
+            note_rise(
+                profile, kinds, state.widths, state.tally[WIDTHS], now, end, processors, first
+            )
+
+
+@kernel
+def submit(state: State, now: float, job: int) -> float:
+    """Reserve processors for a submitted job; return the start of the reservation."""
+    kinds, runs, tally = state.kinds, state.runs, state.tally
+    kind = kinds.of_job[job]
+    processors, duration = kinds.processors[kind], kinds.duration[kind]
+    if kinds.waiting[kind] == 0:
+        kinds.bound[kind] = now
+    since = max(kinds.bound[kind], now)
+    start, entry = first_window(state.profile, since, processors, duration)
+    kinds.bound[kind] = start
+    change(state.profile, start, start + duration, -processors, entry)
+    if start > now:
+        begin_waiting(kinds, state.widths, tally, kind)
+        side, rank = tally[SIDE], kinds.rank[job]
+        tally[RUNS] = append_run(runs, side, tally[RUNS], start, kind, rank, 1)
+        state.soonest[0] = min(state.soonest[0], start)
+    return start
+
+
+@kernel
+def decide(
+    state: State,
+    now: float,
+    start: Times,
+    ended: Numbers,
+    submitted: Numbers,
+    started: Numbers,
+) -> int:
+    """Return the number of jobs to start, which are the first of `started`.
+
+    Parameters
+    ----------
+    state : State
+        The reservations, changed in place.
+    now : float
+        The time in seconds.
+    start : float64 array, shape (jobs,)
+        Start of each job that has started; those of the jobs to start are set.
+    ended, submitted : int64 array
+        The jobs that ended and that were submitted since the last decision.
+    started : int64 array
+        Filled with the jobs to start, in order of submission.
+    """
+    forget(state.profile, now)
+    release(state, now, start, ended)
+    count = 0
+    replaces = len(ended) > 0 and state.tally[SETTLED] == 0
+    if replaces or state.soonest[0] <= now:
+        count = pass_over(state, now, replaces, started, 0)
+    for job in submitted:
+        if submit(state, now, job) <= now:
+            started[count] = job
+            count += 1
+    for place in range(count):
+        start[started[place]] = now
+    return count
+
+
+def reservations(state: State) -> dict[int, float]:
+    """Return the start of the reservation of each waiting job, in the order of the queue."""
+    runs, kinds, side = state.runs, state.kinds, int(state.tally[SIDE])
+    found = {}
+    for run in range(state.tally[RUNS]):
+        first = kinds.first_job[runs.kind[side, run]] + runs.rank[side, run]
+        for job in kinds.jobs[first : first + runs.jobs[side, run]].tolist():
+            found[job] = float(runs.start[side, run])
+    return found
