@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,10 @@ from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
+
+if TYPE_CHECKING:
+    from optsched.simulator._replay import Runs
+    from optsched.simulator._replay import State as ReplayState
 
 
 @policies.register("conservative")
@@ -26,9 +31,9 @@ class Conservative(Policy):
 
     Notes
     -----
-    Like jobs that are adjacent in the queue move as one, and only the reservations that can move are
+    Like jobs that are adjacent in the queue move as one, and only reservations that can move are
     examined, see `optsched.policies.parts._reservations`. If an execution model slows jobs down, a
-    reservation can pass or begin on occupied processors; from then on, every waiting job is placed
+    reservation can pass, or begin on occupied processors; from then on, every waiting job is placed
     again after an end.
 
     References
@@ -44,7 +49,7 @@ class Conservative(Policy):
         self._kernels, self._by_runs = _profile, _reservations
         self._processors = np.array(system.processors, dtype=np.int64)
         self._durations = np.array(system.requested_time, dtype=np.float64)
-        self._state = _reservations.new_state(
+        self._table = _reservations.no_reservations(
             self._processors, self._durations, system.machine.size
         )
         self._is_kept = True
@@ -53,7 +58,7 @@ class Conservative(Policy):
 
     def decide(self, system: System) -> Iterable[Action]:
         """Update the reservations, and start the jobs whose reservations begin."""
-        if self._is_kept and self._state.soonest[0] < system.now:
+        if self._is_kept and self._table.soonest[0] < system.now:
             self._leave_runs([])
         return self._keep(system) if self._is_kept else self._place_again(system)
 
@@ -61,7 +66,7 @@ class Conservative(Policy):
         """Start jobs by the reservations of runs of jobs."""
         ended, submitted = (np.array(jobs, np.int64) for jobs in (system.ended, system.submitted))
         count = self._by_runs.decide(
-            self._state, float(system.now), self._starts, ended, submitted, self._started
+            self._table, float(system.now), self._starts, ended, submitted, self._started
         )
         refused = []
         for job in self._started[:count].tolist():
@@ -75,13 +80,13 @@ class Conservative(Policy):
     def _leave_runs(self, refused: Sequence[int]) -> None:
         """Take over the profile and the reservations of the runs."""
         self._is_kept = False
-        profile = self._state.profile
+        profile = self._table.profile
         here = slice(*profile.ends)
         self._times, self._free = profile.times[here].copy(), profile.free[here].copy()
         self._count = len(self._times)
-        for job, start in self._by_runs.reservations(self._state).items():
+        for job, start in self._by_runs.reserved_starts(self._table).items():
             self._starts[job] = start
-        self._stable = bool(self._state.tally[self._by_runs.SETTLED]) and not refused
+        self._stable = bool(self._table.tally[self._by_runs.SETTLED]) and not refused
 
     def _place_again(self, system: System) -> Iterator[Action]:
         """Place every waiting job again after an end, and start the jobs whose time has come."""
@@ -136,3 +141,13 @@ class Conservative(Policy):
             grow = entries + 2
             self._times = np.concatenate((self._times, np.zeros(grow)))
             self._free = np.concatenate((self._free, np.zeros(grow, dtype=np.int64)))
+
+    def replay(self, state: ReplayState, nodes: int, one_by_one: bool) -> Runs | None:
+        """Replay the policy; return None if jobs exceed their requested times."""
+        from optsched.policies.parts._reservations import no_reservations, replay
+
+        if (state.runtime > state.requested).any():
+            return None
+        table = no_reservations(state.processors, state.requested, nodes)
+        runs: Runs = replay(state, table, nodes, one_by_one)
+        return runs

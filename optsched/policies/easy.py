@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
 from optsched.policies.parts.reservation import Reservation, backfill, reserve
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
+
+if TYPE_CHECKING:
+    from optsched.simulator._replay import Runs
+    from optsched.simulator._replay import State as ReplayState
 
 
 @policies.register("easy")
@@ -23,8 +27,6 @@ class Easy(Policy):
     D. Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; D. Feitelson, A. Mu'alem Weil,
     "Utilization and predictability in scheduling the IBM SP2 with backfilling", IPPS 1998.
     """
-
-    replay: ClassVar[str | None] = "IN_ORDER"
 
     def begin(self, system: System) -> None:
         """Forget the reservation."""
@@ -55,3 +57,9 @@ class Easy(Policy):
     def in_order(self, jobs: list[int], system: System) -> list[int]:
         """Return the candidates in backfill order: by submission."""
         return jobs
+
+    def replay(self, state: ReplayState, nodes: int, one_by_one: bool) -> Runs | None:
+        """Replay the policy."""
+        from optsched.policies.parts._priority_queue import replay_by_score
+
+        return replay_by_score(state, nodes, one_by_one, backfills=True)

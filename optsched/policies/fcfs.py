@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
 from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
+
+if TYPE_CHECKING:
+    from optsched.simulator._replay import Runs
+    from optsched.simulator._replay import State as ReplayState
 
 
 @policies.register("fcfs")
@@ -17,10 +21,14 @@ from optsched.simulator.system import System
 class FCFS(Policy):
     """Jobs start strictly in order of submission; all wait for the queue head."""
 
-    replay: ClassVar[str | None] = "NO_BACKFILLING"
-
     def decide(self, system: System) -> Iterable[Action]:
         """Start queue heads while they fit."""
         queue, processors = system.queue, system.processors
         while queue and processors[queue[0]] <= system.machine.free:
             yield Start(queue[0])
+
+    def replay(self, state: ReplayState, nodes: int, one_by_one: bool) -> Runs | None:
+        """Replay the policy."""
+        from optsched.policies.parts._priority_queue import replay_by_score
+
+        return replay_by_score(state, nodes, one_by_one)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,10 @@ from optsched.registry import policies
 from optsched.simulator.actions import Action, Start
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
+
+if TYPE_CHECKING:
+    from optsched.simulator._replay import Runs
+    from optsched.simulator._replay import State as ReplayState
 
 Scores = NDArray[np.float64]
 SERIAL = 1e-9
@@ -34,19 +38,28 @@ class PriorityOrder(Policy):
 
     backfill: Literal["none", "easy"] = "none"
 
+    is_fixed: ClassVar[bool] = False
+    """Whether the score of a job does not change while the job waits."""
+
     def begin(self, system: System) -> None:
-        """Store the sizes and requested times of all jobs as arrays."""
+        """Store the sizes and times of all jobs as arrays, and the scores if they are fixed."""
         self._processors = np.array(system.processors, dtype=np.float64)
         self._requested = np.array(system.requested_time, dtype=np.float64)
         self._submit = np.array(system.submit, dtype=np.float64)
+        if self.is_fixed:
+            jobs = self._processors, self._requested, self._submit
+            self._scores = self.scores(*jobs, system.now)
 
     def decide(self, system: System) -> Iterable[Action]:
         """Sort the queue, start jobs while they fit, and backfill behind the first blocked job."""
         if not system.queue or not system.machine.free:
             return
         jobs = np.array(system.queue[:], dtype=np.int64)
-        processors, requested = self._processors[jobs], self._requested[jobs]
-        scores = self.scores(processors, requested, self._submit[jobs], system)
+        if self.is_fixed:
+            scores = self._scores[jobs]
+        else:
+            processors, requested = self._processors[jobs], self._requested[jobs]
+            scores = self.scores(processors, requested, self._submit[jobs], system.now)
         ordered = jobs[np.argsort(scores, kind="stable")].tolist()
         started = 0
         for job in ordered:
@@ -59,47 +72,93 @@ class PriorityOrder(Policy):
             yield from backfill(system, behind, reserve(system, ordered[started]))
 
     @abstractmethod
-    def scores(
-        self, processors: Scores, requested: Scores, submit: Scores, system: System
-    ) -> Scores:
-        """Return the score of each waiting job; the lowest starts first.
+    def scores(self, processors: Scores, requested: Scores, submit: Scores, now: float) -> Scores:
+        """Return the score of each job; the lowest starts first.
 
         Parameters
         ----------
         processors, requested, submit : float64 array, shape (jobs,)
-            Processors, requested time and submission time (seconds) of the waiting jobs.
-        system : System
-            The state.
+            Processors, requested time and submission time (seconds) of the waiting jobs, or of all
+            jobs of the trace if scores are fixed.
+        now : float
+            The time in seconds.
         """
+
+    def replay(self, state: ReplayState, nodes: int, one_by_one: bool) -> Runs | None:
+        """Replay the policy; return None if scores are not fixed."""
+        if not self.is_fixed:
+            return None
+        processors = state.processors.astype(np.float64)
+        score = self.scores(processors, state.requested, state.submit, 0.0)
+        return self._replay(state, nodes, one_by_one, score=score)
+
+    def _replay(
+        self, state: ReplayState, nodes: int, one_by_one: bool, **order: Any
+    ) -> Runs | None:
+        from optsched.policies.parts._priority_queue import replay_by_score
+
+        backfills = self.backfill == "easy"
+        return replay_by_score(state, nodes, one_by_one, backfills=backfills, **order)
+
+
+class FixedOrder(PriorityOrder):
+    """An order by scores that do not change while jobs wait."""
+
+    is_fixed = True
+
+
+class WaitOrder(PriorityOrder):
+    """An order by ``-(w / u)^k v`` for a wait w, with a unit u and a weight v of each job.
+
+    Attributes
+    ----------
+    power : int
+        The power k, 1 or 3.
+    """
+
+    power: ClassVar[int] = 1
+
+    @abstractmethod
+    def terms(self, processors: Scores, requested: Scores) -> tuple[Scores, Scores]:
+        """Return the unit and the weight of each job, shapes (jobs,)."""
+
+    def scores(self, processors: Scores, requested: Scores, submit: Scores, now: float) -> Scores:
+        """Return ``-(w / u)^k v``."""
+        unit, weight = self.terms(processors, requested)
+        waits = (now - submit) / unit
+        # not **: its last bit differs between machines
+        return -(waits * waits * waits if self.power == 3 else waits) * weight
+
+    def replay(self, state: ReplayState, nodes: int, one_by_one: bool) -> Runs | None:
+        """Replay the policy."""
+        unit, weight = self.terms(state.processors.astype(np.float64), state.requested)
+        terms = {"unit": unit, "weight": weight, "power": self.power}
+        return self._replay(state, nodes, one_by_one, **terms)
 
 
 @policies.register("sjf")
 @dataclass
-class SJF(PriorityOrder):
+class SJF(FixedOrder):
     """Shortest job first, by requested time."""
 
-    def scores(
-        self, processors: Scores, requested: Scores, submit: Scores, system: System
-    ) -> Scores:
+    def scores(self, processors: Scores, requested: Scores, submit: Scores, now: float) -> Scores:
         """Return ``r``."""
         return requested
 
 
 @policies.register("saf")
 @dataclass
-class SAF(PriorityOrder):
+class SAF(FixedOrder):
     """Smallest area first: requested time times processors."""
 
-    def scores(
-        self, processors: Scores, requested: Scores, submit: Scores, system: System
-    ) -> Scores:
+    def scores(self, processors: Scores, requested: Scores, submit: Scores, now: float) -> Scores:
         """Return ``r n``."""
         return requested * processors
 
 
 @policies.register("wfp3")
 @dataclass
-class WFP3(PriorityOrder):
+class WFP3(WaitOrder):
     """WFP3: the longest wait first, in favor of short and large jobs.
 
     References
@@ -108,16 +167,16 @@ class WFP3(PriorityOrder):
     Gene/P systems", IEEE Cluster 2009.
     """
 
-    def scores(
-        self, processors: Scores, requested: Scores, submit: Scores, system: System
-    ) -> Scores:
-        """Return ``-(w / r)^3 n`` for a wait w."""
-        return -(((system.now - submit) / requested) ** 3) * processors
+    power = 3
+
+    def terms(self, processors: Scores, requested: Scores) -> tuple[Scores, Scores]:
+        """Return r and n: the score is ``-(w / r)^3 n``."""
+        return requested, processors
 
 
 @policies.register("unicef")
 @dataclass
-class UNICEF(PriorityOrder):
+class UNICEF(WaitOrder):
     """UNICEF: fast response for small and short jobs; serial jobs come first.
 
     References
@@ -126,14 +185,12 @@ class UNICEF(PriorityOrder):
     Gene/P systems", IEEE Cluster 2009.
     """
 
-    def scores(
-        self, processors: Scores, requested: Scores, submit: Scores, system: System
-    ) -> Scores:
-        """Return ``-w / (log2(n) r)`` for a wait w."""
-        return -(system.now - submit) / (np.maximum(np.log2(processors), SERIAL) * requested)
+    def terms(self, processors: Scores, requested: Scores) -> tuple[Scores, Scores]:
+        """Return ``log2(n) r`` and 1: the score is ``-w / (log2(n) r)``."""
+        return np.maximum(np.log2(processors), SERIAL) * requested, np.ones_like(requested)
 
 
-class _Regression(PriorityOrder):
+class _Regression(FixedOrder):
     """Score by a nonlinear function that was fitted to simulated queues.
 
     The submission time counts from the first job of the trace, and is at least 1 s.
@@ -144,11 +201,16 @@ class _Regression(PriorityOrder):
     and machine learning", SC 2017, table 3.
     """
 
-    def begin(self, system: System) -> None:
-        """Store sizes and requested times, and the logarithms of the submission times."""
-        super().begin(system)
-        since_first = self._submit - (self._submit[0] if len(self._submit) else 0.0)
-        self._submit = np.log10(np.maximum(since_first, 1.0))
+    factor: ClassVar[float]
+
+    def scores(self, processors: Scores, requested: Scores, submit: Scores, now: float) -> Scores:
+        """Return a function of r and n, plus ``factor log10(s)``."""
+        since_first = np.maximum(submit - submit[:1], 1.0)
+        return self.of_size(processors, requested) + self.factor * np.log10(since_first)
+
+    @abstractmethod
+    def of_size(self, processors: Scores, requested: Scores) -> Scores:
+        """Return the part of the score that the size determines."""
 
 
 @policies.register("f1")
@@ -156,11 +218,11 @@ class _Regression(PriorityOrder):
 class F1(_Regression):
     """F1 of Carastan-Santos and de Camargo (2017)."""
 
-    def scores(
-        self, processors: Scores, requested: Scores, submit: Scores, system: System
-    ) -> Scores:
-        """Return ``log10(r) n + 870 log10(s)``."""
-        return np.log10(requested) * processors + 870 * submit
+    factor = 870
+
+    def of_size(self, processors: Scores, requested: Scores) -> Scores:
+        """Return ``log10(r) n``."""
+        return np.log10(requested) * processors
 
 
 @policies.register("f2")
@@ -168,11 +230,11 @@ class F1(_Regression):
 class F2(_Regression):
     """F2 of Carastan-Santos and de Camargo (2017)."""
 
-    def scores(
-        self, processors: Scores, requested: Scores, submit: Scores, system: System
-    ) -> Scores:
-        """Return ``sqrt(r) n + 25600 log10(s)``."""
-        return np.sqrt(requested) * processors + 25_600 * submit
+    factor = 25_600
+
+    def of_size(self, processors: Scores, requested: Scores) -> Scores:
+        """Return ``sqrt(r) n``."""
+        return np.sqrt(requested) * processors
 
 
 @policies.register("f3")
@@ -180,11 +242,11 @@ class F2(_Regression):
 class F3(_Regression):
     """F3 of Carastan-Santos and de Camargo (2017)."""
 
-    def scores(
-        self, processors: Scores, requested: Scores, submit: Scores, system: System
-    ) -> Scores:
-        """Return ``r n + 6860000 log10(s)``."""
-        return requested * processors + 6_860_000 * submit
+    factor = 6_860_000
+
+    def of_size(self, processors: Scores, requested: Scores) -> Scores:
+        """Return ``r n``."""
+        return requested * processors
 
 
 @policies.register("f4")
@@ -192,8 +254,8 @@ class F3(_Regression):
 class F4(_Regression):
     """F4 of Carastan-Santos and de Camargo (2017)."""
 
-    def scores(
-        self, processors: Scores, requested: Scores, submit: Scores, system: System
-    ) -> Scores:
-        """Return ``r sqrt(n) + 530000 log10(s)``."""
-        return requested * np.sqrt(processors) + 530_000 * submit
+    factor = 530_000
+
+    def of_size(self, processors: Scores, requested: Scores) -> Scores:
+        """Return ``r sqrt(n)``."""
+        return requested * np.sqrt(processors)

@@ -1,7 +1,7 @@
-"""Compiled kernels of FCFS and EASY on a line of nodes.
+"""Events and nodes of a replay, compiled.
 
-The reference implementation is the engine with the policies fcfs, easy and easy-sjbf on the machine
-`Nodes`; the tests compare start times, nodes and counts.
+A replay is a loop over `advance`, `finish` and `begin`, with the decisions of a policy in between. It
+takes the place of the engine on a line of nodes, for policies that only count processors.
 """
 
 from __future__ import annotations
@@ -14,62 +14,61 @@ from numpy.typing import NDArray
 
 from optsched.compiled import kernel
 
-NO_BACKFILLING, IN_ORDER, SHORTEST_FIRST = 0, 1, 2
-
-FREE, FREE_SLOTS, RUNNING, HEAD, TAIL, NEXT, STARTED, HELD, DECISIONS = range(9)
-"""Entries of `State.tally`: free nodes, free slots, running jobs, the positions of the queue head
-and after the last job of the queue, the next job to be submitted, jobs started so far, runs of
-nodes held so far, decisions."""
+Times = NDArray[np.float64]
+Numbers = NDArray[np.int64]
 
 Runs = NDArray[np.int64]
 """First node and end of runs of contiguous nodes, shape (runs, 2)."""
 
-STARTED_ALREADY = -1
-"""Mark in the queue of a job that was started, until `backfill` closes the gap."""
+Ends = list[tuple[float, int, int]]
+"""Heap of the ends of running jobs: time, order of starting, job. `NO_END` stays in it."""
+
+NO_END = (np.inf, 0, 0)
+
+FREE, FREE_SLOTS, HELD, STARTED, NEXT, FIRST, DUE, PASSED, ENDED, DECISIONS = range(10)
+"""Entries of `State.tally`: free nodes, free slots, runs of nodes held so far, jobs started so far,
+the next job to be submitted, the first job submitted for this decision, ends due at this time and
+those handled of them, jobs that ended for this decision, decisions."""
 
 
 class State(NamedTuple):
-    """State of a replay: the jobs, the queue and the free nodes."""
+    """State of a replay: the jobs, the free nodes and the events of the present time."""
 
-    submit: NDArray[np.float64]
-    runtime: NDArray[np.float64]
-    requested: NDArray[np.float64]
-    processors: NDArray[np.int64]
-    start: NDArray[np.float64]
-    estimated_end: NDArray[np.float64]
-    tally: NDArray[np.int64]
-    free_start: NDArray[np.int64]
-    free_stop: NDArray[np.int64]
-    running: NDArray[np.int64]  # by estimated end, then job
-    queue: NDArray[np.int64]
-    started: NDArray[np.int64]  # in order of starting
-    first_run: NDArray[np.int64]  # runs[first_run[job]:last_run[job]] are the job's
-    last_run: NDArray[np.int64]
+    submit: Times
+    runtime: Times
+    requested: Times
+    processors: Numbers
+    start: Times
+    estimated_end: Times
+    tally: Numbers
+    now: Times  # one entry
+    due: Numbers
+    ended: Numbers
+    free_start: Numbers
+    free_stop: Numbers
+    first_run: Numbers  # runs[first_run[job]:last_run[job]] are the job's
+    last_run: Numbers
 
 
 def new_state(
-    submit: NDArray[np.float64],
-    runtime: NDArray[np.float64],
-    requested: NDArray[np.float64],
-    processors: NDArray[np.int64],
-    nodes: int,
+    submit: Times, runtime: Times, requested: Times, processors: Numbers, nodes: int
 ) -> State:
     """Return the state before the first event; times in seconds, arrays of shape (jobs,)."""
     jobs = len(submit)
-    most_running = min(jobs, nodes) + 1
+    running = min(jobs, nodes) + 1
+    zeros = [
+        np.zeros(size, dtype=np.int64) for size in (10, running, running, nodes + 1, nodes + 1)
+    ]
     state = State(
         submit,
         runtime,
         requested,
         processors,
-        start=np.full(jobs, np.nan),
-        estimated_end=np.full(jobs, np.inf),
-        tally=np.zeros(9, dtype=np.int64),
-        free_start=np.zeros(nodes + 1, dtype=np.int64),
-        free_stop=np.zeros(nodes + 1, dtype=np.int64),
-        running=np.zeros(most_running, dtype=np.int64),
-        queue=np.zeros(jobs, dtype=np.int64),
-        started=np.zeros(jobs, dtype=np.int64),
+        np.full(jobs, np.nan),
+        np.full(jobs, np.inf),
+        zeros[0],
+        np.full(1, -np.inf),
+        *zeros[1:],
         first_run=np.zeros(jobs, dtype=np.int64),
         last_run=np.zeros(jobs, dtype=np.int64),
     )
@@ -80,7 +79,50 @@ def new_state(
 
 
 @kernel
-def insert(array: NDArray[np.int64], count: int, position: int, value: int) -> None:
+def advance(state: State, ends: Ends, one_by_one: bool) -> bool:
+    """Advance to the next decision; return whether there is one.
+
+    Then ``state.ended[: tally[ENDED]]`` are the jobs that end, which remain to be passed to `finish`,
+    and the jobs from ``tally[FIRST]`` to before ``tally[NEXT]`` are submitted.
+    """
+    tally, submit = state.tally, state.submit
+    jobs, now = len(submit), state.now[0]
+    tally[ENDED] = 0
+    tally[FIRST] = tally[NEXT]
+    comes = tally[NEXT] < jobs and submit[tally[NEXT]] == now
+    if not (one_by_one and (comes or tally[PASSED] < tally[DUE])):
+        now = ends[0][0]
+        if tally[NEXT] < jobs:
+            now = min(now, submit[tally[NEXT]])
+        if now == np.inf:
+            return False
+        state.now[0] = now
+        tally[DUE] = tally[PASSED] = 0
+        while ends[0][0] == now:
+            job = heapq.heappop(ends)[2]
+            state.due[tally[DUE]] = job
+            tally[DUE] += 1
+            if not one_by_one or state.estimated_end[job] == now:
+                state.ended[tally[ENDED]] = job
+                tally[ENDED] += 1
+        comes = tally[NEXT] < jobs and submit[tally[NEXT]] == now
+    tally[DECISIONS] += 1
+    if not one_by_one:
+        while tally[NEXT] < jobs and submit[tally[NEXT]] == now:
+            tally[NEXT] += 1
+    elif comes:
+        tally[NEXT] += 1
+    else:
+        job = state.due[tally[PASSED]]
+        tally[PASSED] += 1
+        if state.estimated_end[job] != now:
+            state.ended[tally[ENDED]] = job
+            tally[ENDED] += 1
+    return True
+
+
+@kernel
+def insert(array: Numbers, count: int, position: int, value: int) -> None:
     """Insert a value into the first `count` entries."""
     for entry in range(count, position, -1):
         array[entry] = array[entry - 1]
@@ -88,39 +130,22 @@ def insert(array: NDArray[np.int64], count: int, position: int, value: int) -> N
 
 
 @kernel
-def delete(array: NDArray[np.int64], count: int, position: int) -> None:
+def delete(array: Numbers, count: int, position: int) -> None:
     """Delete an entry of the first `count`."""
     for entry in range(position, count - 1):
         array[entry] = array[entry + 1]
 
 
 @kernel
-def position_among_running(state: State, job: int) -> int:
-    """Return the position of a job in `State.running`, or the position to insert it at."""
-    low, high = 0, state.tally[RUNNING]
-    end = state.estimated_end[job]
-    while low < high:
-        middle = (low + high) // 2
-        other = state.running[middle]
-        if (state.estimated_end[other], other) < (end, job):
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@kernel
-def begin(state: State, runs: Runs, job: int, now: float) -> Runs:
+def begin(state: State, runs: Runs, ends: Ends, job: int) -> Runs:
     """Start a job on the first free nodes; return the runs, reallocated if they were full."""
-    tally = state.tally
+    tally, now = state.tally, state.now[0]
     if tally[HELD] + tally[FREE_SLOTS] > len(runs):
         runs = np.concatenate((runs, np.empty((len(runs) + tally[FREE_SLOTS], 2), dtype=np.int64)))
     state.start[job] = now
-    state.started[tally[STARTED]] = job
-    tally[STARTED] += 1
     state.estimated_end[job] = now + state.requested[job]
-    insert(state.running, tally[RUNNING], position_among_running(state, job), job)
-    tally[RUNNING] += 1
+    heapq.heappush(ends, (now + state.runtime[job], tally[STARTED], job))
+    tally[STARTED] += 1
     needed = state.processors[job]
     tally[FREE] -= needed
     state.first_run[job] = tally[HELD]
@@ -149,8 +174,6 @@ def begin(state: State, runs: Runs, job: int, now: float) -> Runs:
 def finish(state: State, runs: Runs, job: int) -> None:
     """End a job: free its nodes, and merge them with adjacent slots."""
     tally = state.tally
-    delete(state.running, tally[RUNNING], position_among_running(state, job))
-    tally[RUNNING] -= 1
     tally[FREE] += state.processors[job]
     for run in range(state.first_run[job], state.last_run[job]):
         first, last = runs[run]
@@ -171,177 +194,3 @@ def finish(state: State, runs: Runs, job: int) -> None:
             insert(state.free_start, free_slots, after, first)
             insert(state.free_stop, free_slots, after, last)
             tally[FREE_SLOTS] += 1
-
-
-@kernel
-def reserve(state: State, now: float) -> tuple[float, int]:
-    """Return the shadow time and the extra processors of the queue head."""
-    needed = state.processors[state.queue[state.tally[HEAD]]] - state.tally[FREE]
-    shadow = now
-    for entry in range(state.tally[RUNNING]):
-        job = state.running[entry]
-        end = state.estimated_end[job]
-        if needed <= 0 and end > shadow:
-            break
-        needed -= state.processors[job]
-        shadow = max(shadow, end)
-    return shadow, -needed
-
-
-@kernel
-def backfill_candidates(
-    state: State, longest: float, extra: int, first: int, shortest_first: bool
-) -> NDArray[np.int64]:
-    """Return the queue positions, from `first` on, of candidates in backfill order."""
-    fits = np.empty(state.tally[TAIL] - first, dtype=np.int64)
-    number = 0
-    for position in range(first, state.tally[TAIL]):
-        job = state.queue[position]
-        size = state.processors[job]
-        if size <= state.tally[FREE] and (state.requested[job] <= longest or size <= extra):
-            fits[number] = position
-            number += 1
-    fits = fits[:number]
-    if shortest_first and number > 1:
-        times = state.requested[state.queue[fits]]
-        fits = fits[np.argsort(times, kind="mergesort")]
-    return fits
-
-
-@kernel
-def backfill(
-    state: State,
-    runs: Runs,
-    now: float,
-    shadow: float,
-    extra: int,
-    first: int,
-    shortest_first: bool,
-) -> tuple[Runs, int]:
-    """Start the jobs that do not delay the reservation, from queue position `first` on.
-
-    Returns
-    -------
-    runs : int64 array, shape (runs, 2)
-        The runs, reallocated if they were full.
-    extra : int
-        Remaining extra processors.
-    """
-    tally = state.tally
-    started = False
-    for position in backfill_candidates(state, shadow - now, extra, first, shortest_first):
-        job = state.queue[position]
-        size = state.processors[job]
-        if size > tally[FREE]:
-            continue
-        if state.requested[job] > shadow - now:
-            if size > extra:
-                continue
-            extra -= size
-        runs = begin(state, runs, job, now)
-        state.queue[position] = STARTED_ALREADY
-        started = True
-        if tally[FREE] == 0:
-            break
-    if started:
-        kept = first
-        for position in range(first, tally[TAIL]):
-            if state.queue[position] != STARTED_ALREADY:
-                state.queue[kept] = state.queue[position]
-                kept += 1
-        tally[TAIL] = kept
-    return runs, extra
-
-
-@kernel
-def submit_next(state: State, nodes: int) -> None:
-    """Add the next job to the queue, unless it is larger than the machine."""
-    tally = state.tally
-    job = tally[NEXT]
-    tally[NEXT] += 1
-    if state.processors[job] <= nodes:
-        state.queue[tally[TAIL]] = job
-        tally[TAIL] += 1
-
-
-@kernel
-def replay(state: State, nodes: int, backfilling: int, one_by_one: bool) -> Runs:
-    """Process all events.
-
-    Parameters
-    ----------
-    state : State
-        The result of `new_state`, changed in place.
-    nodes : int
-        Nodes of the machine.
-    backfilling : int
-        `NO_BACKFILLING`, `IN_ORDER` or `SHORTEST_FIRST`.
-    one_by_one : bool
-        Whether the event order is one-by-one; batched otherwise.
-
-    Returns
-    -------
-    int64 array, shape (runs, 2)
-        First node and end of the runs of nodes that the jobs held, see `State.first_run`.
-    """
-    tally, jobs = state.tally, len(state.submit)
-    runs = np.empty((2 * jobs, 2), dtype=np.int64)
-    ends = [(np.inf, 0, 0)]  # time, order of starting, job; the first entry means "no end"
-    due = np.zeros(len(state.running), dtype=np.int64)
-    head, shadow, extra = -1, 0.0, 0
-    while True:
-        now = ends[0][0]
-        if tally[NEXT] < jobs:
-            now = min(now, state.submit[tally[NEXT]])
-        if now == np.inf:
-            return runs[: tally[HELD]]
-        num_due, passed = 0, 0
-        ended = False
-        while ends[0][0] == now:
-            job = heapq.heappop(ends)[2]
-            due[num_due] = job
-            num_due += 1
-            if not one_by_one or state.estimated_end[job] == now:
-                finish(state, runs, job)
-                ended = True
-        while True:
-            first = tally[TAIL]
-            if not one_by_one:
-                while tally[NEXT] < jobs and state.submit[tally[NEXT]] == now:
-                    submit_next(state, nodes)
-            elif tally[NEXT] < jobs and state.submit[tally[NEXT]] == now:
-                submit_next(state, nodes)
-            elif passed < num_due:
-                job = due[passed]
-                passed += 1
-                if state.estimated_end[job] != now:
-                    finish(state, runs, job)
-                    ended = True
-            else:
-                break
-            tally[DECISIONS] += 1
-            started = tally[STARTED]
-            while tally[HEAD] < tally[TAIL]:
-                job = state.queue[tally[HEAD]]
-                if state.processors[job] > tally[FREE]:
-                    break
-                runs = begin(state, runs, job, now)
-                tally[HEAD] += 1
-            behind = tally[HEAD] + 1
-            if backfilling != NO_BACKFILLING and behind < tally[TAIL] and tally[FREE] > 0:
-                if ended or state.queue[tally[HEAD]] != head:
-                    head = state.queue[tally[HEAD]]
-                    shadow, extra = reserve(state, now)
-                    first = behind
-                first = max(first, behind)
-                runs, extra = backfill(
-                    state, runs, now, shadow, extra, first, backfilling == SHORTEST_FIRST
-                )
-            else:
-                head = -1
-            ended = False
-            for order in range(started, tally[STARTED]):
-                job = state.started[order]
-                heapq.heappush(ends, (now + state.runtime[job], order, job))
-            if not one_by_one:
-                break

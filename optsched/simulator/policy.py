@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from optsched.errors import InputError
@@ -54,9 +55,9 @@ class Policy(ABC):
         The models of the problems that the policy poses, with default solvers; may be empty.
     execution : str or None
         Name of the default execution model.
-    replay : str or None
-        Name of the rule in ``optsched.simulator._replay`` that implements the same policy in a
-        compiled kernel. Not inherited: a subclass decides differently.
+    replay : callable or None
+        Method that implements the policy in compiled kernels, see `optsched.simulator.replay`. A
+        subclass that overrides a method, other than an abstract one, does not inherit it.
     enforces_limits : bool
         Whether a job is killed at its walltime.
     interval : float
@@ -69,7 +70,7 @@ class Policy(ABC):
     machines: ClassVar[frozenset[str]] = frozenset({"nodes"})
     models: ClassVar[Mapping[str, Answers]] = {}
     execution: ClassVar[str | None] = None
-    replay: ClassVar[str | None] = None
+    replay: ClassVar[Callable[..., Any] | None] = None
     enforces_limits: ClassVar[bool] = True
     interval: float = 0.0
 
@@ -77,7 +78,9 @@ class Policy(ABC):
         """Name a policy after its class until it is registered."""
         super().__init_subclass__()
         cls.name = cls.__name__
-        cls.replay = cls.__dict__.get("replay")
+        own = vars(cls)
+        if "replay" not in own and any(_overrides(cls, name) for name in own):
+            cls.replay = None
 
     def begin(self, system: System) -> None:  # noqa: B027 (most policies keep nothing)
         """Prepare for a run, and forget any earlier run."""
@@ -124,3 +127,10 @@ class Policy(ABC):
         iterable of Action
             Actions in the order of execution.
         """
+
+
+def _overrides(cls: type, name: str) -> bool:
+    """Return whether a class overrides a method that is not abstract."""
+    inherited = getattr(super(cls, cls), name, None)
+    is_abstract = getattr(inherited, "__isabstractmethod__", False)
+    return inspect.isfunction(inherited) and not is_abstract and not name.startswith("__")

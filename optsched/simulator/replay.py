@@ -23,7 +23,9 @@ REPLAY_FROM = 100_000
 """Number of jobs from which a replay outweighs loading, or first compiling, its kernel."""
 
 
-def find_replay(machine: Machine, policy: Policy) -> Callable[[Trace, EventOrder], Schedule] | None:
+def find_replay(
+    machine: Machine, policy: Policy
+) -> Callable[[Trace, EventOrder], Schedule | None] | None:
     """Return the replay of `policy` on `machine`, with compiled kernels; None if it has none."""
     if not can_replay(machine, policy):
         return None
@@ -41,7 +43,7 @@ def can_replay(machine: Machine, policy: Policy) -> TypeGuard[Nodes]:
     return first_free and policy.replay is not None
 
 
-def replay(trace: Trace, machine: Nodes, policy: Policy, order: EventOrder) -> Schedule:
+def replay(trace: Trace, machine: Nodes, policy: Policy, order: EventOrder) -> Schedule | None:
     """Return the schedule of a cleaned trace on an empty line of nodes.
 
     Parameters
@@ -51,21 +53,29 @@ def replay(trace: Trace, machine: Nodes, policy: Policy, order: EventOrder) -> S
     machine : Nodes
         An empty machine, which the replay does not change.
     policy : Policy
-        A policy for which `can_replay` is True.
+        A policy for which `can_replay` is True. Its method ``replay(state, nodes, one_by_one)``
+        processes all events by the kernels of ``optsched.simulator._replay`` and returns the runs
+        of nodes that the jobs held, or None if it cannot replay these jobs with its settings.
     order : EventOrder
         The order of the events of an instant.
+
+    Returns
+    -------
+    Schedule or None
+        None if the policy cannot replay these jobs.
     """
     from optsched.machines._interval_text import interval_text
-    from optsched.simulator import _replay
+    from optsched.simulator._replay import DECISIONS, new_state
 
     assert policy.replay is not None
     requested = trace.requested_time.astype(np.float64)
     killed = trace.runtime > requested + KILL_TOLERANCE
     runtime = np.where(killed, requested, trace.runtime)
     submit = trace.submit.astype(np.float64)
-    backfilling = getattr(_replay, policy.replay)
-    state = _replay.new_state(submit, runtime, requested, trace.processors, machine.size)
-    runs = _replay.replay(state, machine.size, backfilling, order is EventOrder.ONE_BY_ONE)
+    state = new_state(submit, runtime, requested, trace.processors, machine.size)
+    runs = policy.replay(state, machine.size, order is EventOrder.ONE_BY_ONE)
+    if runs is None:
+        return None
     final_state = np.where(killed, State.KILLED, State.FINISHED)
     final_state[np.isnan(state.start)] = State.REJECTED
     text, offset = interval_text(state.first_run, state.last_run, runs)
@@ -74,7 +84,7 @@ def replay(trace: Trace, machine: Nodes, policy: Policy, order: EventOrder) -> S
         end=state.start + runtime,
         state=final_state,
         resources=_strings(text, offset),
-        decisions=int(state.tally[_replay.DECISIONS]),
+        decisions=int(state.tally[DECISIONS]),
     )
 
 

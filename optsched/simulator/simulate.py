@@ -59,9 +59,8 @@ def run_scenario(scenario: Scenario) -> Run:
     config = describe(scenario, source, trace, machine, policy, execution, problem_solver)
     journal = Journal() if scenario.journal else None
     began = time.perf_counter()
-    if replay is not None:
-        schedule = replay(trace, scenario.order)
-    else:
+    schedule = None if replay is None else replay(trace, scenario.order)
+    if schedule is None:
         schedule = _run_engine(scenario, trace, machine, policy, execution, problem_solver, journal)
     seconds = time.perf_counter() - began
     report = None if execution is None else execution.report(trace, schedule)

@@ -42,12 +42,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.compiled import kernel
-
-Times = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+from optsched.policies.parts._kinds import Kinds, kinds_of
+from optsched.simulator._replay import (
+    ENDED,
+    FIRST,
+    HELD,
+    NEXT,
+    NO_END,
+    Numbers,
+    State,
+    Times,
+    advance,
+    begin,
+    finish,
+)
+from optsched.simulator._replay import Runs as NodeRuns
 
 HEAD, STOP = 0, 1
 """Entries of `Profile.ends`: the profile is in the entries from `HEAD` to before `STOP`."""
@@ -56,7 +67,7 @@ SHORT = 1024
 """Number of dropped entries from which the profile moves to the front of its arrays."""
 
 RUNS, SIDE, SETTLED, WIDTHS = range(4)
-"""Entries of `State.tally`: number of runs, side of `Runs` that holds them, whether the last pass
+"""Entries of `Reservations.tally`: number of runs, side of `Runs` that holds them, whether the last pass
 moved no job and nothing was freed since, number of waiting widths."""
 
 
@@ -68,15 +79,9 @@ class Profile(NamedTuple):
     ends: Numbers
 
 
-class Kinds(NamedTuple):
-    """The kinds of all jobs, by processors and requested time."""
+class Bounds(NamedTuple):
+    """What is known of each kind."""
 
-    of_job: Numbers
-    rank: Numbers  # number of each job within its kind
-    jobs: Numbers  # jobs[first_job[kind] + rank] is the job
-    first_job: Numbers
-    processors: Numbers
-    duration: Times
     width: Numbers  # number of the width
     waiting: Numbers  # waiting jobs
     bound: Times
@@ -105,19 +110,20 @@ class Runs(NamedTuple):
     jobs: Numbers
 
 
-class State(NamedTuple):
+class Reservations(NamedTuple):
     """The reservations of all waiting jobs."""
 
     profile: Profile
     kinds: Kinds
+    bounds: Bounds
     widths: Widths
     runs: Runs
     tally: Numbers
     soonest: Times  # start of the first reservation
 
 
-def new_state(processors: Numbers, durations: Times, free: int) -> State:
-    """Return the state before the first event.
+def no_reservations(processors: Numbers, durations: Times, free: int) -> Reservations:
+    """Return the table before the first event.
 
     Parameters
     ----------
@@ -126,37 +132,18 @@ def new_state(processors: Numbers, durations: Times, free: int) -> State:
     free : int
         Processors of the machine.
     """
-    jobs = len(processors)
-    # a dictionary of pairs in place of np.unique over rows, which sorts structured arrays slowly
-    by_kind = np.lexsort((durations, processors))
-    wide, long = processors[by_kind], durations[by_kind]
-    begins = np.ones(jobs, dtype=np.bool_)
-    begins[1:] = (wide[1:] != wide[:-1]) | (long[1:] != long[:-1])
-    first_job = np.flatnonzero(begins)
-    of_job = np.empty(jobs, dtype=np.int64)
-    of_job[by_kind] = begins.cumsum() - 1
-    rank = np.empty(jobs, dtype=np.int64)
-    rank[by_kind] = np.arange(jobs) - first_job[of_job[by_kind]]
-    widths, width = np.unique(wide[first_job], return_inverse=True)
-    kinds, number = len(first_job), len(widths)
+    jobs, kinds = len(processors), kinds_of(processors, durations)
+    widths, width = np.unique(kinds.processors, return_inverse=True)
+    number, waiting = len(widths), zeros(len(width))
     # untouched pages of zeros take no memory
     profile = Profile(np.zeros(4 * jobs + 2 * SHORT), zeros(4 * jobs + 2 * SHORT), zeros(2))
     profile.times[0], profile.free[0], profile.ends[STOP] = -np.inf, free, 1
     tally = zeros(4)
     tally[SETTLED] = 1
-    return State(
+    return Reservations(
         profile,
-        Kinds(
-            of_job,
-            rank,
-            by_kind,
-            first_job,
-            wide[first_job],
-            long[first_job],
-            width,
-            waiting=zeros(kinds),
-            bound=np.zeros(kinds),
-        ),
+        kinds,
+        Bounds(width, waiting, np.zeros(len(width))),
         Widths(
             widths,
             low=np.full(number, np.inf),
@@ -165,7 +152,7 @@ def new_state(processors: Numbers, durations: Times, free: int) -> State:
             next_high=np.full(number, -np.inf),
             first_kind=np.searchsorted(width, np.arange(number)),
             num_kinds=zeros(number),
-            kinds=zeros(kinds),
+            kinds=zeros(len(width)),
             listed=zeros(number),
         ),
         Runs(np.zeros((2, jobs)), zeros((2, jobs)), zeros((2, jobs)), zeros((2, jobs))),
@@ -305,6 +292,7 @@ def forget(profile: Profile, now: float) -> None:
 def note_rise(
     profile: Profile,
     kinds: Kinds,
+    bounds: Bounds,
     widths: Widths,
     waiting: int,
     start: float,
@@ -344,9 +332,7 @@ def note_rise(
             opens = e
             if e == first:
                 # a hole that was open for the longest duration had windows of all kinds
-                while (
-                    opens > head and free[opens - 1] >= needed and times[opens] + longest > start
-                ):
+                while opens > head and free[opens - 1] >= needed and times[opens] + longest > start:
                     opens -= 1
             crossed = False
             while e < last and free[e] >= needed:
@@ -366,7 +352,7 @@ def note_rise(
                 kind = widths.kinds[i]
                 if since + kinds.duration[kind] > until:
                     break
-                kinds.bound[kind] = min(kinds.bound[kind], since)
+                bounds.bound[kind] = min(bounds.bound[kind], since)
         if high > -np.inf:
             widths.low[width] = min(widths.low[width], low)
             widths.high[width] = max(widths.high[width], high)
@@ -375,12 +361,12 @@ def note_rise(
 
 
 @kernel
-def begin_waiting(kinds: Kinds, widths: Widths, tally: Numbers, kind: int) -> None:
+def begin_waiting(bounds: Bounds, widths: Widths, tally: Numbers, kind: int) -> None:
     """Count a waiting job, and list its kind and width if they did not wait."""
-    kinds.waiting[kind] += 1
-    if kinds.waiting[kind] > 1:
+    bounds.waiting[kind] += 1
+    if bounds.waiting[kind] > 1:
         return
-    width = kinds.width[kind]
+    width = bounds.width[kind]
     if widths.num_kinds[width] == 0:
         place = tally[WIDTHS]
         while place > 0 and widths.listed[place - 1] > width:
@@ -399,12 +385,12 @@ def begin_waiting(kinds: Kinds, widths: Widths, tally: Numbers, kind: int) -> No
 
 
 @kernel
-def end_waiting(kinds: Kinds, widths: Widths, tally: Numbers, kind: int, jobs: int) -> None:
+def end_waiting(bounds: Bounds, widths: Widths, tally: Numbers, kind: int, jobs: int) -> None:
     """Uncount waiting jobs, and unlist their kind and width if no others wait."""
-    kinds.waiting[kind] -= jobs
-    if kinds.waiting[kind] > 0:
+    bounds.waiting[kind] -= jobs
+    if bounds.waiting[kind] > 0:
         return
-    width = kinds.width[kind]
+    width = bounds.width[kind]
     place = widths.first_kind[width]
     behind = place + widths.num_kinds[width]
     while widths.kinds[place] != kind:
@@ -424,7 +410,13 @@ def end_waiting(kinds: Kinds, widths: Widths, tally: Numbers, kind: int, jobs: i
 
 @kernel
 def find_move(
-    profile: Profile, kinds: Kinds, kind: int, start: float, above: bool, within: bool
+    profile: Profile,
+    kinds: Kinds,
+    bounds: Bounds,
+    kind: int,
+    start: float,
+    above: bool,
+    within: bool,
 ) -> tuple[float, int, int]:
     """Return where the jobs of a run at `start` can move, its entry, and how many of them can.
 
@@ -447,10 +439,10 @@ def find_move(
             while e > head and free[e - 1] >= processors:
                 e -= 1
             target, entry = times[e], e
-    if above and kinds.bound[kind] < target:
-        since = max(kinds.bound[kind], times[head])
+    if above and bounds.bound[kind] < target:
+        since = max(bounds.bound[kind], times[head])
         found, e = first_window(profile, since, processors, duration)
-        kinds.bound[kind] = found
+        bounds.bound[kind] = found
         if found < target:
             target, entry = found, e
     if target == start:
@@ -466,17 +458,19 @@ def find_move(
 
 @kernel
 def move(
-    state: State, kind: int, start: float, target: float, entry: int, jobs: int
+    table: Reservations, kind: int, start: float, target: float, entry: int, jobs: int
 ) -> None:
     """Move the reservations of jobs of a kind from `start` to `target`, in `entry`."""
-    profile, kinds, widths = state.profile, state.kinds, state.widths
+    profile, kinds, widths = table.profile, table.kinds, table.widths
     duration, processors = kinds.duration[kind], jobs * kinds.processors[kind]
     entry = change(profile, target, min(target + duration, start), -processors, entry)
     since, end = max(start, target + duration), start + duration
     if since < end:
         entry = entry_from(profile, entry, since)
         entry = change(profile, since, end, processors, entry)
-        note_rise(profile, kinds, widths, state.tally[WIDTHS], since, end, processors, entry)
+        note_rise(
+            profile, kinds, table.bounds, widths, table.tally[WIDTHS], since, end, processors, entry
+        )
 
 
 @kernel
@@ -501,13 +495,14 @@ def append_run(
 
 
 @kernel
-def pass_over(state: State, now: float, replaces: bool, started: Numbers, count: int) -> int:
+def pass_over(table: Reservations, now: float, replaces: bool, started: Numbers, count: int) -> int:
     """Start the jobs whose reservations begin, after moving all reservations if `replaces`.
 
     Appends the jobs to the first `count` of `started`, in the order of the queue, and returns how
     many they are then.
     """
-    kinds, widths, runs, tally = state.kinds, state.widths, state.runs, state.tally
+    kinds, bounds, widths = table.kinds, table.bounds, table.widths
+    runs, tally = table.runs, table.tally
     if replaces:
         for place in range(tally[WIDTHS]):
             width = widths.listed[place]
@@ -519,45 +514,45 @@ def pass_over(state: State, now: float, replaces: bool, started: Numbers, count:
     for run in range(tally[RUNS]):
         start, kind = runs.start[side, run], runs.kind[side, run]
         rank, left = runs.rank[side, run], runs.jobs[side, run]
-        width = kinds.width[kind]
+        width = bounds.width[kind]
         while left > 0:
             target, jobs = start, left
             if replaces and start > now:
-                above = start > kinds.bound[kind]
+                above = start > bounds.bound[kind]
                 within = widths.low[width] < start <= widths.high[width]
                 if above or within:
                     target, entry, room = find_move(
-                        state.profile, kinds, kind, start, above, within
+                        table.profile, kinds, bounds, kind, start, above, within
                     )
                     if target < start:
                         moved = True
                         jobs = min(room, left)
-                        move(state, kind, start, target, entry, jobs)
+                        move(table, kind, start, target, entry, jobs)
             if target <= now:
                 first = kinds.first_job[kind] + rank
                 for place in range(first, first + jobs):
                     started[count] = kinds.jobs[place]
                     count += 1
-                end_waiting(kinds, widths, tally, kind, jobs)
+                end_waiting(bounds, widths, tally, kind, jobs)
             else:
                 soonest = min(soonest, target)
                 number = append_run(runs, 1 - side, number, target, kind, rank, jobs)
             rank += jobs
             left -= jobs
     tally[RUNS], tally[SIDE] = number, 1 - side
-    state.soonest[0] = soonest
+    table.soonest[0] = soonest
     if replaces:
         tally[SETTLED] = not moved
     return count
 
 
 @kernel
-def release(state: State, now: float, start: Times, ended: Numbers) -> None:
+def release(table: Reservations, now: float, start: Times, ended: Numbers) -> None:
     """Free the processors of ended jobs until their estimated ends.
 
     Jobs with one estimated end are released together: the profile rises once.
     """
-    kinds, profile = state.kinds, state.profile
+    kinds, profile = table.kinds, table.profile
     i = 0
     while i < len(ended):
         kind = kinds.of_job[ended[i]]
@@ -570,36 +565,44 @@ def release(state: State, now: float, start: Times, ended: Numbers) -> None:
             processors += kinds.processors[kind]
             i += 1
         if end > now:
-            state.tally[SETTLED] = 0
+            table.tally[SETTLED] = 0
             first = change(profile, now, end, processors, profile.ends[HEAD])
             note_rise(
-                profile, kinds, state.widths, state.tally[WIDTHS], now, end, processors, first
+                profile,
+                kinds,
+                table.bounds,
+                table.widths,
+                table.tally[WIDTHS],
+                now,
+                end,
+                processors,
+                first,
             )
 
 
 @kernel
-def submit(state: State, now: float, job: int) -> float:
+def submit(table: Reservations, now: float, job: int) -> float:
     """Reserve processors for a submitted job; return the start of the reservation."""
-    kinds, runs, tally = state.kinds, state.runs, state.tally
+    kinds, bounds, runs, tally = table.kinds, table.bounds, table.runs, table.tally
     kind = kinds.of_job[job]
     processors, duration = kinds.processors[kind], kinds.duration[kind]
-    if kinds.waiting[kind] == 0:
-        kinds.bound[kind] = now
-    since = max(kinds.bound[kind], now)
-    start, entry = first_window(state.profile, since, processors, duration)
-    kinds.bound[kind] = start
-    change(state.profile, start, start + duration, -processors, entry)
+    if bounds.waiting[kind] == 0:
+        bounds.bound[kind] = now
+    since = max(bounds.bound[kind], now)
+    start, entry = first_window(table.profile, since, processors, duration)
+    bounds.bound[kind] = start
+    change(table.profile, start, start + duration, -processors, entry)
     if start > now:
-        begin_waiting(kinds, state.widths, tally, kind)
+        begin_waiting(bounds, table.widths, tally, kind)
         side, rank = tally[SIDE], kinds.rank[job]
         tally[RUNS] = append_run(runs, side, tally[RUNS], start, kind, rank, 1)
-        state.soonest[0] = min(state.soonest[0], start)
+        table.soonest[0] = min(table.soonest[0], start)
     return start
 
 
 @kernel
 def decide(
-    state: State,
+    table: Reservations,
     now: float,
     start: Times,
     ended: Numbers,
@@ -610,7 +613,7 @@ def decide(
 
     Parameters
     ----------
-    state : State
+    table : Reservations
         The reservations, changed in place.
     now : float
         The time in seconds.
@@ -621,14 +624,14 @@ def decide(
     started : int64 array
         Filled with the jobs to start, in order of submission.
     """
-    forget(state.profile, now)
-    release(state, now, start, ended)
+    forget(table.profile, now)
+    release(table, now, start, ended)
     count = 0
-    replaces = len(ended) > 0 and state.tally[SETTLED] == 0
-    if replaces or state.soonest[0] <= now:
-        count = pass_over(state, now, replaces, started, 0)
+    replaces = len(ended) > 0 and table.tally[SETTLED] == 0
+    if replaces or table.soonest[0] <= now:
+        count = pass_over(table, now, replaces, started, 0)
     for job in submitted:
-        if submit(state, now, job) <= now:
+        if submit(table, now, job) <= now:
             started[count] = job
             count += 1
     for place in range(count):
@@ -636,12 +639,42 @@ def decide(
     return count
 
 
-def reservations(state: State) -> dict[int, float]:
+def reserved_starts(table: Reservations) -> dict[int, float]:
     """Return the start of the reservation of each waiting job, in the order of the queue."""
-    runs, kinds, side = state.runs, state.kinds, int(state.tally[SIDE])
+    runs, kinds, side = table.runs, table.kinds, int(table.tally[SIDE])
     found = {}
-    for run in range(state.tally[RUNS]):
+    for run in range(table.tally[RUNS]):
         first = kinds.first_job[runs.kind[side, run]] + runs.rank[side, run]
         for job in kinds.jobs[first : first + runs.jobs[side, run]].tolist():
             found[job] = float(runs.start[side, run])
     return found
+
+
+@kernel
+def replay(state: State, table: Reservations, nodes: int, one_by_one: bool) -> NodeRuns:
+    """Process all events.
+
+    Returns
+    -------
+    int64 array, shape (runs, 2)
+        First node and end of the runs of nodes that the jobs held, see `State.first_run`.
+    """
+    tally = state.tally
+    runs = np.empty((2 * len(state.submit), 2), dtype=np.int64)
+    submitted = np.empty_like(state.first_run)
+    started = np.empty_like(state.first_run)
+    ends = [NO_END]
+    while advance(state, ends, one_by_one):
+        ended = state.ended[: tally[ENDED]]
+        for job in ended:
+            finish(state, runs, job)
+        admitted = 0
+        for job in range(tally[FIRST], tally[NEXT]):
+            if state.processors[job] <= nodes:
+                submitted[admitted] = job
+                admitted += 1
+        now = state.now[0]
+        count = decide(table, now, state.start, ended, submitted[:admitted], started)
+        for place in range(count):
+            runs = begin(state, runs, ends, started[place])
+    return runs[: tally[HELD]]

@@ -1,0 +1,316 @@
+"""Replay of policies that order the queue by a score, with or without EASY backfilling, compiled.
+
+Within a decision free and extra processors only decrease, and of the waiting jobs of one kind the
+first submitted has the best score. So only the first of each kind is a candidate, and a decision
+costs as many steps as kinds wait, not jobs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from optsched.compiled import kernel
+from optsched.policies.parts._kinds import Kinds, kinds_of
+from optsched.simulator._replay import (
+    ENDED,
+    FIRST,
+    FREE,
+    HELD,
+    NEXT,
+    NO_END,
+    Ends,
+    Numbers,
+    Runs,
+    State,
+    Times,
+    advance,
+    begin,
+    finish,
+)
+
+ACTIVE, WAITING, RUNNING = range(3)
+"""Entries of `Queue.tally`: kinds that wait, jobs that wait, running jobs."""
+
+NOBODY = -1
+
+
+class Rule(NamedTuple):
+    """The order of the queue, and what happens behind a blocked job.
+
+    The score of a waiting job is ``score[job]``, or ``-(wait / unit)^power * weight`` if `power` is
+    above 0; the lowest is first, ties by submission.
+    """
+
+    score: Times
+    unit: Times
+    weight: Times
+    power: int
+    backfills: bool
+    shortest_first: bool  # order of backfilling: by requested time
+
+
+class Queue(NamedTuple):
+    """Waiting and running jobs."""
+
+    first: Numbers  # jobs[first[kind]:behind[kind]] of the kinds wait
+    behind: Numbers
+    active: Numbers  # the kinds that wait, in no order
+    score: Times  # score of the first waiting job of each kind
+    end: Times  # estimated ends of the running jobs, ascending
+    width: Numbers  # their processors
+    tally: Numbers
+
+
+def new_queue(kinds: Kinds, nodes: int) -> Queue:
+    """Return an empty queue."""
+    number, jobs = len(kinds.first_job), len(kinds.of_job)
+    running = min(jobs, nodes) + 1
+    return Queue(
+        kinds.first_job.copy(),
+        kinds.first_job.copy(),
+        np.zeros(number, dtype=np.int64),
+        np.zeros(number),
+        np.zeros(running),
+        np.zeros(running, dtype=np.int64),
+        np.zeros(3, dtype=np.int64),
+    )
+
+
+@kernel
+def score_of(rule: Rule, submit: Times, now: float, job: int) -> float:
+    """Return the score of a waiting job."""
+    if rule.power == 0:
+        return rule.score[job]
+    waits = (now - submit[job]) / rule.unit[job]
+    if rule.power == 3:
+        waits = waits * waits * waits
+    return -waits * rule.weight[job]
+
+
+@kernel
+def add_running(queue: Queue, end: float, width: int) -> None:
+    """Add a running job."""
+    running = queue.tally[RUNNING]
+    place = np.searchsorted(queue.end[:running], end)
+    for i in range(running, place, -1):
+        queue.end[i], queue.width[i] = queue.end[i - 1], queue.width[i - 1]
+    queue.end[place], queue.width[place] = end, width
+    queue.tally[RUNNING] += 1
+
+
+@kernel
+def remove_running(queue: Queue, end: float, width: int) -> None:
+    """Remove a running job; jobs of equal end and width are exchangeable."""
+    running = queue.tally[RUNNING]
+    place = np.searchsorted(queue.end[:running], end)
+    while queue.width[place] != width:
+        place += 1
+    for i in range(place, running - 1):
+        queue.end[i], queue.width[i] = queue.end[i + 1], queue.width[i + 1]
+    queue.tally[RUNNING] -= 1
+
+
+@kernel
+def reserve(queue: Queue, now: float, needed: int) -> tuple[float, int]:
+    """Return the shadow time and the extra processors of a job that needs `needed` more."""
+    shadow = now
+    for place in range(queue.tally[RUNNING]):
+        end = queue.end[place]
+        if needed <= 0 and end > shadow:
+            break
+        needed -= queue.width[place]
+        shadow = max(shadow, end)
+    return shadow, -needed
+
+
+@kernel
+def goes_before(kinds: Kinds, queue: Queue, key: Times, one: int, other: int) -> bool:
+    """Return whether the first job of a kind has a lower key than that of another, or waits longer."""
+    if key[one] != key[other]:
+        return key[one] < key[other]
+    return kinds.jobs[queue.first[one]] < kinds.jobs[queue.first[other]]
+
+
+@kernel
+def start_first(
+    state: State, kinds: Kinds, queue: Queue, rule: Rule, runs: Runs, ends: Ends, kind: int
+) -> Runs:
+    """Start the first waiting job of a kind; return the runs, see `begin`."""
+    job = kinds.jobs[queue.first[kind]]
+    runs = begin(state, runs, ends, job)
+    if rule.backfills:
+        add_running(queue, state.estimated_end[job], state.processors[job])
+    queue.tally[WAITING] -= 1
+    queue.first[kind] += 1
+    if queue.first[kind] < queue.behind[kind]:
+        following = kinds.jobs[queue.first[kind]]
+        queue.score[kind] = score_of(rule, state.submit, state.now[0], following)
+        return runs
+    place = 0
+    while queue.active[place] != kind:
+        place += 1
+    queue.tally[ACTIVE] -= 1
+    queue.active[place] = queue.active[queue.tally[ACTIVE]]
+    return runs
+
+
+@kernel
+def backfill(
+    state: State,
+    kinds: Kinds,
+    queue: Queue,
+    rule: Rule,
+    runs: Runs,
+    ends: Ends,
+    candidates: Numbers,
+    number: int,
+    shadow: float,
+    extra: int,
+) -> tuple[Runs, int]:
+    """Start jobs of the first `number` candidates that do not delay the reservation.
+
+    Returns
+    -------
+    runs : int64 array, shape (runs, 2)
+        The runs, see `begin`.
+    extra : int
+        Remaining extra processors.
+    """
+    key = kinds.duration if rule.shortest_first else queue.score
+    longest = shadow - state.now[0]
+    while True:
+        kept, best = 0, 0
+        for i in range(number):
+            kind = candidates[i]
+            width = kinds.processors[kind]
+            if width > state.tally[FREE] or (kinds.duration[kind] > longest and width > extra):
+                continue
+            candidates[kept] = kind
+            if goes_before(kinds, queue, key, kind, candidates[best]):
+                best = kept
+            kept += 1
+        if kept == 0:
+            return runs, extra
+        kind, number = candidates[best], kept
+        if kinds.duration[kind] > longest:
+            extra -= kinds.processors[kind]
+        runs = start_first(state, kinds, queue, rule, runs, ends, kind)
+        if queue.first[kind] == queue.behind[kind]:
+            number -= 1
+            candidates[best] = candidates[number]
+
+
+@kernel
+def replay(
+    state: State, kinds: Kinds, queue: Queue, rule: Rule, nodes: int, one_by_one: bool
+) -> Runs:
+    """Process all events.
+
+    Returns
+    -------
+    int64 array, shape (runs, 2)
+        First node and end of the runs of nodes that the jobs held, see `State.first_run`.
+    """
+    tally, waiting, active = state.tally, queue.tally, queue.active
+    runs = np.empty((2 * len(state.submit), 2), dtype=np.int64)
+    ends = [NO_END]
+    candidates = np.empty_like(active)
+    blocked, blocked_score, shadow, extra = NOBODY, 0.0, 0.0, 0
+    while advance(state, ends, one_by_one):
+        now = state.now[0]
+        for i in range(tally[ENDED]):
+            job = state.ended[i]
+            finish(state, runs, job)
+            if rule.backfills:
+                remove_running(queue, state.estimated_end[job], state.processors[job])
+        if tally[ENDED] or rule.power:
+            blocked = NOBODY
+        new = 0  # candidates: the kinds that only now have a waiting job
+        for job in range(tally[FIRST], tally[NEXT]):
+            if state.processors[job] > nodes:
+                continue
+            kind = kinds.of_job[job]
+            if queue.first[kind] == queue.behind[kind]:
+                active[waiting[ACTIVE]] = kind
+                waiting[ACTIVE] += 1
+                candidates[new] = kind
+                new += 1
+                queue.score[kind] = score_of(rule, state.submit, now, job)
+                if queue.score[kind] < blocked_score:
+                    blocked = NOBODY
+            queue.behind[kind] += 1
+            waiting[WAITING] += 1
+        if waiting[ACTIVE] == 0 or tally[FREE] == 0:
+            blocked = NOBODY
+            continue
+        if rule.power:
+            for i in range(waiting[ACTIVE]):
+                kind = active[i]
+                job = kinds.jobs[queue.first[kind]]
+                queue.score[kind] = score_of(rule, state.submit, now, job)
+        if blocked == NOBODY:
+            while waiting[ACTIVE]:
+                best = active[0]
+                for i in range(1, waiting[ACTIVE]):
+                    if goes_before(kinds, queue, queue.score, active[i], best):
+                        best = active[i]
+                if kinds.processors[best] > tally[FREE]:
+                    blocked, blocked_score = best, queue.score[best]
+                    break
+                runs = start_first(state, kinds, queue, rule, runs, ends, best)
+            if blocked == NOBODY or not rule.backfills:
+                continue
+            if waiting[WAITING] < 2 or tally[FREE] == 0:
+                blocked = NOBODY
+                continue
+            needed = kinds.processors[blocked] - tally[FREE]
+            shadow, extra = reserve(queue, now, needed)
+            new = waiting[ACTIVE]
+            candidates[:new] = active[:new]
+        if rule.backfills:
+            runs, extra = backfill(
+                state, kinds, queue, rule, runs, ends, candidates, new, shadow, extra
+            )
+            if tally[FREE] == 0:
+                blocked = NOBODY
+    return runs[: tally[HELD]]
+
+
+def replay_by_score(
+    state: State,
+    nodes: int,
+    one_by_one: bool,
+    *,
+    score: Times | None = None,
+    unit: Times | None = None,
+    weight: Times | None = None,
+    power: int = 0,
+    backfills: bool = False,
+    shortest_first: bool = False,
+) -> Runs | None:
+    """Process all events; see `Rule` for the order, by default that of submission.
+
+    Returns
+    -------
+    int64 array, shape (runs, 2), or None
+        The runs of nodes, see `replay`. None, and nothing is done, if of two jobs of a kind the
+        first submitted does not have the better score.
+    """
+    kinds = kinds_of(state.processors, state.requested)
+    none = np.empty(0)
+    if score is None:
+        score = np.arange(len(state.submit), dtype=np.float64)
+    elif (np.diff(score[kinds.jobs])[np.diff(kinds.of_job[kinds.jobs]) == 0] < 0).any():
+        return None
+    rule = Rule(
+        score,
+        none if unit is None else unit,
+        none if weight is None else weight,
+        power,
+        backfills,
+        shortest_first,
+    )
+    runs: Runs = replay(state, kinds, new_queue(kinds, nodes), rule, nodes, one_by_one)
+    return runs
