@@ -1,7 +1,7 @@
 """Events and nodes of a replay, compiled.
 
-A replay is a loop over `advance`, `finish` and `begin`, with the decisions of a policy in between. It
-takes the place of the engine on a line of nodes, for policies that only count processors.
+A replay is a loop over `advance`, `finish` and `begin`, with the decisions of a policy in between.
+It takes the place of the engine on a line of nodes, for policies that only count processors.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ def new_state(
     """Return the state before the first event; times in seconds, arrays of shape (jobs,)."""
     jobs = len(submit)
     running = min(jobs, nodes) + 1
-    zeros = [
-        np.zeros(size, dtype=np.int64) for size in (10, running, running, nodes + 1, nodes + 1)
-    ]
     state = State(
         submit,
         runtime,
         requested,
         processors,
-        np.full(jobs, np.nan),
-        np.full(jobs, np.inf),
-        zeros[0],
-        np.full(1, -np.inf),
-        *zeros[1:],
+        start=np.full(jobs, np.nan),
+        estimated_end=np.full(jobs, np.inf),
+        tally=np.zeros(10, dtype=np.int64),
+        now=np.full(1, -np.inf),
+        due=np.zeros(running, dtype=np.int64),
+        ended=np.zeros(running, dtype=np.int64),
+        free_start=np.zeros(nodes + 1, dtype=np.int64),
+        free_stop=np.zeros(nodes + 1, dtype=np.int64),
         first_run=np.zeros(jobs, dtype=np.int64),
         last_run=np.zeros(jobs, dtype=np.int64),
     )
@@ -82,8 +82,8 @@ def new_state(
 def advance(state: State, ends: Ends, one_by_one: bool) -> bool:
     """Advance to the next decision; return whether there is one.
 
-    Then ``state.ended[: tally[ENDED]]`` are the jobs that end, which remain to be passed to `finish`,
-    and the jobs from ``tally[FIRST]`` to before ``tally[NEXT]`` are submitted.
+    Then the jobs ``state.ended[: tally[ENDED]]`` end, which remain to be passed to `finish`, and
+    those from ``tally[FIRST]`` to before ``tally[NEXT]`` are submitted.
     """
     tally, submit = state.tally, state.submit
     jobs, now = len(submit), state.now[0]

@@ -10,11 +10,14 @@ from hypothesis import strategies as st
 from optsched import registry, simulate
 from optsched.content import bundled
 from optsched.policies.easy import Easy
+from optsched.policies.priority import FixedOrder
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
 
+PRIORITIES = ["sjf", "saf", "wfp3", "unicef", "f1", "f2", "f3", "f4"]
 REPLAYED = [name for name in registry.policies if registry.policies[name].replay]
+REPLAYED += [f"{name}, easy" for name in PRIORITIES]
 ORDERS = ["batched", "one-by-one"]
 
 jobs = st.lists(
@@ -25,8 +28,10 @@ jobs = st.lists(
 
 
 def assert_same(trace, machine, policy, order):
-    fast = simulate(trace, machine, policy, event_order=order, compiled_from=0)
-    slow = simulate(trace, machine, policy, event_order=order, compiled_from=len(trace) + 1)
+    name, _, backfill = policy.partition(", ")
+    given = {"settings": {"backfill": backfill} if backfill else None, "event_order": order}
+    fast = simulate(trace, machine, name, **given, compiled_from=0)
+    slow = simulate(trace, machine, name, **given, compiled_from=len(trace) + 1)
     assert np.array_equal(fast.start, slow.start, equal_nan=True)
     assert np.array_equal(fast.end, slow.end, equal_nan=True)
     assert fast.state.tolist() == slow.state.tolist()
@@ -62,10 +67,18 @@ def test_a_replay_of_the_sample_is_what_the_engine_does(policy, order):
     assert_same(trace, "nodes:200", policy, order)
 
 
-@pytest.mark.parametrize("log", ["SDSC-BLUE-2000-4.2-cln", "ANL-Intrepid-2009-1200"])
-def test_a_replay_of_a_real_log_is_what_the_engine_does(log, shared):
+@pytest.mark.parametrize(
+    ("log", "policy"),
+    [
+        ("SDSC-BLUE-2000-4.2-cln", "easy"),
+        ("ANL-Intrepid-2009-1200", "easy"),
+        ("RICC-2010-2", "conservative"),
+        ("RICC-2010-2", "wfp3, easy"),
+    ],
+)
+def test_a_replay_of_a_real_log_is_what_the_engine_does(log, policy, shared):
     trace = read_trace(shared(f"traces/{log}.swf.gz"))
-    assert_same(trace.jobs(1, min(len(trace), 20_000)), None, "easy", "batched")
+    assert_same(trace.jobs(1, min(len(trace), 20_000)), None, policy, "batched")
 
 
 @pytest.mark.parametrize("policy", REPLAYED)
@@ -87,12 +100,43 @@ def test_jobs_beyond_their_limit_are_killed_alike(policy, order):
             )
         )
         assert_same(trace, "nodes:8", policy, order)
-        run = simulate(trace, "nodes:8", policy, event_order=order)
+        run = simulate(trace, "nodes:8", policy.partition(",")[0], event_order=order)
         beyond = (runtime > requested) & (processors <= 8)
         assert run.summary["killed"] == beyond.sum()
         assert np.array_equal((run.end - run.start)[beyond], requested[beyond])
 
     compare()
+
+
+def test_every_policy_that_only_counts_processors_is_replayed():
+    expected = ["conservative", "easy", "easy-sjbf", "fcfs", *PRIORITIES]
+    assert sorted(name for name in REPLAYED if "," not in name) == sorted(expected)
+
+
+def test_scores_without_order_within_a_kind_are_not_replayed():
+    """The later of two like jobs goes first: the queue of a kind is no queue."""
+
+    class LastFirst(FixedOrder):
+        def scores(self, processors, requested, submit, now):
+            return -submit
+
+    trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 500)
+    with_kernels = simulate(trace, "nodes:128", LastFirst(), compiled_from=0)
+    engine = simulate(trace, "nodes:128", LastFirst(), compiled_from=1000)
+    assert with_kernels.start.tolist() == engine.start.tolist()
+
+
+def test_fixed_scores_of_a_subclass_are_replayed(monkeypatch):
+    class Widest(FixedOrder):
+        def scores(self, processors, requested, submit, now):
+            return -processors
+
+    trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 500)
+    engine = simulate(trace, "nodes:128", Widest(), compiled_from=1000)
+    monkeypatch.setattr(Widest, "decide", None)  # the engine would call it
+    assert simulate(trace, "nodes:128", Widest(), compiled_from=0).start.tolist() == (
+        engine.start.tolist()
+    )
 
 
 def test_a_subclass_is_not_replayed_as_its_parent():

@@ -127,7 +127,7 @@ def reserve(queue: Queue, now: float, needed: int) -> tuple[float, int]:
 
 @kernel
 def goes_before(kinds: Kinds, queue: Queue, key: Times, one: int, other: int) -> bool:
-    """Return whether the first job of a kind has a lower key than that of another, or waits longer."""
+    """Return whether the first job of a kind has a lower key than that of another; ties by job."""
     if key[one] != key[other]:
         return key[one] < key[other]
     return kinds.jobs[queue.first[one]] < kinds.jobs[queue.first[other]]

@@ -22,15 +22,17 @@ Argument
 --------
 Taking a job out of the profile adds its width from its start s on only. So a job of width w and
 duration d can move to t < s if and only if w processors are free on [t, min(t + d, s)), with the
-job's own reservation in place (*). By (*), a job that can move either finds a window that is free as
-a whole before s, or w processors are free just before s. Two comparisons find the jobs to examine:
+job's own reservation in place (*). By (*), a job that can move either finds a window that is free
+as a whole before s, or w processors are free just before s. Two comparisons find the jobs to
+examine:
 
 1. The *bound* of a kind: no free window of the kind begins before it. It rises to what a search has
-   found, and a rise of the profile through the width of the kind lowers it to the start of the hole.
-2. The *span* of a width: the hull of the times at which the profile rose through the width since the
-   jobs were examined. A job whose reservation begins outside the span has a neighbor before it that
-   is still too busy. There are two spans, for this pass and for the next, because a rise behind a
-   job's turn concerns it in the next pass only.
+   found, and a rise of the profile through the width of the kind lowers it to the start of the
+   hole.
+2. The *span* of a width: the hull of the times at which the profile rose through the width since
+   the jobs were examined. A job whose reservation begins outside the span has a neighbor before it
+   that is still too busy. There are two spans, for this pass and for the next, because a rise
+   behind a job's turn concerns it in the next pass only.
 
 Of a run at s that can move to t, with m times w processors free on [t, min(t + d, s)), the first m
 jobs move at once: after one of them has moved, by (*) the next can go nowhere else, and nothing
@@ -67,8 +69,8 @@ SHORT = 1024
 """Number of dropped entries from which the profile moves to the front of its arrays."""
 
 RUNS, SIDE, SETTLED, WIDTHS = range(4)
-"""Entries of `Reservations.tally`: number of runs, side of `Runs` that holds them, whether the last pass
-moved no job and nothing was freed since, number of waiting widths."""
+"""Entries of `Reservations.tally`: number of runs, side of `Runs` that holds them, whether the last
+pass moved no job and nothing was freed since, number of waiting widths."""
 
 
 class Profile(NamedTuple):
@@ -300,7 +302,7 @@ def note_rise(
     processors: int,
     first: int,
 ) -> None:
-    """Lower bounds and widen spans, after the profile rose from `start`, in entry `first`, to `end`.
+    """Lower bounds and widen spans after a rise of the profile from `start`, in `first`, to `end`.
 
     `waiting` is the number of waiting widths.
     """
