@@ -80,12 +80,9 @@ class FieldChecks:
 
     def labels(self, name: str, values: Any) -> tuple[str | int, ...] | None:
         """Return `values` as a tuple of texts and integers, None and a mistake if it is not one."""
-        if isinstance(values, np.ndarray):
-            values = values.tolist()
-        if isinstance(values, list | tuple):
-            labels = [int(v) if isinstance(v, np.integer) else v for v in values]
-            if set(map(type, labels)) <= {int, str}:
-                return tuple(labels)
+        labels = plain_sequence(values)
+        if labels is not None and set(map(type, labels)) <= {int, str}:
+            return labels
         if values is not None:
             self.mistakes.append(f"{name}: expected a list of labels, texts or integers")
         return None
@@ -128,8 +125,14 @@ def _not_expected(value: Any, at_least: int) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return an integer of numpy as one of Python, and any other value unchanged."""
-    return int(value) if isinstance(value, np.integer) else value
+    """Return an array or integer of numpy as lists and integers of Python; others unchanged."""
+    return value.tolist() if isinstance(value, np.ndarray | np.integer) else value
+
+
+def plain_sequence(value: Any) -> tuple[Any, ...] | None:
+    """Return a list as a tuple with integers of Python, None if the value is not a list."""
+    value = plain(value)
+    return tuple(map(plain, value)) if isinstance(value, list | tuple) else None
 
 
 def is_whole(value: Any, least: int, most: int = LARGEST) -> bool:

@@ -1,4 +1,4 @@
-"""Read-only arrays, and values computed from such arrays once."""
+"""Read-only arrays, and functions that keep the last value computed from such an array."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 Value = TypeVar("Value")
 
 
-def once(function: Callable[..., Value]) -> Callable[..., Value]:
+def cache_last(function: Callable[..., Value]) -> Callable[..., Value]:
     """Cache the last value of a function whose first argument is a read-only array.
 
     Between two events, a simulation poses many problems with the same array.
 
     Examples
     --------
-    >>> total = once(lambda array: print("adding") or array.sum())
+    >>> total = cache_last(lambda array: print("adding") or array.sum())
     >>> array = np.arange(4)
     >>> array.flags.writeable = False
     >>> total(array) + total(array)
@@ -41,7 +41,7 @@ def once(function: Callable[..., Value]) -> Callable[..., Value]:
     return cached
 
 
-def kept(array: NDArray[Any]) -> NDArray[Any]:
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Return an array itself if it is read-only, otherwise a read-only copy."""
     if array.flags.writeable:
         array = array.copy()

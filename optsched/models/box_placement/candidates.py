@@ -98,20 +98,10 @@ def candidates_of(
     *,
     corners: bool,
 ) -> Candidates:
-    """Return the candidates of a queue of jobs.
+    """Return the candidates of a queue of jobs, each with its size and profit.
 
-    Parameters
-    ----------
-    grid : Grid
-        The routers and their links.
-    free : bool array, shape of the grid
-        Whether each router is free.
-    queue : iterable of (int, int)
-        Size and profit of each waiting job, in order.
-    admitted : callable
-        Function of a size that returns the shapes of a job, the best first.
-    corners : bool
-        Whether a job gets only boxes that cannot slide, if it has any.
+    A job may have the shapes that `admitted` returns for its size, the best first; with `corners`,
+    it gets only boxes that cannot slide, if it has any.
 
     Raises
     ------

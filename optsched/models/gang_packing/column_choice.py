@@ -12,25 +12,10 @@ def columns_for(
 ) -> tuple[ColumnSet, ...]:
     """Choose the columns of jobs with known rows.
 
-    One job after the other gets free columns of its row: first the columns that running and earlier
-    jobs hold in the fewest rows, and of these the lowest numbers.
-
-    Parameters
-    ----------
-    columns : int
-        Number of columns.
-    occupied : sequence of column set, length rows
-        The columns of each row that running jobs hold.
-    rows : sequence of int, length jobs
-        The row of each job; negative for a job that is not placed.
-    sizes : sequence of int, length jobs
-        Number of columns of each job.
-
-    Returns
-    -------
-    tuple of column set, length jobs
-        The columns of each job; empty without a row. If a row has too few free columns, a job gets
-        the remaining ones.
+    One job after the other gets free columns of its row, if it has one (from 0): first the columns
+    that running and earlier jobs hold in the fewest rows, and of these the lowest numbers. If a row
+    has too few free columns, a job gets the remaining ones. Running jobs hold the columns
+    `occupied` of each row.
     """
     chosen = [0] * len(rows)
     every = (1 << columns) - 1

@@ -17,7 +17,7 @@ from optsched.models.gang_packing.matrix_fields import (
     Numbers,
     columns_on_file,
 )
-from optsched.models.problem import Problem, Violation
+from optsched.models.problem import Problem, Violation, listed, named
 from optsched.models.schema import Choice, Fields, Flag, Integer, Labels, declared, field
 from optsched.registry import models
 
@@ -133,13 +133,7 @@ class GangPacking(Problem[Packing]):
         return f"{len(self.running)}+{len(self.waiting)}x{self.rows}"
 
     def occupied(self, rows_of_running: Sequence[int]) -> list[int]:
-        """Return the columns that running jobs hold in each row, as masks.
-
-        Parameters
-        ----------
-        rows_of_running : sequence of int
-            The row of each running job; a job with a negative row is ignored.
-        """
+        """Return the columns that running jobs with a row (from 0) hold in each row, as masks."""
         held = [0] * self.rows
         for mask, row in zip(self.running, rows_of_running, strict=True):
             if row >= 0:
@@ -180,12 +174,9 @@ class GangPacking(Problem[Packing]):
                 found.append(_overlap(f"running job {job + 1}", held[row] & mask, row))
             held[row] |= mask
         if not self.rerow and tuple(of_running) != self.rows_of_running:
-            moved = [
-                job + 1
-                for job, (row, kept) in enumerate(zip(of_running, self.rows_of_running))
-                if row != kept
-            ]
-            found.append(Violation("kept", f"running job {moved[0]} has left its row"))
+            jobs = enumerate(zip(of_running, self.rows_of_running), start=1)
+            moved = next(job for job, (row, present) in jobs if row != present)
+            found.append(Violation("kept", f"running job {moved} has left its row"))
         first_out = 0
         for job, (size, row, mask) in enumerate(zip(self.waiting, of_waiting, chosen), start=1):
             if row == NOT_PLACED:
@@ -242,26 +233,18 @@ class GangPacking(Problem[Packing]):
 
     def describe(self, solution: Packing | None = None) -> list[tuple[str, str]]:
         """Return the rows with their jobs, of which + marks placed ones, and the waiting jobs."""
-        running = self.running_jobs or [f"r{job + 1}" for job in range(len(self.running))]
-        waiting = self.waiting_jobs or [f"w{job + 1}" for job in range(len(self.waiting))]
+        running = named(self.running_jobs, [mask.bit_count() for mask in self.running], "r")
+        waiting = named(self.waiting_jobs, self.waiting, "w")
         if solution is None:
             nothing = (NOT_PLACED,) * len(self.waiting)
             solution = Packing(self.rows_of_running, nothing, (0,) * len(self.waiting))
-        sized = [f"{job} ({mask.bit_count()})" for job, mask in zip(running, self.running)]
         lines = [("matrix", f"{self.columns} columns, at most {self.rows} rows")]
         for row in range(self.rows):
-            inside = [job for job, at in zip(sized, solution.rows_of_running) if at == row]
-            for job, size, at in zip(waiting, self.waiting, solution.rows_of_waiting):
-                if at == row:
-                    inside.append(f"+{job} ({size})")
-            lines.append((f"row {row + 1}", " ".join(inside) or "-"))
-        left = [
-            f"{job} ({size})"
-            for job, size, at in zip(waiting, self.waiting, solution.rows_of_waiting)
-            if at == NOT_PLACED
-        ]
-        lines.append(("waiting", " ".join(left) or "-"))
-        return lines
+            inside = [job for job, at in zip(running, solution.rows_of_running) if at == row]
+            inside += [f"+{job}" for job, at in zip(waiting, solution.rows_of_waiting) if at == row]
+            lines.append((f"row {row + 1}", listed(inside)))
+        left = (job for job, at in zip(waiting, solution.rows_of_waiting) if at == NOT_PLACED)
+        return [*lines, ("waiting", listed(left))]
 
 
 def _overlap(job: str, shared: int, row: int) -> Violation:

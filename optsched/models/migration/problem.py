@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.boxes.box import Box, Triple
+from optsched.boxes.box import Box, Triple, box_of_text
 from optsched.boxes.free_boxes import anchors
 from optsched.boxes.shapes import shapes as ranked_shapes
-from optsched.models.fields import LARGEST, FieldChecks
+from optsched.errors import InputError
+from optsched.models.fields import LARGEST
 from optsched.models.migration.job_fields import Movable, wrong_jobs
-from optsched.models.migration.solution import PARKED, Plan, ordered, plan_from_json
+from optsched.models.migration.solution import Plan, Step, ordered
 from optsched.models.problem import Violation
 from optsched.models.schema import Fields, Integer, Integers, Label, Labels, declared, field
 from optsched.models.torus_fields import (
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 FREE, HOLE, LARGE = -1, -2, -3
 """Holders of routers besides running jobs."""
+
+PARKED = "parked"
+"""The box, on file, of a step that parks a job."""
 
 MOST_IN_ALL = MOST_NODES * LONGEST**3
 """Number of nodes of the largest torus."""
@@ -137,15 +141,7 @@ class Migration(TorusProblem[Plan]):
         return self.grid.free_of([*self.holes, *(self.running[job] for job in sorted(kept))])
 
     def plan(self, destinations: Mapping[int, Box], place: Box | None) -> Plan:
-        """Return the plan of moves, with the steps in the order of `ordered`.
-
-        Parameters
-        ----------
-        destinations : mapping of int to Box
-            The new box of each job to move.
-        place : Box or None
-            The box of the large job.
-        """
+        """Return the plan of moves, with the steps in the order of `ordered`."""
         return Plan(ordered(self.grid, self.running, self.costs, destinations), place)
 
     def program_size(self) -> tuple[int, int]:
@@ -244,16 +240,24 @@ class Migration(TorusProblem[Plan]):
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Plan:
         """Return the plan written by `solution_to_json`."""
-        check = FieldChecks(self.name)
-        plan = plan_from_json(check, fields)
-        check.done()
-        return plan
+        given = fields if isinstance(fields, Mapping) else {}
+        written, text = given.get("steps"), given.get("place")
+        mistakes = []
+        steps = [_step(step) for step in written] if isinstance(written, list) else [None]
+        if None in steps:
+            expected = f"expected a list of steps such as [3, '2x4x4@3,0,22'] or [3, {PARKED!r}]"
+            mistakes.append(f"steps: {expected}")
+        place = box_of_text(text) if isinstance(text, str) else None
+        if place is None and text is not None:
+            mistakes.append(f"place: {text!r}; expected a box such as '2x4x4@3,0,22'")
+        if mistakes:
+            raise InputError(*mistakes, field=self.name)
+        return Plan(tuple(step for step in steps if step is not None), place)
 
     def describe(self, solution: Plan | None = None) -> list[tuple[str, str]]:
         """Return the problem with the size of its program, or a plan step by step."""
-        return self._described() if solution is None else self._steps_of(solution)
-
-    def _described(self) -> list[tuple[str, str]]:
+        if solution is not None:
+            return self._steps_of(solution)
         held = sum(box.volume for box in self.running)
         usable = int(self.grid.free_of(self.holes).sum())
         share = held / usable if usable else 0.0
@@ -282,3 +286,12 @@ class Migration(TorusProblem[Plan]):
             lines.append((f"step {number}", text))
         place = "-" if plan.place is None else str(plan.place)
         return [*lines, ("start", f"{self.named(LARGE)} ({self.incoming}) in {place}")]
+
+
+def _step(written: Any) -> Step | None:
+    if not isinstance(written, list) or len(written) != 2 or type(written[0]) is not int:
+        return None
+    if written[1] == PARKED:
+        return Step(written[0] - 1, None)
+    box = box_of_text(written[1]) if isinstance(written[1], str) else None
+    return None if box is None else Step(written[0] - 1, box)

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.boxes.free_boxes import anchors
-from optsched.errors import InputError
-from optsched.models.formulation import Formulation, formulations
+from optsched.models.formulation import Formulation, check_entries, formulations
 from optsched.models.migration.problem import LARGE, Migration
 from optsched.models.migration.solution import Plan
 from optsched.models.program import Program
@@ -123,13 +122,8 @@ class MigrationFormulation(Formulation[Migration, Plan]):
             If the program would have more entries than `MOST_ENTRIES`.
         """
         problem = self.problem
-        _, entries = problem.program_size()
-        if entries > MOST_ENTRIES:
-            raise InputError(
-                f"the program would have {entries} entries, more than {MOST_ENTRIES}; a short "
-                "list of movable jobs or fewer shapes make it smaller, and position-search needs "
-                "none"
-            )
+        advice = "a short list of movable jobs or fewer shapes make it smaller, and position-search"
+        check_entries(problem.program_size()[1], MOST_ENTRIES, f"{advice} needs none")
         room = problem.room()
         found: dict[Triple, Ints] = {}
         jobs, boxes, stays = [], [], []

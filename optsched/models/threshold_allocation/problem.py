@@ -24,7 +24,7 @@ from optsched.models.node_allocations import (
     overcommitments,
 )
 from optsched.models.problem import Problem, Violation
-from optsched.models.read_only import once
+from optsched.models.read_only import cache_last
 from optsched.models.schema import (
     Choice,
     Fields,
@@ -225,12 +225,11 @@ class ThresholdAllocation(Problem[Placement]):
         if total != self.asked:
             found.append(Violation("asked", f"{total} processes are placed, {self.asked} asked"))
         windows = _shared_windows(self, solution)
-        over = windows.processes > self.processors
-        if over.any():
-            found += [
-                Violation("free", f"more than {self.processors} processes on node {node} at a time")
-                for node in np.unique(windows.node[over]).tolist()
-            ]
+        over = np.unique(windows.node[windows.processes > self.processors]).tolist()
+        found += [
+            Violation("free", f"more than {self.processors} processes on node {node} at a time")
+            for node in over
+        ]
         if self.threshold is not None:
             requested = self.walltime * self.unit
             if 1000 * (requested + windows.penalised) > self.threshold * requested:
@@ -257,25 +256,21 @@ class ThresholdAllocation(Problem[Placement]):
     def describe(self, solution: Placement | None = None) -> list[tuple[str, str]]:
         """Return the cluster and the job, or its start, its nodes and its penalty factor."""
         limit = "any" if self.threshold is None else f"at most {self.threshold / 1000:.3f}"
+        label = "" if self.job is None else f"{self.job}, "
+        job = ("job", f"{label}{self.asked} processes for {self.walltime} s")
         if solution is None:
             running = int(self.held[self.held[:, 2] == 0, 1].sum())
             total = self.nodes * self.processors
             cluster = f"{self.nodes} nodes of {self.processors} processors"
             reserved = int(np.count_nonzero(self.held[:, 2]))
-            lines = [
+            each = zip(self.resources, self.demand, self.capacity)
+            return [
                 ("cluster", f"{cluster}, {total - running} of {total} free now"),
                 ("reservations", f"{reserved} allocations that start later"),
-                ("job", f"{self._label}{self.asked} processes for {self.walltime} s"),
-            ]
-            lines += [
-                (name, f"{demand} a process, {capacity} a node")
-                for name, demand, capacity in zip(self.resources, self.demand, self.capacity)
-            ]
-            latest = "any" if self.latest is None else f"{self.latest} s"
-            return [
-                *lines,
+                job,
+                *((name, f"{demand} a process, {most} a node") for name, demand, most in each),
                 ("penalty factor", limit),
-                ("latest start", latest),
+                ("latest start", "any" if self.latest is None else f"{self.latest} s"),
                 ("goal", self.goal),
             ]
         places = [
@@ -284,15 +279,11 @@ class ThresholdAllocation(Problem[Placement]):
             if count
         ]
         return [
-            ("job", f"{self._label}{self.asked} processes for {self.walltime} s"),
+            job,
             ("starts", f"at {solution.start} s"),
             ("places", ", ".join(places) or "-"),
             ("penalty factor", f"{self.factor(solution):.4f}, {limit}"),
         ]
-
-    @property
-    def _label(self) -> str:
-        return "" if self.job is None else f"{self.job}, "
 
 
 class _SharedWindows(NamedTuple):
@@ -381,14 +372,14 @@ def _added_penalty(problem: ThresholdAllocation, placement: Placement) -> int:
     return int(windows.length @ added)
 
 
-@once
+@cache_last
 def _now_and_ends(held: NDArray[np.int64]) -> NDArray[np.int64]:
     times = np.concatenate((np.zeros(1, dtype=np.int64), np.unique(held[:, 3])))
     times.flags.writeable = False
     return times
 
 
-@once
+@cache_last
 def _most(held: NDArray[np.int64]) -> list[int]:
     """Return the last end of allocations, and the largest demand for each resource."""
     return [int(most) for most in held[:, 3:].max(axis=0, initial=0)]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.models.problem import Problem, Violation
+from optsched.models.problem import Problem, Violation, listed, named, wrong_length
 from optsched.models.schema import Integers, Labels, declared, field
 from optsched.registry import models
 
@@ -92,11 +92,9 @@ class WindowMKP(Problem[Assignment]):
         if not isinstance(solution, tuple | list | Sequence | np.ndarray):
             kind = type(solution).__name__
             return [Violation("form", f"a {kind}; expected a sequence of slots")]
-        if len(solution) != len(self.weights):
-            jobs = len(self.weights)
-            return [Violation("once", f"{len(solution)} entries for {jobs} jobs")]
+        if found := wrong_length(solution, len(self.weights)):
+            return found
         room = self.capacities.tolist()
-        found = []
         for job, (slot, weight) in enumerate(zip(solution, self.weights.tolist(), strict=True)):
             if slot == NOT_PLACED:
                 continue
@@ -127,16 +125,11 @@ class WindowMKP(Problem[Assignment]):
 
     def describe(self, solution: Assignment | None = None) -> list[tuple[str, str]]:
         """Return the slots with their jobs, and the waiting jobs."""
-        jobs = self.jobs or [str(job + 1) for job in range(len(self.weights))]
-        slots = self.slots or [str(slot + 1) for slot in range(len(self.capacities))]
-        named = [f"{job} ({weight})" for job, weight in zip(jobs, self.weights)]
-        sized = [f"{slot} ({capacity})" for slot, capacity in zip(slots, self.capacities)]
+        jobs, slots = named(self.jobs, self.weights), named(self.slots, self.capacities)
         if solution is None:
-            return [("jobs", " ".join(named)), ("slots", " ".join(sized))]
-        lines = []
-        for number, slot in enumerate(sized):
-            inside = [name for name, where in zip(named, solution) if where == number]
-            lines.append((f"slot {slot}", " ".join(inside) or "-"))
-        waiting = [name for name, where in zip(named, solution) if where == NOT_PLACED]
-        lines.append(("not placed", " ".join(waiting) or "-"))
-        return lines
+            return [("jobs", " ".join(jobs)), ("slots", " ".join(slots))]
+        places = [(f"slot {slot}", number) for number, slot in enumerate(slots)]
+        return [
+            (place, listed(job for job, at in zip(jobs, solution) if at == number))
+            for place, number in [*places, ("not placed", NOT_PLACED)]
+        ]
