@@ -135,6 +135,15 @@ def plain_sequence(value: Any) -> tuple[Any, ...] | None:
     return tuple(map(plain, value)) if isinstance(value, list | tuple) else None
 
 
+def from_one(values: Any) -> tuple[int | None, ...] | None:
+    """Return a list of numbers from 1 or null as numbers from 0 or None; None for other values."""
+    if not isinstance(values, list):
+        return None
+    if not all(value is None or (type(value) is int and value >= 1) for value in values):
+        return None
+    return tuple(None if value is None else value - 1 for value in values)
+
+
 def is_whole(value: Any, least: int, most: int = LARGEST) -> bool:
     """Return whether a value is an integer of Python within bounds."""
     return type(value) is int and least <= value <= most

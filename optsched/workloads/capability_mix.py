@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from optsched.registry import workloads
 from optsched.workloads.daily_cycle import clock
 from optsched.workloads.spec_table import SpecTable
-from optsched.workloads.streams import Stream
+from optsched.workloads.streams import Draw, Stream
 from optsched.workloads.workload_model import Jobs, WorkloadModel
 
 MODEL_KEYS = (
@@ -159,23 +159,13 @@ class CapabilityMix(WorkloadModel):
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], title: str = "") -> CapabilityMix:
-        """Build a model from the table of a spec.
-
-        Raises
-        ------
-        InputError
-            If the table has mistakes; with all mistakes at once.
-        """
+        """Build a model from the table of a spec; see `WorkloadModel.from_table`."""
         return cls(**_read_model(SpecTable(table)), title=title)
 
     def to_table(self) -> dict[str, Any]:
         """Return the model as the table of a spec, which `from_table` reads back."""
         lowest, highest = self.accuracy
-        return {
-            "model": self.name,
-            "description": self.description,
-            "source": self.source,
-            "processors": self.processors,
+        return self.table_head() | {
             "load": self.load,
             "accuracy": {"lowest": lowest, "highest": highest},
             "limits": list(self.limits),
@@ -201,12 +191,17 @@ class CapabilityMix(WorkloadModel):
         The interarrival factor does not change the daily cycle; the service factor applies to
         requested times too.
         """
+        random: Draw = np.random.Generator.random
+        draws: tuple[Draw, ...] = (
+            np.random.Generator.standard_exponential,
+            random,
+            lambda rng, count: rng.random((count, 2)),
+            random,
+            random,
+        )
         arrivals, kinds, sizes, services, accuracies = (
             Stream(child, draw).first(jobs)
-            for child, draw in zip(
-                np.random.SeedSequence(seed).spawn(5),
-                (_exponential, _random, _pairs, _random, _random),
-            )
+            for child, draw in zip(np.random.SeedSequence(seed).spawn(5), draws)
         )
         bounds = np.cumsum(self._probabilities())[:-1]
         chosen = np.searchsorted(bounds, kinds, "right")
@@ -247,18 +242,6 @@ class CapabilityMix(WorkloadModel):
             return requests
         limits = np.array(self.limits, dtype=np.float64)
         return limits[np.searchsorted(limits, requests)]
-
-
-def _random(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
-    return rng.random(count)
-
-
-def _pairs(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
-    return rng.random((count, 2))
-
-
-def _exponential(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
-    return rng.standard_exponential(count)
 
 
 def _read_model(spec: SpecTable) -> dict[str, Any]:

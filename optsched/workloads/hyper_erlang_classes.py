@@ -116,13 +116,7 @@ class HyperErlangClasses(WorkloadModel):
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], title: str = "") -> HyperErlangClasses:
-        """Build a model from the table of a spec.
-
-        Raises
-        ------
-        InputError
-            If the table has mistakes; with all mistakes at once.
-        """
+        """Build a model from the table of a spec; see `WorkloadModel.from_table`."""
         spec = SpecTable(table)
         spec.known(MODEL_KEYS)
         processors, classes = _read_model(spec)
@@ -130,13 +124,7 @@ class HyperErlangClasses(WorkloadModel):
 
     def to_table(self) -> dict[str, Any]:
         """Return the model as the table of a spec, which `from_table` reads back."""
-        return {
-            "model": self.name,
-            "description": self.description,
-            "source": self.source,
-            "processors": self.processors,
-            "classes": [one.to_table() for one in self.classes],
-        }
+        return self.table_head() | {"classes": [one.to_table() for one in self.classes]}
 
     def draw(self, jobs: int, seed: int, interarrival_factor: float, service_factor: float) -> Jobs:
         """Draw the first `jobs` of the superposed arrivals; see `WorkloadModel.draw`."""

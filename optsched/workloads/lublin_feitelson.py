@@ -132,13 +132,7 @@ class LublinFeitelson(WorkloadModel):
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], title: str = "") -> LublinFeitelson:
-        """Build a model from the table of a spec.
-
-        Raises
-        ------
-        InputError
-            If the table has mistakes; with all mistakes at once.
-        """
+        """Build a model from the table of a spec; see `WorkloadModel.from_table`."""
         keys = [field.name for field in fields(cls) if field.name != "title"]
         spec = SpecTable(table)
         spec.known(["model", *keys])
@@ -153,9 +147,8 @@ class LublinFeitelson(WorkloadModel):
 
     def to_table(self) -> dict[str, Any]:
         """Return the model as the table of a spec, which `from_table` reads back."""
-        names = [field.name for field in fields(self)]
-        keys = ["description", "source", *(n for n in names if n not in ("title", "umed"))]
-        table = {"model": self.name} | {key: getattr(self, key) for key in keys}
+        names = [field.name for field in fields(self) if field.name not in ("title", "umed")]
+        table = self.table_head() | {name: getattr(self, name) for name in names}
         return table if self.umed is None else table | {"umed": self.umed}
 
     def draw(self, jobs: int, seed: int, interarrival_factor: float, service_factor: float) -> Jobs:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from optsched.column_sets import interval_text
-from optsched.models.fields import FieldChecks
+from optsched.models.fields import FieldChecks, from_one
 from optsched.models.gang_packing.column_choice import columns_for
 from optsched.models.gang_packing.matrix_fields import (
     WIDEST,
@@ -255,14 +255,9 @@ def _rows(
     check: FieldChecks, name: str, given: Mapping[str, Any], *, optional: bool
 ) -> tuple[int, ...]:
     """Return a list of rows from 1 as rows from 0, and note the mistakes."""
-    rows = given.get(name)
-    allowed = {int, type(None)} if optional else {int}
-    if (
-        not isinstance(rows, list)
-        or not set(map(type, rows)) <= allowed
-        or not all(row is None or row >= 1 for row in rows)
-    ):
+    rows = from_one(given.get(name))
+    if rows is None or (None in rows and not optional):
         null = ", or null" if optional else ""
         check.mistakes.append(f"{name}: expected a list of rows from 1{null}")
         return ()
-    return tuple(NOT_PLACED if row is None else row - 1 for row in rows)
+    return tuple(NOT_PLACED if row is None else row for row in rows)

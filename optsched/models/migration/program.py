@@ -29,16 +29,9 @@ MOST_ENTRIES = 20_000_000
 
 
 class Variables(NamedTuple):
-    """The variables of the program: the candidate boxes of all jobs.
+    """The variables of the program: the job of each, or `LARGE`, and a candidate box of the job.
 
-    Parameters
-    ----------
-    job : int64 array, shape (variables,)
-        The job of each variable; `LARGE` for the large job.
-    box : int64 array, shape (variables, 6)
-        The box of each variable: x y z nx ny nz.
-    stays : bool array, shape (variables,)
-        Whether the box is the present box of the job.
+    A box is a row x y z nx ny nz; the job `stays` if the box is its present one.
     """
 
     job: Ints
@@ -61,13 +54,7 @@ class MigrationFormulation(Formulation[Migration, Plan]):
 
     @cached_property
     def program(self) -> Program:
-        """The program, with variables in the order that the module's docstring states.
-
-        Raises
-        ------
-        InputError
-            If the program would have more entries than `MOST_ENTRIES`.
-        """
+        """The program, with variables in the order that the module's docstring states."""
         problem = self.problem
         job, box, stays = self.variables
         moves = (job != LARGE) & ~stays
@@ -114,13 +101,7 @@ class MigrationFormulation(Formulation[Migration, Plan]):
 
     @cached_property
     def variables(self) -> Variables:
-        """The variables of the program.
-
-        Raises
-        ------
-        InputError
-            If the program would have more entries than `MOST_ENTRIES`.
-        """
+        """The variables of the program."""
         problem = self.problem
         advice = "a short list of movable jobs or fewer shapes make it smaller, and position-search"
         check_entries(problem.program_size()[1], MOST_ENTRIES, f"{advice} needs none")

@@ -14,7 +14,7 @@ import numpy as np
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.boxes.layer_shapes import layer_shape
 from optsched.errors import InputError
-from optsched.models.fields import first_few
+from optsched.models.fields import first_few, from_one
 from optsched.models.problem import Violation, listed, named, wrong_length
 from optsched.models.schema import Fields, Integers, Labels, declared, field
 from optsched.models.torus_fields import Boxes, TorusProblem, routers_for
@@ -190,8 +190,7 @@ class PartitionMKP(TorusProblem[Placement]):
         """Return the placement written by `solution_to_json`; boxes are optional."""
         given = fields if isinstance(fields, Mapping) else {}
         names = [f"{field}_of_job" for field in Place._fields]
-        lists = [given.get(name) for name in names]
-        places = _places(lists)
+        places = _places([from_one(given.get(name)) for name in names])
         if places is None:
             expected = "expected lists of one length, numbers from 1 or null for the same jobs"
             raise InputError(f"{', '.join(names)}: {expected}", field=self.name)
@@ -222,18 +221,17 @@ class PartitionMKP(TorusProblem[Placement]):
         return [*lines, ("not placed", listed(left))]
 
 
-def _places(lists: Sequence[Any]) -> Placement | None:
-    """Return the places in three lists of numbers from 1, None if these have another form."""
-    if not all(isinstance(numbers, list) for numbers in lists) or len({*map(len, lists)}) > 1:
+def _places(lists: Sequence[tuple[int | None, ...] | None]) -> Placement | None:
+    """Return the places in lists of bins, layers and shelves; None if these do not match."""
+    columns = [numbers for numbers in lists if numbers is not None]
+    if len(columns) < len(lists) or len({*map(len, columns)}) > 1:
         return None
     places: list[Place | None] = []
-    for numbers in zip(*lists):
-        if numbers == (None, None, None):
-            places.append(None)
-        elif all(type(number) is int and number >= 1 for number in numbers):
-            places.append(Place(*(number - 1 for number in numbers)))
-        else:
+    for numbers in zip(*columns):
+        known = [number for number in numbers if number is not None]
+        if 0 < len(known) < len(numbers):
             return None
+        places.append(Place(*known) if known else None)
     return tuple(places)
 
 

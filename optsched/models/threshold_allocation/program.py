@@ -31,13 +31,7 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
 
     @cached_property
     def program(self) -> Program:
-        """The program, with variables y, x, P and w.
-
-        Raises
-        ------
-        InputError
-            If the program would have more entries than `MOST_ENTRIES`.
-        """
+        """The program, with variables y, x, P and w."""
         problem = self.problem
         times, nodes, counts = self._shape
         check_entries(4 * times * nodes * counts, MOST_ENTRIES, "bottleneck-search needs none")

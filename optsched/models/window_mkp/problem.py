@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
+from optsched.models.fields import from_one
 from optsched.models.problem import Problem, Violation, listed, named, wrong_length
 from optsched.models.schema import Integers, Labels, declared, field
 from optsched.registry import models
@@ -115,13 +116,10 @@ class WindowMKP(Problem[Assignment]):
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Assignment:
         """Return the assignment written by `solution_to_json`."""
-        slots = fields.get("slot_of_job") if isinstance(fields, Mapping) else None
-        if not isinstance(slots, list) or any(
-            slot is not None and (isinstance(slot, bool) or not isinstance(slot, int) or slot < 1)
-            for slot in slots
-        ):
+        slots = from_one(fields.get("slot_of_job") if isinstance(fields, Mapping) else None)
+        if slots is None:
             raise InputError("expected slot numbers from 1, or null", field="slot_of_job")
-        return tuple(NOT_PLACED if slot is None else slot - 1 for slot in slots)
+        return tuple(NOT_PLACED if slot is None else slot for slot in slots)
 
     def describe(self, solution: Assignment | None = None) -> list[tuple[str, str]]:
         """Return the slots with their jobs, and the waiting jobs."""
