@@ -104,16 +104,9 @@ class Kind(ABC):
 
 
 class Limit(NamedTuple):
-    """Upper limit of an integer that depends on other fields.
+    """Upper limit of an integer that depends on other fields, those it `needs`, declared before.
 
-    Parameters
-    ----------
-    needs : tuple of str
-        The fields that the limit depends on, which are declared before.
-    most : callable
-        Function of all fields read so far that returns the limit.
-    text : str
-        The limit in messages, with {} for the number.
+    `most` returns the limit from all fields read so far; the text for messages has {} for it.
     """
 
     needs: tuple[str, ...]
@@ -350,13 +343,7 @@ def field(
 
 
 class Schema:
-    """The fields of a model, in the order of their declaration.
-
-    Parameters
-    ----------
-    model : type
-        A dataclass whose fields are declared with `field`.
-    """
+    """The fields of a model, a dataclass, in the order of their declaration with `field`."""
 
     def __init__(self, model: type[Any]) -> None:
         self.model = model

@@ -134,14 +134,9 @@ class TorusProblem(Problem[Solution]):
 
 
 def overlaps(fields: Fields, name: str) -> list[str]:
-    """Return a mistake for each running job whose box overlaps another job or a hole.
+    """Return a mistake for each running job whose box, in the field `name`, overlaps another job.
 
-    Parameters
-    ----------
-    fields : dict
-        The fields of the problem, with the labels in `running_jobs`.
-    name : str
-        Name of the field with the boxes.
+    Holes count as jobs.
     """
     grid, holes = Grid(fields["torus"], fields["wrap"]), fields["holes"]
     boxes, labels = fields[name], fields["running_jobs"]

@@ -74,16 +74,9 @@ def read_batsim(path: str | Path) -> Trace:
 def write_batsim(trace: Trace, path: str | Path, version: Literal[4, 5] = 4) -> None:
     """Write a trace as a Batsim workload, with one delay profile per run time.
 
-    Columns and header lines that the format cannot hold are left out, and named in the log.
-
-    Parameters
-    ----------
-    trace : Trace
-        The trace.
-    path : path
-        Where to write; gzipped if the name ends in ``.gz``.
-    version : {4, 5}
-        Major version of Batsim whose profile names are used.
+    The file is gzipped if its name ends in ``.gz``. The profile names are those of the given major
+    version of Batsim. Columns and header lines that the format cannot hold are left out, and named
+    in the log.
 
     Raises
     ------

@@ -312,12 +312,7 @@ def _first_mistake(columns: Mapping[str, NDArray[np.int64]]) -> tuple[int, str, 
 def differs(keys: NDArray[np.int64], values: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
     """Return a mask of the rows whose value differs from that of an earlier row with the same key.
 
-    Parameters
-    ----------
-    keys : int64 array, shape (rows,)
-        Keys of the rows.
-    values : int64 array, shape (rows,), optional
-        Values of the rows; the row numbers if left out, so that every repeated key differs.
+    Without values, every repeated key differs.
     """
     if values is None:
         values = np.arange(len(keys))

@@ -173,13 +173,7 @@ partition, preceding_job, think_time : array, optional
         return pd.DataFrame(columns)
 
     def select(self, rows: slice | NDArray[Any]) -> Trace:
-        """Return the trace of selected rows, in the order given.
-
-        Parameters
-        ----------
-        rows : slice or array
-            A slice, an array of row numbers from 0, or an array of booleans.
-        """
+        """Return the trace of a slice, of row numbers from 0 in the order given, or of a mask."""
         columns = {name: getattr(self, name)[rows] for name in COLUMNS}
         label = None if self.label is None else self.label[rows]
         annotations = {name: column[rows] for name, column in self.annotations.items()}

@@ -12,16 +12,9 @@ _MISSING = object()
 
 
 class SpecTable:
-    """Table of a workload spec, and the mistakes found so far.
+    """Table of a workload spec, and the mistakes found so far in the whole file.
 
-    Parameters
-    ----------
-    table : mapping
-        The values by key.
-    place : str
-        Prefix of the keys in messages, ``classes[1].`` for instance.
-    mistakes : list of str, optional
-        List of the mistakes of the whole file, to which further ones are added.
+    The place is the prefix of the keys in messages, ``classes[1].`` for instance.
     """
 
     def __init__(
@@ -96,13 +89,7 @@ class SpecTable:
         ]
 
     def done(self) -> None:
-        """Raise all mistakes noted so far.
-
-        Raises
-        ------
-        InputError
-            If a mistake was noted.
-        """
+        """Raise an `InputError` with all mistakes noted so far, if there are any."""
         if self.mistakes:
             raise InputError(*self.mistakes)
 

@@ -86,19 +86,10 @@ class WorkloadModel(ABC):
 
     @abstractmethod
     def draw(self, jobs: int, seed: int, interarrival_factor: float, service_factor: float) -> Jobs:
-        """Draw jobs.
+        """Draw jobs; see `generate`.
 
         The first jobs must not depend on the number drawn, and the random numbers not on the
         factors, so that workloads of one seed differ only in what was requested.
-
-        Parameters
-        ----------
-        jobs : int
-            Number of jobs, at least 1.
-        seed : int
-            Seed of all random choices, from 0.
-        interarrival_factor, service_factor : float
-            Factors of the interarrival times and of the run times, above 0.
         """
 
     def generate(

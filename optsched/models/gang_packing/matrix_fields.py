@@ -57,18 +57,9 @@ class ColumnSets(Kind):
 
 
 class Numbers(Kind):
-    """A list of numbers of rows, or of sizes; on file all of them count from 1.
+    """A list of numbers of rows, or of sizes, the numbered noun; on file all of them count from 1.
 
-    Parameters
-    ----------
-    noun : str
-        The numbered thing, for messages.
-    least : int
-        Smallest number in Python; numbers from 0 in Python are numbers from 1 on file.
-    within : str
-        Name of the field with the largest number.
-    like : str, optional
-        Name of a list of the same length.
+    In Python they count from `least`; the field `within` has the largest number.
     """
 
     def __init__(self, noun: str, least: int, within: str, like: str | None = None) -> None:

@@ -289,17 +289,9 @@ class ThresholdAllocation(Problem[Placement]):
 class _SharedWindows(NamedTuple):
     """The shared windows of a job within its walltime, node by node and by time.
 
-    Parameters
-    ----------
-    node, length : int64 array, shape (windows,)
-        Node and seconds of each window.
-    processes : int64 array, shape (windows,)
-        Processes in each window, with those of the job.
-    demand : int64 array, shape (windows, resources)
-        Demand in each window, with that of the job.
-    penalised : int
-        P, the penalized time of the job on its worst node in units, equation (4) of the model's
-        page.
+    Each window has its node, length in seconds, processes and demand (windows, resources), both
+    with those of the job. `penalised` is P, the penalized time of the job on its worst node in
+    units, equation (4).
     """
 
     node: Ints

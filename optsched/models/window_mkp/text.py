@@ -37,21 +37,9 @@ def read_window_mkp_text(path: str | Path, *, known: Mapping[str, Any] | None = 
 def parse_window_mkp_text(
     data: bytes, path: Path, *, known: Mapping[str, Any] | None = None
 ) -> Snapshot:
-    """Return a multiple knapsack instance: items are jobs, knapsacks are slots.
+    """Return a multiple knapsack instance, with its file as origin: items are jobs in slots.
 
-    Parameters
-    ----------
-    data : bytes
-        Content of the file.
-    path : path
-        The file.
-    known : mapping, optional
-        Known results of the instance, see `Snapshot`, which the format cannot state.
-
-    Returns
-    -------
-    Snapshot
-        The instance, with the file as its origin.
+    The format cannot state results of the instance that are `known`, see `Snapshot`.
 
     Raises
     ------
