@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.fields import LARGEST, first_few, is_whole, plain
+from optsched.models.fields import LARGEST, first_few, plain
 from optsched.models.read_only import cache_last, read_only
 from optsched.models.schema import DOUBTFUL, Fields, Kind, Reading
 
@@ -147,7 +147,7 @@ def _mistakes(row: Sequence[Any], nodes: int | None, resources: int | None) -> l
     mistakes = [
         f".{name}: {value!r}; expected an integer from {least} to {LARGEST}"
         for name, value in zip(HELD, row)
-        if not is_whole(value, least := int(name == "processes"))
+        if not _is_whole(value, least := int(name == "processes"))
     ]
     if resources is not None and len(demand) != resources:
         mistakes.append(
@@ -157,7 +157,7 @@ def _mistakes(row: Sequence[Any], nodes: int | None, resources: int | None) -> l
         wrong = (
             f".demand[{place}]: {value!r}; expected an integer from 0 to {LARGEST}"
             for place, value in enumerate(demand)
-            if not is_whole(value, 0)
+            if not _is_whole(value, 0)
         )
         mistakes += islice(wrong, 1)
     if not mistakes and nodes is not None and row[0] >= nodes:
@@ -165,3 +165,7 @@ def _mistakes(row: Sequence[Any], nodes: int | None, resources: int | None) -> l
     if not mistakes and row[2] >= row[3]:
         mistakes.append(f".end: {row[3]}; expected more than its start, {row[2]}")
     return mistakes
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return type(value) is int and least <= value <= LARGEST

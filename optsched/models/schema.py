@@ -19,8 +19,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from optsched.errors import UnknownNameError
 from optsched.json_text import json_text
-from optsched.models.fields import LARGEST, FieldChecks, plain
+from optsched.models.fields import LARGEST, FieldChecks, plain, plain_sequence
 from optsched.models.read_only import read_only
 
 Fields = dict[str, Any]
@@ -270,8 +271,11 @@ class Labels(Kind):
         return tuple(value) if len(value) == len(fields[self.of]) else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
-        labels = reading.labels(name, value)
-        return tuple(map(str, labels)) if self.as_text and labels is not None else labels
+        labels = plain_sequence(value)
+        if labels is None or not {*map(type, labels)} <= {int, str}:
+            reading.mistakes.append(f"{name}: expected a list of labels, texts or integers")
+            return None
+        return tuple(map(str, labels)) if self.as_text else labels
 
     def json_schema(self) -> dict[str, Any]:
         return {"type": "array", "items": {"type": ["integer", "string"]}}
@@ -342,6 +346,11 @@ def field(
     return dataclasses.field(default=default, kw_only=kw_only, metadata=about)
 
 
+def labels(like: str, meaning: str) -> Any:
+    """Declare an optional field with a label for each value of another list."""
+    return field(Labels(like), meaning, default=None)
+
+
 class Schema:
     """The fields of a model, a dataclass, in the order of their declaration with `field`."""
 
@@ -386,9 +395,15 @@ class Schema:
             If there are mistakes; the message lists all of them.
         """
         reading = Reading(self.model.name, on_file=True)
-        required = [f.name for f in self.fields if f.is_required]
-        optional = [f.name for f in self.fields if not f.is_required]
-        reading.names(fields, required=required, optional=optional)
+        known = {f.name: f.is_required for f in self.fields}
+        reading.mistakes += [
+            f"{name}: missing" for name in known if known[name] and name not in fields
+        ]
+        reading.mistakes += [
+            f"{name}: {UnknownNameError('field', name, known)}"
+            for name in fields
+            if name not in known
+        ]
         return self._read(reading, fields)
 
     def to_file(self, problem: Any) -> dict[str, Any]:

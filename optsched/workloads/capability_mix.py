@@ -250,7 +250,9 @@ def _read_model(spec: SpecTable) -> dict[str, Any]:
     texts = {key: spec.text(key) for key in ("description", "source")}
     processors = spec.whole("processors", expected="processors of the machine")
     load = spec.number("load", 1e-9, 1e3, "work that arrives over the machine's, above 0")
-    limits, hourly = _read_limits(spec), _read_hourly(spec)
+    limits = spec.numbers("limits", _are_limits, "seconds as ascending whole numbers from 1")
+    wanted = f"{HOURS} numbers above 0 and at most {MOST_RATE:g}, one for each hour of the day"
+    hourly = spec.numbers("hourly", _are_rates, wanted)
     longest = limits[-1] if limits else LONGEST
     classes = [_read_class(part, processors, longest) for part in spec.parts("classes")]
     total = sum(one.share for one in classes if one)
@@ -308,26 +310,11 @@ def _read_accuracy(spec: SpecTable) -> tuple[float, float]:
     return part.number("lowest", 1e-6, highest, wanted), highest
 
 
-def _read_limits(spec: SpecTable) -> tuple[int, ...]:
-    limits = spec.table.get("limits", [])
-    if (
-        not isinstance(limits, list)
-        or not all(type(limit) is int and 1 <= limit <= LONGEST for limit in limits)
-        or limits != sorted(set(limits))
-    ):
-        spec.note("limits", f"{limits!r}; expected seconds as ascending whole numbers from 1")
-        return ()
-    return tuple(limits)
+def _are_limits(limits: list[Any]) -> bool:
+    whole = all(type(limit) is int and 1 <= limit <= LONGEST for limit in limits)
+    return whole and limits == sorted(set(limits))
 
 
-def _read_hourly(spec: SpecTable) -> tuple[float, ...]:
-    hourly = spec.table.get("hourly", [])
-    if (
-        not isinstance(hourly, list)
-        or len(hourly) not in (0, HOURS)
-        or not all(type(rate) in (int, float) and 0 < rate <= MOST_RATE for rate in hourly)
-    ):
-        wanted = f"{HOURS} numbers above 0 and at most {MOST_RATE:g}, one for each hour of the day"
-        spec.note("hourly", f"{hourly!r}; expected {wanted}")
-        return ()
-    return tuple(hourly)
+def _are_rates(hourly: list[Any]) -> bool:
+    positive = all(type(rate) in (int, float) and 0 < rate <= MOST_RATE for rate in hourly)
+    return positive and len(hourly) in (0, HOURS)

@@ -17,7 +17,7 @@ from optsched.boxes.shapes import shapes as ranked_shapes
 from optsched.errors import InputError
 from optsched.models.box_placement.candidates import Candidates, candidates_of
 from optsched.models.problem import Violation, listed, named, wrong_length
-from optsched.models.schema import Choice, Fields, Integer, Integers, Labels, declared, field
+from optsched.models.schema import Choice, Fields, Integer, Integers, declared, field, labels
 from optsched.models.torus_fields import Boxes, TorusProblem, overlaps, routers_for
 from optsched.registry import models
 
@@ -83,12 +83,8 @@ class BoxPlacement(TorusProblem[Placement]):
         default="all",
         always=True,
     )
-    running_jobs: Sequence[str | int] | None = field(
-        Labels("running"), "a label for each running job", default=None
-    )
-    waiting_jobs: Sequence[str | int] | None = field(
-        Labels("waiting"), "a label for each waiting job", default=None
-    )
+    running_jobs: Sequence[str | int] | None = labels("running", "a label for each running job")
+    waiting_jobs: Sequence[str | int] | None = labels("waiting", "a label for each waiting job")
 
     sense = "max"
     default_solver = "box-search"

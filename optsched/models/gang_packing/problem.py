@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from optsched.column_sets import interval_text
+from optsched.column_sets import ColumnSet, interval_text, loads, lowest
 from optsched.models.fields import FieldChecks, from_one
-from optsched.models.gang_packing.column_choice import columns_for
 from optsched.models.gang_packing.matrix_fields import (
     WIDEST,
     ColumnSets,
@@ -18,7 +17,7 @@ from optsched.models.gang_packing.matrix_fields import (
     columns_on_file,
 )
 from optsched.models.problem import Problem, Violation, listed, named
-from optsched.models.schema import Choice, Fields, Flag, Integer, Labels, declared, field
+from optsched.models.schema import Choice, Fields, Flag, Integer, declared, field, labels
 from optsched.registry import models
 
 NOT_PLACED = -1
@@ -42,6 +41,39 @@ class Packing(NamedTuple):
     rows_of_running: tuple[int, ...]
     rows_of_waiting: tuple[int, ...]
     columns_of_waiting: tuple[int, ...]
+
+
+def columns_for(
+    columns: int, occupied: Sequence[ColumnSet], rows: Sequence[int], sizes: Sequence[int]
+) -> tuple[ColumnSet, ...]:
+    """Choose the columns of jobs with known rows.
+
+    One job after the other gets free columns of its row, if it has one (from 0): first the columns
+    that running and earlier jobs hold in the fewest rows, and of these the lowest numbers. If a row
+    has too few free columns, a job gets the remaining ones. Running jobs hold the columns
+    `occupied` of each row.
+    """
+    chosen = [0] * len(rows)
+    every = (1 << columns) - 1
+    free = [every & ~held for held in occupied]
+    levels = loads(occupied)
+    for job, row in enumerate(rows):
+        if row < 0:
+            continue
+        left, needed, taken = free[row], sizes[job], 0
+        for crowded in (*levels, 0):
+            fitting = left & ~crowded
+            count = fitting.bit_count()
+            if count >= needed:
+                taken |= lowest(fitting, needed)
+                break
+            taken |= fitting
+            left &= crowded
+            needed -= count
+        chosen[job] = taken
+        free[row] &= ~taken
+        levels = loads((*levels, taken))
+    return tuple(chosen)
 
 
 @models.register("gang-packing")
@@ -103,12 +135,8 @@ class GangPacking(Problem[Packing]):
         default=False,
         always=True,
     )
-    running_jobs: Sequence[str | int] | None = field(
-        Labels("running"), "a label for each running job", default=None
-    )
-    waiting_jobs: Sequence[str | int] | None = field(
-        Labels("waiting"), "a label for each waiting job", default=None
-    )
+    running_jobs: Sequence[str | int] | None = labels("running", "a label for each running job")
+    waiting_jobs: Sequence[str | int] | None = labels("waiting", "a label for each waiting job")
 
     sense = "max"
     default_solver = "row-search"

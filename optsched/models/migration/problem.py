@@ -19,7 +19,7 @@ from optsched.models.fields import LARGEST
 from optsched.models.migration.job_fields import Movable, wrong_jobs
 from optsched.models.migration.solution import Plan, Step, ordered
 from optsched.models.problem import Violation
-from optsched.models.schema import Fields, Integer, Integers, Label, Labels, declared, field
+from optsched.models.schema import Fields, Integer, Integers, Label, declared, field, labels
 from optsched.models.torus_fields import (
     LONGEST,
     MOST_NODES,
@@ -89,9 +89,7 @@ class Migration(TorusProblem[Plan]):
         "a running job may keep its present shape in any case",
         default=None,
     )
-    running_jobs: Sequence[str | int] | None = field(
-        Labels("running"), "a label for each running job", default=None
-    )
+    running_jobs: Sequence[str | int] | None = labels("running", "a label for each running job")
     incoming_job: str | int | None = field(Label(), "a label for the large job", default=None)
 
     sense = "min"

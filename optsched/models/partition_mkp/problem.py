@@ -16,7 +16,7 @@ from optsched.boxes.layer_shapes import layer_shape
 from optsched.errors import InputError
 from optsched.models.fields import first_few, from_one
 from optsched.models.problem import Violation, listed, named, wrong_length
-from optsched.models.schema import Fields, Integers, Labels, declared, field
+from optsched.models.schema import Fields, Integers, declared, field, labels
 from optsched.models.torus_fields import Boxes, TorusProblem, routers_for
 from optsched.registry import models
 
@@ -94,9 +94,7 @@ class PartitionMKP(TorusProblem[Placement]):
         default=None,
         filled=lambda fields: fields["waiting"],
     )
-    waiting_jobs: Sequence[str | int] | None = field(
-        Labels("waiting"), "a label for each waiting job", default=None
-    )
+    waiting_jobs: Sequence[str | int] | None = labels("waiting", "a label for each waiting job")
 
     sense = "max"
     default_solver = "migration-based"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.models.fields import from_one
 from optsched.models.problem import Problem, Violation, listed, named, wrong_length
-from optsched.models.schema import Integers, Labels, declared, field
+from optsched.models.schema import Integers, declared, field, labels
 from optsched.registry import models
 
 Assignment = tuple[int, ...]
@@ -63,13 +63,11 @@ class WindowMKP(Problem[Assignment]):
         default=None,
         filled=lambda fields: fields["weights"],
     )
-    jobs: Sequence[str | int] | None = field(
-        Labels("weights"),
-        "a label for each job, its number in the trace for instance",
-        default=None,
+    jobs: Sequence[str | int] | None = labels(
+        "weights", "a label for each job, its number in the trace for instance"
     )
-    slots: Sequence[str | int] | None = field(
-        Labels("capacities"), "a label for each slot, its first node for instance", default=None
+    slots: Sequence[str | int] | None = labels(
+        "capacities", "a label for each slot, its first node for instance"
     )
 
     sense = "max"
