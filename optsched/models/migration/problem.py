@@ -5,8 +5,10 @@ Model page: ``models/migration/README.md``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -148,16 +150,11 @@ class Migration(TorusProblem[Plan]):
         A variable is a box that a job may get, with an entry for each router of the box and one for
         the job.
         """
+        extents = [*self.place_extents, *chain.from_iterable(map(self.extents, self.movers))]
         room = self.room()
-        found: dict[Triple, int] = {}
-        variables = entries = 0
-        for extents in (self.place_extents, *map(self.extents, self.movers)):
-            for extent in extents:
-                if extent not in found:
-                    found[extent] = len(anchors(room, self.grid, extent))
-                variables += found[extent]
-                entries += found[extent] * (extent[0] * extent[1] * extent[2] + 1)
-        return variables, entries
+        count = {extent: len(anchors(room, self.grid, extent)) for extent in set(extents)}
+        variables = sum(count[extent] for extent in extents)
+        return variables, sum(count[extent] * (math.prod(extent) + 1) for extent in extents)
 
     def objective(self, solution: Plan) -> int:
         """Return the cost of the moved jobs; parking is free of charge."""

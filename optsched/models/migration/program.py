@@ -8,7 +8,7 @@ of its extents, and boxes of one extent in row-major order of their anchors.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -106,15 +106,17 @@ class MigrationFormulation(Formulation[Migration, Plan]):
         advice = "a short list of movable jobs or fewer shapes make it smaller, and position-search"
         check_entries(problem.program_size()[1], MOST_ENTRIES, f"{advice} needs none")
         room = problem.room()
-        found: dict[Triple, Ints] = {}
+
+        @cache
+        def candidates(extent: Triple) -> Ints:
+            at = anchors(room, problem.grid, extent)
+            return np.hstack((at, np.broadcast_to(extent, at.shape)))
+
         jobs, boxes, stays = [], [], []
         for job in (LARGE, *problem.movers):
             parts = [] if job == LARGE else [np.array([problem.running[job]])]
             for extent in problem.place_extents if job == LARGE else problem.extents(job):
-                if extent not in found:
-                    at = anchors(room, problem.grid, extent)
-                    found[extent] = np.hstack((at, np.broadcast_to(extent, at.shape)))
-                there = found[extent]
+                there = candidates(extent)
                 parts.append(there[(there != parts[0]).any(axis=1)] if job != LARGE else there)
             count = sum(map(len, parts))
             boxes += parts

@@ -225,11 +225,12 @@ class ThresholdAllocation(Problem[Placement]):
         if total != self.asked:
             found.append(Violation("asked", f"{total} processes are placed, {self.asked} asked"))
         windows = _shared_windows(self, solution)
-        over = np.unique(windows.node[windows.processes > self.processors]).tolist()
-        found += [
-            Violation("free", f"more than {self.processors} processes on node {node} at a time")
-            for node in over
-        ]
+        over = windows.processes > self.processors
+        if over.any():
+            found += [
+                Violation("free", f"more than {self.processors} processes on node {node} at a time")
+                for node in np.unique(windows.node[over]).tolist()
+            ]
         if self.threshold is not None:
             requested = self.walltime * self.unit
             if 1000 * (requested + windows.penalised) > self.threshold * requested:
