@@ -105,7 +105,7 @@ class Kind(ABC):
 
 
 class Limit(NamedTuple):
-    """Upper limit of an integer that depends on other fields, those it `needs`, declared before.
+    """Upper limit of an integer that depends on fields declared before, those in `needs`.
 
     `most` returns the limit from all fields read so far; the text for messages has {} for it.
     """

@@ -134,10 +134,7 @@ class TorusProblem(Problem[Solution]):
 
 
 def overlaps(fields: Fields, name: str) -> list[str]:
-    """Return a mistake for each running job whose box, in the field `name`, overlaps another job.
-
-    Holes count as jobs.
-    """
+    """Return a mistake for each running job whose box in field `name` overlaps a job or a hole."""
     grid, holes = Grid(fields["torus"], fields["wrap"]), fields["holes"]
     boxes, labels = fields[name], fields["running_jobs"]
     free = np.count_nonzero(grid.free_of((*holes, *boxes)))

@@ -236,11 +236,11 @@ def _refuse(words: Sequence[bytes], path: Path, line: int) -> NoReturn:
     if len(words) != _WORDS:
         expected = f"expected {_WORDS}, from '{{ id:' to '}}'"
         raise InputError(f"{len(words)} words; {expected}", file=path, line=line)
-    frame = {0: "{", _WORDS - 1: "}"}
-    frame |= {2 * place + 1: f"{field.keyword}:" for place, field in enumerate(FIELDS)}
+    places = (0, *range(1, _WORDS - 1, 2), _WORDS - 1)
+    frame = ("{", *(f"{field.keyword}:" for field in FIELDS), "}")
     checks = [
         (f"word {place + 1}", re.escape(word).encode(), f"'{word}'", words[place])
-        for place, word in sorted(frame.items())
+        for place, word in zip(places, frame)
     ]
     checks += [
         (field.keyword, field.pattern, field.expected, word)

@@ -57,7 +57,7 @@ class ColumnSets(Kind):
 
 
 class Numbers(Kind):
-    """A list of numbers of rows, or of sizes, the numbered noun; on file all of them count from 1.
+    """A list of numbers of rows, or of sizes, each a `noun` in messages; on file they count from 1.
 
     In Python they count from `least`; the field `within` has the largest number.
     """

@@ -65,14 +65,9 @@ def can_start_now(
     `optsched.solvers.threshold_allocation.bottleneck_search`. For the other jobs, no problem with
     ``latest=0`` needs to be solved.
 
-    Parameters
-    ----------
-    held, nodes, processors, capacity
-        As in the threshold-allocation problem.
-    asked, walltime, limit : int64 array, shape (jobs,)
-        Processes, walltime in seconds, and largest penalized time in units.
-    demand : int64 array, shape (jobs, resources)
-        Demand of one process.
+    The nodes are those of the threshold-allocation problem. Each job has its processes, its
+    walltime in seconds, the demand of one process for each resource, shape (jobs, resources), and
+    its largest penalized time in units.
     """
     from optsched.models.threshold_allocation._timeline import can_start
 

@@ -26,7 +26,9 @@ DIGITS = 18
 
 
 def parse_window_mkp_text(data: bytes, path: Path) -> Snapshot:
-    """Return a multiple knapsack instance, with its file as origin: items are jobs in slots.
+    """Return a multiple knapsack instance: items are jobs, knapsacks are slots.
+
+    The origin of the snapshot is the file.
 
     Raises
     ------
