@@ -26,16 +26,17 @@ def cache_last(function: Callable[..., Value]) -> Callable[..., Value]:
     adding
     np.int64(12)
     """
-    last: list[Any] = [None, (), None]
+    last: tuple[Any, tuple[Any, ...], Any] = (None, (), None)
 
     @wraps(function)
     def cached(array: NDArray[Any], *arguments: Any) -> Value:
-        if array is last[0] and arguments == last[1]:
-            value: Value = last[2]
-            return value
-        value = function(array, *arguments)
-        if isinstance(array, np.ndarray) and not array.flags.writeable:
-            last[:] = array, arguments, value
+        nonlocal last
+        value: Value
+        known, given, value = last
+        if array is not known or arguments != given:
+            value = function(array, *arguments)
+            if isinstance(array, np.ndarray) and not array.flags.writeable:
+                last = array, arguments, value
         return value
 
     return cached

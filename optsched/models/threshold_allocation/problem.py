@@ -194,7 +194,7 @@ class ThresholdAllocation(Problem[Placement]):
 
     def penalised_time(self, solution: Placement) -> int:
         """Return P, the penalized time of the job, in units of 1 / `unit` seconds."""
-        return _shared_windows(self, solution).penalised
+        return _shared_windows(solution.processes, self, solution.start).penalised
 
     def factor(self, solution: Placement) -> float:
         """Return the penalty factor of the job, 1 without a penalty."""
@@ -224,7 +224,7 @@ class ThresholdAllocation(Problem[Placement]):
         total = int(processes.sum())
         if total != self.asked:
             found.append(Violation("asked", f"{total} processes are placed, {self.asked} asked"))
-        windows = _shared_windows(self, solution)
+        windows = _shared_windows(solution.processes, self, solution.start)
         over = windows.processes > self.processors
         if over.any():
             found += [
@@ -302,30 +302,19 @@ class _SharedWindows(NamedTuple):
     penalised: int
 
 
-def _shared_windows(problem: ThresholdAllocation, placement: Placement) -> _SharedWindows:
-    """Return the shared windows of a placement, cached if the placement is read-only."""
-    known = problem.__dict__.get("_known_windows")
-    if known is not None and known[0] is placement:
-        windows: _SharedWindows = known[1]
-        return windows
-    windows = _windows_of(problem, placement)
-    if not placement.processes.flags.writeable:
-        problem.__dict__["_known_windows"] = (placement, windows)
-    return windows
-
-
-def _windows_of(problem: ThresholdAllocation, placement: Placement) -> _SharedWindows:
-    """Return the shared windows of a placement.
+@cache_last
+def _shared_windows(processes: Ints, problem: ThresholdAllocation, start: int) -> _SharedWindows:
+    """Return the shared windows of a job with processes on each node.
 
     A window is the time between two consecutive events on a node: starts and ends of its
     allocations, including the job.
     """
-    held, start, walltime = problem.held, placement.start, problem.walltime
-    is_used = placement.processes != 0
+    held, walltime = problem.held, problem.walltime
+    is_used = processes != 0
     used = np.flatnonzero(is_used)
     there = (held[:, 2] < start + walltime) & (held[:, 3] > start) & is_used[held[:, 0]]
     own = np.empty((len(used), held.shape[1]), dtype=np.int64)
-    own[:, 0], own[:, 1] = used, placement.processes[used]
+    own[:, 0], own[:, 1] = used, processes[used]
     own[:, 2], own[:, 3], own[:, 4:] = start, start + walltime, problem.demand
     rows = np.concatenate((own, held[there]))
     # one time axis for all nodes, one walltime after the other; every process ends on its part
@@ -357,7 +346,7 @@ def _penalties(problem: ThresholdAllocation, demand: Ints) -> Ints:
 
 def _added_penalty(problem: ThresholdAllocation, placement: Placement) -> int:
     """Return the penalized processor time that the job adds for all jobs, equation (6)."""
-    windows = _shared_windows(problem, placement)
+    windows = _shared_windows(placement.processes, problem, placement.start)
     own = placement.processes[windows.node]
     with_job = _penalties(problem, windows.demand)
     without = _penalties(problem, windows.demand - own[:, None] * problem.demand)
