@@ -162,8 +162,10 @@ class LublinFeitelson(WorkloadModel):
         )
         processors = self._sizes(*of_sizes)
         runtime = self._run_times(processors, *of_services[:2]) * service_factor
-        gaps = self._gaps(of_arrivals[0]) * interarrival_factor
-        return Jobs(clock(np.cumsum(gaps), self.daily_cycle()), np.floor(runtime), processors)
+        shape = self.aarr * self.arar
+        gaps = np.exp(_gamma_below(LONGEST_GAP_LOG, shape, self.barr, of_arrivals[0]))
+        submit = clock(np.cumsum(gaps * interarrival_factor), self.daily_cycle())
+        return Jobs(submit, np.floor(runtime), processors)
 
     def daily_cycle(self) -> NDArray[np.float64]:
         """Return the arrival rate in each half hour from midnight; the mean is 1."""
@@ -225,11 +227,6 @@ class LublinFeitelson(WorkloadModel):
             _gamma_below(LONGEST_LOG, self.a2, self.b2, quantile),
         )
         return np.exp(logs)
-
-    def _gaps(self, quantile: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return interarrival times at the average rate of the day."""
-        shape = self.aarr * self.arar
-        return np.exp(_gamma_below(LONGEST_GAP_LOG, shape, self.barr, quantile))
 
 
 def _share_below(limit: float, shape: float, scale: float) -> float:
