@@ -49,8 +49,7 @@ def files(
     output
         The file to write, .rackham or .rackham.gz.
     """
-    from optsched.traces.annotation_facts import annotation_lines, file_facts
-    from optsched.traces.facts import facts
+    from optsched.traces.facts import annotation_lines, facts, file_facts
     from optsched.traces.formats import without_gz
     from optsched.traces.input_files import infer_files
     from optsched.traces.job_pieces import split_jobs
@@ -106,9 +105,8 @@ def bandwidth(
         The file to write; the suffix states the format, .gz compresses. The demands are written to
         a second file beside it.
     """
-    from optsched.traces.annotation_facts import annotation_lines
     from optsched.traces.bandwidth import drawn
-    from optsched.traces.facts import facts
+    from optsched.traces.facts import annotation_lines, facts
     from optsched.traces.reading import read_trace, write_trace
 
     shares, amounts = _shares(mix), _amounts(levels)
