@@ -61,10 +61,8 @@ class SJBF(Sharing):
 
     def place_head(self, job: int, system: System) -> Found:
         """Return place and start of the queue head."""
-        if self.threshold:
-            return self._weighed(job, self.found(job, self._first_start(job), system), system)
-        latest = self._table.first_start(job)
-        return self.found(job, self._table.problem(job, self._own_goal, latest=latest), system)
+        latest = None if self.threshold else self._table.first_start(job)
+        return self._weighed(job, self.found(job, self._problem(job, latest), system), system)
 
     def backfill(self, system: System) -> Iterator[Action]:
         """Start the candidates that have a place now, the shortest first."""
@@ -83,14 +81,9 @@ class SJBF(Sharing):
 
     def _place_now(self, job: int, system: System) -> Found | None:
         """Return the place of a job that may start now; None without one."""
-        if self.threshold:
-            problem = self._first_start(job, latest=0)
-        else:
-            problem = self._table.problem(job, self._own_goal, latest=0)
+        problem = self._problem(job, latest=0)
         placement = system.pose(problem)
-        if placement is None:
-            return None
-        return self._weighed(job, (problem, placement), system)
+        return None if placement is None else self._weighed(job, (problem, placement), system)
 
     def _weighed(self, job: int, found: Found, system: System) -> Found:
         """Return the place of least cost at the first start within a threshold."""
@@ -101,8 +94,10 @@ class SJBF(Sharing):
         placement = system.pose(problem)
         return found if placement is None else (problem, placement)
 
-    def _first_start(self, job: int, latest: int | None = None) -> ThresholdAllocation:
-        return self._table.problem(job, "start", self._threshold(job), latest)
+    def _problem(self, job: int, latest: int | None) -> ThresholdAllocation:
+        """Return the problem of the first start within the threshold, or of the least cost."""
+        goal = "start" if self.threshold else self._own_goal
+        return self._table.problem(job, goal, self._threshold(job), latest)
 
     @property
     def _own_goal(self) -> Goal:

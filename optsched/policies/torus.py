@@ -132,8 +132,10 @@ class TorusBoxes(Policy):
         """Place the window, migrate for a large job, reserve for the head, backfill later jobs."""
         while system.queue:
             window = system.queue[: self.depth]
-            if self._fits(system, window[0]) and (yield from self._place_front(system, window)):
-                continue
+            if self._fits(system, window[0]):
+                front = window[: self._first_large(system, window) + 1]
+                if (yield from self._start(system, front)):
+                    continue
             reserved = self._reserve(system)
             if self.migrate and (yield from self._admit_large(system, window, reserved)):
                 continue
@@ -149,22 +151,15 @@ class TorusBoxes(Policy):
         enough = routers * self._torus.nodes_per_router <= self._torus.free
         return enough and self._fitting.fits(self._torus.boxes.free, routers)
 
-    def _place_front(
-        self, system: System, window: Sequence[int]
-    ) -> Generator[Action, None, list[int]]:
-        """Pose the placement of the jobs up to the first large one; return the jobs started."""
-        front = window[: self._first_large(system, window) + 1]
-        return (yield from self._start(system, front, ()))
-
     def _first_large(self, system: System, jobs: Sequence[int]) -> int:
         """Return the index of the first large job, or of the last job without one."""
         large = (place for place, job in enumerate(jobs) if self._is_large(system, job))
         return next(large, len(jobs) - 1)
 
     def _start(
-        self, system: System, jobs: Sequence[int], kept: Sequence[Box]
+        self, system: System, jobs: Sequence[int], kept: Sequence[Box] = ()
     ) -> Generator[Action, None, list[int]]:
-        """Pose the placement of jobs, and start and return the placed ones."""
+        """Pose the placement of jobs beside `kept` boxes; start and return the placed ones."""
         torus, processors = self._torus, system.processors
         nodes = torus.nodes_per_router
         jobs = [job for job in jobs if self._fitting.routers(processors[job]) * nodes <= torus.free]
@@ -239,22 +234,19 @@ class TorusBoxes(Policy):
         self, system: System, window: Sequence[int], reserved: BoxReservation | None
     ) -> Generator[Action, None, None]:
         """Start jobs that do not delay the queue head, up to the pause point."""
-        behind = list(window[1:])
-        if reserved is None:
-            return
-        while behind:
+        behind = window[1:]
+        while behind and reserved is not None:
             cut = self._first_large(system, behind) + 1 if self.pause else len(behind)
             group, behind = behind[:cut], behind[cut:]
-            in_time = [job for job in group if self._ends_in_time(system, job, reserved)]
-            started = yield from self._start(system, in_time, ())
+            in_time = [
+                job for job in group if system.now + system.requested_time[job] <= reserved.shadow
+            ]
+            started = yield from self._start(system, in_time)
             if self.backfill == "easy":
                 late = [job for job in group if job not in in_time]
                 started += yield from self._start(system, late, self._free_part(reserved.box))
             if group[-1] not in started:
                 return
-
-    def _ends_in_time(self, system: System, job: int, reserved: BoxReservation) -> bool:
-        return system.now + system.requested_time[job] <= reserved.shadow
 
     def _free_part(self, box: Box) -> tuple[Box, ...]:
         """Return the free routers of a box, as boxes."""

@@ -18,7 +18,6 @@ from optsched.simulator.system import System
 
 Found = tuple[ThresholdAllocation, Placement]
 
-
 LARGEST_FACTOR = 1000
 """Largest penalty factor of a threshold."""
 
@@ -31,19 +30,7 @@ WEIGHED = {
 
 
 class HeadReservation(NamedTuple):
-    """Reservation of the queue head.
-
-    Parameters
-    ----------
-    job : int
-        The job.
-    start : float
-        Reserved start time.
-    problem : ThresholdAllocation
-        Problem whose solution is the reservation.
-    placement : Placement
-        Reserved place.
-    """
+    """Reservation of the queue head: a start in seconds, and a place, the problem's solution."""
 
     job: int
     start: float
@@ -105,7 +92,9 @@ class Sharing(Policy):
             yield self.start(head, problem, placement, system)
         else:
             return
-        start = self._reserved_start(head, system.now + placement.start)
+        start = system.now + placement.start
+        if self._reservation is not None and self._reservation.job == head:
+            start = min(start, self._reservation.start)
         if kept is None:
             self._reservation = HeadReservation(head, start, problem, placement)
         elif start != self._wakes_at:
@@ -115,12 +104,6 @@ class Sharing(Policy):
             limit = self.limit(problem, placement)
             self._table.reserve(head, problem, placement, limit, start)
             yield from self.backfill(system)
-
-    def _reserved_start(self, job: int, start: float) -> float:
-        """Return the start of a job, no later than a reserved start."""
-        if self._reservation is None or self._reservation.job != job:
-            return start
-        return min(start, self._reservation.start)
 
     def _kept(
         self, job: int, problem: ThresholdAllocation, placement: Placement, system: System

@@ -68,16 +68,8 @@ def backfill_slots(
     """Start the candidates that fit into a slot and do not delay the reservation, in order.
 
     A job starts in the smallest slot that is long enough. Its estimated end must be by the shadow
-    time, or the job must avoid the reserved nodes and need no more than the extra nodes.
-
-    Parameters
-    ----------
-    system : System
-        The state.
-    candidates : iterable of int
-        Waiting jobs, without the job that has the reservation.
-    reservation : SlotReservation
-        The reservation of the blocked job.
+    time, or the job must avoid the reserved nodes and need no more than the extra nodes. The
+    blocked job itself is not a candidate.
     """
     processors, requested_time = system.processors, system.requested_time
     machine = system.machine
@@ -109,18 +101,14 @@ def _free(slots: FreeRuns, place: Run) -> int:
 
 
 def _without(slots: list[Run], place: Run) -> list[Run]:
-    """Return the slots with a place cut out."""
+    """Return the slots with a place cut out: the parts of each before and behind the place."""
     start, stop = place
-    left = []
-    for a, b in slots:
-        if b <= start or stop <= a:
-            left.append((a, b))
-            continue
-        if a < start:
-            left.append((a, start))
-        if stop < b:
-            left.append((stop, b))
-    return left
+    return [
+        (low, high)
+        for a, b in slots
+        for low, high in ((a, min(b, start)), (max(a, stop), b))
+        if low < high
+    ]
 
 
 def _smallest(slots: list[Run], size: int) -> int | None:

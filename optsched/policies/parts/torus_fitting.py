@@ -35,13 +35,7 @@ def fields_of(torus: Torus, kept: Sequence[Box] = ()) -> dict[str, Any]:
 
 
 class Fitting(ABC):
-    """Way of fitting jobs into the free routers, with the problem of placing them.
-
-    Parameters
-    ----------
-    torus : Torus
-        The machine.
-    """
+    """Way of fitting jobs into the free routers of a torus, with the problem of placing them."""
 
     def __init__(self, torus: Torus) -> None:
         self.torus = torus
@@ -62,14 +56,7 @@ class Fitting(ABC):
         """Return the box to reserve for a job that fits at a later time.
 
         The box has the best shape that is free at that time, at the anchor where the fewest routers
-        are free now.
-
-        Parameters
-        ----------
-        free, free_then : bool array, shape of the torus
-            Whether each router is free now, and at that time.
-        routers : int
-            Routers that the job needs.
+        are free now. The masks have the shape of the torus.
         """
         for shape in self.shapes(routers):
             at = anchors(free_then, self.torus.grid, shape)
@@ -85,16 +72,7 @@ class Fitting(ABC):
     ) -> Problem[Any] | None:
         """Return the problem of placing waiting jobs now; None if no job fits.
 
-        Parameters
-        ----------
-        system : System
-            The state.
-        jobs : sequence of int
-            Waiting jobs, in the order of the queue.
-        profits : sequence of int
-            Profit of placing each job.
-        kept : sequence of Box
-            Free routers that the jobs may not use.
+        Each job has a profit, and may not use the free routers in the boxes `kept`.
         """
 
     @abstractmethod
@@ -105,12 +83,7 @@ class Fitting(ABC):
 class InBins(Fitting):
     """Fitting into disjoint bins, each the largest free box beside the earlier ones.
 
-    Parameters
-    ----------
-    torus : Torus
-        The machine.
-    layered : bool
-        Whether bins are found by the paper's layers, or exactly.
+    Bins are found by the paper's layers if `layered`, and exactly otherwise.
     """
 
     def __init__(self, torus: Torus, layered: bool) -> None:
@@ -163,19 +136,11 @@ class InBins(Fitting):
 
 
 class InBoxes(Fitting):
-    """Fitting into any free box of the best shapes.
+    """Fitting into any free box of the `best` shapes of a job."""
 
-    Parameters
-    ----------
-    torus : Torus
-        The machine.
-    shapes : int
-        Number of best shapes that a job may have.
-    """
-
-    def __init__(self, torus: Torus, shapes: int) -> None:
+    def __init__(self, torus: Torus, best: int) -> None:
         super().__init__(torus)
-        self.best = shapes
+        self.best = best
 
     def shapes(self, routers: int) -> tuple[Triple, ...]:
         """Return the best shapes."""
@@ -202,8 +167,7 @@ class InBoxes(Fitting):
 
     def boxes(self, problem: BoxPlacement, solution: Any) -> Sequence[Box | None]:
         """Return the boxes, which are the solution."""
-        boxes: Sequence[Box | None] = solution
-        return boxes
+        return solution  # type: ignore[no-any-return]
 
 
 def _sums(free: Free, shape: Triple) -> NDArray[np.int64]:

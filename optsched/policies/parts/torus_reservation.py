@@ -17,14 +17,14 @@ from optsched.simulator.system import System
 
 @dataclass
 class BoxReservation:
-    """Shadow time and reserved box of a blocked job.
+    """Reservation of a box for a blocked job.
 
     Parameters
     ----------
     shadow : float
         Shadow time in seconds: the earliest estimated end at which a large enough box is free.
     choose : callable
-        Function that returns the box.
+        Function that returns the box, called when the box is needed.
     """
 
     shadow: float
@@ -37,19 +37,10 @@ class BoxReservation:
 
 
 def reserve_box(system: System, fitting: Fitting, routers: int) -> BoxReservation:
-    """Return the reservation of a job (section 6 of Li et al., steps 1 to 3).
+    """Return the reservation of a job of `routers` routers (Li et al., section 6, steps 1 to 3).
 
     Running jobs end at their estimated ends, all of one instant together. Free routers only
     increase, so the first instant at which the job fits is found by bisection.
-
-    Parameters
-    ----------
-    system : System
-        The state; the machine is a torus.
-    fitting : Fitting
-        Test whether a job fits.
-    routers : int
-        Routers that the job needs.
 
     Raises
     ------
