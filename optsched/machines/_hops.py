@@ -27,8 +27,6 @@ def hops_of_allocations(
     ----------
     coordinates : int64 array, shape (routers, 3)
         Coordinates of the routers, by position on the line.
-    shape : int64 array, shape (3,)
-        Routers in each dimension of the torus.
     nodes_per_router : int
         Nodes of a router, which are consecutive on the line and 0 hops apart.
     first, last : int64 array, shape (allocations,)
@@ -122,14 +120,8 @@ def farthest_pair(held: Integers, shape: Integers, most: int) -> int:
     Neighbors on the line are mostly neighbors on the torus. So the routers are cut into pieces
     along the line, and only pairs of pieces whose bounding boxes are far enough apart are compared.
 
-    Parameters
-    ----------
-    held : int64 array, shape (held routers, 3)
-        Coordinates of the routers, by position on the line.
-    shape : int64 array, shape (3,)
-        Routers in each dimension.
-    most : int
-        Upper bound on the result; the search ends at a pair that attains it.
+    The routers are rows of `held`, in order of the line. The search ends at a pair that attains
+    `most`, an upper bound on the result.
     """
     best, end = 0, 0
     for _ in range(2):  # from any router to the farthest one, and from there again

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,7 @@ class Machine(ABC):
 
     @classmethod
     @abstractmethod
-    def from_spec(cls, text: str) -> Machine:
+    def from_spec(cls, text: str) -> Self:
         """Build an empty machine from the text after the colon of a specification.
 
         Raises
@@ -65,7 +65,7 @@ class Machine(ABC):
 
     @classmethod
     @abstractmethod
-    def from_table(cls, table: Mapping[str, Any]) -> Machine:
+    def from_table(cls, table: Mapping[str, Any]) -> Self:
         """Build an empty machine from the keys of a TOML file, without ``kind``."""
 
     @property
@@ -73,9 +73,9 @@ class Machine(ABC):
     def spec(self) -> str:
         """Specification that builds an equal machine."""
 
-    @abstractmethod
-    def emptied(self) -> Machine:
+    def emptied(self) -> Self:
         """Return a machine of the same resources without jobs."""
+        return self.from_spec(self.spec.partition(":")[2])
 
     @abstractmethod
     def allocate(self, processors: int) -> Allocation:
@@ -121,19 +121,13 @@ class Machine(ABC):
         Returns
         -------
         dict of str to int64, float64 or text array, shape (allocations,)
-            Values by name of the measure.
         """
         blanks = (processors.count(" ") for processors in resources)
         return {"runs": 1 + np.fromiter(blanks, dtype=np.int64, count=len(resources))}
 
     @abstractmethod
     def violations(self, held: Mapping[int, Allocation]) -> list[str]:
-        """Compare the machine with the allocations of the running jobs.
-
-        Parameters
-        ----------
-        held : mapping of int to Allocation
-            The allocation of each running job.
+        """Compare the machine with the allocation of each running job.
 
         Returns
         -------
@@ -162,7 +156,7 @@ def read_machine(spec: str | Path | Machine) -> Machine:
         return _read_file(Path(text))
     kind, colon, rest = text.partition(":")
     if not colon:
-        forms = ", ".join(registry.machines[name].usage for name in registry.machines)
+        forms = ", ".join(cls.usage for cls in registry.machines.values())
         raise InputError(f"{text!r} is not a machine; expected {forms} or a TOML file")
     machine: Machine = registry.machines[kind].from_spec(rest)
     return machine

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from optsched.column_sets import ColumnSet, interval_text, lowest
 from optsched.errors import InputError
@@ -16,15 +16,7 @@ MOST_COLUMNS = 1 << 20
 
 
 class Slice(NamedTuple):
-    """Allocation of a job in a matrix.
-
-    Parameters
-    ----------
-    row : int
-        The time slice, from 0.
-    columns : int
-        The set of processors; see `optsched.column_sets`.
-    """
+    """Allocation of a job in a matrix: the time slice, from 0, and the set of processors."""
 
     row: int
     columns: ColumnSet
@@ -76,7 +68,7 @@ class Matrix(Machine):
         self._all = (1 << size) - 1
 
     @classmethod
-    def from_spec(cls, text: str) -> Matrix:
+    def from_spec(cls, text: str) -> Self:
         """Build ``matrix:<text>``."""
         try:
             size = parse_integer(text)
@@ -85,7 +77,7 @@ class Matrix(Machine):
         return cls(size)
 
     @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> Matrix:
+    def from_table(cls, table: Mapping[str, Any]) -> Self:
         """Build the machine from its only key, ``size``."""
         if set(table) != {"size"}:
             raise InputError(f"keys {sorted(table)}; expected size, the number of processors")
@@ -103,10 +95,6 @@ class Matrix(Machine):
         for row in self.rows:
             held |= row
         return self.size - held.bit_count()
-
-    def emptied(self) -> Matrix:
-        """Return a matrix of as many columns without rows."""
-        return Matrix(self.size)
 
     def allocate(self, processors: int) -> Slice:
         """Allocate the first free columns of the first row that has enough, or of a new row."""

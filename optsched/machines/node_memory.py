@@ -38,15 +38,7 @@ class Residents(NamedTuple):
 
 
 class Use(NamedTuple):
-    """Access of a job to its file.
-
-    Parameters
-    ----------
-    seconds : float
-        Seconds that the job waits for the file.
-    loads : bool
-        Whether the job loads the file; otherwise the file is resident or being loaded.
-    """
+    """Seconds that a job waits for its file, and whether it loads the file itself."""
 
     seconds: float
     loads: bool
@@ -101,14 +93,7 @@ class NodeMemory:
     def use(self, node: int, file: int, load: int, now: float, until: float) -> Use:
         """Begin the use of a file by a job, with a load if the file is not resident.
 
-        Parameters
-        ----------
-        node, file : int
-            The node, and the number of the file.
-        load : int
-            Seconds to load the file from the shared storage.
-        now, until : float
-            The start of the job, and its estimated end.
+        The load takes `load` seconds; `now` and `until` are the job's start and estimated end.
         """
         self._forget(node, now)
         table = self._table[:, node]

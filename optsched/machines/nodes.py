@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 from optsched.column_sets import runs_text
 from optsched.errors import InputError
@@ -53,7 +53,7 @@ class Nodes(Machine):
         self.slots = FreeRuns(size)
 
     @classmethod
-    def from_spec(cls, text: str) -> Nodes:
+    def from_spec(cls, text: str) -> Self:
         """Build ``nodes:<text>``."""
         try:
             size = parse_integer(text)
@@ -62,7 +62,7 @@ class Nodes(Machine):
         return cls(size)
 
     @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> Nodes:
+    def from_table(cls, table: Mapping[str, Any]) -> Self:
         """Build the machine from its only key, ``size``."""
         if set(table) != {"size"}:
             raise InputError(f"keys {sorted(table)}; expected size, the number of nodes")
@@ -72,10 +72,6 @@ class Nodes(Machine):
     def spec(self) -> str:
         """Specification that builds an equal machine."""
         return f"nodes:{self.size}"
-
-    def emptied(self) -> Nodes:
-        """Return a line of as many nodes without jobs."""
-        return Nodes(self.size)
 
     def allocate(self, processors: int) -> tuple[Run, ...]:
         """Allocate the first free nodes; return their runs."""

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,7 +166,7 @@ class Torus(Nodes):
         super().__init__(usable)
 
     @classmethod
-    def from_spec(cls, text: str) -> Torus:
+    def from_spec(cls, text: str) -> Self:
         """Build ``torus:<text>``."""
         match = SPECIFICATION.fullmatch(text)
         options: dict[str, Any] | None = {}
@@ -178,7 +178,7 @@ class Torus(Nodes):
         return cls(shape, nodes_per_router, **options)
 
     @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> Torus:
+    def from_table(cls, table: Mapping[str, Any]) -> Self:
         """Build the machine from ``shape`` and optionally the other parameters, by name."""
         if "shape" not in table or not {"shape", "nodes_per_router", *OPTIONS}.issuperset(table):
             expected = f"expected shape, and perhaps nodes_per_router, {', '.join(OPTIONS)}"
@@ -214,17 +214,6 @@ class Torus(Nodes):
         positions = np.empty(self.shape, np.int64)
         positions[tuple(self.coordinates.T)] = np.arange(len(self.coordinates))
         return positions
-
-    def emptied(self) -> Torus:
-        """Return a torus of the same form without jobs."""
-        return Torus(
-            self.shape,
-            self.nodes_per_router,
-            self.ordering,
-            self.grid.wrap,
-            self.links,
-            self.holes,
-        )
 
     def claim(self, place: Any, processors: int) -> Any:
         """Allocate the box, or the runs of the line, that a policy chose."""
