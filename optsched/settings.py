@@ -21,6 +21,11 @@ def settings_of(cls: type[Any]) -> list[Field[Any]]:
     return [field for field in fields(cls) if field.init] if is_dataclass(cls) else []
 
 
+def values_of(configured: Any) -> dict[str, Any]:
+    """Return the values of the settings of a policy, an execution model or a solver, by name."""
+    return {field.name: getattr(configured, field.name) for field in settings_of(type(configured))}
+
+
 def configure(cls: type[T], settings: Mapping[str, Any], noun: str) -> T:
     """Build a dataclass from settings; a text is read as the type of its field.
 

@@ -17,7 +17,7 @@ from optsched.class_file import ClassInFile, find_class, names_file, origin_of
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.numbers import parse_span
-from optsched.settings import settings_of
+from optsched.settings import values_of
 from optsched.simulator.chosen_solvers import (
     ChosenSolver,
     SolverChoice,
@@ -48,18 +48,9 @@ names, and are found again in an old folder."""
 
 
 class TraceFile(NamedTuple):
-    """A trace file and its hashes.
+    """The absolute path of a trace file, its SHA-256, and that of a file of demands beside it.
 
-    Parameters
-    ----------
-    path : str
-        Absolute path of the file.
-    sha256 : str
-        SHA-256 of the file.
-    demands_sha256 : str or None
-        SHA-256 of the file of demands beside it, if there is one.
-    published : str or None
-        Name of the trace in the catalogue, if the sweep file uses that.
+    A trace is `published` under its name in the catalogue, if the sweep file uses that.
     """
 
     path: str
@@ -134,12 +125,7 @@ class Planner:
         }
 
     def plan(self, values: Mapping[str, Any]) -> PlannedRun:
-        """Return the run with given values.
-
-        Parameters
-        ----------
-        values : mapping
-            A value for ``trace``, and values for other keys of a sweep file.
+        """Return the run with given values of the keys of a sweep file, at least ``trace``.
 
         Raises
         ------
@@ -154,12 +140,7 @@ class Planner:
         versions.
         """
         policy, execution = self.configured(values, values.get("settings", {}))
-        settings = {
-            field.name: getattr(part, field.name)
-            for part in (policy, execution)
-            if part is not None
-            for field in settings_of(type(part))
-        }
+        settings = values_of(policy) | values_of(execution)
         trace: TraceFile = self.look_up["trace"](values["trace"])
         named = self.look_up["solver"](values["solver"]) if "solver" in values else None
         chosen: Mapping[str, ChosenSolver] = {}
