@@ -119,6 +119,10 @@ class Registry(Generic[T]):
         self._discover()
         return len(self._classes)
 
+    def values(self) -> list[T]:
+        """Return the classes, in order of their names."""
+        return [self[name] for name in self]
+
     @property
     def broken(self) -> Mapping[str, str]:
         """Reasons why entry points could not be loaded, by name."""

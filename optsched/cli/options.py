@@ -1,4 +1,4 @@
-"""Types of command-line options, with the conversion of words to values."""
+"""Types of command-line options: the conversion of words to values, and help that many share."""
 
 from __future__ import annotations
 
@@ -32,3 +32,11 @@ Number: TypeAlias = Annotated[float, Parameter(converter=_converter(parse_number
 
 Output: TypeAlias = Annotated[Path, Parameter(alias="-o")]
 """The file or folder to write to."""
+
+Json: TypeAlias = Annotated[bool, Parameter(help="Print one JSON object.")]
+
+TraceName: TypeAlias = Annotated[str, Parameter(help="A trace file or a name from the catalogue.")]
+
+TraceOutput: TypeAlias = Annotated[
+    Output, Parameter(help="The file to write; the suffix states the format, .gz compresses.")
+]

@@ -15,7 +15,8 @@ from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.options import Integer, Number, Output
-from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say, say_file
+from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say
+from optsched.cli.trace_files import say_file
 from optsched.docstrings import parameters
 from optsched.errors import InputError
 from optsched.files import check_replaceable, write_json, written_folder
@@ -126,10 +127,8 @@ def command(
             write_json(captured / CAPTURE.marker, run.config)
     wrong = run.summary["wrong_answers"] or never_answered(run.decisions)
     code = BAD_INPUT if wrong else DONE
-    for note in run.notes:
-        say(f"optsched: {note}")
-    for mishap in run.mishaps:
-        say(f"optsched: {mishap}")
+    for message in (*run.notes, *run.mishaps):
+        say(f"optsched: {message}")
     if run.summary["waiting"]:
         say(f"optsched: {run.summary['waiting']:,} jobs never start under this policy")
     if json:
