@@ -127,13 +127,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _outcome(future: Any, task: Task) -> Outcome:
-    """Return the outcome of a task after its folder has appeared here.
-
-    Raises
-    ------
-    CancelledError
-        If the scheduler has lost the task.
-    """
+    """Return the outcome of a task after its folder has appeared here; a lost task raises."""
     from distributed import CancelledError
 
     if future.status == "cancelled":
@@ -150,13 +144,7 @@ def _outcome(future: Any, task: Task) -> Outcome:
 
 
 def _await_folder(task: Task) -> None:
-    """Wait until the folder that a worker wrote appears here.
-
-    Raises
-    ------
-    InputError
-        If the folder does not appear within `VISIBLE_SECONDS`.
-    """
+    """Wait until the folder that a worker wrote appears here, for `VISIBLE_SECONDS` at most."""
     folder = Path(task.folder)
     deadline = time.monotonic() + VISIBLE_SECONDS
     while not is_finished(folder, task.keep):

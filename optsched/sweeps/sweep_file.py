@@ -121,24 +121,12 @@ def read_sweep(source: str | Path | Mapping[str, Any], base: Path | None = None)
 
 @dataclass(frozen=True)
 class _Block:
-    """A block of runs that are combined from the same lists.
+    """A block of runs that are combined from the same lists."""
 
-    Parameters
-    ----------
-    number : int
-        Number of the ``[[runs]]`` block, from 1; 0 for a file without such blocks.
-    own : frozenset of str
-        The keys in the block itself, as opposed to inherited keys.
-    combine : str
-        Combination of the lists, one of `COMBINE`.
-    axes : mapping of str to list
-        The values of each key, ``settings.window`` for a setting.
-    """
-
-    number: int
-    own: frozenset[str]
-    combine: str
-    axes: Mapping[str, list[Any]]
+    number: int  # of the ``[[runs]]`` block, from 1; 0 for a file without such blocks
+    own: frozenset[str]  # keys in the block itself, as opposed to inherited keys
+    combine: str  # one of `COMBINE`
+    axes: Mapping[str, list[Any]]  # values of each key, ``settings.window`` for a setting
 
     @property
     def runs(self) -> int:
@@ -165,9 +153,9 @@ class _Block:
 
     def mistakes(self, planner: Planner) -> list[str]:
         """Return the mistakes in the values."""
-        found = (
-            [] if "trace" in self.axes else [f"trace: missing; expected {KEYS['trace'].expected}"]
-        )
+        found = []
+        if "trace" not in self.axes:
+            found.append(f"trace: missing; expected {KEYS['trace'].expected}")
         for name, values in self.axes.items():
             place = self.place(name)
             if not values:
