@@ -16,7 +16,7 @@ from optsched.simulator.system import System
 
 if TYPE_CHECKING:
     from optsched.boxes.box import Box
-    from optsched.policies.parts.torus_reservation import BoxReservation
+    from optsched.policies.parts.torus_fitting import BoxReservation, Fitting
 
 PLACING = {
     "bins": {"partition-mkp": Answers("migration-based", "direct-placement")},
@@ -104,7 +104,7 @@ class TorusBoxes(Policy):
         """Begin without reservations, and choose the way of fitting."""
         from optsched.machines.torus import Torus
         from optsched.models.torus_fields import LONGEST
-        from optsched.policies.parts.torus_fitting import Fitting, InBins, InBoxes
+        from optsched.policies.parts.torus_fitting import InBins, InBoxes
 
         torus = system.machine
         assert isinstance(torus, Torus)
@@ -179,20 +179,16 @@ class TorusBoxes(Policy):
 
     def _reserve(self, system: System) -> BoxReservation | None:
         """Return the reservation of the queue head, which does not fit now."""
-        from optsched.policies.parts.torus_reservation import reserve_box
-
         head = system.queue[0]
         if self._fits(system, head):
             return None  # the solver left the head out; the next decision places it
-        routers = self._fitting.routers(system.processors[head])
-        return reserve_box(system, self._fitting, routers)
+        return self._fitting.reserve(system, self._fitting.routers(system.processors[head]))
 
     def _admit_large(
         self, system: System, window: Sequence[int], reserved: BoxReservation | None
     ) -> Generator[Action, None, bool]:
         """Migrate running jobs for the first large job of the window, if that frees a box."""
         from optsched.models.migration import Migration
-        from optsched.policies.parts.torus_fitting import fields_of
 
         torus, place = self._torus, self._first_large(system, window)
         job = window[place]
@@ -214,7 +210,7 @@ class TorusBoxes(Policy):
             elapsed=[_elapsed(system, one) for one in running],
             movable=[place for place, one in enumerate(running) if one not in inside],
             incoming=system.processors[job],
-            **fields_of(torus, kept),
+            **self._fitting.fields(kept),
             shapes=self.shapes,
             running_jobs=[system.job_id[one] for one in running],
             incoming_job=system.job_id[job],

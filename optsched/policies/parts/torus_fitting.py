@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,15 +26,25 @@ from optsched.simulator.system import System
 Free = NDArray[np.bool_]
 
 
-def fields_of(torus: Torus, kept: Sequence[Box] = ()) -> dict[str, Any]:
-    """Return the fields of a torus in the models; the routers of `kept` count as held."""
-    return {
-        "torus": torus.shape,
-        "wrap": torus.grid.wrap,
-        "nodes_per_router": torus.nodes_per_router,
-        "holes": (*torus.holes, *kept),
-        "links": torus.links,
-    }
+@dataclass
+class BoxReservation:
+    """Reservation of a box for a blocked job.
+
+    Parameters
+    ----------
+    shadow : float
+        Shadow time in seconds: the earliest estimated end at which a large enough box is free.
+    choose : callable
+        Function that returns the box, called when the box is needed.
+    """
+
+    shadow: float
+    choose: Callable[[], Box]
+
+    @cached_property
+    def box(self) -> Box:
+        """Box reserved for the job."""
+        return self.choose()
 
 
 class Fitting(ABC):
@@ -43,6 +56,43 @@ class Fitting(ABC):
     def routers(self, nodes: int) -> int:
         """Return the number of routers that a job of `nodes` nodes needs."""
         return routers_for(nodes, self.torus.nodes_per_router)
+
+    def fields(self, kept: Sequence[Box] = ()) -> dict[str, Any]:
+        """Return the fields of the torus in the models; the routers of `kept` count as held."""
+        torus = self.torus
+        return {
+            "torus": torus.shape,
+            "wrap": torus.grid.wrap,
+            "nodes_per_router": torus.nodes_per_router,
+            "holes": (*torus.holes, *kept),
+            "links": torus.links,
+        }
+
+    def reserve(self, system: System, routers: int) -> BoxReservation:
+        """Return the reservation of a job of `routers` routers (section 6 of Li, steps 1 to 3).
+
+        Running jobs end at their estimated ends, all of one instant together. Free routers only
+        increase, so the first instant at which the job fits is found by bisection.
+
+        Raises
+        ------
+        ValueError
+            If the job does not fit even when all running jobs have ended.
+        """
+        now = self.torus.boxes.free.copy()
+        held_until = np.where(now, -np.inf, np.inf)
+        for job in system.running:
+            held = self.torus.grid.routers_of(system.held[job])
+            held_until[held] = system.running.estimated_end(job)
+        ends = sorted({end for end, _ in system.running.by_estimated_end})
+        first = bisect_left(ends, True, key=lambda end: self.fits(held_until <= end, routers))
+        if first == len(ends):
+            raise ValueError(f"no box of {routers} routers, even when all running jobs have ended")
+        then = held_until <= ends[first]
+        return BoxReservation(
+            shadow=max(ends[first], system.now),
+            choose=lambda: self.reserved(now, then, routers),
+        )
 
     @abstractmethod
     def shapes(self, routers: int) -> tuple[Triple, ...]:
@@ -126,7 +176,7 @@ class InBins(Fitting):
             bins=bins,
             waiting=[system.processors[job] for job in jobs],
             profits=profits,
-            **fields_of(torus),
+            **self.fields(),
             waiting_jobs=[system.job_id[job] for job in jobs],
         )
 
@@ -160,7 +210,7 @@ class InBoxes(Fitting):
             waiting=[system.processors[job] for job in jobs],
             profits=profits,
             shapes=self.best,
-            **fields_of(self.torus, kept),
+            **self.fields(kept),
             running_jobs=[system.job_id[job] for job in running],
             waiting_jobs=[system.job_id[job] for job in jobs],
         )
