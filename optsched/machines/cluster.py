@@ -159,11 +159,6 @@ class Cluster(Machine):
         self._free[allocation.node] |= allocation.cores
         self.free += allocation.cores.bit_count()
 
-    def is_contiguous(self, allocation: Cores) -> bool:
-        """Return whether the cores are consecutive."""
-        cores = allocation.cores
-        return (cores | (cores - 1)) & ((cores | (cores - 1)) + 1) == 0
-
     def resources(self, allocation: Cores) -> str:
         """Return the processors of an allocation as an interval set."""
         first = allocation.node * self.cores

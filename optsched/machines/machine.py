@@ -95,9 +95,9 @@ class Machine(ABC):
     def release(self, allocation: Allocation) -> None:
         """Free the allocation of a job."""
 
-    @abstractmethod
     def is_contiguous(self, allocation: Allocation) -> bool:
-        """Return whether an allocation is contiguous."""
+        """Return whether an allocation is contiguous: by default, one interval of processors."""
+        return " " not in self.resources(allocation)
 
     @abstractmethod
     def resources(self, allocation: Allocation) -> str:

@@ -122,11 +122,6 @@ class Matrix(Machine):
         while self.rows and not self.rows[-1]:
             self.rows.pop()
 
-    def is_contiguous(self, allocation: Slice) -> bool:
-        """Return whether the columns are consecutive."""
-        columns = allocation.columns
-        return columns & (columns + (columns & -columns)) == 0
-
     def resources(self, allocation: Slice) -> str:
         """Return the columns of an allocation as an interval set."""
         return interval_text(allocation.columns)
