@@ -18,7 +18,7 @@ from optsched.numbers import counted
 from optsched.sweeps.engines import start_engine
 
 if TYPE_CHECKING:
-    from optsched.sweeps.engines import Engine, EngineName
+    from optsched.sweeps.engines import Engine
     from optsched.sweeps.executing import Outcome
     from optsched.sweeps.sweeping import Sweep
 
@@ -110,7 +110,7 @@ class SweepTable:
 
 
 def execute_runs(
-    sweep: Sweep, engine: EngineName, workers: int | None, address: str | None
+    sweep: Sweep, workers: int | None, address: str | None = None
 ) -> tuple[int, bool] | None:
     """Execute the pending runs of a sweep under a live table, and merge the results.
 
@@ -123,7 +123,7 @@ def execute_runs(
     done = 0
     try:
         if sweep.pending:
-            started = start_engine(sweep.pending, engine, workers, address)
+            started = start_engine(sweep.pending, workers, address)
             table = SweepTable(sweep, started)
             with table.shown(), closing(sweep.work(started)) as outcomes:
                 for outcome in outcomes:

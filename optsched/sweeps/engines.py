@@ -53,9 +53,9 @@ def check_engine(engine: str, workers: int | None, address: str | None) -> None:
 
 
 def start_engine(
-    runs: Sequence[PlannedRun], engine: str, workers: int | None, address: str | None
+    runs: Sequence[PlannedRun], workers: int | None, address: str | None = None
 ) -> Engine:
-    """Return the engine, with options as in `optsched.sweep`, for one run at least.
+    """Return the engine for one run at least: Dask workers at an address, or local processes.
 
     Raises
     ------

@@ -238,7 +238,7 @@ def sweep(
     check_engine(engine, workers, address)
     planned = Sweep(read_sweep(file), Path(output))
     if planned.pending:
-        for outcome in planned.work(start_engine(planned.pending, engine, workers, address)):
+        for outcome in planned.work(start_engine(planned.pending, workers, address)):
             if outcome.error is not None:
                 log.warning("run %s failed: %s", outcome.name, outcome.error)
     planned.finish()
