@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ KILL_TOLERANCE = 1e-6
 """Seconds by which rounding may take a job beyond its time limit without its being killed."""
 
 
+@dataclass(eq=False, repr=False)
 class Engine:
     """The event engine, which runs a trace on a machine under a policy.
 
@@ -83,33 +85,25 @@ class Engine:
         Number of decisions so far.
     """
 
-    def __init__(
-        self,
-        trace: Trace,
-        machine: Machine,
-        policy: Policy,
-        problem_solver: ProblemSolver | NoProblems,
-        execution: ExecutionModel | None = None,
-        order: EventOrder = EventOrder.BATCHED,
-        journal: Journal | None = None,
-        observe: Callable[[Engine], None] | None = None,
-        progress: Callable[[int, float], None] | None = None,
-    ) -> None:
-        self.trace = trace
-        self.policy = policy
-        self.problem_solver = problem_solver
-        self.execution = execution
-        self.order = order
-        self.journal = journal
-        self.observe = observe
-        self.progress = progress
+    trace: Trace
+    machine: Machine
+    policy: Policy
+    problem_solver: ProblemSolver | NoProblems
+    execution: ExecutionModel | None = None
+    order: EventOrder = EventOrder.BATCHED
+    journal: Journal | None = None
+    observe: Callable[[Engine], None] | None = None
+    progress: Callable[[int, float], None] | None = None
+
+    def __post_init__(self) -> None:
+        trace = self.trace
         self.system = System(
-            machine,
+            self.machine,
             job_id=trace.job_id.tolist(),
             submit=trace.submit.tolist(),
             processors=trace.processors.tolist(),
             requested_time=trace.requested_time.tolist(),
-            pose=problem_solver.pose,
+            pose=self.problem_solver.pose,
             annotations=trace.annotations,
             owners={name: getattr(trace, name) for name in OWNERS},
         )
