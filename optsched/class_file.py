@@ -57,14 +57,9 @@ class ClassInFile:
         return hashlib.sha256(self.source).hexdigest()
 
     def load(self, noun: str, contract: type[Any]) -> type[Any]:
-        """Return the class, with `text` as its ``name``.
+        """Return the class, a subclass of `contract`, with `text` as its ``name``.
 
-        Parameters
-        ----------
-        noun : str
-            The kind of class in messages, "policy" for instance.
-        contract : type
-            The base class that the class must have.
+        Messages call it a `noun`, "policy" for instance.
 
         Raises
         ------
@@ -126,14 +121,9 @@ def names_file(text: object) -> bool:
 
 
 def find_class(text: str, base: Path | None = None) -> ClassInFile:
-    """Return the class that a text names.
+    """Return the class that a text names, ``FILE.py:CLASS``.
 
-    Parameters
-    ----------
-    text : str
-        ``FILE.py:CLASS``.
-    base : path, optional
-        The folder that a relative path starts from; the current one by default.
+    A relative path starts from the folder `base`, by default the current one.
 
     Raises
     ------

@@ -80,17 +80,7 @@ class InputError(ValueError):
 
 
 class UnknownNameError(InputError):
-    """Name that is not registered, with similar names.
-
-    Parameters
-    ----------
-    noun : str
-        Kind of the name, "solver" for instance.
-    name : str
-        The unknown name.
-    known : iterable of str
-        All known names.
-    """
+    """Name of some kind, a solver for instance, that is not among the known ones."""
 
     def __init__(self, noun: str, name: str, known: Iterable[str]) -> None:
         self.noun = noun

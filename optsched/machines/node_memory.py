@@ -52,17 +52,8 @@ class NodeMemory:
     of the authors' program, later jobs do not find the file. With ``next`` they do if no job was
     started on the node in between (Gonthier et al. 2024, section III, case 2): a job that starts at
     t finds a file whose last user ended at e if no job, with or without a file, started at a time
-    s, e <= s < t. Memory is large enough for the files of all jobs that a node can run, so nothing
-    else evicts a file.
-
-    Parameters
-    ----------
-    nodes : int
-        Number of nodes.
-    cores : int
-        Cores of a node, which is also the largest number of files in use on it.
-    kept : {"users", "next"}
-        Rule for files without a user.
+    s, e <= s < t. Memory is large enough for the files of all jobs that a node can run, at most one
+    for each core, so nothing else evicts a file.
 
     References
     ----------
@@ -82,7 +73,6 @@ class NodeMemory:
     """
 
     def __init__(self, nodes: int, cores: int, kept: Kept = "users") -> None:
-        self.nodes = nodes
         self.cores = cores
         self.kept = kept
         self._latest_start = np.full(nodes, -np.inf)

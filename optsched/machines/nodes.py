@@ -106,7 +106,7 @@ class Nodes(Machine):
 
     def violations(self, held: Mapping[int, tuple[Run, ...]]) -> list[str]:
         """Compare the free runs with those that the running jobs hold."""
-        free = list(zip(self.slots.starts, self.slots.stops))
+        free = list(self.slots)
         claims = [(run, f"job {job}") for job, runs in held.items() for run in runs]
         claims += [(run, "nobody") for run in free]
         found = []

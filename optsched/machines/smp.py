@@ -192,7 +192,7 @@ class Smp(Nodes):
         """Compare the free processors, in total and by node, with those that running jobs hold."""
         found = super().violations(held)
         free = np.zeros(self.nodes, dtype=np.int64)
-        for start, stop in zip(self.slots.starts, self.slots.stops):
+        for start, stop in self.slots:
             np.add.at(free, np.arange(start, stop) // self.processors, 1)
         wrong = np.flatnonzero(free != self.free_of).tolist()
         return found + [

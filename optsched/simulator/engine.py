@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,6 @@ import numpy as np
 from optsched.machines.machine import Machine
 from optsched.schedule import Migration, Schedule, State
 from optsched.simulator.actions import Action, Migrate, Move, Share, Start, Wake
-from optsched.simulator.event_order import EventOrder
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.system import System
 
@@ -36,6 +36,17 @@ PROGRESS_EVERY = 1000
 
 KILL_TOLERANCE = 1e-6
 """Seconds by which rounding may take a job beyond its time limit without its being killed."""
+
+
+class EventOrder(StrEnum):
+    """The order of the events of an instant.
+
+    ``batched``: all ends, then all submissions, then one decision. ``one-by-one``: each event
+    alone, submissions before ends, a decision after each.
+    """
+
+    BATCHED = "batched"
+    ONE_BY_ONE = "one-by-one"
 
 
 @dataclass(eq=False, repr=False)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
 from optsched.schedule import Schedule, State
-from optsched.simulator.engine import KILL_TOLERANCE
-from optsched.simulator.event_order import EventOrder
+from optsched.simulator.engine import KILL_TOLERANCE, EventOrder
 from optsched.simulator.policy import Policy
 from optsched.traces.trace import Trace
 

@@ -20,7 +20,7 @@ from optsched.machines.machine import Machine
 from optsched.numbers import parse_span
 from optsched.settings import configure_parts
 from optsched.simulator.chosen_solvers import SolverChoice
-from optsched.simulator.event_order import EventOrder
+from optsched.simulator.engine import EventOrder
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
 from optsched.simulator.replay import REPLAY_FROM

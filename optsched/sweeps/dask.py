@@ -32,17 +32,8 @@ class DaskCluster:
     """Executes tasks on the workers of a Dask scheduler.
 
     The workers must share the output folder and the traces with the machine that the sweep is
-    started on. If a worker dies, another worker repeats its runs.
-
-    Parameters
-    ----------
-    address : str
-        Address of the scheduler, ``tcp://host:8786`` for instance.
-
-    Attributes
-    ----------
-    slots : int
-        Number of workers when the last run ended; each executes one run at a time.
+    started on. If a worker dies, another worker repeats its runs. The number of workers when the
+    last run ended, of which each executes one run at a time, is `slots`.
 
     Raises
     ------

@@ -89,9 +89,5 @@ def _column(values: Sequence[Any]) -> pa.Array:
     if types <= {int, float} and types != {int}:
         return pa.array(values, type=pa.float64())
     if len(types) > 1:
-        return pa.array([None if value is None else _text(value) for value in values])
+        return pa.array([v if isinstance(v, str | None) else json.dumps(v) for v in values])
     return pa.array(values)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

@@ -101,16 +101,8 @@ class PlannedRun:
 class Planner:
     """Turns the values of a sweep file into runs, and looks up each file and name once.
 
-    Parameters
-    ----------
-    base : path
-        The folder that relative paths start from.
-
-    Attributes
-    ----------
-    look_up : mapping of str to callable
-        For each key whose text names something, the function that returns the object or raises an
-        InputError.
+    Relative paths start from the folder `base`. For each key whose text names something, `look_up`
+    has the function that returns the object or raises an `InputError`.
     """
 
     def __init__(self, base: Path) -> None:
@@ -152,8 +144,8 @@ class Planner:
                 arguments[key] = self.look_up[key](values[key])
         if named is not None:
             arguments |= _solver_arguments(named, arguments)
-        identity = dict(DEFAULTS) | {k: v for k, v in arguments.items() if not _is_default(k, v)}
-        identity |= {"trace": trace.sha256, "settings": settings}
+        stated = {k: v for k, v in arguments.items() if k not in OPTIONS or v != OPTIONS[k].default}
+        identity = dict(DEFAULTS) | stated | {"trace": trace.sha256, "settings": settings}
         if trace.demands_sha256 is not None:
             identity["demands"] = trace.demands_sha256
         identity["solver"] = {model: _solver_identity(one) for model, one in chosen.items()}
@@ -248,10 +240,6 @@ def _span(text: str) -> tuple[int, int]:
     if not 1 <= span[0] <= span[1]:
         raise InputError(f"{text!r}; expected FROM:TO, 1:5000 for instance")
     return span
-
-
-def _is_default(name: str, value: Any) -> bool:
-    return name in OPTIONS and value == OPTIONS[name].default
 
 
 def _hash(identity: Mapping[str, Any]) -> str:

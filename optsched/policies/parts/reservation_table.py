@@ -20,11 +20,6 @@ from optsched.simulator.system import System
 class ReservationTable:
     """Processes of running jobs until their limits, and of one reservation (section 3.2).
 
-    Parameters
-    ----------
-    system : System
-        State of a run on nodes that share resources.
-
     Attributes
     ----------
     least_threshold : list of int

@@ -75,7 +75,7 @@ def backfill_slots(
     machine = system.machine
     assert isinstance(machine, Nodes)
     longest, extra = reservation.shadow - system.now, reservation.extra
-    slots = list(zip(machine.slots.starts, machine.slots.stops))
+    slots = list(machine.slots)
     apart = _without(slots, reservation.place)
     for job in candidates:
         size = processors[job]
@@ -96,7 +96,7 @@ def backfill_slots(
 def _free(slots: FreeRuns, place: Run) -> int:
     """Return the number of free nodes of a place."""
     start, stop = place
-    overlaps = (min(stop, b) - max(start, a) for a, b in zip(slots.starts, slots.stops))
+    overlaps = (min(stop, b) - max(start, a) for a, b in slots)
     return sum(overlap for overlap in overlaps if overlap > 0)
 
 
