@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from optsched import registry
 from optsched.errors import InputError
+from optsched.numbers import parse_integer
 from optsched.text_files import read_toml
 
 Allocation = Any
@@ -134,6 +135,42 @@ class Machine(ABC):
         list of str
             The differences: processors held twice, lost or invented; empty without any.
         """
+
+
+class SizedMachine(Machine):
+    """Machine that its number of processors describes: ``kind:NUMBER``.
+
+    Attributes
+    ----------
+    unit : str
+        Name of the processors, for messages.
+    """
+
+    unit: ClassVar[str]
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    @classmethod
+    def from_spec(cls, text: str) -> Self:
+        """Build a machine of a number of processors in decimal digits."""
+        try:
+            size = parse_integer(text)
+        except ValueError:
+            raise InputError(f"machine '{cls.name}:{text}'; expected {cls.usage}") from None
+        return cls(size)
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> Self:
+        """Build the machine from its only key, ``size``."""
+        if set(table) != {"size"}:
+            raise InputError(f"keys {sorted(table)}; expected size, the number of {cls.unit}")
+        return cls(table["size"])
+
+    @property
+    def spec(self) -> str:
+        """Specification that builds an equal machine."""
+        return f"{self.name}:{self.size}"
 
 
 def read_machine(spec: str | Path | Machine) -> Machine:

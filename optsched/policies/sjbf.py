@@ -72,8 +72,8 @@ class SJBF(Sharing):
             candidates = [job for job, _ in self._table.placeable_now(pairs)]
             for place, job in enumerate(candidates):
                 found = self._place_now(job, system)
-                if found is not None and not self.breaks_reservation(job, *found):
-                    yield self.start(job, *found, system)
+                if found is not None and not self.breaks_reservation(job, found):
+                    yield self.start(job, found, system)
                     candidates = candidates[place + 1 :]
                     break
             else:
@@ -83,16 +83,18 @@ class SJBF(Sharing):
         """Return the place of a job that may start now; None without one."""
         problem = self._problem(job, latest=0)
         placement = system.pose(problem)
-        return None if placement is None else self._weighed(job, (problem, placement), system)
+        if placement is None:
+            return None
+        return self._weighed(job, Found(problem, placement), system)
 
     def _weighed(self, job: int, found: Found, system: System) -> Found:
         """Return the place of least cost at the first start within a threshold."""
         if not self.threshold or self.goal == "paper":
             return found
-        threshold, start = found[0].threshold, found[1].start
+        threshold, start = found.problem.threshold, found.placement.start
         problem = self._table.problem(job, self._own_goal, threshold, latest=start)
         placement = system.pose(problem)
-        return found if placement is None else (problem, placement)
+        return found if placement is None else Found(problem, placement)
 
     def _problem(self, job: int, latest: int | None) -> ThresholdAllocation:
         """Return the problem of the first start within the threshold, or of the least cost."""
