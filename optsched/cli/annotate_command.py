@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cyclopts import App
 
-from optsched.cli.options import Integer, Output, TraceName
+from optsched.cli.options import Integer, Output, TraceName, as_options
 from optsched.cli.terminal import say
 from optsched.cli.trace_files import read_to_write, write
 from optsched.errors import InputError
@@ -59,7 +57,7 @@ def files(
         expected = "expected .rackham or .rackham.gz, which states input files"
         raise InputError(f"unknown suffix; {expected}", file=output)
     read = read_to_write(trace, output)
-    with _as_options("cores", "window", "per processor", "evaluate"):
+    with as_options(("cores", "window", "per_processor", "evaluate")):
         split = split_jobs(read, cores)
         annotated = infer_files(split.trace, window=window, per_processor=per_processor)
         if days is not None:
@@ -102,7 +100,7 @@ def bandwidth(
 
     shares, amounts = _shares(mix), _amounts(levels)
     read = read_to_write(trace, output)
-    with _as_options("mix", "seed", "levels"):
+    with as_options(("mix", "seed", "levels")):
         annotated = drawn(read, shares, seed, amounts)
     write(annotated, output, annotation_lines(facts(annotated)))
 
@@ -126,18 +124,6 @@ def _amounts(text: str) -> dict[str, int]:
         expected = "expected high=2000,medium=1000,low=500 for instance"
         raise InputError(f"{text!r}; {expected}", field="--levels")
     return amounts
-
-
-@contextmanager
-def _as_options(*names: str) -> Iterator[None]:
-    """Replace the fields of errors by the options that the user typed."""
-    try:
-        yield
-    except InputError as error:
-        if error.field not in names:
-            raise
-        option = f"--{error.field.replace(' ', '-')}"
-        raise InputError(*error.mistakes, file=error.file, field=option) from None
 
 
 def _evaluated(trace: Trace, first: int, last: int) -> Trace:
