@@ -22,19 +22,10 @@ _origins: dict[type[Any], ClassInFile] = {}
 
 @dataclass(frozen=True)
 class ClassInFile:
-    """A class in a Python file.
+    """A class in a Python file, with its text as the user names it, ``my.py:Mine``.
 
     The object holds the source of the class, so that it can be pickled, and a worker process uses
     the class as it was when the run was planned.
-
-    Parameters
-    ----------
-    text : str
-        The class as the user names it, ``my.py:Mine``.
-    path : pathlib.Path
-        The file, absolute.
-    source : bytes
-        Content of the file.
     """
 
     text: str

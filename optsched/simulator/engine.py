@@ -51,7 +51,7 @@ class EventOrder(StrEnum):
 
 @dataclass(eq=False, repr=False)
 class Engine:
-    """The event engine, which runs a trace on a machine under a policy.
+    """The event engine, which runs a cleaned trace on an empty machine under a policy.
 
     A running job has work left (seconds at speed 1). The execution model sets its speed, and the
     policy its share of the time. The end of a job is predicted at its start and at each change of
@@ -59,14 +59,6 @@ class Engine:
 
     Parameters
     ----------
-    trace : Trace
-        A cleaned trace.
-    machine : Machine
-        An empty machine.
-    policy : Policy
-        The policy.
-    problem_solver : ProblemSolver
-        Solves the problems that the policy poses.
     execution : ExecutionModel, optional
         The model that sets the speeds of jobs; by default every job runs at speed 1.
     order : EventOrder
