@@ -59,13 +59,6 @@ class TraceFile(NamedTuple):
     published: str | None
 
 
-class NamedSolver(NamedTuple):
-    """A solver of a sweep file: the argument of `optsched.simulate`, and the profile."""
-
-    choice: SolverChoice
-    profile: Profile | None = None
-
-
 @dataclass(frozen=True)
 class PlannedRun:
     """One run of a sweep.
@@ -134,16 +127,17 @@ class Planner:
         policy, execution = self.configured(values, values.get("settings", {}))
         settings = values_of(policy) | values_of(execution)
         trace: TraceFile = self.look_up["trace"](values["trace"])
-        named = self.look_up["solver"](values["solver"]) if "solver" in values else None
+        choice, profile = None, None
+        if "solver" in values:
+            choice, profile = self.look_up["solver"](values["solver"])
         chosen: Mapping[str, ChosenSolver] = {}
         if posed := policy.posed():
-            chosen = choose_solvers(posed, named and named.choice)
+            chosen = choose_solvers(posed, choice)
         arguments = from_words({name: value for name, value in values.items() if name != "trace"})
         for key in ("machine", "jobs", "policy", "execution"):
             if key in values:
                 arguments[key] = self.look_up[key](values[key])
-        if named is not None:
-            arguments |= _solver_arguments(named, arguments)
+        arguments |= _solver_arguments(choice, profile, arguments)
         stated = {k: v for k, v in arguments.items() if k not in OPTIONS or v != OPTIONS[k].default}
         identity = dict(DEFAULTS) | stated | {"trace": trace.sha256, "settings": settings}
         if trace.demands_sha256 is not None:
@@ -189,32 +183,34 @@ class Planner:
     def _machine(self, text: str) -> str:
         return read_machine(self._base / text if text.endswith(".toml") else text).spec
 
-    def _solver(self, text: str) -> NamedSolver:
+    def _solver(self, text: str) -> tuple[SolverChoice, Profile | None]:
+        """Return the argument of `optsched.simulate`, and the profile."""
         if names_models(text, self._base):
             named = read_models(text)
             if not any(map(names_file, named.values())):
-                return NamedSolver(text)
+                return text, None
             choice = {
                 model: self._class(registry.solvers, one) if names_file(one) else one
                 for model, one in named.items()
             }
-            return NamedSolver(choice)
+            return choice, None
         if names_file(text):
-            return NamedSolver(self._class(registry.solvers, text))
+            return self._class(registry.solvers, text), None
         if not text.endswith(".toml"):
-            return NamedSolver(text, find_solver(text)[1])
-        solver, profile = find_solver(str(self._base / text))
-        return NamedSolver(solver, profile)
+            return text, find_solver(text)[1]
+        return find_solver(str(self._base / text))
 
 
-def _solver_arguments(named: NamedSolver, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _solver_arguments(
+    choice: SolverChoice, profile: Profile | None, arguments: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the arguments solver, budget and seed of `optsched.simulate`, unless they are None."""
     budget, seed = arguments.get("budget"), arguments.get("seed")
-    if named.profile is not None and isinstance(named.choice, Solver):
+    if profile is not None and isinstance(choice, Solver):
         # passed as an object, so that no path gets into the record; apply its profile here
-        budget = budget or (None if named.profile.budget == Budget() else named.profile.budget)
-        seed = named.profile.seed if seed is None else seed
-    stated = {"solver": named.choice, "budget": budget, "seed": seed}
+        budget = budget or (None if profile.budget == Budget() else profile.budget)
+        seed = profile.seed if seed is None else seed
+    stated = {"solver": choice, "budget": budget, "seed": seed}
     return {key: value for key, value in stated.items() if value is not None}
 
 
