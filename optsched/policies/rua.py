@@ -82,7 +82,7 @@ class RUA(Sharing):
                 if found.starts_now:
                     return _least_slowdown(offers)
         problem = self._table.problem(job, self._goal, largest)
-        return _least_slowdown([*offers, self.found(job, problem, system)])
+        return _least_slowdown([*offers, self.pose_head(job, problem, system)])
 
     def backfill(self, system: System) -> Iterator[Action]:
         """Start jobs one by one, each time that with the least penalty factor."""
@@ -124,9 +124,7 @@ class RUA(Sharing):
         self, job: int, system: System, threshold: int | None, latest: int | None = None
     ) -> Found | None:
         """Return the place and start that a threshold allows."""
-        problem = self._table.problem(job, self._goal, threshold, latest)
-        placement = system.pose(problem)
-        return None if placement is None else Found(problem, placement)
+        return self.pose(self._table.problem(job, self._goal, threshold, latest), system)
 
     @property
     def _goal(self) -> Goal:

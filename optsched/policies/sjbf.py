@@ -62,7 +62,8 @@ class SJBF(Sharing):
     def place_head(self, job: int, system: System) -> Found:
         """Return place and start of the queue head."""
         latest = None if self.threshold else self._table.first_start(job)
-        return self._weighed(job, self.found(job, self._problem(job, latest), system), system)
+        found = self.pose_head(job, self._problem(job, latest), system)
+        return self._weighed(job, found, system)
 
     def backfill(self, system: System) -> Iterator[Action]:
         """Start the candidates that have a place now, the shortest first."""
@@ -71,21 +72,16 @@ class SJBF(Sharing):
             pairs = [(job, self._threshold(job)) for job in candidates]
             candidates = [job for job, _ in self._table.placeable_now(pairs)]
             for place, job in enumerate(candidates):
-                found = self._place_now(job, system)
-                if found is not None and not self.breaks_reservation(job, found):
+                found = self.pose(self._problem(job, latest=0), system)
+                if found is None:
+                    continue
+                found = self._weighed(job, found, system)
+                if not self.breaks_reservation(job, found):
                     yield self.start(job, found, system)
                     candidates = candidates[place + 1 :]
                     break
             else:
                 return
-
-    def _place_now(self, job: int, system: System) -> Found | None:
-        """Return the place of a job that may start now; None without one."""
-        problem = self._problem(job, latest=0)
-        placement = system.pose(problem)
-        if placement is None:
-            return None
-        return self._weighed(job, Found(problem, placement), system)
 
     def _weighed(self, job: int, found: Found, system: System) -> Found:
         """Return the place of least cost at the first start within a threshold."""
@@ -93,8 +89,7 @@ class SJBF(Sharing):
             return found
         threshold, start = found.problem.threshold, found.placement.start
         problem = self._table.problem(job, self._own_goal, threshold, latest=start)
-        placement = system.pose(problem)
-        return found if placement is None else Found(problem, placement)
+        return self.pose(problem, system) or found
 
     def _problem(self, job: int, latest: int | None) -> ThresholdAllocation:
         """Return the problem of the first start within the threshold, or of the least cost."""

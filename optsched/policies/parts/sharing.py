@@ -143,23 +143,28 @@ class Sharing(Policy):
         requested = self.limits == "requested"
         return found.problem.walltime if requested else found.penalized_walltime
 
-    def found(self, job: int, problem: ThresholdAllocation, system: System) -> Found:
-        """Return a problem of the queue head and its solution, which must exist.
+    def pose(self, problem: ThresholdAllocation, system: System) -> Found | None:
+        """Pose a problem; return the place found, None without one."""
+        placement = system.pose(problem)
+        return None if placement is None else Found(problem, placement)
+
+    def pose_head(self, job: int, problem: ThresholdAllocation, system: System) -> Found:
+        """Pose a problem of the queue head; return the place found, which must exist.
 
         Raises
         ------
         InputError
             If the solver finds no place, as rules that try a single start time may.
         """
-        placement = system.pose(problem)
-        if placement is None:
+        found = self.pose(problem, system)
+        if found is None:
             raise InputError(
                 f"no place for job {system.job_id[job]} within a factor of "
                 f"{(problem.threshold or 0) / 1000:g}; expected a solver that tries later times, "
                 "such as less-consume-threshold or bottleneck-search",
                 field="solver",
             )
-        return Found(problem, placement)
+        return found
 
     def start(self, job: int, found: Found, system: System) -> Start:
         """Return the action that starts a job at a place, and record the start in the table."""
