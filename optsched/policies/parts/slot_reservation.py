@@ -101,14 +101,18 @@ def _free(slots: FreeRuns, place: Run) -> int:
 
 
 def _without(slots: list[Run], place: Run) -> list[Run]:
-    """Return the slots with a place cut out: the parts of each before and behind the place."""
+    """Return the slots with a place cut out."""
     start, stop = place
-    return [
-        (low, high)
-        for a, b in slots
-        for low, high in ((a, min(b, start)), (max(a, stop), b))
-        if low < high
-    ]
+    left = []
+    for a, b in slots:
+        if b <= start or stop <= a:
+            left.append((a, b))
+            continue
+        if a < start:
+            left.append((a, start))
+        if stop < b:
+            left.append((stop, b))
+    return left
 
 
 def _smallest(slots: list[Run], size: int) -> int | None:
