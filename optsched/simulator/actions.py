@@ -53,7 +53,7 @@ class Migrate(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Give a running job its processors for a share of the time, above 0 and up to 1."""
+    """Give a running job a share of its processors' time from now on, above 0 and up to 1."""
 
     job: int
     share: float

@@ -63,7 +63,13 @@ def run_scenario(scenario: Scenario) -> Run:
     else:
         checker = InvariantChecker() if scenario.check else None
         engine = Engine(
-            *(trace, machine, policy, problem_solver, execution, scenario.order, journal),
+            trace,
+            machine,
+            policy,
+            problem_solver,
+            execution,
+            order=scenario.order,
+            journal=journal,
             observe=None if checker is None else checker.check,
             progress=scenario.progress,
         )
