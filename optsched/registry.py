@@ -115,10 +115,6 @@ class Registry(Generic[T]):
         self._discover()
         return iter(sorted(self._classes))
 
-    def __len__(self) -> int:
-        self._discover()
-        return len(self._classes)
-
     def values(self) -> list[T]:
         """Return the classes, in order of their names."""
         return [self[name] for name in self]

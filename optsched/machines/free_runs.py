@@ -22,9 +22,6 @@ class FreeRuns:
         self.starts = [0]
         self.stops = [size]
 
-    def __len__(self) -> int:
-        return len(self.starts)
-
     def __iter__(self) -> Iterator[Run]:
         return zip(self.starts, self.stops)
 
