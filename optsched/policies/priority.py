@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,23 @@ from optsched.simulator.actions import Action, Start
 from optsched.simulator.policy import Policy
 from optsched.simulator.system import System
 
-Scores = NDArray[np.float64]
+Column = NDArray[np.float64]
 SERIAL = 1e-9
 """Replacement of the logarithm of one processor, 0, in a denominator."""
+
+
+class Waiting(NamedTuple):
+    """The waiting jobs as float64 arrays of shape (jobs,), with times in seconds."""
+
+    processors: Column
+    requested: Column
+    submit: Column
+    now: float
+
+    @property
+    def wait(self) -> Column:
+        """Seconds since the submission of each job."""
+        return self.now - self.submit
 
 
 @dataclass
@@ -45,8 +59,8 @@ class PriorityOrder(Policy):
         if not system.queue or not system.machine.free:
             return
         jobs = np.array(system.queue[:], dtype=np.int64)
-        processors, requested = self._processors[jobs], self._requested[jobs]
-        scores = self.scores(processors, requested, self._submit[jobs], system)
+        columns = self._processors[jobs], self._requested[jobs], self._submit[jobs]
+        scores = self.scores(Waiting(*columns, system.now))
         ordered = jobs[np.argsort(scores, kind="stable")].tolist()
         started = 0
         for job in ordered:
@@ -59,18 +73,8 @@ class PriorityOrder(Policy):
             yield from backfill(system, behind, reserve(system, ordered[started]))
 
     @abstractmethod
-    def scores(
-        self, processors: Scores, requested: Scores, submit: Scores, system: System
-    ) -> Scores:
-        """Return the score of each waiting job; the lowest starts first.
-
-        Parameters
-        ----------
-        processors, requested, submit : float64 array, shape (jobs,)
-            Processors, requested time and submission time (seconds) of the waiting jobs.
-        system : System
-            The state.
-        """
+    def scores(self, jobs: Waiting) -> Column:
+        """Return the score of each waiting job; the lowest starts first."""
 
 
 @policies.register("sjf")
@@ -78,11 +82,9 @@ class PriorityOrder(Policy):
 class SJF(PriorityOrder):
     """Shortest job first, by requested time."""
 
-    def scores(
-        self, processors: Scores, requested: Scores, submit: Scores, system: System
-    ) -> Scores:
+    def scores(self, jobs: Waiting) -> Column:
         """Return ``r``."""
-        return requested
+        return jobs.requested
 
 
 @policies.register("saf")
@@ -90,11 +92,9 @@ class SJF(PriorityOrder):
 class SAF(PriorityOrder):
     """Smallest area first: requested time times processors."""
 
-    def scores(
-        self, processors: Scores, requested: Scores, submit: Scores, system: System
-    ) -> Scores:
+    def scores(self, jobs: Waiting) -> Column:
         """Return ``r n``."""
-        return requested * processors
+        return jobs.requested * jobs.processors
 
 
 @policies.register("wfp3")
@@ -108,11 +108,9 @@ class WFP3(PriorityOrder):
     Gene/P systems", IEEE Cluster 2009.
     """
 
-    def scores(
-        self, processors: Scores, requested: Scores, submit: Scores, system: System
-    ) -> Scores:
+    def scores(self, jobs: Waiting) -> Column:
         """Return ``-(w / r)^3 n`` for a wait w."""
-        return -(((system.now - submit) / requested) ** 3) * processors
+        return -((jobs.wait / jobs.requested) ** 3) * jobs.processors
 
 
 @policies.register("unicef")
@@ -122,15 +120,12 @@ class UNICEF(PriorityOrder):
 
     References
     ----------
-    W. Tang, Z. Lan, N. Desai, D. Buettner, "Fault-aware, utility-based job scheduling on Blue
-    Gene/P systems", IEEE Cluster 2009.
+    The paper of `WFP3`.
     """
 
-    def scores(
-        self, processors: Scores, requested: Scores, submit: Scores, system: System
-    ) -> Scores:
+    def scores(self, jobs: Waiting) -> Column:
         """Return ``-w / (log2(n) r)`` for a wait w."""
-        return -(system.now - submit) / (np.maximum(np.log2(processors), SERIAL) * requested)
+        return -jobs.wait / (np.maximum(np.log2(jobs.processors), SERIAL) * jobs.requested)
 
 
 class _Regression(PriorityOrder):
@@ -156,11 +151,9 @@ class _Regression(PriorityOrder):
 class F1(_Regression):
     """F1 of Carastan-Santos and de Camargo (2017)."""
 
-    def scores(
-        self, processors: Scores, requested: Scores, submit: Scores, system: System
-    ) -> Scores:
+    def scores(self, jobs: Waiting) -> Column:
         """Return ``log10(r) n + 870 log10(s)``."""
-        return np.log10(requested) * processors + 870 * submit
+        return np.log10(jobs.requested) * jobs.processors + 870 * jobs.submit
 
 
 @policies.register("f2")
@@ -168,11 +161,9 @@ class F1(_Regression):
 class F2(_Regression):
     """F2 of Carastan-Santos and de Camargo (2017)."""
 
-    def scores(
-        self, processors: Scores, requested: Scores, submit: Scores, system: System
-    ) -> Scores:
+    def scores(self, jobs: Waiting) -> Column:
         """Return ``sqrt(r) n + 25600 log10(s)``."""
-        return np.sqrt(requested) * processors + 25_600 * submit
+        return np.sqrt(jobs.requested) * jobs.processors + 25_600 * jobs.submit
 
 
 @policies.register("f3")
@@ -180,11 +171,9 @@ class F2(_Regression):
 class F3(_Regression):
     """F3 of Carastan-Santos and de Camargo (2017)."""
 
-    def scores(
-        self, processors: Scores, requested: Scores, submit: Scores, system: System
-    ) -> Scores:
+    def scores(self, jobs: Waiting) -> Column:
         """Return ``r n + 6860000 log10(s)``."""
-        return requested * processors + 6_860_000 * submit
+        return jobs.requested * jobs.processors + 6_860_000 * jobs.submit
 
 
 @policies.register("f4")
@@ -192,8 +181,6 @@ class F3(_Regression):
 class F4(_Regression):
     """F4 of Carastan-Santos and de Camargo (2017)."""
 
-    def scores(
-        self, processors: Scores, requested: Scores, submit: Scores, system: System
-    ) -> Scores:
+    def scores(self, jobs: Waiting) -> Column:
         """Return ``r sqrt(n) + 530000 log10(s)``."""
-        return requested * np.sqrt(processors) + 530_000 * submit
+        return jobs.requested * np.sqrt(jobs.processors) + 530_000 * jobs.submit

@@ -220,12 +220,7 @@ def backfill(
 ) -> tuple[Runs, int]:
     """Start the jobs that do not delay the reservation, from queue position `first` on.
 
-    Returns
-    -------
-    runs : int64 array, shape (runs, 2)
-        The runs, reallocated if they were full.
-    extra : int
-        Remaining extra processors.
+    Return the runs, reallocated if they were full, and the remaining extra processors.
     """
     tally = state.tally
     started = False
@@ -266,23 +261,10 @@ def submit_next(state: State, nodes: int) -> None:
 
 @kernel
 def replay(state: State, nodes: int, backfilling: int, one_by_one: bool) -> Runs:
-    """Process all events.
+    """Process all events, from the result of `new_state`, which is changed in place.
 
-    Parameters
-    ----------
-    state : State
-        The result of `new_state`, changed in place.
-    nodes : int
-        Nodes of the machine.
-    backfilling : int
-        `NO_BACKFILLING`, `IN_ORDER` or `SHORTEST_FIRST`.
-    one_by_one : bool
-        Whether the event order is one-by-one; batched otherwise.
-
-    Returns
-    -------
-    int64 array, shape (runs, 2)
-        First node and end of the runs of nodes that the jobs held, see `State.first_run`.
+    Backfilling is `NO_BACKFILLING`, `IN_ORDER` or `SHORTEST_FIRST`. Return the runs of nodes that
+    the jobs held, see `State.first_run`.
     """
     tally, jobs = state.tally, len(state.submit)
     runs = np.empty((2 * jobs, 2), dtype=np.int64)

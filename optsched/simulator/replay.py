@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
 from optsched.schedule import Schedule, State
-from optsched.simulator.engine import KILL_TOLERANCE
-from optsched.simulator.event_order import EventOrder
+from optsched.simulator.engine import KILL_TOLERANCE, EventOrder
 from optsched.simulator.policy import Policy
 from optsched.traces.trace import Trace
 
@@ -42,18 +41,9 @@ def can_replay(machine: Machine, policy: Policy) -> TypeGuard[Nodes]:
 
 
 def replay(trace: Trace, machine: Nodes, policy: Policy, order: EventOrder) -> Schedule:
-    """Return the schedule of a cleaned trace on an empty line of nodes.
+    """Return the schedule of a cleaned trace on an empty line of nodes, which does not change.
 
-    Parameters
-    ----------
-    trace : Trace
-        A cleaned trace.
-    machine : Nodes
-        An empty machine, which the replay does not change.
-    policy : Policy
-        A policy for which `can_replay` is True.
-    order : EventOrder
-        The order of the events of an instant.
+    The policy is one for which `can_replay` is True.
     """
     from optsched.machines._interval_text import interval_text
     from optsched.simulator import _replay
@@ -83,7 +73,7 @@ def _strings(text: NDArray[np.uint8], offset: NDArray[np.int64]) -> Sequence[str
     import pandas as pd
     import pyarrow as pa
 
-    buffers = [None, pa.py_buffer(offset), pa.py_buffer(text)]
-    strings = pa.LargeStringArray.from_buffers(len(offset) - 1, buffers[1], buffers[2])
+    buffers = pa.py_buffer(offset), pa.py_buffer(text)
+    strings = pa.LargeStringArray.from_buffers(len(offset) - 1, *buffers)
     texts: Sequence[str] = pd.array(strings, dtype="str")
     return texts

@@ -139,7 +139,7 @@ def study(
         name, Path(output), traces=None if traces is None else Path(traces), quick=quick
     )
     if sweep.pending:
-        for _ in sweep.work(start_engine(sweep.pending, "local", workers, None)):
+        for _ in sweep.work(start_engine(sweep.pending, workers)):
             pass
     sweep.finish()
     return evaluate(Path(output))
