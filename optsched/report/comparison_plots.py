@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.numbers import counted
 from optsched.report import comparison_curves as curves
 from optsched.report import style
 from optsched.report.durations import log_ticks
@@ -72,7 +73,7 @@ def quality(comparison: Comparison) -> Figure:
             _draw_quality(axes, results, incumbents, strokes)
             solved = results.loc[results["best_objective"].notna(), "snapshot"].nunique()
             axes.set_title(
-                f"{kind}: mean over {_snapshots(solved)}; 100% before the first solution"
+                f"{kind}: mean over {counted(solved, 'snapshot')}; 100% before the first solution"
             )
     return figure
 
@@ -86,7 +87,7 @@ def profile(comparison: Comparison) -> Figure:
         panels = figure.subplots(len(kinds), 2, squeeze=False)
         for row, (kind, results) in zip(panels, kinds):
             incumbents = comparison.incumbents[comparison.incumbents["kind"] == kind]
-            number = _snapshots(results["snapshot"].nunique())
+            number = counted(results["snapshot"].nunique(), "snapshot")
             for axes, seconds, what in (
                 (row[0], curves.seconds_to_proof(results), "proof"),
                 (row[1], curves.seconds_to_best(results, incumbents), "best objective reached"),
@@ -168,7 +169,3 @@ def _step(
 
 def _strokes(comparison: Comparison) -> dict[str, style.Stroke]:
     return style.strokes([solver["name"] for solver in comparison.config["solvers"]])
-
-
-def _snapshots(number: int) -> str:
-    return "1 snapshot" if number == 1 else f"{number:,} snapshots"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.errors import InputError, one_line
 from optsched.files import written
@@ -37,6 +37,9 @@ DASHES: tuple[tuple[float, tuple[float, ...]], ...] = (
 FILLS = ("#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#99DDFF", "#44BB99", "#BBCC33")
 """Fill colors for black labels and color-blind readers, after Tol."""
 
+RULE: dict[str, Any] = {"color": GREY, "linewidth": 0.8}
+"""Style of lines to compare with."""
+
 WIDTH = 9.0
 """Width of a picture, in inches."""
 
@@ -59,6 +62,7 @@ _RC = {
     "axes.titlecolor": GREY,
     "axes.titlelocation": "left",
     "axes.titlesize": 9,
+    "figure.labelsize": 9,
     "figure.titlesize": 11,
     "figure.titleweight": "bold",
     "font.family": "sans-serif",

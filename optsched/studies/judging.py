@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.errors import InputError
-from optsched.report.page import Verdict
+from optsched.report.page import Cell, Verdict, cell
 from optsched.studies.content import CLAIMS
 from optsched.text_files import read_toml
 
@@ -25,6 +25,11 @@ class Judgement(NamedTuple):
 
     verdict: Verdict
     why: str
+
+    @property
+    def shown(self) -> Cell:
+        """The verdict as a cell of a table, with the numbers beside it."""
+        return replace(cell(self.verdict), note=self.why)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,9 @@ from optsched.report.folder_files import read_object
 if TYPE_CHECKING:
     import pandas as pd
 
+ALL = "all"
+"""The name of all workloads together."""
+
 
 def check_results(results: pd.DataFrame, needed: Iterable[str]) -> None:
     """Refuse results from which nothing can be said.
@@ -113,6 +116,15 @@ def with_parts(results: pd.DataFrame, metrics: Sequence[str], runs: Path) -> pd.
         tables = ((name, summary.get(name) or {}) for name in metrics)
         rows.append({f"{name}.{part}": v for name, table in tables for part, v in table.items()})
     return pd.concat([results, pd.DataFrame(rows, index=results.index, dtype=float)], axis=1)
+
+
+def by_workload(frame: pd.DataFrame, *, together: bool = False) -> dict[str, pd.DataFrame]:
+    """Return the runs of each ``workload``, by its name, in order of appearance.
+
+    If there are several, `together` puts those of `ALL` before them.
+    """
+    parts = {str(name): own for name, own in frame.groupby("workload", sort=False)}
+    return {ALL: frame} | parts if together and len(parts) > 1 else parts
 
 
 def grouped(frame: pd.DataFrame, by: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from optsched.errors import InputError
 from optsched.report.durations import short
-from optsched.report.page import Figure, Page, Section, Table, Value, cell
+from optsched.report.page import Figure, Page, Section, Table
 from optsched.studies.judging import Claim
 from optsched.studies.paired import percent, signed
 
@@ -137,12 +137,10 @@ def claims_table(claims: Iterable[Claim], variants: Sequence[str]) -> list[Recor
         {
             "claim": claim.text,
             "published": claim.published,
-            **{variant: _judged(claim, variant) for variant in variants},
+            **{
+                variant: claim.judgements[variant].shown if variant in claim.judgements else None
+                for variant in variants
+            },
         }
         for claim in claims
     ]
-
-
-def _judged(claim: Claim, variant: str) -> Value:
-    judged = claim.judgements.get(variant)
-    return judged and replace(cell(judged.verdict), note=judged.why)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from optsched.content import bundled
 from optsched.registry import policies
 from optsched.studies.content import PLAN, content_of
 from optsched.studies.study import find_log
@@ -184,16 +183,9 @@ def plan(folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any
 
 
 def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
-    """Make the traces: the first jobs of the log, with demands, and in pieces with files.
-
-    Raises
-    ------
-    InputError
-        If the log is damaged or missing.
-    """
+    """Make the traces: the first jobs of the log, with demands, and in pieces with files."""
     site = SAMPLE if quick else BLUE
-    own = bundled("traces") / site.file if quick else find_log(site.file, folders)
-    jobs = read_trace(own).jobs(1, site.jobs)
+    jobs = read_trace(find_log(site.file, folders)).jobs(1, site.jobs)
     return {
         "jobs.swf.gz": jobs,
         "demands.swf.gz": drawn(jobs, DEMANDS["mix"], DEMANDS["seed"]),
