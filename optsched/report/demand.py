@@ -47,6 +47,7 @@ class Demand(NamedTuple):
     total: Sequence[float]
 
 
+@style.applied()
 def figure_of(title: str, heading: str, demands: Sequence[Demand], fill: str) -> Figure:
     """Return a picture of the demand on nodes, the first one on top.
 
@@ -60,32 +61,31 @@ def figure_of(title: str, heading: str, demands: Sequence[Demand], fill: str) ->
     highest = max((share for demand in demands for share in demand.total), default=1.0)
     scale = FILLED / max(highest, 1.0)
     shown = range(0, len(demands), math.ceil(READABLE / height))
-    with style.applied():
-        drawing = style.new_figure(1.4 + height * len(demands), title)
-        axes = drawing.subplots()
-        axes.set_title(heading)
-        axes.grid(visible=False, axis="y")
-        for row, (_, times, others, total) in enumerate(demands):
-            floor = row + 0.5
-            lower = [floor - scale * share for share in others]
-            upper = [floor - scale * share for share in total]
-            axes.stairs(lower, times, baseline=floor, color=style.FAINT, **AREA)
-            axes.stairs(upper, times, baseline=lower, color=fill, **AREA)
-            axes.axhline(floor, color=style.GREY, linewidth=0.6)
-            axes.axhline(floor - scale, **LIMIT)
-        axes.set_yticks(list(shown), [demands[row].node for row in shown], fontsize=8)
-        axes.set_ylim(len(demands) - 0.4, -0.5)
-        axes.set_xlim(0, max((demand.times[-1] for demand in demands), default=1))
-        axes.set_xlabel("seconds from now")
-        axes.set_ylabel("node")
-        style.count_ticks(axes.xaxis)
-        drawing.legend(
-            handles=[
-                Patch(color=fill, label="the job"),
-                Patch(color=style.FAINT, label="others"),
-                Line2D([], [], label="capacity", **LIMIT),
-            ],
-            loc="outside lower center",
-            ncols=3,
-        )
+    drawing = style.new_figure(1.4 + height * len(demands), title)
+    axes = drawing.subplots()
+    axes.set_title(heading)
+    axes.grid(visible=False, axis="y")
+    for row, (_, times, others, total) in enumerate(demands):
+        floor = row + 0.5
+        lower = [floor - scale * share for share in others]
+        upper = [floor - scale * share for share in total]
+        axes.stairs(lower, times, baseline=floor, color=style.FAINT, **AREA)
+        axes.stairs(upper, times, baseline=lower, color=fill, **AREA)
+        axes.axhline(floor, color=style.GREY, linewidth=0.6)
+        axes.axhline(floor - scale, **LIMIT)
+    axes.set_yticks(list(shown), [demands[row].node for row in shown], fontsize=8)
+    axes.set_ylim(len(demands) - 0.4, -0.5)
+    axes.set_xlim(0, max((demand.times[-1] for demand in demands), default=1))
+    axes.set_xlabel("seconds from now")
+    axes.set_ylabel("node")
+    style.count_ticks(axes.xaxis)
+    drawing.legend(
+        handles=[
+            Patch(color=fill, label="the job"),
+            Patch(color=style.FAINT, label="others"),
+            Line2D([], [], label="capacity", **LIMIT),
+        ],
+        loc="outside lower center",
+        ncols=3,
+    )
     return drawing

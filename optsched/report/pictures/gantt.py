@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from optsched.registry import pictures
 from optsched.report import load, style
-from optsched.report.durations import ROUND, spoken, time_ticks, unit_for
+from optsched.report.durations import ROUND, spoken, time_axis, unit_for
 from optsched.report.run_picture import RunFacts, RunPicture
 
 if TYPE_CHECKING:
@@ -196,6 +196,7 @@ class Gantt(RunPicture):
 
     rank = 10
 
+    @style.applied()
     def figure(self, run: Run, most: int = MOST_RECTANGLES) -> Figure | None:
         """Return the Gantt chart, with jobs as at most `most` rectangles, time x processors.
 
@@ -203,26 +204,23 @@ class Gantt(RunPicture):
         """
         if run.machine.holds_boxes:
             return None
-        with style.applied():
-            part = window(run, most)
-            boxes = rectangles(run, part)
-            drawing = style.new_figure(5.0, load.subject(run))
-            axes = drawing.subplots()
-            axes.grid(visible=False)
-            axes.set_title(_shown(run, part, boxes))
-            axes.set_ylabel("processor")
-            axes.set_ylim(0, part.processors)
-            style.count_ticks(axes.yaxis)
-            zero, run_end = load.span(run)
-            unit, unit_name = unit_for(run_end - zero)
-            axes.set_xlabel(f"{unit_name} since the first submission")
-            axes.set_xlim((part.begin - zero) / unit, (part.end - zero) / unit)
-            time_ticks(axes.xaxis, part.end - part.begin, unit)
-            if len(boxes):
-                opacity = SHARED if run.machine.time_shared else 1.0
-                _draw(axes, boxes, part, zero, unit, opacity)
-                if len(np.unique(boxes.job)) <= MOST_LABELS:
-                    _label(axes, run, boxes, part, zero, unit)
+        part = window(run, most)
+        boxes = rectangles(run, part)
+        drawing = style.new_figure(5.0, load.subject(run))
+        axes = drawing.subplots()
+        axes.grid(visible=False)
+        axes.set_title(_shown(run, part, boxes))
+        axes.set_ylabel("processor")
+        axes.set_ylim(0, part.processors)
+        style.count_ticks(axes.yaxis)
+        zero, run_end = load.span(run)
+        unit = unit_for(run_end - zero)
+        time_axis(axes, part.begin - zero, part.end - zero, unit)
+        if len(boxes):
+            opacity = SHARED if run.machine.time_shared else 1.0
+            _draw(axes, boxes, part, zero, unit[0], opacity)
+            if len(np.unique(boxes.job)) <= MOST_LABELS:
+                _label(axes, run, boxes, part, zero, unit[0])
         return drawing
 
     def caption(self, facts: RunFacts) -> str:

@@ -72,6 +72,7 @@ class Waits(RunPicture):
 
     rank = 30
 
+    @style.applied()
     def figure(self, run: Run) -> Figure:
         """Return the distribution of the waits, on an axis with 0 and logarithmic from 1 s."""
         queued = load.accepted(run)
@@ -85,26 +86,23 @@ class Waits(RunPicture):
         ]
         if len(classes) > 1:
             curves.insert(0, (f"all {len(waits):,} jobs", waits))
-        with style.applied():
-            drawing = style.new_figure(4.5, load.subject(run))
-            axes = drawing.subplots()
-            for number, (label, sample) in enumerate(curves):
-                first = number == 0
-                color = style.INK if first else style.LINES[number - 1]
-                x, y = _curve(sample, right)
-                axes.step(
-                    x, y, where="post", color=color, linewidth=2.0 if first else 1.3, label=label
-                )
-            axes.set_xscale("symlog", linthresh=1.0, linscale=0.5)
-            axes.set_xlim(0, right)
-            log_ticks(axes.xaxis, 1.0, right, zero=True)
-            axes.set_ylim(0, 1.02)
-            axes.yaxis.set_major_formatter("{x:.0%}")
-            axes.set_xlabel("wait (linear up to 1 s, logarithmic beyond)")
-            axes.set_ylabel("share of jobs that waited no longer")
-            axes.set_title(in_words(waits))
-            if curves:
-                axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        drawing = style.new_figure(4.5, load.subject(run))
+        axes = drawing.subplots()
+        for number, (label, sample) in enumerate(curves):
+            first = number == 0
+            color = style.INK if first else style.LINES[number - 1]
+            x, y = _curve(sample, right)
+            axes.step(x, y, where="post", color=color, linewidth=2.0 if first else 1.3, label=label)
+        axes.set_xscale("symlog", linthresh=1.0, linscale=0.5)
+        axes.set_xlim(0, right)
+        log_ticks(axes.xaxis, 1.0, right, zero=True)
+        axes.set_ylim(0, 1.02)
+        axes.yaxis.set_major_formatter("{x:.0%}")
+        axes.set_xlabel("wait (linear up to 1 s, logarithmic beyond)")
+        axes.set_ylabel("share of jobs that waited no longer")
+        axes.set_title(in_words(waits))
+        if curves:
+            axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return drawing
 
     def caption(self, facts: RunFacts) -> str:
