@@ -85,16 +85,9 @@ def time_axis(axes: Axes, begin: float, end: float, unit: tuple[float, str]) -> 
 
 
 def log_ticks(axis: Axis, low: float, high: float, *, zero: bool = False) -> None:
-    """Put ticks from 0.1 microseconds to ten years on a logarithmic axis of seconds.
+    """Put ticks from 0.1 microseconds to ten years on a logarithmic axis of seconds, and at 0.
 
-    Parameters
-    ----------
-    axis : Axis
-        Axis with its scale set.
-    low, high : float
-        Range of the axis, in seconds.
-    zero : bool
-        Whether 0 gets a tick too, on an axis that includes 0.
+    The scale of the axis is set. Its range is in seconds; `zero` says whether it includes 0.
     """
     from matplotlib.ticker import NullLocator
 

@@ -67,6 +67,14 @@ class Steps:
         before_end = instants < end
         return cls(instants[before_end], values[before_end], end)
 
+    @classmethod
+    def from_stays(
+        cls, since: ArrayLike, until: ArrayLike, amounts: ArrayLike, begin: float, end: float
+    ) -> Steps:
+        """Return the sum of amounts of which each counts from a time until another, shape (n,)."""
+        changes = np.asarray(amounts)
+        return cls.from_changes(np.append(since, until), np.append(changes, -changes), begin, end)
+
     def integral(self, until: ArrayLike) -> Floats:
         """Return the integral from the beginning to each given time, in value x seconds."""
         at = np.clip(np.asarray(until, dtype=np.float64), self.times[0], self.end)

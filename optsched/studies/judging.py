@@ -61,12 +61,7 @@ class Claim:
 
 
 def read_claims(content: Path) -> list[Claim]:
-    """Read the claims of a paper from ``claims.toml``, without judgements.
-
-    Parameters
-    ----------
-    content : path
-        The folder of the study's content.
+    """Read the claims of a paper from ``claims.toml`` in a study's content, without judgements.
 
     Raises
     ------
@@ -91,15 +86,11 @@ def judge_claims(
 
     Parameters
     ----------
-    content : path
-        The folder of the study's content.
     module : str
         The module of the functions. Each takes the arguments of a case and those of the claim, and
         returns a judgement, or None where the claim does not apply.
     cases : mapping of str to tuple
         The first arguments for each variant or workload.
-    where : str
-        The runs that the claims are judged on.
 
     Raises
     ------
@@ -129,15 +120,10 @@ def verdict(share: float) -> Verdict:
 
 
 def judge(cases: Iterable[bool], numbers: str) -> Judgement:
-    """Judge a claim by the cases in which it is true.
+    """Judge a claim by whether it is true, case by case; there is at least one case.
 
-    Parameters
-    ----------
-    cases : iterable of bool
-        Whether it is true, case by case; at least one.
-    numbers : str
-        The numbers behind the verdict, with ``{so}`` and ``{of}`` for in how many of how many
-        cases it is true.
+    `numbers` are those behind the verdict, with ``{so}`` and ``{of}`` for in how many of how many
+    cases it is true.
     """
     outcomes = list(cases)
     so = sum(map(bool, outcomes))

@@ -18,14 +18,7 @@ ALL = "all"
 
 
 def check_results(results: pd.DataFrame, needed: Iterable[str]) -> None:
-    """Refuse results from which nothing can be said.
-
-    Parameters
-    ----------
-    results : pandas.DataFrame
-        One row per run.
-    needed : iterable of str
-        The columns that the evaluation reads.
+    """Refuse results from which nothing can be said, by the columns that the evaluation needs.
 
     Raises
     ------
@@ -50,8 +43,6 @@ def labelled(
 
     Parameters
     ----------
-    results : pandas.DataFrame
-        One row per run.
     planned : mapping of tuple to mapping
         The runs, as blocks of a sweep file without lists, by label. Of a trace the name of the file
         counts, and of the other keys those that any block states.
@@ -93,8 +84,6 @@ def with_parts(results: pd.DataFrame, metrics: Sequence[str], runs: Path) -> pd.
 
     Parameters
     ----------
-    results : pandas.DataFrame
-        One row per run.
     metrics : sequence of str
         The metrics; the column of a number is named ``recorded_node_time.running``, for instance.
     runs : path

@@ -30,6 +30,10 @@ class Study(ABC):
     A subclass is registered with ``@studies.register(name)``. Every method has a default, so that a
     study is its content and the methods that compute. ``docs/how-to/add-a-study.md`` makes one.
 
+    In the methods, `folders` are those of the public logs, `inputs` is the folder of the traces
+    that the study makes, and `quick` says whether it is the quick look: a small part that ends
+    within a minute, from which nothing can be concluded. `frame` is the result of `prepare`.
+
     Attributes
     ----------
     name : str
@@ -58,13 +62,6 @@ class Study(ABC):
     def inputs(self, folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
         """Make the traces that the study derives from logs and models, by the name of their file.
 
-        Parameters
-        ----------
-        folders : sequence of path
-            Folders of the public logs.
-        quick : bool
-            Whether only the traces of a quick look are needed.
-
         Raises
         ------
         InputError
@@ -78,15 +75,6 @@ class Study(ABC):
         By default it is ``plan.toml``, a sweep file; a quick look overrides its keys by those of
         the table ``quick``. A trace is one of `inputs` (``inputs/NAME``), a file beside
         ``plan.toml``, a sample that comes with optsched (``samples/NAME``), or a public log.
-
-        Parameters
-        ----------
-        folders : sequence of path
-            Folders of the public logs.
-        inputs : path
-            The folder of the traces of `inputs`, relative to that of the study.
-        quick : bool
-            Whether to run a small part that ends within a minute.
 
         Raises
         ------
@@ -114,12 +102,7 @@ class Study(ABC):
     def prepare(self, results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
         """Add to the results of the sweep the columns on which the evaluation rests.
 
-        Parameters
-        ----------
-        results : pandas.DataFrame
-            One row per run; the column ``folder`` is the path of its folder.
-        inputs : path
-            The folder of the traces of `inputs`.
+        There is one row per run; the column ``folder`` is the path of its folder.
 
         Raises
         ------
@@ -155,18 +138,7 @@ class Study(ABC):
         *,
         quick: bool,
     ) -> Page:
-        """Make the page from its template.
-
-        Parameters
-        ----------
-        frame : pandas.DataFrame
-            The result of `prepare`.
-        pictures : mapping of str to str
-            The SVG of each figure.
-        versions : mapping of str to str
-            The versions of the packages that the runs were made with.
-        quick : bool
-            Whether it is the quick look, from which nothing can be concluded.
+        """Make the page from its template, the SVG of each figure and the versions of packages.
 
         Raises
         ------

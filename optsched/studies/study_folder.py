@@ -80,12 +80,10 @@ def plan_study(
 ) -> Sweep:
     """Begin a study in a folder, or go on with one, and return the sweep of its runs.
 
+    Tables, figures and page of earlier results are removed, finished runs are not.
+
     Parameters
     ----------
-    name : str
-        The study.
-    folder : path
-        Its folder. Tables, figures and page of earlier results are removed, finished runs are not.
     traces : path, optional
         Folder of the public logs; those of ``OPTSCHED_TRACES`` by default.
     quick : bool

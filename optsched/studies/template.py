@@ -31,14 +31,10 @@ def page_from(
     versions: Mapping[str, str],
     repeat: str,
 ) -> Page:
-    """Make a page from a template.
+    """Make a page from a template and the values of the names that it uses.
 
     Parameters
     ----------
-    template : path
-        The file.
-    values : mapping of str to object
-        The names that it uses.
     pictures : mapping of str to str
         The SVG of each figure; a figure without one is left out.
     versions : mapping of str to str

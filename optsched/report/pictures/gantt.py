@@ -160,15 +160,9 @@ def _running_count(
 def colors(boxes: Rectangles, length: float, processors: float) -> NDArray[np.int64]:
     """Return a color, 0 to ``len(FILLS) - 1``, for each rectangle: one per job.
 
-    Jobs are colored in order. Each gets the color with the shortest common border so far, the least
-    recently used one on ties.
-
-    Parameters
-    ----------
-    boxes : Rectangles
-        Rectangles in order of their starts.
-    length, processors : float
-        Size of the picture; rectangles within a `NEARBY`-th of the size share a border.
+    Jobs are colored in order of their starts. Each gets the color with the shortest common border
+    so far, the least recently used one on ties. Rectangles within a `NEARBY`-th of the length and
+    the processors of the picture share a border.
     """
     begin, end = boxes.begin / length, boxes.end / length
     low, high = boxes.low / processors, boxes.high / processors

@@ -79,25 +79,15 @@ class Utilization(RunPicture):
         begin = float(jobs["submission_time"].min())
         times = queued[["submission_time", "starting_time", "finish_time"]].to_numpy()
         end = max(begin + 1.0, float(np.nanmax(times, initial=begin)))
-        ends = started["finish_time"].fillna(end)
-        processors = started["requested_number_of_resources"]
-        in_use = Steps.from_changes(
-            np.concatenate((started["starting_time"], ends)),
-            np.concatenate((processors, -processors)),
-            begin,
-            end,
-        )
-        waiting = Steps.from_changes(
-            np.concatenate((queued["submission_time"], started["starting_time"])),
-            np.repeat([1.0, -1.0], [len(queued), len(started)]),
-            begin,
-            end,
-        )
+        held = started["starting_time"], started["finish_time"].fillna(end)
+        in_use = Steps.from_stays(*held, started["requested_number_of_resources"], begin, end)
+        waits = queued["submission_time"], queued["starting_time"].fillna(end)
+        waiting = Steps.from_stays(*waits, np.ones(len(queued)), begin, end)
         mean = summary["utilization"]
-        held = "of running jobs, which share them" if shared else "in use"
+        whose = "of running jobs, which share them" if shared else "in use"
         words = "" if mean is None else f"; a utilization of {mean:.1%}"
         return (
-            f"Load over time: at most {in_use.values.max():,.0f} processors {held}{words};"
+            f"Load over time: at most {in_use.values.max():,.0f} processors {whose}{words};"
             f" at most {counted(int(waiting.values.max()), 'job')} waiting."
         )
 

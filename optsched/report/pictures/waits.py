@@ -48,17 +48,9 @@ def size_classes(processors: NDArray[np.int64], machine_size: int) -> list[SizeC
 
 
 def ecdf(waits: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the empirical distribution of the waits.
+    """Return each different finite wait, in order, and the share of jobs that waited no longer.
 
-    Parameters
-    ----------
-    waits : float64 array, shape (jobs,)
-        Waits in seconds; infinite for a job that never started, which counts too.
-
-    Returns
-    -------
-    waits, shares : float64 arrays
-        Each different finite wait, in order, and the share of all jobs that waited no longer.
+    The wait of a job that never started is infinite, and counts too.
     """
     values, counts = np.unique(waits, return_counts=True)
     finite = np.isfinite(values)
