@@ -25,23 +25,18 @@ MEANS = {"mean_runs": "runs", "mean_hops": "mean_hops", "mean_dispersal": "dispe
 
 
 def bounded_slowdown(
-    wait: NDArray[np.float64], runtime: NDArray[np.float64], threshold: float = THRESHOLD
+    wait: NDArray[np.float64], runtime: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return ``max(1, (wait + runtime) / max(runtime, threshold))`` for each job.
+    """Return ``max(1, (wait + runtime) / max(runtime, THRESHOLD))`` for each job.
 
-    Parameters
-    ----------
-    wait, runtime : float64 array, shape (jobs,)
-        Seconds of the response in which the job did not run, and in which it did.
-    threshold : float
-        Lower limit of the run time in seconds.
+    The two are the seconds of the response in which the job did not run, and in which it did.
 
     References
     ----------
     D. Feitelson, L. Rudolph, U. Schwiegelshohn, K. Sevcik, P. Wong, "Theory and practice in
     parallel job scheduling", JSSPP 1997.
     """
-    return np.maximum(1.0, (wait + runtime) / np.maximum(runtime, threshold))
+    return np.maximum(1.0, (wait + runtime) / np.maximum(runtime, THRESHOLD))
 
 
 def summarise(

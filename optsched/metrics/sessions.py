@@ -29,10 +29,8 @@ def consecutive_sessions(user: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.cumsum(np.concatenate(([True], ~same))[: len(user)]) - 1
 
 
-def window_sessions(
-    user: NDArray[np.int64], submit: NDArray[Any], window: float = WINDOW
-) -> NDArray[np.int64]:
-    """Return the session of each job, from 0: jobs that a user submits within a window.
+def window_sessions(user: NDArray[np.int64], submit: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the session of each job, from 0: jobs that a user submits within `WINDOW`.
 
     The paper states this rule. The window opens with the first job of a session; the user's first
     job after the window opens the next session. Jobs of other users may come in between. A job
@@ -44,7 +42,7 @@ def window_sessions(
     sessions = 0
     for job, (who, when) in enumerate(zip(user.tolist(), submit.tolist())):
         first, own = opened.get(who, (-np.inf, -1))
-        if who == UNKNOWN or when - first > window:
+        if who == UNKNOWN or when - first > WINDOW:
             own = sessions
             opened[who] = when, own
             sessions += 1

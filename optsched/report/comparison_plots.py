@@ -13,7 +13,7 @@ from optsched.numbers import counted
 from optsched.report import comparison_curves as curves
 from optsched.report import style
 from optsched.report.durations import log_ticks
-from optsched.report.steps import thinned
+from optsched.report.steps import extended, thinned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,11 +159,8 @@ def _step(
 ) -> None:
     """Draw a step curve from `origin` to the right edge."""
     kept = thinned(x, MOST_POINTS)
-    before, at_first = origin
-    last = y[-1] if len(y) else at_first
     axes.step(
-        np.concatenate(([before], x[kept], [right])),
-        np.concatenate(([at_first], y[kept], [last])),
+        *extended(x[kept], y[kept], origin, right),
         where="post",
         color=stroke.colour,
         linestyle=stroke.dashes,

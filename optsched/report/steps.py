@@ -129,3 +129,10 @@ def thinned(x: Floats, most: int) -> NDArray[np.int64]:
     grid = np.geomspace(x[0], x[-1], most)
     last_in_cell = np.searchsorted(x, grid[1:-1], side="right") - 1
     return np.unique(np.concatenate(([0], last_in_cell, [len(x) - 1])))
+
+
+def extended(x: Floats, y: Floats, origin: tuple[float, float], right: float) -> list[Floats]:
+    """Return a step curve that begins at `origin` and goes on with its last value to `right`."""
+    begin, first = origin
+    last = y[-1] if len(y) else first
+    return [np.concatenate(([begin], x, [right])), np.concatenate(([first], y, [last]))]

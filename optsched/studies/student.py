@@ -25,11 +25,6 @@ class Mean(NamedTuple):
     low: float
     high: float
 
-    @property
-    def half(self) -> float:
-        """Half the width of the interval; nan if there is none."""
-        return (self.high - self.low) / 2
-
 
 def mean_of(values: ArrayLike) -> Mean:
     """Return the mean of independent values with the interval of Student's t distribution.

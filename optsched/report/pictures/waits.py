@@ -12,7 +12,7 @@ from optsched.registry import pictures
 from optsched.report import load, style
 from optsched.report.durations import log_ticks, spoken
 from optsched.report.run_picture import RunFacts, RunPicture
-from optsched.report.steps import thinned
+from optsched.report.steps import extended, thinned
 from optsched.schedule import State
 
 if TYPE_CHECKING:
@@ -109,20 +109,14 @@ class Waits(RunPicture):
         return f"Distribution of the waits: {in_words(waited)}."
 
 
-def _curve(
-    waits: NDArray[np.float64], right: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _curve(waits: NDArray[np.float64], right: float) -> list[NDArray[np.float64]]:
     """Return the distribution from 0 to the right edge, thinned if it has very many steps."""
     values, shares = ecdf(waits)
     below, beyond = values < 1.0, values >= 1.0
     kept = np.concatenate(
         (np.flatnonzero(below), np.flatnonzero(beyond)[thinned(values[beyond], MOST_POINTS)])
     )
-    last = shares[-1] if len(shares) else 0.0
-    return (
-        np.concatenate(([0.0], values[kept], [right])),
-        np.concatenate(([0.0], shares[kept], [last])),
-    )
+    return extended(values[kept], shares[kept], (0.0, 0.0), right)
 
 
 def _sizes(jobs: SizeClass) -> str:

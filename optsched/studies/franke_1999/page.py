@@ -80,7 +80,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
     ]
     *_, high = GANG
     of_high = [one for one in over_backfilling if one["level"] == high]
-    packed = packing_runs(frame)
+    packed = beside_plain(frame, frame[frame["solver"].isin(SOLVERS)])
     exact = packed[(packed["solver"] == EXACT) & (packed["variant"] == SHOWN)]
     return {
         "variants": VARIANTS,
@@ -253,11 +253,6 @@ def beside_plain(frame: pd.DataFrame, varied: pd.DataFrame) -> pd.DataFrame:
     return pairs[pairs["kept_up"] & pairs["kept_up_plain"]]
 
 
-def packing_runs(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs packed by another solver than first fit, beside those that it packed."""
-    return beside_plain(frame, frame[frame["solver"].isin(SOLVERS)])
-
-
 def packings(pairs: pd.DataFrame) -> list[Record]:
     """Return the decisions of other packings, and the means of their runs."""
     metrics = {
@@ -265,28 +260,27 @@ def packings(pairs: pd.DataFrame) -> list[Record]:
         "wait": "mean_wait",
         "response of large jobs": "large_mean_response",
     }
-    records = []
-    for variant in sorted(set(pairs["variant"])):
-        for solver in SOLVERS:
-            own = pairs[(pairs["variant"] == variant) & (pairs["solver"] == solver)]
-            if own.empty:
-                continue
-            problems = own["problems"].sum()
-            record: dict[Any, Value] = {
-                "variant": variant,
-                "solver": solver,
-                "runs": len(own),
-                "decisions": int(problems),
-                "first fit as good": share(matched(own)),
-                "proven": share(1 - own["unproven"].sum() / problems),
-            }
-            for head, metric in metrics.items():
-                ratios = own[metric] / own[f"{metric}_plain"]
-                better = f"better in {(ratios < 1).sum()} of {len(ratios)}"
-                note = "; ".join(filter(None, (span(ratios, ".2f"), better)))
-                record[head] = _times(ratios.median(), note, digits=3)
-            records.append(record)
-    return records
+    return [
+        {
+            "variant": variant,
+            "solver": solver,
+            "runs": len(own),
+            "decisions": int(own["problems"].sum()),
+            "first fit as good": share(matched(own)),
+            "proven": share(1 - own["unproven"].sum() / own["problems"].sum()),
+            **{head: _over_plain(own, metric) for head, metric in metrics.items()},
+        }
+        for variant in sorted(set(pairs["variant"]))
+        for solver in SOLVERS
+        if len(own := pairs[(pairs["variant"] == variant) & (pairs["solver"] == solver)])
+    ]
+
+
+def _over_plain(own: pd.DataFrame, metric: str) -> Cell:
+    ratios = own[metric] / own[f"{metric}_plain"]
+    better = f"better in {(ratios < 1).sum()} of {len(ratios)}"
+    note = "; ".join(filter(None, (span(ratios, ".2f"), better)))
+    return _times(ratios.median(), note, digits=3)
 
 
 def ties(pairs: pd.DataFrame) -> list[float]:

@@ -180,7 +180,7 @@ def run_of(frame: pd.DataFrame, workload: str, scheduler: str) -> dict[str, Any]
 
 
 def _both(
-    frame: pd.DataFrame, scheduler: str, metric: str, base: str | None
+    frame: pd.DataFrame, scheduler: str, metric: str, base: str | None = None
 ) -> tuple[pd.Series[Any], pd.Series[Any]]:
     """Return a metric of the base and of a scheduler on the workloads that both were run on."""
     names = (base or SCHEDULERS[scheduler].base, scheduler)
@@ -203,9 +203,9 @@ def improvement(frame: pd.DataFrame, scheduler: str, base: str | None = None) ->
     return describe(ratios(frame, scheduler, base))
 
 
-def reduction(frame: pd.DataFrame, scheduler: str, metric: str, base: str | None = None) -> float:
+def reduction(frame: pd.DataFrame, scheduler: str, metric: str) -> float:
     """Return by which share a scheduler lowers the sum of a metric over the workloads."""
-    before, after = _both(frame, scheduler, metric, base)
+    before, after = _both(frame, scheduler, metric)
     return float(1 - after.sum() / before.sum())
 
 

@@ -121,7 +121,7 @@ def _bars(frame: pd.DataFrame, centre: str) -> Figure:
             found = [mean(frame, centre, mix, name, metric) for mix in shown]
             at = np.arange(len(shown)) + (place - 1) * WIDTH
             panel.bar(at, [one.mean for one in found], WIDTH, color=colour, label=name)
-            ends = [(at, one) for at, one in zip(at, found) if np.isfinite(one.half)]
+            ends = [(at, one) for at, one in zip(at, found) if np.isfinite(one.low)]
             panel.vlines(
                 [at for at, _ in ends],
                 [max(0.0, one.low) for _, one in ends],

@@ -231,22 +231,22 @@ def _both(frame: pd.DataFrame, one: str, other: str, metric: str) -> str:
 
 
 def _workloads(own: pd.DataFrame, large_above: int) -> Sequence[Record]:
-    records = []
-    for run in own[own["variant"] == CEILING].to_dict(orient="records"):
-        trace = read_trace(run["path"])
-        large, work = trace.processors > large_above, trace.processors * trace.runtime
-        records.append(
-            {
-                "workload": run["path"].rpartition("/")[2].removesuffix(".swf.gz"),
-                "jobs": len(trace),
-                "days": float(run["days"]),
-                "offered load": float(run["offered"]),
-                "large jobs": int(large.sum()),
-                "their work": share(float(work[large].sum() / work.sum())),
-                "largest job": int(trace.processors.max()),
-            }
-        )
-    return records
+    runs = own[own["variant"] == CEILING].to_dict(orient="records")
+    traces = (read_trace(run["path"]) for run in runs)
+    return [
+        {
+            "workload": run["file"].removesuffix(".swf.gz"),
+            "jobs": len(trace),
+            "days": float(run["days"]),
+            "offered load": float(run["offered"]),
+            "large jobs": int(large.sum()),
+            "their work": share(float(work[large].sum() / work.sum())),
+            "largest job": int(trace.processors.max()),
+        }
+        for run, trace in zip(runs, traces)
+        for large in [trace.processors > large_above]
+        for work in [trace.processors * trace.runtime]
+    ]
 
 
 def _settings(frame: pd.DataFrame) -> list[Record]:

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.studies.paired import Improvement, improvement
 from optsched.studies.results import check_results, grouped
-from optsched.studies.yang_2014.plan import (
-    BLUE,
-    CONTENT,
-    INTERVAL,
-    SHOWN,
-    TABLE,
-    VARIANTS,
-    WINDOW,
-)
+from optsched.studies.yang_2014.plan import BLUE, CONTENT, INTERVAL, SHOWN, TABLE, VARIANTS, WINDOW
 from optsched.text_files import read_toml
 
 if TYPE_CHECKING:

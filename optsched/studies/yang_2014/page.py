@@ -151,24 +151,23 @@ def part_records(frame: pd.DataFrame) -> list[Record]:
     usual = frame[(frame["window"].isin([WINDOW]) & ~frame["charged"]) | frame["window"].isna()]
     usual = usual[(usual["interval"] == INTERVAL) | usual["interval"].isna()]
     by_part = dict(grouped(usual, ["log", "part"]))
-    records = []
-    for log, part in sorted(by_part, key=lambda key: (LOGS.index(key[0]), _first_job(key[1]))):
-        for variant in list(VARIANTS)[1:]:
-            pairs = compared(by_part[log, part], solver=EXACT, variant=variant)
-            at = {size: (pairs["alpha"] == size) & (pairs["beta"] == size) for size in shown}
-            records.append(
-                {
-                    "log": log,
-                    "jobs": part,
-                    "variant": variant,
-                    "wait of Default": duration(pairs["mean_wait_default"].mean()),
-                }
-                | {
-                    f"alpha = beta = {100 * size:.0f}%": improved(gain(pairs[rows], "mean_wait"))
-                    for size, rows in at.items()
-                }
-            )
-    return records
+    parts = sorted(by_part, key=lambda key: (LOGS.index(key[0]), _first_job(key[1])))
+    return [
+        {
+            "log": log,
+            "jobs": part,
+            "variant": variant,
+            "wait of Default": duration(pairs["mean_wait_default"].mean()),
+            **{
+                f"alpha = beta = {100 * size:.0f}%": improved(gain(pairs[rows], "mean_wait"))
+                for size in shown
+                for rows in [(pairs["alpha"] == size) & (pairs["beta"] == size)]
+            },
+        }
+        for log, part in parts
+        for variant in list(VARIANTS)[1:]
+        for pairs in [compared(by_part[log, part], solver=EXACT, variant=variant)]
+    ]
 
 
 def improvements(own: pd.DataFrame, log: str, metric: str) -> list[Record]:
@@ -192,25 +191,23 @@ def improvements(own: pd.DataFrame, log: str, metric: str) -> list[Record]:
 
 
 def _by_window(pairs: pd.DataFrame) -> list[Record]:
-    records = []
     by = ["window", "interval", "solver", "charged"]
-    for (window, interval, solver, charged), own in grouped(pairs, by):
-        exact = solver not in (GREEDY, EXCHANGE)
-        records.append(
-            {
-                "window": int(window),
-                "decides": "every event" if interval == 0 else f"every {interval:.0f} s",
-                "solver": solver,
-                "time": "charged" if charged else "free",
-                "runs": len(own),
-                "wait": improved(gain(own, "mean_wait")),
-                "response": improved(gain(own, "mean_response")),
-                "Greedy as good": share(matched(own)) if exact else None,
-                "unproven": int(own["unproven"].sum()) if exact else None,
-                "fallbacks": int(own["fallbacks"].sum()),
-            }
-        )
-    return records
+    return [
+        {
+            "window": int(window),
+            "decides": "every event" if interval == 0 else f"every {interval:.0f} s",
+            "solver": solver,
+            "time": "charged" if charged else "free",
+            "runs": len(own),
+            "wait": improved(gain(own, "mean_wait")),
+            "response": improved(gain(own, "mean_response")),
+            "Greedy as good": share(matched(own)) if exact else None,
+            "unproven": int(own["unproven"].sum()) if exact else None,
+            "fallbacks": int(own["fallbacks"].sum()),
+        }
+        for (window, interval, solver, charged), own in grouped(pairs, by)
+        for exact in [solver not in (GREEDY, EXCHANGE)]
+    ]
 
 
 def _places(own: pd.DataFrame, **wanted: str) -> Record:
