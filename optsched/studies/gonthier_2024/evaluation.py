@@ -132,21 +132,9 @@ def describe(ratios: NDArray[np.float64]) -> Improvement:
     speedup, slowdown = (
         float(ratios[which].mean()) if which.any() else float("nan") for which in (faster, slower)
     )
-    whisker_low, box_low, median, box_high, whisker_high = np.quantile(ratios, SHARES).tolist()
-    return Improvement(
-        sessions=len(ratios),
-        whisker_low=whisker_low,
-        box_low=box_low,
-        median=median,
-        box_high=box_high,
-        whisker_high=whisker_high,
-        mean=float(ratios.mean()),
-        better=float((ratios >= 1).mean()),
-        faster=float(faster.mean()),
-        slower=float(slower.mean()),
-        speedup=speedup,
-        slowdown=slowdown,
-    )
+    quantiles = np.quantile(ratios, SHARES).tolist()
+    means = [float(values.mean()) for values in (ratios, ratios >= 1, faster, slower)]
+    return Improvement._make((len(ratios), *quantiles, *means, speedup, slowdown))
 
 
 def evaluated_sessions(
