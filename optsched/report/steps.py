@@ -53,12 +53,7 @@ class Steps:
     def from_changes(cls, times: ArrayLike, changes: ArrayLike, begin: float, end: float) -> Steps:
         """Return the running sum of `changes`, 0 before the first.
 
-        Parameters
-        ----------
-        times, changes : array_like, shape (n,)
-            Times of the changes, in any order, from `begin` to `end`, and their amounts.
-        begin, end : float
-            Begin and end of the function; ``begin < end``.
+        The times of the changes, shape (n,), are in any order, from `begin` to a later `end`.
         """
         at = np.append(np.asarray(times, dtype=np.float64), begin)
         amounts = np.append(np.asarray(changes, dtype=np.float64), 0.0)

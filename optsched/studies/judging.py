@@ -34,22 +34,16 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of a paper.
+    """A claim of a paper, with the numbers that the paper has for it.
 
     Parameters
     ----------
-    text : str
-        The claim.
-    published : str
-        The numbers of the paper.
     judgements : mapping of str to Judgement
         By variant of what the paper leaves open, or by workload.
     where : str
         The runs that it is judged on, if there are several sets of them.
-    judge : str
-        The function that judges it.
-    arguments : mapping of str to object
-        The arguments of that function.
+    judge, arguments
+        The function that judges it, by name, and its arguments.
     """
 
     text: str

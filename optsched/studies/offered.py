@@ -13,16 +13,9 @@ if TYPE_CHECKING:
 
 
 class Offered(NamedTuple):
-    """The load of a workload.
+    """The load of a workload: its work over what the machine can do in the days of its submissions.
 
-    Parameters
-    ----------
-    days : float
-        From the first to the last submission.
-    load : float
-        Its work over what the machine can do in that time.
-    runtime : float
-        Mean run time of its jobs, in seconds.
+    The days are from the first to the last one; `runtime` is the mean run time in seconds.
     """
 
     days: float

@@ -266,26 +266,16 @@ def _draw(
     left = (np.maximum(boxes.begin, part.begin) - zero) / unit
     right = (np.minimum(boxes.end, part.end) - zero) / unit
     high = np.minimum(boxes.high, part.processors)
-    corners = np.stack(
-        [
-            np.column_stack((left, boxes.low)),
-            np.column_stack((right, boxes.low)),
-            np.column_stack((right, high)),
-            np.column_stack((left, high)),
-            np.column_stack((left, boxes.low)),
-        ],
-        axis=1,
-    )
+    x = np.column_stack((left, right, right, left, left))
+    y = np.column_stack((boxes.low, boxes.low, high, high, boxes.low))
+    corners = np.stack((x, y), axis=-1)
     large = (right - left > length / unit / 300) & (high - boxes.low > part.processors / 150)
     for number, fill in enumerate(style.FILLS):
         for outline, rows in ((0.25, large), (0.0, ~large)):
             if (rows & (color == number)).any():
                 path = Path.make_compound_path_from_polys(corners[rows & (color == number)])
-                axes.add_patch(
-                    PathPatch(
-                        path, facecolor=fill, edgecolor="white", linewidth=outline, alpha=opacity
-                    )
-                )
+                look = {"facecolor": fill, "linewidth": outline, "alpha": opacity}
+                axes.add_patch(PathPatch(path, edgecolor="white", **look))
 
 
 def _label(axes: Axes, run: Run, boxes: Rectangles, part: Window, zero: float, unit: float) -> None:

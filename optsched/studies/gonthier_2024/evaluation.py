@@ -57,10 +57,8 @@ class Improvement(NamedTuple):
     ----------
     sessions : int
         How many.
-    whisker_low, box_low, median, box_high, whisker_high : float
-        Quantiles of the improvement, at `SHARES`.
-    mean : float
-        Its mean.
+    whisker_low, box_low, median, box_high, whisker_high, mean : float
+        Quantiles of the improvement, at `SHARES`, and its mean.
     better : float
         Share of the sessions whose improvement is above 1, or 1: not worse, as the paper's box
         plots show it.
