@@ -109,15 +109,10 @@ class Steps:
 
 
 def thinned(x: Floats, most: int) -> NDArray[np.int64]:
-    """Return the indices of at most `most` points that show a curve on a logarithmic axis.
+    """Return the indices of at most `most` points, at least 2, to show a curve on a log axis.
 
-    Parameters
-    ----------
-    x : float64 array, shape (n,)
-        Positions of the points, increasing, above 0.
-    most : int
-        Largest number of points, at least 2. The last point in each cell of the axis is kept, and
-        so are the first and the last of all.
+    The positions `x`, shape (n,), increase and are above 0. The last point in each cell of the axis
+    is kept, and so are the first and the last of all.
     """
     if len(x) <= most:
         return np.arange(len(x))

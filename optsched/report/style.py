@@ -246,14 +246,8 @@ def spread(places: Sequence[float], gap: float) -> list[float]:
 def label_ends(axes: Axes, ends: dict[str, tuple[float, Stroke]], gap: float) -> None:
     """Write the names of lines to the right of the axes, at the heights of their ends.
 
-    Parameters
-    ----------
-    axes : Axes
-        Axes with their limits set.
-    ends : dict
-        For each name, the y value at the right edge, and the stroke of the line.
-    gap : float
-        Least distance between two names, as a share of the height of the axes.
+    The limits of the axes are set. `ends` has for each name the y value at the right edge, and the
+    stroke of the line; `gap` is the least distance of two names, as a share of the height.
     """
     from matplotlib.lines import Line2D
 
