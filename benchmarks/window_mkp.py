@@ -43,7 +43,7 @@ from results import circumstances, keep, shown
 
 from optsched.errors import MissingDependencyError
 from optsched.models import WindowMKP
-from optsched.models.window_mkp.text import read_window_mkp_text
+from optsched.models.snapshot_file import load_snapshot
 from optsched.registry import solvers
 from optsched.solvers.result import Budget, Status
 from optsched.solvers.solver import Solver
@@ -155,7 +155,7 @@ def measure_instances(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]
                 archive.extractall(unpacked, filter="data")
             paths = sorted((Path(unpacked) / name).glob("*.txt"))
             for path in paths[:: arguments.every]:
-                window = read_window_mkp_text(path).problem
+                window = load_snapshot(path)
                 result = solve(window, solver, budget=Budget(seconds=arguments.limit))
                 lower, upper = (
                     int(float(known[path.stem][side])) if known[path.stem][side] else None

@@ -9,6 +9,7 @@ import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,23 +26,29 @@ PIECE = 2**22
 """Bytes, decompressed, of a piece that is read at once."""
 
 
+@contextmanager
+def _readable(path: str | Path) -> Iterator[None]:
+    """Turn errors of reading a file in the context into input errors."""
+    try:
+        yield
+    except EOFError:
+        raise InputError("the gzip file is truncated", file=path) from None
+    except (zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"the gzip data are damaged: {error}", file=path) from None
+    except OSError as error:
+        raise InputError(error.strerror or str(error), file=path) from None
+
+
 class Content:
-    """Decompressed content of a file or a pipe, to be read once from the start.
+    """Decompressed content of an open file or pipe, to be read once from the start.
 
     Gzip is recognized by its first two bytes, not by the name of the file.
-
-    Parameters
-    ----------
-    path : path
-        The file, for messages.
-    stream : binary file
-        The file, open for reading.
     """
 
     def __init__(self, path: str | Path, stream: BinaryIO) -> None:
         self._path = path
         self._stored = _Hashed(stream)
-        with self._readable():
+        with _readable(path):
             first = self._stored.look_ahead(len(GZIP_MAGIC))
         self._plain: gzip.GzipFile | _Hashed = self._stored
         if first == GZIP_MAGIC:
@@ -55,24 +62,13 @@ class Content:
         InputError
             If the file cannot be read, or is a truncated or damaged gzip file.
         """
-        with self._readable():
+        with _readable(self._path):
             return self._plain.read(size)
 
     @property
     def sha256(self) -> str:
         """SHA-256 of the file as stored, valid once the whole content is read."""
         return self._stored.hash.hexdigest()
-
-    @contextmanager
-    def _readable(self) -> Iterator[None]:
-        try:
-            yield
-        except EOFError:
-            raise InputError("the gzip file is truncated", file=self._path) from None
-        except (zlib.error, gzip.BadGzipFile) as error:
-            raise InputError(f"the gzip data are damaged: {error}", file=self._path) from None
-        except OSError as error:
-            raise InputError(error.strerror or str(error), file=self._path) from None
 
 
 class _Hashed:
@@ -105,26 +101,18 @@ def opened(path: str | Path) -> Iterator[Content]:
         If the file cannot be opened, or is a device.
     """
     check_name(path)
-    try:
+    with _readable(path):
         mode = os.stat(path).st_mode
         if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
             raise InputError("is a device; expected a file", file=path)
         stream = open(path, "rb")  # noqa: SIM115 (closed below)
-    except OSError as error:
-        raise InputError(error.strerror or str(error), file=path) from None
     with stream:
         yield Content(path, stream)
 
 
 @contextmanager
 def in_memory(path: str | Path) -> Iterator[None]:
-    """Turn a lack of memory in the context into an error about a file.
-
-    Raises
-    ------
-    InputError
-        If memory runs out.
-    """
+    """Turn a lack of memory in the context into an `InputError` about a file."""
     try:
         yield
     except MemoryError:
@@ -134,17 +122,11 @@ def in_memory(path: str | Path) -> Iterator[None]:
 def read_bytes(path: str | Path, most: int = MOST) -> tuple[bytes, str]:
     """Return the decompressed content of a file or pipe, and the SHA-256 of the file as stored.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    most : int
-        Most bytes, decompressed.
-
     Raises
     ------
     InputError
-        If the file cannot be read, is a truncated or damaged gzip file, or holds more than `most`.
+        If the file cannot be read, is a truncated or damaged gzip file, or holds more than `most`
+        bytes, decompressed.
     """
     pieces, size = [], 0
     with in_memory(path), opened(path) as content:
@@ -164,13 +146,8 @@ def sha256_of(path: str | Path) -> str:
     InputError
         If the file cannot be read, or not repeatedly.
     """
-    path = Path(path)
-    _check_repeatable(path)
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(error.strerror or str(error), file=path) from None
+    with _repeatable(path) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def read_head(path: str | Path) -> bytes:
@@ -181,25 +158,21 @@ def read_head(path: str | Path) -> bytes:
     InputError
         If the file cannot be read, or not repeatedly, or is a damaged gzip file.
     """
-    path = Path(path)
-    _check_repeatable(path)
-    try:
-        with path.open("rb") as stream:
-            stored = stream.read(HEAD)
-    except OSError as error:
-        raise InputError(error.strerror or str(error), file=path) from None
-    if not stored.startswith(GZIP_MAGIC):
-        return stored
-    try:
+    with _repeatable(path) as stream:
+        stored = stream.read(HEAD)
+        if not stored.startswith(GZIP_MAGIC):
+            return stored
         return zlib.decompressobj(wbits=31).decompress(stored, HEAD)
-    except zlib.error as error:
-        raise InputError(f"the gzip data are damaged: {error}", file=path) from None
 
 
-def _check_repeatable(path: Path) -> None:
+@contextmanager
+def _repeatable(path: str | Path) -> Iterator[BufferedReader]:
+    """Open a file but no pipe, whose bytes would be lost for a later reader."""
+    path = Path(path)
     if path.exists() and not (path.is_file() or path.is_dir()):
-        # bytes taken from a pipe are lost for a later reader
         raise InputError("is a pipe or a device; expected a file", file=path)
+    with _readable(path), path.open("rb") as stream:
+        yield stream
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:

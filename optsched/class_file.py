@@ -22,19 +22,10 @@ _origins: dict[type[Any], ClassInFile] = {}
 
 @dataclass(frozen=True)
 class ClassInFile:
-    """A class in a Python file.
+    """A class in a Python file, with its text as the user names it, ``my.py:Mine``.
 
     The object holds the source of the class, so that it can be pickled, and a worker process uses
     the class as it was when the run was planned.
-
-    Parameters
-    ----------
-    text : str
-        The class as the user names it, ``my.py:Mine``.
-    path : pathlib.Path
-        The file, absolute.
-    source : bytes
-        Content of the file.
     """
 
     text: str
@@ -57,14 +48,9 @@ class ClassInFile:
         return hashlib.sha256(self.source).hexdigest()
 
     def load(self, noun: str, contract: type[Any]) -> type[Any]:
-        """Return the class, with `text` as its ``name``.
+        """Return the class, a subclass of `contract`, with `text` as its ``name``.
 
-        Parameters
-        ----------
-        noun : str
-            The kind of class in messages, "policy" for instance.
-        contract : type
-            The base class that the class must have.
+        Messages call it a `noun`, "policy" for instance.
 
         Raises
         ------
@@ -126,14 +112,9 @@ def names_file(text: object) -> bool:
 
 
 def find_class(text: str, base: Path | None = None) -> ClassInFile:
-    """Return the class that a text names.
+    """Return the class that a text names, ``FILE.py:CLASS``.
 
-    Parameters
-    ----------
-    text : str
-        ``FILE.py:CLASS``.
-    base : path, optional
-        The folder that a relative path starts from; the current one by default.
+    A relative path starts from the folder `base`, by default the current one.
 
     Raises
     ------

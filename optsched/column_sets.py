@@ -62,13 +62,7 @@ def lowest(columns: ColumnSet, count: int) -> ColumnSet:
 
 
 def interval_text(columns: ColumnSet) -> str:
-    """Return a set as intervals, ``0-1 5`` for instance.
-
-    Examples
-    --------
-    >>> interval_text(0b100011)
-    '0-1 5'
-    """
+    """Return a set as intervals, ``0-1 5`` for instance."""
     return runs_text(runs_of(columns))
 
 

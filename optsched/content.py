@@ -9,16 +9,8 @@ _CHECKOUT = Path(__file__).parents[1]
 
 
 def bundled(kind: str) -> Path:
-    """Return the folder of bundled content, in a checkout or an installed wheel.
+    """Return the folder of bundled content, one of the root folders of the repository.
 
-    Parameters
-    ----------
-    kind : {"models", "solvers", "studies", "traces", "workloads"}
-        One of the root folders of the repository.
-
-    Returns
-    -------
-    pathlib.Path
-        ``optsched/_data/<kind>`` in an installed wheel, ``<checkout>/<kind>`` otherwise.
+    It is ``optsched/_data/<kind>`` in an installed wheel, ``<checkout>/<kind>`` otherwise.
     """
     return (_PACKAGED if _PACKAGED.is_dir() else _CHECKOUT) / kind

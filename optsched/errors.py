@@ -56,11 +56,10 @@ class InputError(ValueError):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        place = one_line(self.file or "")
-        if self.line is not None:
-            place += f"{', ' if place else ''}line {self.line}"
-        if self.field is not None:
-            place += f"{', ' if place else ''}{one_line(self.field)}"
+        line = "" if self.line is None else f"line {self.line}"
+        place = ", ".join(
+            filter(None, (one_line(self.file or ""), line, one_line(self.field or "")))
+        )
         prefix = f"{place}: " if place else ""
         if len(self.mistakes) == 1:
             return prefix + one_line(self.mistakes[0])
@@ -80,17 +79,7 @@ class InputError(ValueError):
 
 
 class UnknownNameError(InputError):
-    """Name that is not registered, with similar names.
-
-    Parameters
-    ----------
-    noun : str
-        Kind of the name, "solver" for instance.
-    name : str
-        The unknown name.
-    known : iterable of str
-        All known names.
-    """
+    """Name of some kind, a solver for instance, that is not among the known ones."""
 
     def __init__(self, noun: str, name: str, known: Iterable[str]) -> None:
         self.noun = noun

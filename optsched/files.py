@@ -44,18 +44,9 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class FolderKind(NamedTuple):
-    """Kind of output folder: its marker and its contents.
+    """Kind of output folder: its name in messages and its contents.
 
-    Parameters
-    ----------
-    name : str
-        Name of the content, for messages.
-    marker : str
-        Name of the file that identifies such a folder.
-    files : tuple of str
-        Patterns of the names of all other files.
-    folders : tuple of str
-        Names of the subfolders.
+    The file `marker` identifies such a folder. `files` are patterns of the names of all others.
     """
 
     name: str
@@ -86,14 +77,8 @@ def check_output(path: Path, source: str | Path | None = None) -> None:
     """Check that a path can be written as a file, before long work.
 
     An output is absent or a regular file, since a device, a pipe or a socket would be replaced. A
-    link is followed to its target.
-
-    Parameters
-    ----------
-    path : path
-        The output.
-    source : path, optional
-        A file that was read, and must not be overwritten under any name or link.
+    link is followed to its target. The file `source`, which was read, must not be overwritten under
+    any name or link.
 
     Raises
     ------
@@ -144,7 +129,8 @@ def written(path: Path) -> Iterator[Path]:
         try:
             if alone:
                 _sync(temporary)
-            _copy_mode(target, temporary)
+            with suppress(OSError):  # not on every file system
+                temporary.chmod(target.stat().st_mode & 0o777)
             temporary.replace(target)
         except OSError as error:
             raise unwritable(path, error) from None
@@ -159,16 +145,9 @@ def written(path: Path) -> Iterator[Path]:
 def written_folder(folder: Path, kind: FolderKind) -> Iterator[Path]:
     """Yield a temporary folder to fill with files, which is renamed to `folder` on success.
 
-    Enter the context before long work: a folder that cannot be written is refused at once.
-    Leftovers of killed processes are removed.
-
-    Parameters
-    ----------
-    folder : path
-        The output folder. An existing one is replaced if it is empty, or of the same kind without
-        other contents.
-    kind : FolderKind
-        Kind of the folder.
+    Enter the context before long work: a folder that cannot be written is refused at once. An
+    existing one is replaced if it is empty, or of the same kind without other contents. Leftovers
+    of killed processes are removed.
 
     Raises
     ------
@@ -257,18 +236,9 @@ def make_folder(folder: Path) -> None:
 
 
 def remove_leftovers(folder: Path, name: str | None = None, *, restore: bool = True) -> None:
-    """Remove the leftovers of ended processes of this host in `folder`.
+    """Remove leftovers of ended processes of this host in `folder`: of `name`, or of any name.
 
-    A folder that such a process had moved away to replace it is moved back.
-
-    Parameters
-    ----------
-    folder : path
-        An existing folder.
-    name : str, optional
-        Name of the file or folder that was being written; any if left out.
-    restore : bool
-        Whether to move folders back.
+    A folder that such a process had moved away to replace it is moved back, if `restore` is True.
     """
     for entry in os.listdir(folder):
         found = TEMPORARY.fullmatch(entry)
@@ -360,12 +330,6 @@ def _sync(path: Path) -> None:
 def _sync_folder(folder: Path) -> None:
     with suppress(OSError):  # not on every file system
         _sync(folder)
-
-
-def _copy_mode(file: Path, copy: Path) -> None:
-    """Copy the permissions of a file, if there is one."""
-    with suppress(OSError):  # not on every file system
-        copy.chmod(file.stat().st_mode & 0o777)
 
 
 @contextmanager

@@ -48,13 +48,7 @@ _USER = getattr(os, "geteuid", int)()
 
 
 class KernelCache(NullCache):  # type: ignore[misc]
-    """Cache files of one kernel, as numba's interface for loading and saving.
-
-    Parameters
-    ----------
-    function : callable
-        The kernel before compilation.
-    """
+    """Cache files of one kernel, as numba's interface for loading and saving."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -122,14 +116,8 @@ class KernelCache(NullCache):  # type: ignore[misc]
 def source_files(folder: Path, nested: bool) -> Iterator[tuple[Path, bytes]]:
     """Yield the files that kernels of a package can depend on, with their content.
 
-    These are all files of the package; in optsched, only those that mention ``@kernel``.
-
-    Parameters
-    ----------
-    folder : path
-        The package.
-    nested : bool
-        Whether the subfolders belong to the package.
+    These are all files of the package, with its subfolders if `nested`; in optsched, only those
+    that mention ``@kernel``.
     """
     for path in sorted(folder.rglob("*.py") if nested else folder.glob("*.py")):
         with suppress(OSError):  # a folder of that name, a broken link

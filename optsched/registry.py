@@ -14,7 +14,7 @@ import importlib
 import logging
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
 from optsched.class_file import ClassInFile, find_class, names_file
@@ -115,9 +115,9 @@ class Registry(Generic[T]):
         self._discover()
         return iter(sorted(self._classes))
 
-    def __len__(self) -> int:
-        self._discover()
-        return len(self._classes)
+    def values(self) -> list[T]:
+        """Return the classes, in order of their names."""
+        return [self[name] for name in self]
 
     @property
     def broken(self) -> Mapping[str, str]:
@@ -126,15 +126,7 @@ class Registry(Generic[T]):
         return self._broken
 
     def unknown(self, name: str, others: Iterable[str] = ()) -> InputError:
-        """Return the error of a name without a class.
-
-        Parameters
-        ----------
-        name : str
-            The requested name.
-        others : iterable of str
-            Further names that would have been valid.
-        """
+        """Return the error of a name without a class; `others` would have been valid, too."""
         if name in self.broken:
             return InputError(f"{self.noun} {name!r} could not be loaded: {self.broken[name]}")
         return UnknownNameError(self.noun, name, [*self._classes, *others])
@@ -146,7 +138,9 @@ class Registry(Generic[T]):
         _import_modules(self.package, packages=self.packages)
         for entry_point in entry_points(group=self.group):
             try:
-                self._load(entry_point)
+                loaded = entry_point.load()
+                if isinstance(loaded, type):
+                    self.register(entry_point.name)(loaded)  # type: ignore[arg-type]
             except (Exception, SystemExit) as error:  # any error of a third-party module
                 reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
                 self._broken[entry_point.name] = reason
@@ -154,11 +148,6 @@ class Registry(Generic[T]):
                 logging.getLogger("optsched").warning(
                     "plug-in %s could not be loaded: %s", place, reason
                 )
-
-    def _load(self, entry_point: EntryPoint) -> None:
-        loaded = entry_point.load()
-        if isinstance(loaded, type):
-            self.register(entry_point.name)(loaded)  # type: ignore[arg-type]
 
 
 def _named(place: str) -> Any:

@@ -21,18 +21,16 @@ def settings_of(cls: type[Any]) -> list[Field[Any]]:
     return [field for field in fields(cls) if field.init] if is_dataclass(cls) else []
 
 
+def values_of(configured: Any) -> dict[str, Any]:
+    """Return the values of the settings of a policy, an execution model or a solver, by name."""
+    return {field.name: getattr(configured, field.name) for field in settings_of(type(configured))}
+
+
 def configure(cls: type[T], settings: Mapping[str, Any], noun: str) -> T:
     """Build a dataclass from settings; a text is read as the type of its field.
 
-    Parameters
-    ----------
-    cls : type
-        A dataclass whose fields are int, float, bool, str or a Literal of strings; a class that is
-        no dataclass has no settings.
-    settings : mapping
-        Values by name, as values of their types or as text.
-    noun : str
-        Owner of the settings, for messages: ``policy 'window'`` for instance.
+    Fields are int, float, bool, str or a Literal of strings; a class that is no dataclass has no
+    settings. Messages call the owner of the settings by `noun`, ``policy 'window'`` for instance.
 
     Raises
     ------
@@ -54,14 +52,7 @@ def configure(cls: type[T], settings: Mapping[str, Any], noun: str) -> T:
 
 
 def configure_parts(parts: Mapping[str, type[Any]], settings: Mapping[str, Any]) -> list[Any]:
-    """Build several dataclasses from one set of settings, each from its own fields.
-
-    Parameters
-    ----------
-    parts : mapping of str to type
-        Dataclasses, see `configure`, by the owner of their settings.
-    settings : mapping
-        Values by name, as values of their types or as text.
+    """Build several dataclasses, by the noun of `configure`, from one set of settings.
 
     Raises
     ------

@@ -6,6 +6,8 @@ import json
 import math
 import tomllib
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +27,13 @@ def parse_json(data: bytes) -> Any:
         If the text is not UTF-8 or not JSON, repeats a name in one object, holds ``NaN``, an
         infinite number or one of thousands of digits, or is nested too deeply.
     """
-    try:
+    with _expected("JSON"):
         return json.loads(
             data.decode("utf-8-sig"),
             object_pairs_hook=_without_repeats,
             parse_constant=_not_finite,
             parse_float=_finite,
         )
-    except UnicodeDecodeError:
-        raise InputError("not text; expected JSON") from None
-    except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg}", line=error.lineno) from None
-    except RecursionError:
-        raise InputError("nested too deeply") from None
-    except MemoryError:
-        raise InputError("does not fit into memory") from None
-    except InputError:
-        raise
-    except ValueError:
-        raise InputError("not JSON: a number has too many digits") from None
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -55,16 +45,29 @@ def read_toml(path: Path) -> dict[str, Any]:
         If the file cannot be read, is too large, not UTF-8 or not TOML, or is nested too deeply.
     """
     data, _ = read_bytes(path, MOST_TOML)
-    try:
+    with _expected("TOML", path):
         return tomllib.loads(data.decode("utf-8"))
+
+
+@contextmanager
+def _expected(form: str, file: Path | None = None) -> Iterator[None]:
+    """Turn the errors of a parser in the context into input errors."""
+    try:
+        yield
     except UnicodeDecodeError:
-        raise InputError("not text; expected TOML", file=path) from None
+        raise InputError(f"not text; expected {form}", file=file) from None
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: {error.msg}", line=error.lineno) from None
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"not TOML: {error}", file=path) from None
+        raise InputError(f"not TOML: {error}", file=file) from None
     except RecursionError:
-        raise InputError("nested too deeply", file=path) from None
+        raise InputError("nested too deeply", file=file) from None
+    except MemoryError:
+        raise InputError("does not fit into memory", file=file) from None
+    except InputError:
+        raise
     except ValueError:
-        raise InputError("not TOML: a number has too many digits", file=path) from None
+        raise InputError(f"not {form}: a number has too many digits", file=file) from None
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,8 @@
-"""Anchors of free boxes of a shape on a torus of rows of bits, compiled."""
+"""Anchors of free boxes of a shape on a torus of rows of bits, compiled.
+
+`words` are the rows along Z, shape (X, Y), as in `optsched.boxes._rows`; `side` is the number of
+routers along Z, and `wrap` says whether each dimension wraps around.
+"""
 
 from __future__ import annotations
 
@@ -26,19 +30,15 @@ Shape = tuple[int, int, int] | Integers
 def starts_in(starts: Words, ny: int, nz: int, side: int, wrap: Wrap) -> bool:
     """Find the starts of free rectangles of ny rows of nz routers; return whether there are any.
 
-    Parameters
-    ----------
-    starts : uint64 array, shape (2 Y)
-        The rows, followed by the rows of the wrap-around. Overwritten: the starts, in the first
-        half.
-    ny, nz, side : int
-        Routers of the rectangle, and of the grid along Z.
-    wrap : (bool, bool, bool)
-        Whether each dimension wraps around.
+    The first half of `starts`, shape (2 Y), has the rows, and is overwritten by the starts.
     """
     sy = len(starts) // 2
     if ny > sy or nz > side:
         return False
+    if wrap[1]:
+        starts[sy:] = starts[:sy]
+    else:
+        starts[sy:] = NONE
     done = 1
     while done < ny:
         steps = min(done, ny - done)
@@ -57,20 +57,8 @@ def starts_in(starts: Words, ny: int, nz: int, side: int, wrap: Wrap) -> bool:
 def layer_starts(words: Words, x: int, shape: Shape, side: int, wrap: Wrap, starts: Words) -> bool:
     """Find the anchors of free boxes of a shape in layer x; return whether there are any.
 
-    Parameters
-    ----------
-    words : uint64 array, shape (X, Y)
-        The free routers, rows along Z as bits.
-    x : int
-        The layer.
-    shape : (int, int, int) or int64 array, shape (3,)
-        Routers in each dimension.
-    side : int
-        Routers of the grid along Z.
-    wrap : (bool, bool, bool)
-        Whether each dimension wraps around.
-    starts : uint64 array, shape (2 Y)
-        Overwritten: the anchors as bits of rows, in the first half; undefined without any.
+    The first half of `starts`, shape (2 Y), is overwritten by the anchors as bits of rows; the
+    array is undefined without any.
     """
     sx, sy = words.shape
     if reach(x, sx, wrap[0]) < shape[0]:
@@ -80,10 +68,6 @@ def layer_starts(words: Words, x: int, shape: Shape, side: int, wrap: Wrap, star
         rows = words[layer % sx]
         for y in range(sy):
             starts[y] &= rows[y]
-    if wrap[1]:
-        starts[sy:] = starts[:sy]
-    else:
-        starts[sy:] = NONE
     return bool(starts_in(starts, shape[1], shape[2], side, wrap))
 
 
@@ -118,12 +102,7 @@ def first_fit(words: Words, shapes: Integers, side: int, wrap: Wrap) -> Integers
         for x in range(sx):
             if reach(x, sx, wrap[0]) < nx or bounds[x, nx - 1] < nx * ny * nz:
                 continue
-            rows = slices[x, nx - 1]
-            starts[:sy] = rows
-            if wrap[1]:
-                starts[sy:] = rows
-            else:
-                starts[sy:] = NONE
+            starts[:sy] = slices[x, nx - 1]
             if not starts_in(starts, ny, nz, side, wrap):
                 continue
             for y in range(sy):

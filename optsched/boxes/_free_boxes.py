@@ -102,14 +102,10 @@ def put(row: Integers, x: int, y: int, z: int, nx: int, ny: int, nz: int) -> Non
 def best_in(
     rows: Words, nx: int, best: int, side: int, wrap: Wrap
 ) -> tuple[int, int, int, int, int]:
-    """Return the first largest free box of nx layers that has more than `best` routers.
+    """Return bound, y, ny, z, nz of the first largest free box of nx layers.
 
-    Returns
-    -------
-    bound : int
-        Upper bound on the routers of a free box of these layers.
-    y, ny, z, nz : int
-        The box; ny is 0 if no free box is larger than `best`.
+    The bound is one on the routers of any free box of these layers; ny is 0 if no box is larger
+    than `best`.
     """
     sy = len(rows)
     bound, best_y, best_ny, best_z, best_nz = 0, 0, 0, 0, 0
@@ -143,22 +139,8 @@ def largest(
 ) -> Integers:
     """Return the first largest free box of more than `best` routers; all zeros without one.
 
-    Layers are searched in order of their bounds, until no bound exceeds the largest box.
-
-    Parameters
-    ----------
-    slices : uint64 array, shape (X, X, Y)
-        Result of `slices_of`.
-    bounds : int64 array, shape (X, X)
-        Upper bounds on the free boxes of these layers; tightened by the search.
-    best : int
-        Only larger boxes are searched for.
-    enough : int
-        The search ends at the first box of at least so many routers.
-    side : int
-        Routers along Z.
-    wrap : (bool, bool, bool)
-        Whether each dimension wraps around.
+    Layers are searched in order of their `bounds` (see `bounds_of`), which the search tightens,
+    until no bound exceeds the largest box, or a box has at least `enough` routers.
     """
     sx = len(slices)
     found = np.zeros(6, dtype=np.int64)

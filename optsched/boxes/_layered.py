@@ -44,24 +44,10 @@ def largest_rectangle(layer: NDArray[np.bool_]) -> tuple[int, int, int, int]:
 
 @kernel
 def bins(free: NDArray[np.bool_], nodes: Integers, at_least: int, most: int) -> Integers:
-    """Return disjoint boxes, each the largest over all nodes of the tree; overwrites `free`.
+    """Return up to `most` disjoint boxes, each the largest over all nodes; overwrites `free`.
 
-    Parameters
-    ----------
-    free : bool array, shape (X, Y, Z)
-        Whether each router is free.
-    nodes : int64 array, shape (nodes, 4)
-        First layer, number of layers and the two children of each node, children first; the
-        children of a leaf are the leaf itself.
-    at_least : int
-        Smaller boxes are left out.
-    most : int
-        Largest number of boxes.
-
-    Returns
-    -------
-    int64 array, shape (boxes, 6)
-        Columns x, y, z, nx, ny, nz.
+    The rows of `nodes` are those of `optsched.boxes.layered.tree`, the rows of the result x, y, z,
+    nx, ny, nz. Boxes of fewer than `at_least` routers are left out.
     """
     sx, sy, sz = free.shape
     layers = np.empty((len(nodes), sx, sz), dtype=np.bool_)

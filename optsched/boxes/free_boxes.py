@@ -1,8 +1,9 @@
 """Free boxes on a torus: all maximal ones, the largest, and the anchors of a shape.
 
 `free` is a bool array of the grid's shape: whether each router is free. Dimensions wrap around as
-the grid says; a box as long as a ring is anchored at 0. These functions are exact, unlike the
-method of Li et al. 2015 in `optsched.boxes.layered`.
+the grid says; a box as long as a ring is anchored at 0. A row along Z has at most 64 routers: every
+function raises a ValueError for a longer one, or for a `free` of another shape. These functions are
+exact, unlike the method of Li et al. 2015 in `optsched.boxes.layered`.
 """
 
 from __future__ import annotations
@@ -24,22 +25,10 @@ LONGEST_ROW = 64
 def maximal_free_boxes(free: Free, grid: Grid) -> Integers:
     """Return all free boxes that no larger free box contains.
 
-    Parameters
-    ----------
-    free : bool array, shape of the grid
-        Whether each router is free.
-    grid : Grid
-        At most 64 routers along Z.
-
     Returns
     -------
     int64 array, shape (boxes, 6)
         Columns x, y, z, nx, ny, nz; rows ordered by x, nx, y, ny, z.
-
-    Raises
-    ------
-    ValueError
-        If `free` does not have the shape of the grid, or a row along Z has more than 64 routers.
 
     Examples
     --------
@@ -68,21 +57,9 @@ def holds(free: Free, grid: Grid, routers: int) -> bool:
 
 
 def disjoint_bins(free: Free, grid: Grid, at_least: int = 1) -> tuple[Box, ...]:
-    """Return disjoint free boxes, each the largest one beside the earlier ones.
+    """Return disjoint free boxes of `at_least` routers or more, the largest first.
 
-    Parameters
-    ----------
-    free : bool array, shape of the grid
-        Whether each router is free.
-    grid : Grid
-        At most 64 routers along Z.
-    at_least : int
-        Fewest routers of a box.
-
-    Returns
-    -------
-    tuple of Box
-        The boxes, the largest first; each is the `largest_free_box` beside the earlier ones.
+    Each box is the `largest_free_box` beside the earlier ones.
     """
     from optsched.boxes import _free_boxes as compiled
 
@@ -93,15 +70,6 @@ def disjoint_bins(free: Free, grid: Grid, at_least: int = 1) -> tuple[Box, ...]:
 
 def anchors(free: Free, grid: Grid, shape: Triple) -> Integers:
     """Return the anchors of the free boxes of a shape.
-
-    Parameters
-    ----------
-    free : bool array, shape of the grid
-        Whether each router is free.
-    grid : Grid
-        At most 64 routers along Z.
-    shape : (int, int, int)
-        Routers in each dimension.
 
     Returns
     -------
@@ -118,14 +86,7 @@ def anchors(free: Free, grid: Grid, shape: Triple) -> Integers:
 def first_fit(free: Free, grid: Grid, shapes: Sequence[Triple] | Integers) -> Box | None:
     """Return the first free box of the first shape that has one, at the first of its `anchors`.
 
-    Parameters
-    ----------
-    free : bool array, shape of the grid
-        Whether each router is free.
-    grid : Grid
-        At most 64 routers along Z.
-    shapes : sequence of (int, int, int) or int64 array, shape (shapes, 3)
-        Routers in each dimension, the best first.
+    The shapes are in order, the best first; as an array, they have the shape (shapes, 3).
     """
     from optsched.boxes import _anchors as compiled
 
@@ -134,13 +95,7 @@ def first_fit(free: Free, grid: Grid, shapes: Sequence[Triple] | Integers) -> Bo
 
 
 def words_of(free: Free, grid: Grid) -> NDArray[np.uint64]:
-    """Return the rows along Z as words, shape (X, Y); bit z is set if router (x, y, z) is free.
-
-    Raises
-    ------
-    ValueError
-        If `free` does not have the shape of the grid, or a row along Z has more than 64 routers.
-    """
+    """Return the rows along Z as words, shape (X, Y); bit z is set if router (x, y, z) is free."""
     from optsched.boxes import _rows as compiled
 
     if free.shape != grid.shape:

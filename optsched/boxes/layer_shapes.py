@@ -15,13 +15,6 @@ def layer_shape(routers: int, extent: Triple) -> Triple | None:
     (Li et al. 2015, section 5.1). The routers of the shape beyond the job's size are idle: internal
     fragmentation.
 
-    Parameters
-    ----------
-    routers : int
-        Routers that the job needs.
-    extent : (int, int, int)
-        Routers of the box in each dimension.
-
     Examples
     --------
     >>> layer_shape(6, (4, 2, 4)), layer_shape(7, (4, 2, 4)), layer_shape(17, (4, 2, 4))

@@ -8,6 +8,9 @@ O(M^3).
 Unlike `optsched.boxes.free_boxes`, the method misses boxes whose layers are not those of one node
 of the tree (layers 1 and 2 of four, for instance), and boxes that wrap around, which the paper does
 not have. An odd number of layers is split so that the lower half has fewer.
+
+`free` is a bool array of the grid's shape: whether each router is free. A `free` of another shape
+raises a ValueError.
 """
 
 from __future__ import annotations
@@ -21,44 +24,14 @@ from optsched.boxes.box import Box, Grid
 
 
 def largest_layered_box(free: NDArray[np.bool_], grid: Grid) -> Box | None:
-    """Return the largest candidate over all nodes of the tree; None if no router is free.
-
-    Parameters
-    ----------
-    free : bool array, shape of the grid
-        Whether each router is free.
-    grid : Grid
-        The grid; its wrap-around is not used.
-
-    Raises
-    ------
-    ValueError
-        If `free` does not have the shape of the grid.
-    """
+    """Return the largest candidate over all nodes of the tree; None if no router is free."""
     return next(iter(_bins(free, grid, 1, 1)), None)
 
 
 def layered_bins(free: NDArray[np.bool_], grid: Grid, at_least: int = 1) -> tuple[Box, ...]:
-    """Return disjoint free boxes, each the `largest_layered_box` beside the earlier ones.
+    """Return disjoint free boxes of `at_least` routers or more, the largest first.
 
-    Parameters
-    ----------
-    free : bool array, shape of the grid
-        Whether each router is free.
-    grid : Grid
-        The grid; its wrap-around is not used.
-    at_least : int
-        Fewest routers of a box.
-
-    Returns
-    -------
-    tuple of Box
-        The boxes, the largest first.
-
-    Raises
-    ------
-    ValueError
-        If `free` does not have the shape of the grid.
+    Each box is the `largest_layered_box` beside the earlier ones.
     """
     return _bins(free, grid, max(at_least, 1), grid.routers)
 

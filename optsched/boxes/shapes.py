@@ -16,16 +16,8 @@ def shapes(routers: int, grid: Grid, links: Links = EQUAL_LINKS) -> tuple[Triple
     """Return the minimal shapes of at least `routers` routers, the best first.
 
     A shape is minimal if no shape within it is large enough. The order is by fewest idle routers,
-    then least half-perimeter, then largest bisection.
-
-    Parameters
-    ----------
-    routers : int
-        Routers that the job needs.
-    grid : Grid
-        Grid of the box.
-    links : (int, int, int)
-        Speed of a link of each dimension.
+    then least half-perimeter, then largest bisection, where `links` are the speeds of a link of
+    each dimension.
 
     Examples
     --------

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cyclopts import App
 
-from optsched.cli.options import Integer, Output
-from optsched.cli.terminal import listed, print_lines, say, say_file
+from optsched.cli.options import Integer, Output, TraceName, as_options
+from optsched.cli.terminal import say
+from optsched.cli.trace_files import read_to_write, write
 from optsched.errors import InputError
-from optsched.files import check_output
 from optsched.numbers import LARGEST, parse_integer, parse_span
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ annotate = App(name="annotate", help="Add input files or bandwidth demands to th
 
 @annotate.command
 def files(
-    trace: str,
+    trace: TraceName,
     /,
     *,
     window: Integer = 800,
@@ -35,8 +33,6 @@ def files(
 
     Parameters
     ----------
-    trace
-        A trace file or a name from the catalogue.
     window
         The longest time between two jobs that share a file, in seconds.
     per_processor
@@ -49,30 +45,23 @@ def files(
     output
         The file to write, .rackham or .rackham.gz.
     """
-    from optsched.traces.annotation_facts import annotation_lines, file_facts
-    from optsched.traces.facts import facts
+    from optsched.traces.facts import annotation_lines, facts, file_facts
     from optsched.traces.formats import without_gz
     from optsched.traces.input_files import infer_files
     from optsched.traces.job_pieces import split_jobs
     from optsched.traces.rackham import RackhamWorkload
-    from optsched.traces.reading import read_trace, write_trace
 
     days = None if evaluate is None else _days(evaluate)
     if without_gz(output).suffix not in RackhamWorkload.suffixes:
         expected = "expected .rackham or .rackham.gz, which states input files"
         raise InputError(f"unknown suffix; {expected}", file=output)
-    check_output(output)
-    read = read_trace(trace)
-    check_output(output, read.path)
-    say_file(read)
-    with _as_options("cores", "window", "per processor", "evaluate"):
+    read = read_to_write(trace, output)
+    with as_options(("cores", "window", "per_processor", "evaluate")):
         split = split_jobs(read, cores)
         annotated = infer_files(split.trace, window=window, per_processor=per_processor)
         if days is not None:
             annotated = _evaluated(annotated, *days)
-    files = write_trace(annotated, output)
-    lines = annotation_lines(facts(annotated))
-    print_lines([("jobs", f"{len(annotated):,}"), *lines, ("written", listed(files))])
+    write(annotated, output, annotation_lines(facts(annotated)))
     if stated := file_facts(read):
         say(f"{stated['files']:,} files that {stated['jobs']:,} jobs stated are replaced")
     if split.jobs:
@@ -81,7 +70,7 @@ def files(
 
 @annotate.command
 def bandwidth(
-    trace: str,
+    trace: TraceName,
     /,
     *,
     mix: str,
@@ -93,8 +82,6 @@ def bandwidth(
 
     Parameters
     ----------
-    trace
-        A trace file or a name from the catalogue.
     mix
         HIGH, MED or LOW, the mixes of the paper; or percent of the jobs with high, medium and low
         demand, 80:10:10 for instance.
@@ -106,21 +93,14 @@ def bandwidth(
         The file to write; the suffix states the format, .gz compresses. The demands are written to
         a second file beside it.
     """
-    from optsched.traces.annotation_facts import annotation_lines
     from optsched.traces.bandwidth import drawn
-    from optsched.traces.facts import facts
-    from optsched.traces.reading import read_trace, write_trace
+    from optsched.traces.facts import annotation_lines, facts
 
     shares, amounts = _shares(mix), _amounts(levels)
-    check_output(output)
-    read = read_trace(trace)
-    check_output(output, read.path)
-    say_file(read)
-    with _as_options("mix", "seed", "levels"):
+    read = read_to_write(trace, output)
+    with as_options(("mix", "seed", "levels")):
         annotated = drawn(read, shares, seed, amounts)
-    files = write_trace(annotated, output)
-    lines = annotation_lines(facts(annotated))
-    print_lines([("jobs", f"{len(annotated):,}"), *lines, ("written", listed(files))])
+    write(annotated, output, annotation_lines(facts(annotated)))
 
 
 def _shares(text: str) -> str | tuple[int, int, int]:
@@ -142,18 +122,6 @@ def _amounts(text: str) -> dict[str, int]:
         expected = "expected high=2000,medium=1000,low=500 for instance"
         raise InputError(f"{text!r}; {expected}", field="--levels")
     return amounts
-
-
-@contextmanager
-def _as_options(*names: str) -> Iterator[None]:
-    """Replace the fields of errors by the options that the user typed."""
-    try:
-        yield
-    except InputError as error:
-        if error.field not in names:
-            raise
-        option = f"--{error.field.replace(' ', '-')}"
-        raise InputError(*error.mistakes, file=error.file, field=option) from None
 
 
 def _evaluated(trace: Trace, first: int, last: int) -> Trace:

@@ -9,6 +9,7 @@ from typing import Any
 
 from optsched import registry
 from optsched.cli import BAD_INPUT, DONE
+from optsched.cli.options import Json
 from optsched.cli.terminal import print_json, print_lines, print_table
 from optsched.content import bundled
 from optsched.errors import InputError
@@ -24,14 +25,8 @@ WEIGHTS, CAPACITIES, OPTIMUM = (6, 4, 3), (3, 6), 9
 """A problem that even exhaustive search solves at once."""
 
 
-def command(*, json: bool = False) -> int:
-    """Check the installation: versions, and a small problem for each solver.
-
-    Parameters
-    ----------
-    json
-        Print one JSON object.
-    """
+def command(*, json: Json = False) -> int:
+    """Check the installation: versions, and a small problem for each solver."""
     installed = {
         "optsched": __version__,
         "python": platform.python_version(),
@@ -40,7 +35,7 @@ def command(*, json: bool = False) -> int:
         "content": str(bundled("models").parent),
         "traces": ":".join(map(str, folders())) or "no folder; set OPTSCHED_TRACES",
     }
-    checked = [_check(registry.solvers[name]) for name in registry.solvers]
+    checked = [_check(cls) for cls in registry.solvers.values()]
     broken = [
         {"plug-in": name, "group": kind.group, "reason": reason}
         for kind in registry.all_kinds()

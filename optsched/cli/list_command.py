@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Literal
 
 from optsched import registry
+from optsched.cli.options import Json
 from optsched.cli.terminal import print_json, print_table, say
 from optsched.docstrings import first_line
 from optsched.errors import InputError
@@ -23,9 +25,10 @@ What = Literal[
     "studies",
     "formats",
 ]
+Row = list[Any]
 
 
-def command(what: What = "solvers", /, *, json: bool = False) -> None:
+def command(what: What = "solvers", /, *, json: Json = False) -> None:
     """List policies, solvers and all else that the command line takes by name.
 
     Parameters
@@ -33,10 +36,9 @@ def command(what: What = "solvers", /, *, json: bool = False) -> None:
     what
         Policies, solvers, profiles of solvers, models, machines, execution models, workloads,
         studies or trace formats.
-    json
-        Print one JSON object.
     """
-    columns, rows = _LISTS[what]()
+    columns, list_rows = _LISTS[what]
+    rows = list(list_rows())
     if json:
         print_json({what: [dict(zip(columns, row)) for row in rows]})
     else:
@@ -47,20 +49,17 @@ def _settings(cls: type[Any]) -> str:
     return " ".join(f"{field.name}={field.default}" for field in settings_of(cls))
 
 
-def _policies() -> tuple[list[str], list[list[Any]]]:
-    rows = []
-    for name in registry.policies:
-        cls = registry.policies[name]
+def _policies() -> Iterator[Row]:
+    for cls in registry.policies.values():
         solver = ", ".join(f"{model}: {own.solver}" for model, own in cls.models.items())
-        rows.append([name, _settings(cls), solver, " ".join(sorted(cls.machines)), first_line(cls)])
-    return ["policy", "settings", "model: solver", "machines", "what it does"], rows
+        machines = " ".join(sorted(cls.machines))
+        yield [cls.name, _settings(cls), solver, machines, first_line(cls)]
 
 
-def _solvers() -> tuple[list[str], list[list[Any]]]:
+def _solvers() -> Iterator[Row]:
     from optsched.solvers.dispatch import classes_of
     from optsched.solvers.solver_call import check_models, version_of
 
-    rows = []
     for cls in chain.from_iterable(map(classes_of, registry.solvers)):
         try:
             check_models(cls)
@@ -70,25 +69,19 @@ def _solvers() -> tuple[list[str], list[list[Any]]]:
             continue
         models = "all that are formulated" if cls.models is None else " ".join(sorted(cls.models))
         installed = version or f"no (needs {cls.requires})"
-        rows.append([cls.name, installed, cls.exact, models, cls.work_unit, first_line(cls)])
-    return ["solver", "installed", "exact", "models", "work in", "what it does"], rows
+        yield [cls.name, installed, cls.exact, models, cls.work_unit, first_line(cls)]
 
 
-def _profiles() -> tuple[list[str], list[list[Any]]]:
-    rows = []
+def _profiles() -> Iterator[Row]:
     for profile in map(load_profile, profile_names()):
         options = " ".join(f"{key}={value}" for key, value in profile.options.items())
-        rows.append([profile.name, profile.solver, options, profile.description])
-    return ["profile", "solver", "options", "what it is for"], rows
+        yield [profile.name, profile.solver, options, profile.description]
 
 
-def _models() -> tuple[list[str], list[list[Any]]]:
-    rows = []
-    for name in registry.models:
-        cls = registry.models[name]
-        special = [s for s in registry.solvers if name in _models_of(s)]
-        rows.append([name, cls.default_solver, " ".join(special), first_line(cls)])
-    return ["model", "default solver", "its own solvers", "what it decides"], rows
+def _models() -> Iterator[Row]:
+    for cls in registry.models.values():
+        special = [s for s in registry.solvers if cls.name in _models_of(s)]
+        yield [cls.name, cls.default_solver, " ".join(special), first_line(cls)]
 
 
 def _models_of(solver: str) -> frozenset[str]:
@@ -96,48 +89,44 @@ def _models_of(solver: str) -> frozenset[str]:
     return models if isinstance(models, frozenset) else frozenset()
 
 
-def _machines() -> tuple[list[str], list[list[Any]]]:
-    kinds = [(registry.machines[name], name) for name in registry.machines]
-    return ["machine", "what it is"], [[cls.usage, first_line(cls)] for cls, _ in kinds]
+def _machines() -> Iterator[Row]:
+    return ([cls.usage, first_line(cls)] for cls in registry.machines.values())
 
 
-def _executions() -> tuple[list[str], list[list[Any]]]:
-    classes = [registry.executions[name] for name in registry.executions]
-    rows = [[cls.name, _settings(cls), first_line(cls)] for cls in classes]
-    return ["execution model", "settings", "what it does"], rows
+def _executions() -> Iterator[Row]:
+    return ([cls.name, _settings(cls), first_line(cls)] for cls in registry.executions.values())
 
 
-def _workloads() -> tuple[list[str], list[list[Any]]]:
+def _workloads() -> Iterator[Row]:
     from optsched.workloads.spec_file import read_workload, workload_names
 
     specs = [read_workload(name) for name in workload_names()]
-    rows = [[spec.title, spec.name, spec.processors, spec.description] for spec in specs]
-    without = set(registry.workloads) - {spec.name for spec in specs}
-    rows += [[None, name, None, first_line(registry.workloads[name])] for name in sorted(without)]
-    return ["workload", "model", "processors", "what it is"], rows
+    for spec in specs:
+        yield [spec.title, spec.name, spec.processors, spec.description]
+    for name in sorted(set(registry.workloads) - {spec.name for spec in specs}):
+        yield [None, name, None, first_line(registry.workloads[name])]
 
 
-def _studies() -> tuple[list[str], list[list[Any]]]:
-    classes = [registry.studies[name] for name in registry.studies]
-    return ["study", "paper"], [[cls.name, cls.paper] for cls in classes]
+def _studies() -> Iterator[Row]:
+    return ([cls.name, cls.paper] for cls in registry.studies.values())
 
 
-def _formats() -> tuple[list[str], list[list[Any]]]:
-    rows = []
-    for name in registry.readers:
-        cls = registry.readers[name]
-        rows.append([name, " ".join(cls.suffixes), first_line(cls)])
-    return ["format", "suffixes", "what it is"], rows
+def _formats() -> Iterator[Row]:
+    for cls in registry.readers.values():
+        yield [cls.name, " ".join(cls.suffixes), first_line(cls)]
 
 
-_LISTS = {
-    "policies": _policies,
-    "solvers": _solvers,
-    "profiles": _profiles,
-    "models": _models,
-    "machines": _machines,
-    "executions": _executions,
-    "workloads": _workloads,
-    "studies": _studies,
-    "formats": _formats,
+_LISTS: Mapping[What, tuple[list[str], Callable[[], Iterator[Row]]]] = {
+    "policies": (["policy", "settings", "model: solver", "machines", "what it does"], _policies),
+    "solvers": (
+        ["solver", "installed", "exact", "models", "work in", "what it does"],
+        _solvers,
+    ),
+    "profiles": (["profile", "solver", "options", "what it is for"], _profiles),
+    "models": (["model", "default solver", "its own solvers", "what it decides"], _models),
+    "machines": (["machine", "what it is"], _machines),
+    "executions": (["execution model", "settings", "what it does"], _executions),
+    "workloads": (["workload", "model", "processors", "what it is"], _workloads),
+    "studies": (["study", "paper"], _studies),
+    "formats": (["format", "suffixes", "what it is"], _formats),
 }

@@ -1,13 +1,15 @@
-"""Types of command-line options, with the conversion of words to values."""
+"""Types of command-line options: the conversion of words to values, and help that many share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from cyclopts import Parameter, Token
 
+from optsched.errors import InputError
 from optsched.numbers import LARGEST, parse_integer, parse_number
 
 
@@ -32,3 +34,24 @@ Number: TypeAlias = Annotated[float, Parameter(converter=_converter(parse_number
 
 Output: TypeAlias = Annotated[Path, Parameter(alias="-o")]
 """The file or folder to write to."""
+
+Json: TypeAlias = Annotated[bool, Parameter(help="Print one JSON object.")]
+
+TraceName: TypeAlias = Annotated[str, Parameter(help="A trace file or a name from the catalogue.")]
+
+TraceOutput: TypeAlias = Annotated[
+    Output, Parameter(help="The file to write; the suffix states the format, .gz compresses.")
+]
+
+
+@contextmanager
+def as_options(names: Container[str]) -> Iterator[None]:
+    """Replace the fields of errors by the options that the user typed, of the given names."""
+    try:
+        yield
+    except InputError as error:
+        name = (error.field or "").replace(" ", "_")
+        if name not in names:
+            raise
+        option = f"--{name.replace('_', '-')}"
+        raise InputError(*error.mistakes, file=error.file, field=option) from None

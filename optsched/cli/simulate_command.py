@@ -14,8 +14,9 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from optsched.cli import BAD_INPUT, DONE
-from optsched.cli.options import Integer, Number, Output
-from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say, say_file
+from optsched.cli.options import Integer, Number, Output, as_options
+from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say
+from optsched.cli.trace_files import say_file
 from optsched.docstrings import parameters
 from optsched.errors import InputError
 from optsched.files import check_replaceable, write_json, written_folder
@@ -96,7 +97,9 @@ def command(
         check_replaceable(capture, CAPTURE)
         if _nested(output, capture):
             raise InputError("lies in the other output folder or around it", field="--capture")
-    scenario = _scenario(trace, options)
+    options["settings"] = read_settings(options.get("settings") or ())
+    with as_options(OPTIONS):
+        scenario = Scenario(trace, **from_words(options))
     span = scenario.span
     began = time.perf_counter()
     prepared = prepare_trace(trace)
@@ -126,10 +129,8 @@ def command(
             write_json(captured / CAPTURE.marker, run.config)
     wrong = run.summary["wrong_answers"] or never_answered(run.decisions)
     code = BAD_INPUT if wrong else DONE
-    for note in run.notes:
-        say(f"optsched: {note}")
-    for mishap in run.mishaps:
-        say(f"optsched: {mishap}")
+    for message in (*run.notes, *run.mishaps):
+        say(f"optsched: {message}")
     if run.summary["waiting"]:
         say(f"optsched: {run.summary['waiting']:,} jobs never start under this policy")
     if json:
@@ -151,15 +152,3 @@ def command(
 def _nested(one: Path, other: Path) -> bool:
     one, other = one.resolve(), other.resolve()
     return one == other or one in other.parents or other in one.parents
-
-
-def _scenario(trace: str, options: dict[str, Any]) -> Scenario:
-    """Return the scenario of a trace and options."""
-    options["settings"] = read_settings(options.get("settings") or ())
-    try:
-        return Scenario(trace, **from_words(options))
-    except InputError as error:
-        option = OPTIONS.get((error.field or "").replace(" ", "_"))
-        if option is None:
-            raise
-        raise InputError(*error.mistakes, field=option.flag) from None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from optsched.cli import BAD_INPUT, DONE, INFEASIBLE, NO_SOLUTION
-from optsched.cli.options import Integer, Number, Output
+from optsched.cli.options import Integer, Json, Number, Output
 from optsched.cli.terminal import figure, print_json, print_lines, say
 from optsched.errors import InputError
 from optsched.files import check_output, write_json
@@ -43,7 +43,7 @@ def command(
     work_limit: Number | None = None,
     seed: Integer | None = None,
     hint: str | None = None,
-    json: bool = False,
+    json: Json = False,
     output: Output | None = None,
     picture: Path | None = None,
 ) -> int:
@@ -64,8 +64,6 @@ def command(
         Seed of the solver's random choices.
     hint
         A solver whose solution is passed as a hint.
-    json
-        Print one JSON object.
     output
         A file to write the JSON object to.
     picture

@@ -41,7 +41,7 @@ def command(
     sweep = plan_study(name, output, traces=traces, quick=quick)
     runs = len(sweep.plan.runs)
     say(f"{counted(runs, 'run')}, {len(sweep.pending):,} to do")
-    if execute_runs(sweep, "local", workers, None) is None:
+    if execute_runs(sweep, workers) is None:
         return INTERRUPTED
     print_lines([("runs", runs), ("report", evaluate(output).page)])
     return 1 if say_wrong_answers(sweep) else 0

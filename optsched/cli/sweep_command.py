@@ -54,7 +54,7 @@ def command(
     sweep = Sweep(read_sweep(file), output, _part(shard))
     done_before = len(sweep.own) - len(sweep.pending)
     say(_plan(sweep, done_before, shard))
-    ended = execute_runs(sweep, engine, workers, address)
+    ended = execute_runs(sweep, workers, address)
     if ended is None:
         return INTERRUPTED
     done, merged = ended

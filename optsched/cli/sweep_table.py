@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from contextlib import closing
-from types import TracebackType
+from contextlib import AbstractContextManager, closing, nullcontext
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group
@@ -19,7 +18,7 @@ from optsched.numbers import counted
 from optsched.sweeps.engines import start_engine
 
 if TYPE_CHECKING:
-    from optsched.sweeps.engines import Engine, EngineName
+    from optsched.sweeps.engines import Engine
     from optsched.sweeps.executing import Outcome
     from optsched.sweeps.sweeping import Sweep
 
@@ -46,15 +45,7 @@ def say_wrong_answers(sweep: Sweep) -> bool:
 
 
 class SweepTable:
-    """A live table of a sweep on stderr, if stderr is a terminal; a context manager.
-
-    Parameters
-    ----------
-    sweep : Sweep
-        The sweep.
-    engine : Engine
-        The engine that executes the runs.
-    """
+    """A live table of a sweep whose runs an engine executes."""
 
     def __init__(self, sweep: Sweep, engine: Engine) -> None:
         self._columns = {run.name: run.columns for run in sweep.pending}
@@ -64,25 +55,15 @@ class SweepTable:
         self._done = self._failed = 0
         self._last: deque[Outcome] = deque(maxlen=SHOWN)
         self._began = time.perf_counter()
-        self._live: Live | None = None
 
-    def __enter__(self) -> SweepTable:
-        if sys.stderr.isatty():
-            console = Console(stderr=True)
-            self._live = Live(
-                get_renderable=self._picture, console=console, refresh_per_second=4, transient=True
-            )
-            self._live.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
+    def shown(self) -> AbstractContextManager[object]:
+        """Return a context that shows the table on stderr, if stderr is a terminal."""
+        if not sys.stderr.isatty():
+            return nullcontext()
+        console = Console(stderr=True)
+        return Live(
+            get_renderable=self._picture, console=console, refresh_per_second=4, transient=True
+        )
 
     def add(self, outcome: Outcome) -> None:
         """Add the outcome of a run."""
@@ -129,7 +110,7 @@ class SweepTable:
 
 
 def execute_runs(
-    sweep: Sweep, engine: EngineName, workers: int | None, address: str | None
+    sweep: Sweep, workers: int | None, address: str | None = None
 ) -> tuple[int, bool] | None:
     """Execute the pending runs of a sweep under a live table, and merge the results.
 
@@ -142,8 +123,9 @@ def execute_runs(
     done = 0
     try:
         if sweep.pending:
-            started = start_engine(sweep.pending, engine, workers, address)
-            with SweepTable(sweep, started) as table, closing(sweep.work(started)) as outcomes:
+            started = start_engine(sweep.pending, workers, address)
+            table = SweepTable(sweep, started)
+            with table.shown(), closing(sweep.work(started)) as outcomes:
                 for outcome in outcomes:
                     done += 1
                     table.add(outcome)

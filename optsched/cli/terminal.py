@@ -15,10 +15,8 @@ from optsched.json_text import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from optsched.errors import InputError
-    from optsched.traces.trace import Trace
 
 WIDE = 200
 """Width in characters of a table that is not printed on a terminal."""
@@ -37,17 +35,6 @@ def say_error(error: InputError) -> None:
 def print_line(text: object) -> None:
     """Print a line on stdout."""
     print(one_line(str(text)))
-
-
-def say_file(trace: Trace) -> None:
-    """Print the file of a trace of the catalogue on stderr."""
-    if trace.published is not None:
-        say(f"{trace.published}: {trace.path}")
-
-
-def listed(files: Sequence[Path]) -> str:
-    """Return the names of files as one text."""
-    return " and ".join(map(str, files))
 
 
 def print_json(value: Any) -> None:

@@ -8,22 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from optsched.cli.annotate_command import annotate
-from optsched.cli.options import Integer, Number, Output
-from optsched.cli.terminal import (
-    listed,
-    print_json,
-    print_line,
-    print_lines,
-    print_table,
-    say,
-    say_file,
-)
+from optsched.cli.options import Integer, Json, Number, Output, TraceName, TraceOutput
+from optsched.cli.terminal import print_json, print_line, print_lines, print_table, say
+from optsched.cli.trace_files import read_to_write, say_file, write
 from optsched.errors import InputError
 from optsched.files import check_output
 from optsched.numbers import parse_integer
 
 if TYPE_CHECKING:
-    from optsched.traces.trace import Trace
     from optsched.workloads.trace_fit import FittedTimes, WorkloadFit
 
 command = App(
@@ -34,17 +26,13 @@ command.command(annotate)
 
 
 @command.command
-def info(trace: str, /, *, processors: Integer | None = None, json: bool = False) -> None:
+def info(trace: TraceName, /, *, processors: Integer | None = None, json: Json = False) -> None:
     """Print facts about a trace: jobs, span, load, sizes, run times, and the cleaning.
 
     Parameters
     ----------
-    trace
-        A trace file or a name from the catalogue.
     processors
         Processors of the machine, if the trace does not state them.
-    json
-        Print one JSON object.
     """
     from optsched.traces.facts import facts, lines
     from optsched.traces.reading import read_trace
@@ -60,60 +48,36 @@ def info(trace: str, /, *, processors: Integer | None = None, json: bool = False
 
 
 @command.command
-def clean(trace: str, /, *, output: Output) -> None:
-    """Write the cleaned trace: the jobs that a simulation runs, in its order.
-
-    Parameters
-    ----------
-    trace
-        A trace file or a name from the catalogue.
-    output
-        The file to write; the suffix states the format, .gz compresses.
-    """
-    from optsched.traces.reading import read_trace
-
-    check_output(output)
-    cleaned = read_trace(trace)
-    _write(cleaned, output)
+def clean(trace: TraceName, /, *, output: TraceOutput) -> None:
+    """Write the cleaned trace: the jobs that a simulation runs, in its order."""
+    cleaned = read_to_write(trace, output)
+    write(cleaned, output)
     assert cleaned.cleaning is not None
     for line in cleaned.cleaning.lines():
         say(line)
 
 
 @command.command
-def convert(trace: str, /, *, output: Output) -> None:
-    """Write a trace in another format, without cleaning.
-
-    Parameters
-    ----------
-    trace
-        A trace file or a name from the catalogue.
-    output
-        The file to write; the suffix states the format, .gz compresses.
-    """
-    from optsched.traces.reading import read_trace
-
-    check_output(output)
-    _write(read_trace(trace, clean=False), output)
+def convert(trace: TraceName, /, *, output: TraceOutput) -> None:
+    """Write a trace in another format, without cleaning."""
+    write(read_to_write(trace, output, clean=False), output)
 
 
 @command.command
 def scale(
-    trace: str,
+    trace: TraceName,
     /,
     *,
     to: Integer,
     processors: Annotated[Integer | None, Parameter(name="--from")] = None,
     unit: Integer = 1,
     load: Number = 1.0,
-    output: Output,
+    output: TraceOutput,
 ) -> None:
     """Scale a trace to a machine of another size, and to another load.
 
     Parameters
     ----------
-    trace
-        A trace file or a name from the catalogue.
     to
         Processors of the new machine: sizes are multiplied by --to over --from.
     processors
@@ -122,43 +86,27 @@ def scale(
         Sizes are rounded up to multiples of this number.
     load
         Divisor of the interarrival times, and so about the factor of the offered load.
-    output
-        The file to write; the suffix states the format, .gz compresses.
     """
     from optsched.traces.facts import facts
-    from optsched.traces.reading import read_trace, write_trace
     from optsched.traces.scaling import scale_trace
 
-    check_output(output)
-    read = read_trace(trace, clean=False)
-    check_output(output, read.path)
-    say_file(read)
+    read = read_to_write(trace, output, clean=False)
     scaled = scale_trace(read, to, processors=processors, unit=unit, load=load)
-    files = write_trace(scaled.trace, output)
     machines = scaled.processors, to
     loads = [facts(*one)["offered_load"] for one in zip((read, scaled.trace), machines)]
-    print_lines(
-        [
-            ("jobs", f"{len(scaled.trace):,}"),
-            ("machine", " to ".join(f"{size:,}" for size in machines) + " processors"),
-            ("offered load", " to ".join("-" if one is None else f"{one:.3f}" for one in loads)),
-            ("by rounding", f"{scaled.rounding:+.2%} work"),
-            ("written", listed(files)),
-        ]
-    )
+    changed = [
+        ("machine", " to ".join(f"{size:,}" for size in machines) + " processors"),
+        ("offered load", " to ".join(map(_load, loads))),
+        ("by rounding", f"{scaled.rounding:+.2%} work"),
+    ]
+    write(scaled.trace, output, changed)
     for count, what in scaled.changes:
         say(f"{count:>9,} {what}")
 
 
 @command.command
-def catalogue(*, json: bool = False) -> None:
-    """List the public traces of the catalogue, with their files where these are found.
-
-    Parameters
-    ----------
-    json
-        Print one JSON object.
-    """
+def catalogue(*, json: Json = False) -> None:
+    """List the public traces of the catalogue, with their files where these are found."""
     from optsched.traces.catalogue import entries, search
 
     found = [(entry, search(entry)) for entry in entries()]
@@ -195,22 +143,20 @@ def download(name: str, /, *, output: Output = Path()) -> None:
 
 @command.command
 def fit(
-    trace: str,
+    trace: TraceName,
     /,
     *,
     boundaries: str | None = None,
     fewest: Integer = 30,
     sizes: Literal["observed", "uniform"] = "observed",
     processors: Integer | None = None,
-    json: bool = False,
+    json: Json = False,
     output: Output | None = None,
 ) -> None:
     """Fit a workload model: classes of jobs by size, with Hyper-Erlang times.
 
     Parameters
     ----------
-    trace
-        A trace file or a name from the catalogue.
     boundaries
         Processors of the largest job of each class, 8,16,32,64,128,256 for instance; by default
         all powers of two.
@@ -220,8 +166,6 @@ def fit(
         Distribution of sizes within a class: as observed in the trace, or uniform.
     processors
         Processors of the machine, if the trace does not state them.
-    json
-        Print one JSON object.
     output
         The workload spec to write, a TOML file.
     """
@@ -263,7 +207,7 @@ def generate(
     seed: Integer = 0,
     interarrival_factor: Number = 1.0,
     service_factor: Number = 1.0,
-    output: Output,
+    output: TraceOutput,
 ) -> None:
     """Generate a trace from a workload model.
 
@@ -279,11 +223,8 @@ def generate(
         Factor of the interarrival times; the random numbers stay the same.
     service_factor
         Factor of the run times; the random numbers stay the same.
-    output
-        The file to write; the suffix states the format, .gz compresses.
     """
     from optsched.traces.facts import facts
-    from optsched.traces.reading import write_trace
     from optsched.workloads.generating import generate_workload
 
     check_output(output)
@@ -294,18 +235,13 @@ def generate(
         interarrival_factor=interarrival_factor,
         service_factor=service_factor,
     )
-    write_trace(trace, output)
     known = facts(trace)
-    load = known["offered_load"]
-    print_lines(
-        [
-            ("jobs", f"{len(trace):,}"),
-            ("span", f"{known['span_days']:.1f} days"),
-            ("machine", f"{known['machine_size']:,} processors"),
-            ("offered load", "-" if load is None else f"{load:.3f}"),
-            ("written", output),
-        ]
-    )
+    generated = [
+        ("span", f"{known['span_days']:.1f} days"),
+        ("machine", f"{known['machine_size']:,} processors"),
+        ("offered load", _load(known["offered_load"])),
+    ]
+    write(trace, output, generated)
     for what, count in trace.oddities.items():
         say(f"{count:,} {what}")
 
@@ -318,12 +254,16 @@ def _whole_numbers(text: str) -> list[int]:
         raise InputError(f"boundaries: {text!r}; expected {expected}") from None
 
 
+def _load(offered: float | None) -> str:
+    return "-" if offered is None else f"{offered:.3f}"
+
+
 def _print_fit(fitted: WorkloadFit) -> None:
     """Print both tables of a fit in the form of Franke et al. 1999."""
     columns = ["N_min", "N_max", "lambda1", "lambda2", "n", "p1", "E4 %", "jobs %", "family"]
     for title, part in (
         ("interarrival times (s)", "interarrival"),
-        ("run times (s)", "service"),
+        ("\nrun times (s)", "service"),
     ):
         rows = []
         for one in fitted.classes:
@@ -333,14 +273,5 @@ def _print_fit(fitted: WorkloadFit) -> None:
             row += [times.distribution.order, f"{times.distribution.p1:.2e}"]
             row += [f"{times.e4:.0f}", f"{one.share:.2f}", times.distribution.family]
             rows.append(row)
-        print(title if part == "interarrival" else f"\n{title}")
+        print(title)
         print_table(columns, rows)
-
-
-def _write(trace: Trace, output: Path) -> None:
-    from optsched.traces.reading import write_trace
-
-    check_output(output, trace.path)
-    say_file(trace)
-    files = write_trace(trace, output)
-    print_lines([("jobs", f"{len(trace):,}"), ("written", listed(files))])

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.machines.machine import Allocation
 from optsched.registry import executions
 from optsched.schedule import Schedule, State
-from optsched.simulator.execution import ExecutionModel, ExecutionReport
+from optsched.simulator.execution import ExecutionModel, ExecutionReport, Speeds
 from optsched.simulator.system import System
 from optsched.traces.trace import Trace
 
@@ -69,9 +66,7 @@ class Contiguity(ExecutionModel):
         self._sensitive: list[bool] = sensitive.tolist()
         self._contiguous = [False] * jobs
 
-    def started(
-        self, job: int, allocation: Allocation, system: System
-    ) -> Iterable[tuple[int, float]]:
+    def started(self, job: int, allocation: Allocation, system: System) -> Speeds:
         """Let a sensitive job run faster if its nodes are contiguous."""
         if not self._sensitive[job] or not system.machine.is_contiguous(allocation):
             return ()
@@ -83,13 +78,11 @@ class Contiguity(ExecutionModel):
         sensitive = np.array(self._sensitive)
         scattered = sensitive & ~np.array(self._contiguous) & (schedule.state == State.FINISHED)
         lost = np.where(scattered, self.alpha * trace.runtime, 0.0)
-        columns: dict[str, NDArray[Any]] = {
-            "sensitive": sensitive.astype(np.int64),
-            "lost_time": lost,
-        }
-        figures: Mapping[str, Any] = {
-            "sensitive_jobs": int(sensitive.sum()),
-            "sensitive_scattered": int(scattered.sum()),
-            "lost_processor_hours": float((lost * trace.processors).sum() / 3600),
-        }
-        return ExecutionReport(columns, figures)
+        return ExecutionReport(
+            columns={"sensitive": sensitive.astype(np.int64), "lost_time": lost},
+            figures={
+                "sensitive_jobs": int(sensitive.sum()),
+                "sensitive_scattered": int(scattered.sum()),
+                "lost_processor_hours": float((lost * trace.processors).sum() / 3600),
+            },
+        )

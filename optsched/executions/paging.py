@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.column_sets import ColumnSet, runs_of
 from optsched.errors import InputError
@@ -15,7 +12,7 @@ from optsched.machines.machine import Allocation
 from optsched.numbers import MOST_CAPACITY
 from optsched.registry import executions
 from optsched.schedule import Schedule, State
-from optsched.simulator.execution import ExecutionModel, ExecutionReport
+from optsched.simulator.execution import ExecutionModel, ExecutionReport, Speeds
 from optsched.simulator.system import System
 from optsched.traces.trace import Trace
 
@@ -81,9 +78,7 @@ class Paging(ExecutionModel):
         self._short: ColumnSet = 0
         self._paged = np.zeros(len(trace), dtype=np.bool_)
 
-    def started(
-        self, job: int, allocation: Allocation, system: System
-    ) -> Iterable[tuple[int, float]]:
+    def started(self, job: int, allocation: Allocation, system: System) -> Speeds:
         """Slow down the jobs on nodes that are short of memory because of the job."""
         if not system.machine.time_shared:
             return self._speeds([job] if self._memory[job] > self._limit else [], slow=True)
@@ -94,9 +89,7 @@ class Paging(ExecutionModel):
             slowed.append(job)
         return self._speeds(slowed, slow=True)
 
-    def ended(
-        self, job: int, allocation: Allocation, system: System
-    ) -> Iterable[tuple[int, float]]:
+    def ended(self, job: int, allocation: Allocation, system: System) -> Speeds:
         """Restore the speed of the jobs whose nodes are no longer short of memory."""
         if not system.machine.time_shared:
             return ()
@@ -113,17 +106,15 @@ class Paging(ExecutionModel):
         """Return the jobs that paged, and the seconds of run time that each lost."""
         finished = schedule.state == State.FINISHED
         lost = np.where(finished & self._paged, schedule.run_time - trace.runtime, 0.0)
-        columns: dict[str, NDArray[Any]] = {
-            "paged": self._paged.astype(np.int64),
-            "paging_time": lost,
-        }
-        figures: Mapping[str, Any] = {
-            "paged_jobs": int(self._paged.sum()),
-            "paging_processor_hours": float((lost * trace.processors).sum() / 3600),
-        }
-        return ExecutionReport(columns, figures)
+        return ExecutionReport(
+            columns={"paged": self._paged.astype(np.int64), "paging_time": lost},
+            figures={
+                "paged_jobs": int(self._paged.sum()),
+                "paging_processor_hours": float((lost * trace.processors).sum() / 3600),
+            },
+        )
 
-    def _speeds(self, jobs: list[int], *, slow: bool) -> list[tuple[int, float]]:
+    def _speeds(self, jobs: list[int], *, slow: bool) -> Speeds:
         if slow:
             self._paged[jobs] = True
         return [(job, 1.0 / self.slowdown if slow else 1.0) for job in jobs]

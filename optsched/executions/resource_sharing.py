@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from optsched.models.node_allocations import COUNTABLE, NO_PENALTY
 from optsched.numbers import LONGEST, MOST_CAPACITY
 from optsched.registry import executions
 from optsched.schedule import Schedule, State
-from optsched.simulator.execution import ExecutionModel, ExecutionReport
+from optsched.simulator.execution import ExecutionModel, ExecutionReport, Speeds
 from optsched.simulator.system import System
 from optsched.traces.demands import split_demands
 from optsched.traces.reading import mistake_in
@@ -28,12 +28,7 @@ from optsched.traces.trace import Trace
 def demands(trace_or_system: Any, machine: Smp) -> NDArray[np.int64]:
     """Return the demand of one process of each job on each resource, shape (resources, jobs).
 
-    Parameters
-    ----------
-    trace_or_system : Trace or System
-        Object with the annotations of the jobs; the demand on other resources is 0.
-    machine : Smp
-        Machine whose nodes have the resources.
+    The demand on a resource of the machine without an annotation is 0.
     """
     annotations = trace_or_system.annotations
     jobs = len(trace_or_system.processors)
@@ -91,9 +86,7 @@ class ResourceSharing(ExecutionModel):
         self._nodes_of: dict[int, NDArray[np.int64]] = {}
         self._speed: dict[int, float] = {}
 
-    def started(
-        self, job: int, allocation: tuple[Run, ...], system: System
-    ) -> Iterable[tuple[int, float]]:
+    def started(self, job: int, allocation: tuple[Run, ...], system: System) -> Speeds:
         """Slow down the job, and the jobs on nodes that the job saturates."""
         assert isinstance(system.machine, Smp)
         nodes, processes = system.machine.processes(allocation)
@@ -103,9 +96,7 @@ class ResourceSharing(ExecutionModel):
             self._jobs_on[node][job] = None
         return self._changed(nodes, processes * self._demands[:, job, None], [job])
 
-    def ended(
-        self, job: int, allocation: tuple[Run, ...], system: System
-    ) -> Iterable[tuple[int, float]]:
+    def ended(self, job: int, allocation: tuple[Run, ...], system: System) -> Speeds:
         """Speed up the jobs that shared a node with the job."""
         assert isinstance(system.machine, Smp)
         nodes, processes = system.machine.processes(allocation)
@@ -133,17 +124,10 @@ class ResourceSharing(ExecutionModel):
 
     def _changed(
         self, nodes: NDArray[np.int64], demand: NDArray[np.int64], jobs: list[int]
-    ) -> list[tuple[int, float]]:
-        """Add a demand to nodes; return the new speeds of the jobs whose speed changes.
+    ) -> Speeds:
+        """Add a demand, shape (resources, nodes), to nodes; return the new speeds that differ.
 
-        Parameters
-        ----------
-        nodes : int64 array, shape (nodes of a job,)
-            Nodes of the job.
-        demand : int64 array, shape (resources, nodes of a job)
-            Increase of the demand on each node, or decrease if negative.
-        jobs : list of int
-            Jobs to check in any case.
+        The speeds of `jobs` are checked even if no penalty changes.
         """
         self._used[:, nodes] += demand
         excess = np.maximum(self._used[:, nodes] - self._capacity, 0) / self._capacity

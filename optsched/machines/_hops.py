@@ -23,25 +23,10 @@ def hops_of_allocations(
 ) -> tuple[NDArray[np.float64], Integers]:
     """Return the mean and the largest number of hops between two nodes of each allocation.
 
-    Parameters
-    ----------
-    coordinates : int64 array, shape (routers, 3)
-        Coordinates of the routers, by position on the line.
-    shape : int64 array, shape (3,)
-        Routers in each dimension of the torus.
-    nodes_per_router : int
-        Nodes of a router, which are consecutive on the line and 0 hops apart.
-    first, last : int64 array, shape (allocations,)
-        ``runs[first[a]:last[a]]`` are the runs of allocation a.
-    runs : int64 array, shape (runs, 2)
-        Start and stop of each run of nodes.
-
-    Returns
-    -------
-    mean : float64 array, shape (allocations,)
-        Mean over pairs of different nodes; 0 for a single node.
-    largest : int64 array, shape (allocations,)
-        The diameter of the allocation.
+    The coordinates of the routers, shape (routers, 3), are by position on the line. The nodes of a
+    router are consecutive on the line and 0 hops apart. Rows ``runs[first[a]:last[a]]``, each a
+    start and a stop, are the runs of nodes of allocation a. The mean is over pairs of different
+    nodes, 0 for a single node.
     """
     count = np.zeros((3, shape.max()), dtype=np.int64)
     held = np.empty((len(coordinates) + len(runs), 3), dtype=np.int64)
@@ -122,14 +107,8 @@ def farthest_pair(held: Integers, shape: Integers, most: int) -> int:
     Neighbors on the line are mostly neighbors on the torus. So the routers are cut into pieces
     along the line, and only pairs of pieces whose bounding boxes are far enough apart are compared.
 
-    Parameters
-    ----------
-    held : int64 array, shape (held routers, 3)
-        Coordinates of the routers, by position on the line.
-    shape : int64 array, shape (3,)
-        Routers in each dimension.
-    most : int
-        Upper bound on the result; the search ends at a pair that attains it.
+    The routers are rows of `held`, in order of the line. The search ends at a pair that attains
+    `most`, an upper bound on the result.
     """
     best, end = 0, 0
     for _ in range(2):  # from any router to the farthest one, and from there again

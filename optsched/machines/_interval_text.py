@@ -35,21 +35,10 @@ def put(text: NDArray[np.uint8], at: int, number: int) -> int:
 def interval_text(
     first: NDArray[np.int64], last: NDArray[np.int64], runs: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the concatenated texts of all jobs, and the offsets of each.
+    """Return the concatenated ASCII texts of all jobs, and the offsets of each.
 
-    Parameters
-    ----------
-    first, last : int64 array, shape (jobs,)
-        ``runs[first[j]:last[j]]`` are the runs of job j, in order.
-    runs : int64 array, shape (runs, 2)
-        Start and stop of each run.
-
-    Returns
-    -------
-    text : uint8 array
-        ASCII.
-    offset : int64 array, shape (jobs + 1,)
-        The text of job j is ``text[offset[j]:offset[j + 1]]``.
+    Rows ``runs[first[j]:last[j]]``, each a start and a stop, are the runs of job j in order. Its
+    text is ``text[offset[j]:offset[j + 1]]``.
     """
     widest = 2 * digits(runs.max() if len(runs) else 0) + 2
     text = np.empty(widest * (last - first).sum() + 1, dtype=np.uint8)
@@ -73,22 +62,7 @@ def interval_text(
 def interval_runs(
     text: NDArray[np.uint8], jobs: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Read interval sets from text, as `interval_text` writes them.
-
-    Parameters
-    ----------
-    text : uint8 array
-        ASCII, one line per job.
-    jobs : int
-        Number of lines.
-
-    Returns
-    -------
-    first, last : int64 array, shape (jobs,)
-        ``runs[first[j]:last[j]]`` are the runs of job j.
-    runs : int64 array, shape (runs, 2)
-        Start and stop of each run.
-    """
+    """Return first, last and runs of `interval_text` from ASCII text with one line per job."""
     first = np.zeros(jobs, dtype=np.int64)
     last = np.zeros(jobs, dtype=np.int64)
     runs = np.empty((np.sum(text == BLANK) + jobs, 2), dtype=np.int64)

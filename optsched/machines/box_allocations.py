@@ -12,17 +12,8 @@ from optsched.boxes.box import Box, Grid
 class BoxAllocations:
     """Free routers of a torus on which jobs hold boxes.
 
-    Parameters
-    ----------
-    grid : Grid
-        Grid of the routers.
-    holes : iterable of Box
-        Unavailable routers.
-
-    Attributes
-    ----------
-    free : bool array, shape of the grid
-        Mask of the routers that are available and free. Read-only for callers.
+    The mask `free`, of the shape of the grid, is True for routers that lie in no hole and that no
+    job holds. It is read-only for callers.
     """
 
     def __init__(self, grid: Grid, holes: Iterable[Box]) -> None:

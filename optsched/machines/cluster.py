@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, Self, get_args
 
 import numpy as np
 
@@ -27,15 +27,7 @@ BANDWIDTH = 100
 
 
 class Cores(NamedTuple):
-    """Cores of one node.
-
-    Parameters
-    ----------
-    node : int
-        The node, from 0.
-    cores : int
-        Set of cores: bit c stands for core c.
-    """
+    """Cores of one node, a set in which bit c stands for core c; nodes count from 0."""
 
     node: int
     cores: int
@@ -79,8 +71,6 @@ class Cluster(Machine):
     >>> machine = Cluster(nodes=2, cores=4)
     >>> machine.resources(machine.claim(Cores(1, 0b0110), processors=2))
     '5-6'
-    >>> machine.loading_seconds(6400)
-    64
     """
 
     usage = "cluster:NODESxCORES[:memory=MB][:bandwidth=MB/s][:kept=users|next]"
@@ -115,7 +105,7 @@ class Cluster(Machine):
         self._free = [(1 << cores) - 1] * nodes
 
     @classmethod
-    def from_spec(cls, text: str) -> Cluster:
+    def from_spec(cls, text: str) -> Self:
         """Build ``cluster:<text>``."""
         match = SPECIFICATION.fullmatch(text)
         if match is None:
@@ -130,7 +120,7 @@ class Cluster(Machine):
         return cls(int(match[1]), int(match[2]), **options)
 
     @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> Cluster:
+    def from_table(cls, table: Mapping[str, Any]) -> Self:
         """Build a cluster from the keys nodes and cores, and perhaps memory, bandwidth, kept."""
         known = {"nodes", "cores", "memory", "bandwidth", "kept"}
         if not {"nodes", "cores"} <= set(table) <= known:
@@ -145,14 +135,6 @@ class Cluster(Machine):
         bandwidth = "" if self.bandwidth == BANDWIDTH else f":bandwidth={self.bandwidth}"
         kept = "" if self.files.kept == "users" else f":kept={self.files.kept}"
         return f"cluster:{self.nodes}x{self.cores}{memory}{bandwidth}{kept}"
-
-    def emptied(self) -> Cluster:
-        """Return a cluster of the same nodes without jobs and resident files."""
-        return Cluster(self.nodes, self.cores, self.memory, self.bandwidth, self.files.kept)
-
-    def loading_seconds(self, size: int) -> int:
-        """Return the whole seconds that a node needs to load a file of `size` MB."""
-        return size // self.bandwidth
 
     def allocate(self, processors: int) -> Cores:
         """Give a job the first free cores of the first node that has enough."""
@@ -176,11 +158,6 @@ class Cluster(Machine):
         """Take back the cores of a job."""
         self._free[allocation.node] |= allocation.cores
         self.free += allocation.cores.bit_count()
-
-    def is_contiguous(self, allocation: Cores) -> bool:
-        """Return whether the cores are consecutive."""
-        cores = allocation.cores
-        return (cores | (cores - 1)) & ((cores | (cores - 1)) + 1) == 0
 
     def resources(self, allocation: Cores) -> str:
         """Return the processors of an allocation as an interval set."""

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 
 Run = tuple[int, int]
 """Run of the positions ``start`` to ``stop - 1``, as in a Python range."""
 
 
 class FreeRuns:
-    """Maximal runs of free positions, in order.
+    """Maximal runs of free positions, in order; at first all of `size` positions are free.
 
     A run is found by bisection, so taking and giving back need ``O(log r)`` comparisons for ``r``
-    runs.
-
-    Parameters
-    ----------
-    size : int
-        Number of positions; all are free at first.
-
-    Attributes
-    ----------
-    starts, stops : list of int
-        Run ``i`` covers the positions ``starts[i]`` to ``stops[i] - 1``. Read-only for callers.
+    runs. Run ``i`` covers the positions ``starts[i]`` to ``stops[i] - 1``; callers only read these.
     """
 
     __slots__ = ("starts", "stops")
@@ -31,8 +22,8 @@ class FreeRuns:
         self.starts = [0]
         self.stops = [size]
 
-    def __len__(self) -> int:
-        return len(self.starts)
+    def __iter__(self) -> Iterator[Run]:
+        return zip(self.starts, self.stops)
 
     def copy(self) -> FreeRuns:
         """Return a copy."""
@@ -53,13 +44,12 @@ class FreeRuns:
         ValueError
             If fewer positions are free.
         """
-        starts, stops = self.starts, self.stops
         taken = []
         emptied = 0
-        for start, stop in zip(starts, stops):
+        for start, stop in self:
             if stop - start > size:
                 taken.append((start, start + size))
-                starts[emptied] = start + size
+                self.starts[emptied] = start + size
                 break
             taken.append((start, stop))
             emptied += 1
@@ -68,8 +58,7 @@ class FreeRuns:
                 break
         else:
             raise ValueError(f"{size} positions more than are free")
-        del starts[:emptied]
-        del stops[:emptied]
+        del self.starts[:emptied], self.stops[:emptied]
         return tuple(taken)
 
     def take(self, start: int, stop: int) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched import registry
 from optsched.errors import InputError
+from optsched.numbers import parse_integer
 from optsched.text_files import read_toml
 
 Allocation = Any
@@ -54,7 +55,7 @@ class Machine(ABC):
 
     @classmethod
     @abstractmethod
-    def from_spec(cls, text: str) -> Machine:
+    def from_spec(cls, text: str) -> Self:
         """Build an empty machine from the text after the colon of a specification.
 
         Raises
@@ -65,7 +66,7 @@ class Machine(ABC):
 
     @classmethod
     @abstractmethod
-    def from_table(cls, table: Mapping[str, Any]) -> Machine:
+    def from_table(cls, table: Mapping[str, Any]) -> Self:
         """Build an empty machine from the keys of a TOML file, without ``kind``."""
 
     @property
@@ -73,9 +74,9 @@ class Machine(ABC):
     def spec(self) -> str:
         """Specification that builds an equal machine."""
 
-    @abstractmethod
-    def emptied(self) -> Machine:
+    def emptied(self) -> Self:
         """Return a machine of the same resources without jobs."""
+        return self.from_spec(self.spec.partition(":")[2])
 
     @abstractmethod
     def allocate(self, processors: int) -> Allocation:
@@ -95,9 +96,9 @@ class Machine(ABC):
     def release(self, allocation: Allocation) -> None:
         """Free the allocation of a job."""
 
-    @abstractmethod
     def is_contiguous(self, allocation: Allocation) -> bool:
-        """Return whether an allocation is contiguous."""
+        """Return whether an allocation is contiguous: by default, one interval of processors."""
+        return " " not in self.resources(allocation)
 
     @abstractmethod
     def resources(self, allocation: Allocation) -> str:
@@ -121,25 +122,55 @@ class Machine(ABC):
         Returns
         -------
         dict of str to int64, float64 or text array, shape (allocations,)
-            Values by name of the measure.
         """
         blanks = (processors.count(" ") for processors in resources)
         return {"runs": 1 + np.fromiter(blanks, dtype=np.int64, count=len(resources))}
 
     @abstractmethod
     def violations(self, held: Mapping[int, Allocation]) -> list[str]:
-        """Compare the machine with the allocations of the running jobs.
-
-        Parameters
-        ----------
-        held : mapping of int to Allocation
-            The allocation of each running job.
+        """Compare the machine with the allocation of each running job.
 
         Returns
         -------
         list of str
             The differences: processors held twice, lost or invented; empty without any.
         """
+
+
+class SizedMachine(Machine):
+    """Machine that its number of processors describes: ``kind:NUMBER``.
+
+    Attributes
+    ----------
+    unit : str
+        Name of the processors, for messages.
+    """
+
+    unit: ClassVar[str]
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    @classmethod
+    def from_spec(cls, text: str) -> Self:
+        """Build a machine of a number of processors in decimal digits."""
+        try:
+            size = parse_integer(text)
+        except ValueError:
+            raise InputError(f"machine '{cls.name}:{text}'; expected {cls.usage}") from None
+        return cls(size)
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> Self:
+        """Build the machine from its only key, ``size``."""
+        if set(table) != {"size"}:
+            raise InputError(f"keys {sorted(table)}; expected size, the number of {cls.unit}")
+        return cls(table["size"])
+
+    @property
+    def spec(self) -> str:
+        """Specification that builds an equal machine."""
+        return f"{self.name}:{self.size}"
 
 
 def read_machine(spec: str | Path | Machine) -> Machine:
@@ -162,7 +193,7 @@ def read_machine(spec: str | Path | Machine) -> Machine:
         return _read_file(Path(text))
     kind, colon, rest = text.partition(":")
     if not colon:
-        forms = ", ".join(registry.machines[name].usage for name in registry.machines)
+        forms = ", ".join(cls.usage for cls in registry.machines.values())
         raise InputError(f"{text!r} is not a machine; expected {forms} or a TOML file")
     machine: Machine = registry.machines[kind].from_spec(rest)
     return machine

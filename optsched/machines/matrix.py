@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from optsched.column_sets import ColumnSet, interval_text, lowest
 from optsched.errors import InputError
-from optsched.machines.machine import Machine
-from optsched.numbers import parse_integer
+from optsched.machines.machine import SizedMachine
 from optsched.registry import machines
 
 MOST_COLUMNS = 1 << 20
@@ -16,22 +15,14 @@ MOST_COLUMNS = 1 << 20
 
 
 class Slice(NamedTuple):
-    """Allocation of a job in a matrix.
-
-    Parameters
-    ----------
-    row : int
-        The time slice, from 0.
-    columns : int
-        The set of processors; see `optsched.column_sets`.
-    """
+    """Allocation of a job in a matrix: the time slice, from 0, and the set of processors."""
 
     row: int
     columns: ColumnSet
 
 
 @machines.register("matrix")
-class Matrix(Machine):
+class Matrix(SizedMachine):
     """Identical processors (columns) that are shared in time slices (rows).
 
     A job holds columns in one row; the jobs of a row run simultaneously, and the rows take turns. A
@@ -65,36 +56,16 @@ class Matrix(Machine):
     """
 
     usage = "matrix:NUMBER"
+    unit = "processors"
     time_shared = True
 
     def __init__(self, size: int) -> None:
         if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MOST_COLUMNS:
             expected = f"expected a whole number from 1 to {MOST_COLUMNS:,}"
             raise InputError(f"matrix of {size!r} columns; {expected}")
-        self.size = size
+        super().__init__(size)
         self.rows: list[ColumnSet] = []
         self._all = (1 << size) - 1
-
-    @classmethod
-    def from_spec(cls, text: str) -> Matrix:
-        """Build ``matrix:<text>``."""
-        try:
-            size = parse_integer(text)
-        except ValueError:
-            raise InputError(f"machine 'matrix:{text}'; expected {cls.usage}") from None
-        return cls(size)
-
-    @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> Matrix:
-        """Build the machine from its only key, ``size``."""
-        if set(table) != {"size"}:
-            raise InputError(f"keys {sorted(table)}; expected size, the number of processors")
-        return cls(table["size"])
-
-    @property
-    def spec(self) -> str:
-        """Specification that builds an equal machine."""
-        return f"matrix:{self.size}"
 
     @property
     def free(self) -> int:  # type: ignore[override]  # a property here
@@ -103,10 +74,6 @@ class Matrix(Machine):
         for row in self.rows:
             held |= row
         return self.size - held.bit_count()
-
-    def emptied(self) -> Matrix:
-        """Return a matrix of as many columns without rows."""
-        return Matrix(self.size)
 
     def allocate(self, processors: int) -> Slice:
         """Allocate the first free columns of the first row that has enough, or of a new row."""
@@ -133,11 +100,6 @@ class Matrix(Machine):
         self.rows[allocation.row] &= ~allocation.columns
         while self.rows and not self.rows[-1]:
             self.rows.pop()
-
-    def is_contiguous(self, allocation: Slice) -> bool:
-        """Return whether the columns are consecutive."""
-        columns = allocation.columns
-        return columns & (columns + (columns & -columns)) == 0
 
     def resources(self, allocation: Slice) -> str:
         """Return the columns of an allocation as an interval set."""

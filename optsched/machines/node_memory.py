@@ -38,15 +38,7 @@ class Residents(NamedTuple):
 
 
 class Use(NamedTuple):
-    """Access of a job to its file.
-
-    Parameters
-    ----------
-    seconds : float
-        Seconds that the job waits for the file.
-    loads : bool
-        Whether the job loads the file; otherwise the file is resident or being loaded.
-    """
+    """Seconds that a job waits for its file, and whether it loads the file itself."""
 
     seconds: float
     loads: bool
@@ -60,17 +52,8 @@ class NodeMemory:
     of the authors' program, later jobs do not find the file. With ``next`` they do if no job was
     started on the node in between (Gonthier et al. 2024, section III, case 2): a job that starts at
     t finds a file whose last user ended at e if no job, with or without a file, started at a time
-    s, e <= s < t. Memory is large enough for the files of all jobs that a node can run, so nothing
-    else evicts a file.
-
-    Parameters
-    ----------
-    nodes : int
-        Number of nodes.
-    cores : int
-        Cores of a node, which is also the largest number of files in use on it.
-    kept : {"users", "next"}
-        Rule for files without a user.
+    s, e <= s < t. Memory is large enough for the files of all jobs that a node can run, at most one
+    for each core, so nothing else evicts a file.
 
     References
     ----------
@@ -90,7 +73,6 @@ class NodeMemory:
     """
 
     def __init__(self, nodes: int, cores: int, kept: Kept = "users") -> None:
-        self.nodes = nodes
         self.cores = cores
         self.kept = kept
         self._latest_start = np.full(nodes, -np.inf)
@@ -101,14 +83,7 @@ class NodeMemory:
     def use(self, node: int, file: int, load: int, now: float, until: float) -> Use:
         """Begin the use of a file by a job, with a load if the file is not resident.
 
-        Parameters
-        ----------
-        node, file : int
-            The node, and the number of the file.
-        load : int
-            Seconds to load the file from the shared storage.
-        now, until : float
-            The start of the job, and its estimated end.
+        The load takes `load` seconds; `now` and `until` are the job's start and estimated end.
         """
         self._forget(node, now)
         table = self._table[:, node]

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
 
 from optsched.column_sets import runs_text
 from optsched.errors import InputError
 from optsched.machines.free_runs import FreeRuns, Run
-from optsched.machines.machine import Machine
-from optsched.numbers import MOST_PROCESSORS, parse_integer
+from optsched.machines.machine import SizedMachine
+from optsched.numbers import MOST_PROCESSORS
 from optsched.registry import machines
 
 
 @machines.register("nodes")
-class Nodes(Machine):
+class Nodes(SizedMachine):
     """Identical nodes in a line, numbered from 0; a job may hold any of them.
 
     The line is the processor ordering: consecutive nodes are contiguous, and the maximal free runs
@@ -43,39 +42,15 @@ class Nodes(Machine):
     """
 
     usage = "nodes:NUMBER"
+    unit = "nodes"
 
     def __init__(self, size: int) -> None:
         if type(size) is not int or not 1 <= size <= MOST_PROCESSORS:
             expected = f"expected a whole number from 1 to {MOST_PROCESSORS:,}"
             raise InputError(f"machine of {size!r} nodes; {expected}")
-        self.size = size
+        super().__init__(size)
         self.free = size
         self.slots = FreeRuns(size)
-
-    @classmethod
-    def from_spec(cls, text: str) -> Nodes:
-        """Build ``nodes:<text>``."""
-        try:
-            size = parse_integer(text)
-        except ValueError:
-            raise InputError(f"machine 'nodes:{text}'; expected {cls.usage}") from None
-        return cls(size)
-
-    @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> Nodes:
-        """Build the machine from its only key, ``size``."""
-        if set(table) != {"size"}:
-            raise InputError(f"keys {sorted(table)}; expected size, the number of nodes")
-        return cls(table["size"])
-
-    @property
-    def spec(self) -> str:
-        """Specification that builds an equal machine."""
-        return f"nodes:{self.size}"
-
-    def emptied(self) -> Nodes:
-        """Return a line of as many nodes without jobs."""
-        return Nodes(self.size)
 
     def allocate(self, processors: int) -> tuple[Run, ...]:
         """Allocate the first free nodes; return their runs."""
@@ -110,7 +85,7 @@ class Nodes(Machine):
 
     def violations(self, held: Mapping[int, tuple[Run, ...]]) -> list[str]:
         """Compare the free runs with those that the running jobs hold."""
-        free = list(zip(self.slots.starts, self.slots.stops))
+        free = list(self.slots)
         claims = [(run, f"job {job}") for job, runs in held.items() for run in runs]
         claims += [(run, "nobody") for run in free]
         found = []

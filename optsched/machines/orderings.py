@@ -18,19 +18,9 @@ Coordinates = NDArray[np.int64]
 
 @lru_cache(maxsize=8)
 def ordering(name: str, shape: tuple[int, ...]) -> Coordinates:
-    """Return the coordinates of the routers in a processor ordering.
+    """Return the coordinates of the routers of a grid in one of `ORDERINGS`.
 
-    Parameters
-    ----------
-    name : {"row-major", "snake", "hilbert"}
-        The ordering; each is a function of this module.
-    shape : tuple of int
-        Routers in each dimension.
-
-    Returns
-    -------
-    int64 array, shape (routers, dimensions)
-        Row ``p`` is the router at position ``p``. The array is shared between calls and read-only.
+    Row ``p`` is the router at position ``p``. The array is shared between calls and read-only.
 
     Raises
     ------
@@ -84,19 +74,9 @@ def hilbert(shape: tuple[int, ...]) -> Coordinates:
 
 
 def hilbert_numbers(coordinates: Coordinates, bits: int) -> NDArray[np.int64]:
-    """Return the positions of points on the Hilbert curve through a cube.
+    """Return the positions of points on the Hilbert curve through a cube, from 0 at the origin.
 
-    Parameters
-    ----------
-    coordinates : int64 array, shape (points, dimensions)
-        Coordinates from 0 to ``2**bits - 1``.
-    bits : int
-        Binary logarithm of the side of the cube; at most 63 bits in all dimensions together.
-
-    Returns
-    -------
-    int64 array, shape (points,)
-        Positions, from 0 at the origin.
+    The side of the cube is ``2**bits``, with at most 63 bits in all dimensions together.
 
     References
     ----------

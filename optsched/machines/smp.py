@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,7 +105,7 @@ class Smp(Nodes):
         self.free_of: NDArray[np.int64] = np.full(nodes, processors, dtype=np.int64)
 
     @classmethod
-    def from_spec(cls, text: str) -> Smp:
+    def from_spec(cls, text: str) -> Self:
         """Build ``smp:<text>``."""
         match = SPECIFICATION.fullmatch(text)
         if match is None:
@@ -119,7 +119,7 @@ class Smp(Nodes):
         return cls(int(match[1]), int(match[2]), capacity or None)
 
     @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> Smp:
+    def from_table(cls, table: Mapping[str, Any]) -> Self:
         """Build the machine from the keys nodes and processors, and perhaps a table capacity."""
         if not {"nodes", "processors"} <= set(table) <= {"nodes", "processors", "capacity"}:
             expected = "expected nodes, processors, and perhaps a table capacity"
@@ -136,10 +136,6 @@ class Smp(Nodes):
         if self.capacity == {"bandwidth": BANDWIDTH}:
             return whole
         return whole + "".join(f":{name}={number}" for name, number in self.capacity.items())
-
-    def emptied(self) -> Smp:
-        """Return a machine of the same nodes without jobs."""
-        return Smp(self.nodes, self.processors, self.capacity)
 
     def allocate(self, processors: int) -> tuple[Run, ...]:
         """Allocate the first free processors; return their runs."""
@@ -159,12 +155,7 @@ class Smp(Nodes):
         self._count(allocation, +1)
 
     def place(self, processes: Sequence[int] | NDArray[np.int64]) -> tuple[Run, ...]:
-        """Return the runs of the first free processors of each node for the given processes.
-
-        Parameters
-        ----------
-        processes : sequence of int, shape (nodes,)
-            Processes on each node.
+        """Return the runs of the first free processors of each node for processes on each.
 
         Raises
         ------
@@ -192,13 +183,7 @@ class Smp(Nodes):
         return tuple(runs)
 
     def processes(self, allocation: tuple[Run, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the nodes of an allocation, in order, and its processors on each.
-
-        Returns
-        -------
-        nodes, processes : int64 array, shape (held nodes,)
-            Numbers of the nodes, and processors on each.
-        """
+        """Return the nodes of an allocation, in order, and its processors on each."""
         width = self.processors
         numbers = np.concatenate([np.arange(start, stop) // width for start, stop in allocation])
         return np.unique(numbers, return_counts=True)
@@ -207,7 +192,7 @@ class Smp(Nodes):
         """Compare the free processors, in total and by node, with those that running jobs hold."""
         found = super().violations(held)
         free = np.zeros(self.nodes, dtype=np.int64)
-        for start, stop in zip(self.slots.starts, self.slots.stops):
+        for start, stop in self.slots:
             np.add.at(free, np.arange(start, stop) // self.processors, 1)
         wrong = np.flatnonzero(free != self.free_of).tolist()
         return found + [

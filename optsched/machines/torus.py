@@ -6,13 +6,14 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes.box import Box, Grid, Triple, box_of_text
 from optsched.boxes.shapes import EQUAL_LINKS, Links, bisection
+from optsched.column_sets import runs_text
 from optsched.errors import InputError, UnknownNameError
 from optsched.machines.box_allocations import BoxAllocations
 from optsched.machines.free_runs import FreeRuns
@@ -31,27 +32,6 @@ SPECIFICATION = re.compile(r"([0-9]{1,18}(?:x[0-9]{1,18}){2,3})((?::[^:]*)*)")
 OPTIONS = ("ordering", "wrap", "links", "holes")
 
 ALL = (True, True, True)
-
-
-class BoxMeasures(NamedTuple):
-    """Measures of boxes, arrays of shape (allocations,).
-
-    Parameters
-    ----------
-    box : array of str
-        The box, ``2x24x4@3,0,22`` for instance.
-    held_nodes : int64 array
-        Nodes on the routers of the box.
-    half_perimeter : int64 array
-        Sum of the sides, in routers.
-    bisection : float64 array
-        Speed of all links between the halves; see `optsched.boxes.shapes.bisection`.
-    """
-
-    box: NDArray[np.object_]
-    held_nodes: NDArray[np.int64]
-    half_perimeter: NDArray[np.int64]
-    bisection: NDArray[np.float64]
 
 
 class Locality(NamedTuple):
@@ -166,19 +146,17 @@ class Torus(Nodes):
         super().__init__(usable)
 
     @classmethod
-    def from_spec(cls, text: str) -> Torus:
+    def from_spec(cls, text: str) -> Self:
         """Build ``torus:<text>``."""
         match = SPECIFICATION.fullmatch(text)
-        options: dict[str, Any] | None = {}
-        if match is not None:
-            options = _options(match[2].split(":")[1:])
+        options = None if match is None else _options(match[2].split(":")[1:])
         if match is None or options is None:
             raise InputError(f"machine 'torus:{text}'; expected {cls.usage}")
         *shape, nodes_per_router = [int(number) for number in f"{match[1]}x1".split("x")][:4]
         return cls(shape, nodes_per_router, **options)
 
     @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> Torus:
+    def from_table(cls, table: Mapping[str, Any]) -> Self:
         """Build the machine from ``shape`` and optionally the other parameters, by name."""
         if "shape" not in table or not {"shape", "nodes_per_router", *OPTIONS}.issuperset(table):
             expected = f"expected shape, and perhaps nodes_per_router, {', '.join(OPTIONS)}"
@@ -215,17 +193,6 @@ class Torus(Nodes):
         positions[tuple(self.coordinates.T)] = np.arange(len(self.coordinates))
         return positions
 
-    def emptied(self) -> Torus:
-        """Return a torus of the same form without jobs."""
-        return Torus(
-            self.shape,
-            self.nodes_per_router,
-            self.ordering,
-            self.grid.wrap,
-            self.links,
-            self.holes,
-        )
-
     def claim(self, place: Any, processors: int) -> Any:
         """Allocate the box, or the runs of the line, that a policy chose."""
         if not isinstance(place, Box):
@@ -261,32 +228,25 @@ class Torus(Nodes):
         return str(allocation) if isinstance(allocation, Box) else self.resources(allocation)
 
     def job_measures(self, resources: Sequence[str]) -> dict[str, NDArray[Any]]:
-        """Return the fields of `BoxMeasures` or of `Locality` for each allocation."""
-        if self.holds_boxes:
-            return self.measure_boxes(resources)._asdict()
-        return self.locality(resources)._asdict()
+        """Measure allocations: boxes, or the fields of `Locality` on the line.
 
-    def measure_boxes(self, allocations: Sequence[str]) -> BoxMeasures:
-        """Measure allocations that are boxes."""
-        boxes = self.boxes_of(allocations)
+        Of a box, ``2x24x4@3,0,22`` for instance, these are the nodes on its routers, the sum of its
+        sides in routers, and the speed of all links between its halves.
+        """
+        if not self.holds_boxes:
+            return self.locality(resources)._asdict()
+        boxes = self.boxes_of(resources)
         extents = boxes[:, 3:]
-        return BoxMeasures(
-            box=np.array([str(Box(*box)) for box in boxes.tolist()], dtype=object),
-            held_nodes=extents.prod(axis=1) * self.nodes_per_router,
-            half_perimeter=extents.sum(axis=1),
-            bisection=np.array(
-                [bisection((a, b, c), self.grid, self.links) for a, b, c in extents.tolist()],
-                dtype=np.float64,
-            ),
-        )
+        speeds = [bisection((a, b, c), self.grid, self.links) for a, b, c in extents.tolist()]
+        return {
+            "box": np.array([str(Box(*box)) for box in boxes.tolist()], dtype=object),
+            "held_nodes": extents.prod(axis=1) * self.nodes_per_router,
+            "half_perimeter": extents.sum(axis=1),
+            "bisection": np.array(speeds, dtype=np.float64),
+        }
 
     def locality(self, allocations: Sequence[str]) -> Locality:
-        """Measure the locality of allocations.
-
-        Parameters
-        ----------
-        allocations : sequence of str
-            Positions as interval sets, ``1-3 5 7`` for instance; not empty.
+        """Measure the locality of allocations, interval sets of positions that are not empty.
 
         Examples
         --------
@@ -324,11 +284,8 @@ class Torus(Nodes):
     def boxes_of(self, allocations: Sequence[str]) -> NDArray[np.int64]:
         """Return the smallest boxes around allocations, shape (allocations, 6): x y z nx ny nz.
 
-        Parameters
-        ----------
-        allocations : sequence of str
-            Positions as interval sets, ``0-3 16-19`` for instance, not empty; each has all
-            nodes of a box.
+        Allocations are interval sets of positions, ``0-3 16-19`` for instance, each of all nodes of
+        a box.
         """
         from optsched.machines._interval_text import interval_runs
 
@@ -356,13 +313,10 @@ class Torus(Nodes):
     def nodes_text(self, box: Box) -> str:
         """Return the nodes of a box as an interval set of positions on the line."""
         positions = np.sort(self.position_of[self.grid.routers_of(box)].ravel())
-        breaks = np.flatnonzero(np.diff(positions) != 1) + 1
-        firsts = positions[np.concatenate(([0], breaks))] * self.nodes_per_router
-        lasts = (positions[np.concatenate((breaks - 1, [-1]))] + 1) * self.nodes_per_router - 1
-        return " ".join(
-            f"{first}-{last}" if last > first else f"{first}"
-            for first, last in zip(firsts.tolist(), lasts.tolist())
-        )
+        lasts = np.flatnonzero(np.diff(positions) != 1)
+        starts = positions[np.concatenate(([0], lasts + 1))] * self.nodes_per_router
+        stops = (positions[np.concatenate((lasts, [-1]))] + 1) * self.nodes_per_router
+        return runs_text(zip(starts.tolist(), stops.tolist()))
 
     def violations(self, held: Mapping[int, Any]) -> list[str]:
         """Compare the free routers, or nodes of the line, with those that running jobs hold."""
@@ -375,13 +329,7 @@ class Torus(Nodes):
         return found
 
     def _hold_boxes(self) -> None:
-        """Switch from a line to boxes; the jobs of a run hold either boxes or nodes of the line.
-
-        Raises
-        ------
-        ValueError
-            If jobs hold nodes of the line.
-        """
+        """Switch from a line to boxes; the jobs of a run hold either boxes or nodes of the line."""
         if not self.holds_boxes:
             if self.free != self.size:
                 raise ValueError("a box for a job on a torus that is used as a line")

@@ -106,14 +106,7 @@ class Fragmentation(Metric):
 def fragmentation(trace: Trace, nodes: int, schedule: Schedule) -> Fragmentation:
     """Follow the free slots of a line of nodes through a schedule.
 
-    Parameters
-    ----------
-    trace : Trace
-        The cleaned trace.
-    nodes : int
-        Nodes of the line.
-    schedule : Schedule
-        When and where the jobs ran; their resources are interval sets of positions on the line.
+    The resources of jobs are interval sets of positions on the line.
     """
     from optsched.metrics._free_line import free_line
 

@@ -25,23 +25,18 @@ MEANS = {"mean_runs": "runs", "mean_hops": "mean_hops", "mean_dispersal": "dispe
 
 
 def bounded_slowdown(
-    wait: NDArray[np.float64], runtime: NDArray[np.float64], threshold: float = THRESHOLD
+    wait: NDArray[np.float64], runtime: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return ``max(1, (wait + runtime) / max(runtime, threshold))`` for each job.
+    """Return ``max(1, (wait + runtime) / max(runtime, THRESHOLD))`` for each job.
 
-    Parameters
-    ----------
-    wait, runtime : float64 array, shape (jobs,)
-        Seconds of the response in which the job did not run, and in which it did.
-    threshold : float
-        Lower limit of the run time in seconds.
+    The two are the seconds of the response in which the job did not run, and in which it did.
 
     References
     ----------
     D. Feitelson, L. Rudolph, U. Schwiegelshohn, K. Sevcik, P. Wong, "Theory and practice in
     parallel job scheduling", JSSPP 1997.
     """
-    return np.maximum(1.0, (wait + runtime) / np.maximum(runtime, threshold))
+    return np.maximum(1.0, (wait + runtime) / np.maximum(runtime, THRESHOLD))
 
 
 def summarise(
@@ -54,16 +49,7 @@ def summarise(
     the machine times the makespan. Slowdown is the response divided by the time that the job ran,
     which excludes pauses.
 
-    Parameters
-    ----------
-    trace : Trace
-        The cleaned trace.
-    processors : int
-        Processors of the machine.
-    schedule : Schedule
-        When and where the jobs ran.
-    large_from : int, optional
-        Number of processors from which a job is large; by default that of the largest tenth.
+    Jobs of `large_from` processors or more are large; by default the largest tenth.
     """
     start, end, state = schedule.start, schedule.end, schedule.state
     counts = {name: int(np.count_nonzero(state == name)) for name in State}
@@ -113,12 +99,9 @@ def least_large(trace: Trace, large_from: int | None = None) -> int:
 
 
 def summarise_placement(measures: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """Return the means of the measures of allocations over the jobs that ran.
+    """Return the means of the measures of `Machine.job_measures` over the jobs that ran.
 
-    Parameters
-    ----------
-    measures : mapping of str to array, shape (jobs,)
-        The result of `Machine.job_measures`; means without a measure are left out.
+    Means without a measure are left out.
     """
     means = {name: measures[measure] for name, measure in MEANS.items() if measure in measures}
     if "runs" in measures:
@@ -135,12 +118,8 @@ def summarise_problems(decisions: pd.DataFrame, compared: Collection[str]) -> di
     policy's heuristic is as good as the solution used, and ``heuristic_gap`` the mean relative
     difference in the objective where the heuristic is worse.
 
-    Parameters
-    ----------
-    decisions : pandas.DataFrame
-        One row per problem, see `ProblemSolver.frame`.
-    compared : collection of str
-        The models whose problems the heuristic solved too, see `ProblemSolver.compared`.
+    `decisions` are those of `ProblemSolver.frame`, the `compared` models, whose problems the
+    heuristic solved too, those of `ProblemSolver.compared`.
     """
     proven = decisions["status"].isin(["optimal", "infeasible"])
     figures: dict[str, Any] = {"unproven": int((~proven).sum())}

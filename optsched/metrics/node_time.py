@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.boxes.box import Box
 from optsched.machines.machine import Machine
 from optsched.machines.torus import Torus
 from optsched.metrics.jobs import least_large
@@ -158,18 +159,10 @@ class NodeTime(Metric):
 def node_time(
     trace: Trace, torus: Torus, schedule: Schedule, large_from: int | None = None
 ) -> NodeTime:
-    """Follow the boxes of a torus through a schedule.
+    """Follow the boxes of a torus, of at most 64 routers along Z, through a schedule.
 
-    Parameters
-    ----------
-    trace : Trace
-        The cleaned trace.
-    torus : Torus
-        The machine, of at most 64 routers along Z.
-    schedule : Schedule
-        When and where the jobs ran; the resources of a job are all nodes of its box.
-    large_from : int, optional
-        Number of processors from which a job is large; by default that of the largest tenth.
+    The resources of a job are all nodes of its box. Jobs of `large_from` processors or more are
+    large; by default the largest tenth.
     """
     submit, nodes = trace.submit.astype(np.float64), torus.size
     waits_until = _waiting_ends(schedule)
@@ -178,7 +171,7 @@ def node_time(
     if not np.isfinite(schedule.end).any():
         empty = np.zeros(0, np.int64)
         return NodeTime(empty.astype(np.float64), empty, empty, nodes, {}, None, {}, drain)
-    stays = _stays(torus, schedule)
+    stays = stays_of(torus, schedule, schedule.end)
     time = np.unique(np.concatenate((submit, stays.since, stays.resumes, stays.until)))
     time = time[time <= stays.until.max()]
     requested = trace.processors[stays.job]
@@ -244,11 +237,11 @@ def _head_sizes(
     return sizes
 
 
-class _Stays(NamedTuple):
-    """Stays of jobs in boxes, one row for each box that a job held.
+class Stays(NamedTuple):
+    """Stays of jobs in boxes, one row for each box that a job held, by job and time.
 
     A stay is from `since` to `until`. From `since` to `resumes` the job is stopped by the migration
-    to the box.
+    to the box. The arrays have shape (stays,), `box` has (stays, 6).
     """
 
     job: NDArray[np.int64]
@@ -257,10 +250,29 @@ class _Stays(NamedTuple):
     until: NDArray[np.float64]
     box: NDArray[np.int64]
 
+    def before(self, now: float) -> dict[int, Box]:
+        """Return the boxes that jobs hold just before an instant, by job."""
+        return self._boxes((self.since < now) & (self.until >= now))
 
-def _stays(torus: Torus, schedule: Schedule) -> _Stays:
-    """Return the stays of the jobs that ended, at least one, by job and time."""
-    start, end = schedule.start, schedule.end
+    def after(self, now: float) -> dict[int, Box]:
+        """Return the boxes that jobs hold from an instant on, by job."""
+        return self._boxes((self.since <= now) & (self.until > now))
+
+    def _boxes(self, rows: NDArray[np.bool_]) -> dict[int, Box]:
+        boxes = [Box(*box) for box in self.box[rows].tolist()]
+        return dict(zip(self.job[rows].tolist(), boxes))
+
+    def fullest(self) -> float:
+        """Return the first time at which the most routers are held, in seconds."""
+        routers = self.box[:, 3:].prod(axis=1)
+        instants, change = np.unique(np.append(self.since, self.until), return_inverse=True)
+        held = np.cumsum(np.bincount(change, np.append(routers, -routers)))
+        return float(instants[held.argmax()])
+
+
+def stays_of(torus: Torus, schedule: Schedule, end: NDArray[np.float64]) -> Stays:
+    """Return the stays of the jobs with a finite end; `end` has shape (jobs,)."""
+    start = schedule.start
     ran = np.flatnonzero(np.isfinite(end))
     moves = [one for one in schedule.migrations if np.isfinite(end[one.job])]
     job = np.append(ran, np.array([one.job for one in moves], np.int64))
@@ -275,7 +287,7 @@ def _stays(torus: Torus, schedule: Schedule) -> _Stays:
     resources = np.asarray(schedule.resources, dtype=object)
     text = np.where(last, resources[job], np.append(source[1:], ""))
     stays = until > since
-    return _Stays(
+    return Stays(
         job[stays],
         since[stays],
         np.clip(resumes, since, until)[stays],
@@ -309,7 +321,7 @@ def _over_time(
 
 
 def _fits(
-    torus: Torus, stays: _Stays, time: NDArray[np.float64], needed: NDArray[np.int64]
+    torus: Torus, stays: Stays, time: NDArray[np.float64], needed: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Return for each instant whether a free box has the needed routers; False for 0."""
     from optsched.boxes.free_boxes import words_of

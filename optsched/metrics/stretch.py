@@ -22,19 +22,8 @@ def stretches(
 ) -> dict[str, NDArray[np.float64]]:
     """Return the stretch of each job: its response over that on an empty cluster.
 
-    Parameters
-    ----------
-    trace : Trace
-        The jobs.
-    schedule : Schedule
-        When and where the jobs ran.
-    loads : int64 array, shape (jobs,)
-        Seconds to load the file of each job.
-
-    Returns
-    -------
-    dict of str to float64 array, shape (jobs,)
-        ``stretch`` and ``bounded_stretch``; nan for jobs that did not run.
+    `loads` are the seconds to load the file of each job. The results, ``stretch`` and
+    ``bounded_stretch``, have shape (jobs,); they are nan for jobs that did not run.
     """
     response = schedule.end - trace.submit
     reference = trace.runtime + loads
@@ -63,10 +52,6 @@ def summarise_stretches(
 
     Parameters
     ----------
-    trace : Trace
-        The jobs.
-    schedule : Schedule
-        When and where the jobs ran.
     columns : mapping of str to float64 array, shape (jobs,)
         ``transfer_time``, ``waiting_for_a_load``, ``stretch``, ``bounded_stretch``.
     loads : int64 array, shape (jobs,)

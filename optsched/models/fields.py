@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.errors import InputError, UnknownNameError
+from optsched.errors import InputError
 
 SHOWN = 5
 """Number of wrong values of one list in a message."""
@@ -38,18 +38,6 @@ class FieldChecks:
         self.mistakes: list[str] = []
         self.unread: set[str] = set()
 
-    def names(
-        self, fields: Mapping[str, Any], *, required: Iterable[str], optional: Iterable[str]
-    ) -> None:
-        """Note each missing and each unknown field."""
-        known = [*required, *optional]
-        self.mistakes += [f"{name}: missing" for name in required if name not in fields]
-        self.mistakes += [
-            f"{name}: {UnknownNameError('field', name, known)}"
-            for name in fields
-            if name not in known
-        ]
-
     def integers(self, name: str, values: Any, *, at_least: int) -> NDArray[np.int64]:
         """Return `values` as a read-only int64 array, shape (n,), and note the mistakes."""
         try:
@@ -77,18 +65,6 @@ class FieldChecks:
         array = array.astype(np.int64)
         array.flags.writeable = False
         return array
-
-    def labels(self, name: str, values: Any) -> tuple[str | int, ...] | None:
-        """Return `values` as a tuple of texts and integers, None and a mistake if it is not one."""
-        if isinstance(values, np.ndarray):
-            values = values.tolist()
-        if isinstance(values, list | tuple):
-            labels = [int(v) if isinstance(v, np.integer) else v for v in values]
-            if set(map(type, labels)) <= {int, str}:
-                return tuple(labels)
-        if values is not None:
-            self.mistakes.append(f"{name}: expected a list of labels, texts or integers")
-        return None
 
     def same_length(self, name: str, values: Any, other: str, others: Any) -> None:
         """Note when two lists that belong together differ in length."""
@@ -128,10 +104,20 @@ def _not_expected(value: Any, at_least: int) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return an integer of numpy as one of Python, and any other value unchanged."""
-    return int(value) if isinstance(value, np.integer) else value
+    """Return an array or integer of numpy as lists and integers of Python; others unchanged."""
+    return value.tolist() if isinstance(value, np.ndarray | np.integer) else value
 
 
-def is_whole(value: Any, least: int, most: int = LARGEST) -> bool:
-    """Return whether a value is an integer of Python within bounds."""
-    return type(value) is int and least <= value <= most
+def plain_sequence(value: Any) -> tuple[Any, ...] | None:
+    """Return a list as a tuple with integers of Python, None if the value is not a list."""
+    value = plain(value)
+    return tuple(map(plain, value)) if isinstance(value, list | tuple) else None
+
+
+def from_one(values: Any) -> tuple[int | None, ...] | None:
+    """Return a list of numbers from 1 or null as numbers from 0 or None; None for other values."""
+    if not isinstance(values, list):
+        return None
+    if not all(value is None or (type(value) is int and value >= 1) for value in values):
+        return None
+    return tuple(None if value is None else value - 1 for value in values)

@@ -26,11 +26,6 @@ class Formulation(ABC, Generic[P, Solution]):
     """A formulation of a problem as a program, with the translation of solutions.
 
     A subclass is registered for its model with ``@formulations.register(model)``.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem to formulate.
     """
 
     name: ClassVar[str]
@@ -51,17 +46,28 @@ class Formulation(ABC, Generic[P, Solution]):
 
     @abstractmethod
     def decode(self, x: NDArray[np.int64]) -> Solution:
-        """Return the solution of a vector of the program.
+        """Return the solution of a vector of the program, shape (variables,).
 
-        Parameters
-        ----------
-        x : int64 array, shape (variables,)
-            The vector, within the bounds of the variables; it may violate rows.
+        The vector is within the bounds of the variables; it may violate rows.
         """
 
     @abstractmethod
     def encode(self, solution: Solution) -> NDArray[np.int64]:
         """Return the vector of a feasible solution; the inverse of `decode`."""
+
+
+def check_entries(entries: int, most: int, advice: str) -> None:
+    """Refuse a program with more than `most` entries, before it is built.
+
+    Raises
+    ------
+    InputError
+        If there are more.
+    """
+    if entries > most:
+        raise InputError(
+            f"the program would have some {entries} entries, more than {most}; {advice}"
+        )
 
 
 F = TypeVar("F", bound=type[Formulation[Any, Any]])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.fields import LARGEST, FieldChecks, first_few, is_whole
-from optsched.models.read_only import kept, once
+from optsched.models.fields import LARGEST, first_few, plain
+from optsched.models.read_only import cache_last, read_only
 from optsched.models.schema import DOUBTFUL, Fields, Kind, Reading
 
 HELD = ("node", "processes", "start", "end")
@@ -36,18 +37,35 @@ class NodeAllocations(Kind):
     in_python = "array_like of int, shape (allocations, 4 + resources)"
 
     def accept(self, value: Any, fields: Fields) -> Any:
-        valid = are_valid(value, fields["nodes"], len(fields["capacity"]))
-        return kept(value) if valid else DOUBTFUL
+        valid = _are_valid(value, fields["nodes"], len(fields["capacity"]))
+        return read_only(value) if valid else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
         fields, unread = reading.fields, reading.unread
         nodes = None if "nodes" in unread else fields["nodes"]
-        return read_allocations(
-            reading, value, nodes, None if "capacity" in unread else len(fields["capacity"])
-        )
+        resources = None if "capacity" in unread else len(fields["capacity"])
+        expected = f"{', '.join(HELD)} and demand"
+        blank = read_only(np.empty((0, len(HELD) + (resources or 0)), dtype=np.int64))
+        entries = plain(value)
+        if not isinstance(entries, list | tuple):
+            reading.mistakes.append(f"{name}: expected a list of objects with {expected}")
+            return blank
+        rows: list[list[int]] = []
+        wrong: list[str] = []
+        for place, entry in enumerate(entries):
+            row = _row_of(entry) if isinstance(entry, Mapping) else entry
+            if not isinstance(row, list | tuple) or len(row) < len(HELD):
+                wrong.append(f"{name}[{place}]: expected an object with {expected}")
+                continue
+            wrong += [f"{name}[{place}]{mistake}" for mistake in _mistakes(row, nodes, resources)]
+            rows.append(list(row))
+        reading.note(name, wrong)
+        if resources is None or wrong:
+            return blank
+        return read_only(np.array(rows, dtype=np.int64).reshape(-1, len(HELD) + resources))
 
     def write(self, value: Any) -> Any:
-        return as_objects(value)
+        return [dict(zip(HELD, row)) | {"demand": row[len(HELD) :]} for row in value.tolist()]
 
     def json_schema(self) -> dict[str, Any]:
         number = {"type": "integer", "minimum": 0, "maximum": LARGEST}
@@ -77,13 +95,32 @@ def default_names(count: int) -> tuple[str, ...]:
     return ("bandwidth",) if count == 1 else tuple(f"resource-{r + 1}" for r in range(count))
 
 
-def as_objects(held: Ints) -> list[dict[str, Any]]:
-    """Return allocations, shape (allocations, 4 + resources), as objects for snapshots."""
-    return [dict(zip(HELD, row)) | {"demand": row[len(HELD) :]} for row in held.tolist()]
+@cache_last
+def overcommitments(held: Ints, processors: int) -> list[str]:
+    """Return a mistake for each allocation at whose start a node has too many processes."""
+    rows = np.arange(len(held))
+    # quick check: a node is safe if its processes of all times together fit
+    total = np.bincount(held[:, 0], weights=held[:, 1])
+    if total.max(initial=0) <= processors:
+        return []
+    rows = rows[total[held[:, 0]] > processors]
+    node, processes, start, end = held[rows].T[:4]
+    # one time axis for all nodes, one node after the other; every process ends on its part
+    line = 2 * node * (end.max() + 1)
+    events = np.concatenate((line + 2 * end, line + 2 * start + 1))
+    order = events.argsort()
+    active = np.concatenate((-processes, processes))[order].cumsum()
+    over = order[(active > processors) & (order >= len(rows))]
+    wrong = [
+        f"held[{row}]: more than {processors} processes on node {held[row, 0]} "
+        f"at {held[row, 2]} s; expected at most its {processors} processors"
+        for row in rows[np.sort(over) - len(rows)].tolist()
+    ]
+    return first_few("held", wrong)
 
 
-@once
-def are_valid(held: Any, nodes: int, resources: int) -> bool:
+@cache_last
+def _are_valid(held: Any, nodes: int, resources: int) -> bool:
     """Return whether allocations are an int64 array, each of them without a mistake."""
     if not isinstance(held, np.ndarray) or held.dtype != np.int64 or held.ndim != 2:
         return False
@@ -98,110 +135,37 @@ def are_valid(held: Any, nodes: int, resources: int) -> bool:
     return True
 
 
-@once
-def overcommitted(held: Ints, processors: int) -> Ints:
-    """Return the rows of allocations at whose start a node has more processes than processors."""
-    rows = np.arange(len(held))
-    # quick check: a node is safe if its processes of all times together fit
-    total = np.bincount(held[:, 0], weights=held[:, 1])
-    if total.max(initial=0) <= processors:
-        return rows[:0]
-    rows = rows[total[held[:, 0]] > processors]
-    node, processes, start, end = held[rows].T[:4]
-    # one time axis for all nodes, one node after the other; every process ends on its part
-    line = 2 * node * (end.max() + 1)
-    events = np.concatenate((line + 2 * end, line + 2 * start + 1))
-    order = events.argsort()
-    active = np.concatenate((-processes, processes))[order].cumsum()
-    over = order[(active > processors) & (order >= len(rows))]
-    return rows[np.sort(over) - len(rows)]
-
-
-def overcommitments(held: Ints, processors: int) -> list[str]:
-    """Return a mistake for each allocation at whose start a node has too many processes."""
-    wrong = [
-        f"held[{row}]: more than {processors} processes on node {held[row, 0]} "
-        f"at {held[row, 2]} s; expected at most its {processors} processors"
-        for row in overcommitted(held, processors).tolist()
-    ]
-    return first_few("held", wrong)
-
-
-def read_allocations(
-    check: FieldChecks, entries: Any, nodes: int | None, resources: int | None
-) -> Ints:
-    """Return allocations, given as objects or rows, as an array.
-
-    Parameters
-    ----------
-    check : FieldChecks
-        Collects the mistakes.
-    entries : object
-        The given value.
-    nodes, resources : int or None
-        Number of nodes and of resources; None if not known.
-
-    Returns
-    -------
-    int64 array, shape (allocations, 4 + resources)
-        The allocations, read-only; empty if there are mistakes.
-    """
-    named = f"{', '.join(HELD)} and demand"
-    blank = kept(np.empty((0, len(HELD) + (resources or 0)), dtype=np.int64))
-    if isinstance(entries, np.ndarray):
-        entries = entries.tolist()
-    if not isinstance(entries, list | tuple):
-        check.mistakes.append(f"held: expected a list of objects with {named}")
-        return blank
-    rows: list[list[int]] = []
-    wrong: list[str] = []
-    for place, entry in enumerate(entries):
-        row = _row_of(entry) if isinstance(entry, Mapping) else entry
-        if not isinstance(row, list | tuple) or len(row) < len(HELD):
-            wrong.append(f"held[{place}]: expected an object with {named}")
-            continue
-        mistakes = [
-            f"held[{place}].{name}: {value!r}; expected an integer from {least} to {LARGEST}"
-            for name, value in zip(HELD, row)
-            if not is_whole(value, least := int(name == "processes"))
-        ]
-        if mistake := mistake_in(row[len(HELD) :], resources):
-            mistakes.append(f"held[{place}].demand{mistake}")
-        if not mistakes and nodes is not None and row[0] >= nodes:
-            expected = f"expected a node from 0 to {nodes - 1}"
-            mistakes.append(f"held[{place}].node: {row[0]}; {expected}")
-        if not mistakes and row[2] >= row[3]:
-            expected = f"expected more than its start, {row[2]}"
-            mistakes.append(f"held[{place}].end: {row[3]}; {expected}")
-        wrong += mistakes
-        rows.append(list(row))
-    check.note("held", wrong)
-    if resources is None or wrong:
-        return blank
-    return kept(np.array(rows, dtype=np.int64).reshape(-1, len(HELD) + resources))
-
-
-def mistake_in(row: Any, count: int | None) -> str:
-    """Return the mistake in a demand, an empty text if the demand is valid.
-
-    Parameters
-    ----------
-    row : object
-        The demand for each resource.
-    count : int or None
-        Number of resources; None if not known.
-    """
-    if not isinstance(row, list | tuple):
-        return f": {row!r}; expected a list of integers, one for each of capacity"
-    if count is not None and len(row) != count:
-        return f": {len(row)} values; expected {count}, one for each of capacity"
-    for place, value in enumerate(row):
-        if not is_whole(value, 0):
-            return f"[{place}]: {value!r}; expected an integer from 0 to {LARGEST}"
-    return ""
-
-
 def _row_of(entry: Mapping[str, Any]) -> list[Any] | None:
     if set(entry) != {*HELD, "demand"} or not isinstance(entry["demand"], list | tuple):
         return None
     return [*(entry[name] for name in HELD), *entry["demand"]]
+
+
+def _mistakes(row: Sequence[Any], nodes: int | None, resources: int | None) -> list[str]:
+    """Return the mistakes in an allocation; None for a number of nodes or resources not known."""
+    demand = row[len(HELD) :]
+    mistakes = [
+        f".{name}: {value!r}; expected an integer from {least} to {LARGEST}"
+        for name, value in zip(HELD, row)
+        if not _is_whole(value, least := int(name == "processes"))
+    ]
+    if resources is not None and len(demand) != resources:
+        mistakes.append(
+            f".demand: {len(demand)} values; expected {resources}, one for each of capacity"
+        )
+    else:
+        wrong = (
+            f".demand[{place}]: {value!r}; expected an integer from 0 to {LARGEST}"
+            for place, value in enumerate(demand)
+            if not _is_whole(value, 0)
+        )
+        mistakes += islice(wrong, 1)
+    if not mistakes and nodes is not None and row[0] >= nodes:
+        mistakes.append(f".node: {row[0]}; expected a node from 0 to {nodes - 1}")
+    if not mistakes and row[2] >= row[3]:
+        mistakes.append(f".end: {row[3]}; expected more than its start, {row[2]}")
+    return mistakes
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return type(value) is int and least <= value <= LARGEST

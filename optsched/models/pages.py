@@ -32,12 +32,7 @@ def with_table(page: str, model: str) -> str:
 
 
 def write_pages(folder: str | Path) -> None:
-    """Write the schema and the table of fields of each model that declares fields.
-
-    Parameters
-    ----------
-    folder : path
-        The folder that holds a folder for each model.
+    """Write the schema and the table of fields of each model to its folder in `folder`.
 
     Raises
     ------

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.models.formulation import formulations
 from optsched.models.schema import Fields, Schema
@@ -26,6 +27,26 @@ class Violation(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.constraint}: {self.detail}"
+
+
+def wrong_length(solution: Sequence[Any], jobs: int) -> list[Violation]:
+    """Return the violation of a solution without one entry for each job, if there is one."""
+    if len(solution) == jobs:
+        return []
+    return [Violation("once", f"{len(solution)} entries for {jobs} jobs")]
+
+
+def named(
+    labels: Sequence[str | int] | None, sizes: Sequence[int] | NDArray[np.int64], prefix: str = ""
+) -> list[str]:
+    """Return texts of label and size, ``12 (64)``; without labels, of prefix and number from 1."""
+    names = labels or [f"{prefix}{number}" for number in range(1, len(sizes) + 1)]
+    return [f"{name} ({size})" for name, size in zip(names, sizes)]
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names in one line, a dash if there is no name."""
+    return " ".join(names) or "-"
 
 
 class Problem(ABC, Generic[Solution]):
@@ -67,12 +88,7 @@ class Problem(ABC, Generic[Solution]):
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
         """Return the mistakes in combinations of valid fields; the default has no such check.
 
-        Parameters
-        ----------
-        fields : dict
-            The fields as the problem stores them.
-        on_file : bool
-            Whether the fields came from a file, where jobs, rows and the like count from 1.
+        The fields are as the problem stores them. On file, jobs, rows and the like count from 1.
         """
         return []
 

@@ -1,4 +1,4 @@
-"""Read-only arrays, and values computed from such arrays once."""
+"""Read-only arrays, and functions that keep the last value computed from such an array."""
 
 from __future__ import annotations
 
@@ -12,36 +12,37 @@ from numpy.typing import NDArray
 Value = TypeVar("Value")
 
 
-def once(function: Callable[..., Value]) -> Callable[..., Value]:
+def cache_last(function: Callable[..., Value]) -> Callable[..., Value]:
     """Cache the last value of a function whose first argument is a read-only array.
 
     Between two events, a simulation poses many problems with the same array.
 
     Examples
     --------
-    >>> total = once(lambda array: print("adding") or array.sum())
+    >>> total = cache_last(lambda array: print("adding") or array.sum())
     >>> array = np.arange(4)
     >>> array.flags.writeable = False
     >>> total(array) + total(array)
     adding
     np.int64(12)
     """
-    last: list[Any] = [None, (), None]
+    last: tuple[Any, tuple[Any, ...], Any] = (None, (), None)
 
     @wraps(function)
     def cached(array: NDArray[Any], *arguments: Any) -> Value:
-        if array is last[0] and arguments == last[1]:
-            value: Value = last[2]
-            return value
-        value = function(array, *arguments)
-        if isinstance(array, np.ndarray) and not array.flags.writeable:
-            last[:] = array, arguments, value
+        nonlocal last
+        value: Value
+        known, given, value = last
+        if array is not known or arguments != given:
+            value = function(array, *arguments)
+            if isinstance(array, np.ndarray) and not array.flags.writeable:
+                last = array, arguments, value
         return value
 
     return cached
 
 
-def kept(array: NDArray[Any]) -> NDArray[Any]:
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Return an array itself if it is read-only, otherwise a read-only copy."""
     if array.flags.writeable:
         array = array.copy()

@@ -13,14 +13,16 @@ import dataclasses
 import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from textwrap import indent
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from optsched.errors import UnknownNameError
 from optsched.json_text import json_text
-from optsched.models.fields import LARGEST, FieldChecks, plain
-from optsched.models.read_only import kept
+from optsched.models.fields import LARGEST, FieldChecks, plain, plain_sequence
+from optsched.models.read_only import read_only
 
 Fields = dict[str, Any]
 """Fields that have been read, by name; a field may depend on fields declared before."""
@@ -35,15 +37,7 @@ HEAD = 16
 
 
 class Reading(FieldChecks):
-    """Fields of the slow path, with their mistakes.
-
-    Parameters
-    ----------
-    kind : str
-        The kind of problem, for messages.
-    on_file : bool
-        Whether the fields come from a file.
-    """
+    """Fields of the slow path, with their mistakes; `on_file` if they come from a file."""
 
     def __init__(self, kind: str, *, on_file: bool) -> None:
         super().__init__(kind)
@@ -69,6 +63,8 @@ class Kind(ABC):
     ----------
     on_file, in_python : str
         Description of a value on file and in Python.
+    expected : str
+        Description of the valid values in messages: "expected ...".
     blank : object
         Substitute for a value that could not be read, which leads to no further mistakes.
     like : str or None
@@ -77,6 +73,7 @@ class Kind(ABC):
 
     on_file = ""
     in_python = ""
+    expected = ""
     blank: Any = ()
     like: str | None = None
 
@@ -84,9 +81,13 @@ class Kind(ABC):
     def accept(self, value: Any, fields: Fields) -> Any:
         """Return a valid value of Python in its stored form, or `DOUBTFUL`."""
 
-    @abstractmethod
     def read(self, name: str, value: Any, reading: Reading) -> Any:
         """Return a value in its stored form, and note its mistakes."""
+        read = self.accept(value, reading.fields)
+        if read is DOUBTFUL:
+            reading.wrong(name, f"{value!r}; {self.expected}")
+            return self.blank
+        return read
 
     def write(self, value: Any) -> Any:
         """Return a stored value in the form of a file."""
@@ -104,16 +105,9 @@ class Kind(ABC):
 
 
 class Limit(NamedTuple):
-    """Upper limit of an integer that depends on other fields.
+    """Upper limit of an integer that depends on fields declared before, those in `needs`.
 
-    Parameters
-    ----------
-    needs : tuple of str
-        The fields that the limit depends on, which are declared before.
-    most : callable
-        Function of all fields read so far that returns the limit.
-    text : str
-        The limit in messages, with {} for the number.
+    `most` returns the limit from all fields read so far; the text for messages has {} for it.
     """
 
     needs: tuple[str, ...]
@@ -147,8 +141,7 @@ class Integer(Kind):
         return value if self.limit is None or value <= self.limit.most(fields) else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
-        if isinstance(value, np.ndarray | np.integer):
-            value = value.tolist()
+        value = plain(value)
         if type(value) is not int or not self.least <= value <= self.most:
             reading.wrong(name, f"{value!r}; {self.expected}")
             return self.blank
@@ -190,8 +183,8 @@ class Integers(Kind):
         if self.like is not None and len(value) != len(fields[self.like]):
             return DOUBTFUL
         if isinstance(value, np.ndarray):
-            return tuple(value.tolist()) if self.as_tuple else kept(value)
-        return tuple(value) if self.as_tuple else kept(np.array(value, np.int64))
+            return tuple(value.tolist()) if self.as_tuple else read_only(value)
+        return tuple(value) if self.as_tuple else read_only(np.array(value, np.int64))
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
         array = reading.integers(name, value, at_least=self.least)
@@ -219,14 +212,10 @@ class Choice(Kind):
         self.choices, self.blank = choices, choices[0]
         self.on_file = _listed([f"`{choice}`" for choice in choices])
         self.in_python = f"{{{', '.join(map(repr, choices))}}}".replace("'", '"')
+        self.expected = f"expected {_listed(choices)}"
 
     def accept(self, value: Any, fields: Fields) -> Any:
         return value if isinstance(value, str) and value in self.choices else DOUBTFUL
-
-    def read(self, name: str, value: Any, reading: Reading) -> Any:
-        if not isinstance(value, str) or value not in self.choices:
-            reading.wrong(name, f"{value!r}; expected {_listed(self.choices)}")
-        return value
 
     def json_schema(self) -> dict[str, Any]:
         return {"enum": list(self.choices)}
@@ -237,15 +226,11 @@ class Flag(Kind):
 
     on_file = "true or false"
     in_python = "bool"
+    expected = "expected true or false"
     blank = False
 
     def accept(self, value: Any, fields: Fields) -> Any:
         return value if type(value) is bool else DOUBTFUL
-
-    def read(self, name: str, value: Any, reading: Reading) -> Any:
-        if type(value) is not bool:
-            reading.wrong(name, f"{value!r}; expected true or false")
-        return value
 
     def json_schema(self) -> dict[str, Any]:
         return {"type": "boolean"}
@@ -263,12 +248,6 @@ class Label(Kind):
 
     def accept(self, value: Any, fields: Fields) -> Any:
         return value if type(value) in (int, str) else DOUBTFUL
-
-    def read(self, name: str, value: Any, reading: Reading) -> Any:
-        if type(value) not in (int, str):
-            reading.wrong(name, f"{value!r}; {self.expected}")
-            return None
-        return value
 
     def json_schema(self) -> dict[str, Any]:
         return {"type": ["integer", "string"]}
@@ -292,8 +271,11 @@ class Labels(Kind):
         return tuple(value) if len(value) == len(fields[self.of]) else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
-        labels = reading.labels(name, value)
-        return tuple(map(str, labels)) if self.as_text and labels is not None else labels
+        labels = plain_sequence(value)
+        if labels is None or not {*map(type, labels)} <= {int, str}:
+            reading.mistakes.append(f"{name}: expected a list of labels, texts or integers")
+            return None
+        return tuple(map(str, labels)) if self.as_text else labels
 
     def json_schema(self) -> dict[str, Any]:
         return {"type": "array", "items": {"type": ["integer", "string"]}}
@@ -360,24 +342,24 @@ def field(
     kw_only : bool
         Whether the constructor accepts the field as a keyword only.
     """
-    about = {"kind": kind, "meaning": meaning, "symbol": symbol}
-    return dataclasses.field(
-        default=default, kw_only=kw_only, metadata=about | {"filled": filled, "always": always}
-    )
+    about = {"kind": kind, "meaning": meaning, "symbol": symbol, "filled": filled, "always": always}
+    return dataclasses.field(default=default, kw_only=kw_only, metadata=about)
+
+
+def labels(like: str, meaning: str) -> Any:
+    """Declare an optional field with a label for each value of another list."""
+    return field(Labels(like), meaning, default=None)
 
 
 class Schema:
-    """The fields of a model, in the order of their declaration.
-
-    Parameters
-    ----------
-    model : type
-        A dataclass whose fields are declared with `field`.
-    """
+    """The fields of a model, a dataclass, in the order of their declaration with `field`."""
 
     def __init__(self, model: type[Any]) -> None:
         self.model = model
-        self.fields = tuple(_declared(model))
+        self.fields = tuple(
+            Declared(name=f.name, default=f.default, **f.metadata)
+            for f in dataclasses.fields(model)
+        )
         self._rule = model.joint_mistakes
         self._steps = [(f.name, _or_default(f)) for f in self.fields]
 
@@ -413,9 +395,15 @@ class Schema:
             If there are mistakes; the message lists all of them.
         """
         reading = Reading(self.model.name, on_file=True)
-        required = [f.name for f in self.fields if f.is_required]
-        optional = [f.name for f in self.fields if not f.is_required]
-        reading.names(fields, required=required, optional=optional)
+        known = {f.name: f.is_required for f in self.fields}
+        reading.mistakes += [
+            f"{name}: missing" for name in known if known[name] and name not in fields
+        ]
+        reading.mistakes += [
+            f"{name}: {UnknownNameError('field', name, known)}"
+            for name in fields
+            if name not in known
+        ]
         return self._read(reading, fields)
 
     def to_file(self, problem: Any) -> dict[str, Any]:
@@ -496,13 +484,9 @@ def declared(cls: C) -> C:
     made.__init__ = __init__
     made.__signature__ = signature
     head, mark, rest = (made.__doc__ or "").partition("\n    Raises\n")
-    made.__doc__ = f"{head}\n{_indented(made.schema.parameters())}\n{mark}{rest}"
+    parameters = indent(schema.parameters(), "    ")
+    made.__doc__ = f"{head}\n\n{parameters}\n{mark}{rest}"
     return made  # type: ignore[no-any-return]
-
-
-def _declared(model: type[Any]) -> Iterator[Declared]:
-    for f in dataclasses.fields(model):
-        yield Declared(name=f.name, default=f.default, **f.metadata)
 
 
 def _or_default(declared: Declared) -> Callable[[Any, Fields], Any]:
@@ -538,10 +522,6 @@ def _row(*cells: str) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _indented(text: str) -> str:
-    return "".join(f"\n    {line}" for line in text.splitlines())
-
-
 def _listed(words: Sequence[str]) -> str:
     return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
 
@@ -554,12 +534,3 @@ def is_table(value: Any, dimensions: int, least: int, most: int = LARGEST) -> bo
         numbers = value.tolist()
         return not numbers or (min(numbers) >= least and max(numbers) <= most)
     return not value.size or bool(value.min() >= least and value.max() <= most)
-
-
-def plain_sequence(value: Any) -> tuple[Any, ...] | None:
-    """Return a list as a tuple with integers of Python, None if the value is not a list."""
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if not isinstance(value, list | tuple):
-        return None
-    return tuple(map(plain, value))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from optsched.boxes.box import TEXT, Box, Grid, Triple, box_of_text
-from optsched.models.fields import first_few
+from optsched.models.fields import first_few, plain, plain_sequence
 from optsched.models.problem import Problem, Solution
 from optsched.models.schema import DOUBTFUL, Fields, Integer, Kind, Reading, declared, field
 
@@ -25,7 +25,7 @@ class Three(Kind):
     """An integer from 1, or a flag, for each of three dimensions."""
 
     def __init__(self, of: type[int] | type[bool], most: int = 1, expected: str = "") -> None:
-        self.of, self.most, self.expected = of, most, expected
+        self.of, self.most, self.expected = of, most, f"expected {expected}"
         self.on_file = (
             "three times true or false" if of is bool else f"three integers, 1 to {most:,}"
         )
@@ -41,12 +41,7 @@ class Three(Kind):
         return tuple(value) if sound else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
-        value = value.tolist() if isinstance(value, np.ndarray) else value
-        read = self.accept(value, reading.fields)
-        if read is DOUBTFUL:
-            reading.wrong(name, f"{value!r}; expected {self.expected}")
-            return self.blank
-        return read
+        return super().read(name, plain(value), reading)
 
     def json_schema(self) -> dict[str, Any]:
         item: dict[str, Any] = {"type": "boolean"}
@@ -71,7 +66,7 @@ class Boxes(Kind):
         return tuple(value)
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
-        value = value.tolist() if isinstance(value, np.ndarray) else value
+        value = plain(value)
         if not isinstance(value, list | tuple):
             reading.wrong(name, "expected a list of boxes such as '2x4x4@3,0,22'")
             return self.blank
@@ -84,10 +79,9 @@ class Boxes(Kind):
             mistake = "expected a box such as '2x4x4@3,0,22'"
             if box is not None:
                 mistake = "" if grid is None else grid.mistake(box)
-            if box is None or mistake:
+            if mistake:
                 wrong.append(f"{name}[{place}]: {given!r}; {mistake}")
-                box = None
-            boxes.append(box or Box(0, 0, 0, 1, 1, 1))
+            boxes.append(Box(0, 0, 0, 1, 1, 1) if mistake else box)
         reading.note(name, wrong)
         return tuple(boxes)
 
@@ -140,15 +134,7 @@ class TorusProblem(Problem[Solution]):
 
 
 def overlaps(fields: Fields, name: str) -> list[str]:
-    """Return a mistake for each running job whose box overlaps another job or a hole.
-
-    Parameters
-    ----------
-    fields : dict
-        The fields of the problem, with the labels in `running_jobs`.
-    name : str
-        Name of the field with the boxes.
-    """
+    """Return a mistake for each running job whose box in field `name` overlaps a job or a hole."""
     grid, holes = Grid(fields["torus"], fields["wrap"]), fields["holes"]
     boxes, labels = fields[name], fields["running_jobs"]
     free = np.count_nonzero(grid.free_of((*holes, *boxes)))
@@ -173,18 +159,12 @@ def routers_for(nodes: int, nodes_per_router: int) -> int:
     return math.ceil(nodes / nodes_per_router)
 
 
-def _plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else value
-
-
 def _box(value: Any) -> Box | None:
     if type(value) is Box and {*map(type, value)} == {int}:
         return value
-    value = _plain(value)
     if isinstance(value, str):
         return box_of_text(value)
-    if isinstance(value, list | tuple) and len(value) == 6:
-        numbers = [_plain(number) for number in value]
-        if all(type(number) is int for number in numbers):
-            return Box(*numbers)
+    numbers = plain_sequence(value)
+    if numbers is not None and len(numbers) == 6 and {*map(type, numbers)} == {int}:
+        return Box(*numbers)
     return None

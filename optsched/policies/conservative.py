@@ -97,10 +97,9 @@ class Conservative(Policy):
         if system.ended and not self._stable:
             new = set(system.submitted)
             waited = [job for job in system.queue if job not in new]
-            self._count, moved = self._run(self._kernels.replace, now, waited)
-            self._stable = not moved
+            self._stable = not self._place(waited, now)
         if system.submitted:
-            self._count = self._run(self._kernels.place, now, system.submitted)
+            self._place(system.submitted, now)
         starts, processors = self._starts, system.processors
         for job in list(system.queue):
             if starts[job] <= now:
@@ -124,8 +123,9 @@ class Conservative(Policy):
                 self._processors[job],
             )
 
-    def _run(self, kernel, now: float, jobs: Sequence[int]):  # type: ignore[no-untyped-def]
-        return kernel(
+    def _place(self, jobs: Sequence[int], now: float) -> bool:
+        """Place jobs, first or again; return whether any reservation has changed."""
+        self._count, moved = self._kernels.place(
             self._times,
             self._free,
             self._count,
@@ -135,6 +135,7 @@ class Conservative(Policy):
             self._durations,
             self._starts,
         )
+        return bool(moved)
 
     def _make_room(self, entries: int) -> None:
         if entries + 2 > len(self._times):

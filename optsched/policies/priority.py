@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,23 @@ if TYPE_CHECKING:
     from optsched.simulator._replay import Runs
     from optsched.simulator._replay import State as ReplayState
 
-Scores = NDArray[np.float64]
+Column = NDArray[np.float64]
 SERIAL = 1e-9
 """Replacement of the logarithm of one processor, 0, in a denominator."""
+
+
+class Waiting(NamedTuple):
+    """The waiting jobs, or all jobs, as float64 arrays of shape (jobs,), with times in seconds."""
+
+    processors: Column
+    requested: Column
+    submit: Column
+    now: float
+
+    @property
+    def wait(self) -> Column:
+        """Seconds since the submission of each job."""
+        return self.now - self.submit
 
 
 @dataclass
@@ -47,8 +61,8 @@ class PriorityOrder(Policy):
         self._requested = np.array(system.requested_time, dtype=np.float64)
         self._submit = np.array(system.submit, dtype=np.float64)
         if self.is_fixed:
-            jobs = self._processors, self._requested, self._submit
-            self._scores = self.scores(*jobs, system.now)
+            everybody = Waiting(self._processors, self._requested, self._submit, system.now)
+            self._scores = self.scores(everybody)
 
     def decide(self, system: System) -> Iterable[Action]:
         """Sort the queue, start jobs while they fit, and backfill behind the first blocked job."""
@@ -58,8 +72,8 @@ class PriorityOrder(Policy):
         if self.is_fixed:
             scores = self._scores[jobs]
         else:
-            processors, requested = self._processors[jobs], self._requested[jobs]
-            scores = self.scores(processors, requested, self._submit[jobs], system.now)
+            columns = self._processors[jobs], self._requested[jobs], self._submit[jobs]
+            scores = self.scores(Waiting(*columns, system.now))
         ordered = jobs[np.argsort(scores, kind="stable")].tolist()
         started = 0
         for job in ordered:
@@ -72,16 +86,10 @@ class PriorityOrder(Policy):
             yield from backfill(system, behind, reserve(system, ordered[started]))
 
     @abstractmethod
-    def scores(self, processors: Scores, requested: Scores, submit: Scores, now: float) -> Scores:
+    def scores(self, jobs: Waiting) -> Column:
         """Return the score of each job; the lowest starts first.
 
-        Parameters
-        ----------
-        processors, requested, submit : float64 array, shape (jobs,)
-            Processors, requested time and submission time (seconds) of the waiting jobs, or of all
-            jobs of the trace if scores are fixed.
-        now : float
-            The time in seconds.
+        If scores are fixed, these are all jobs of the trace, scored once.
         """
 
     def replay(self, state: ReplayState, nodes: int, one_by_one: bool) -> Runs | None:
@@ -89,8 +97,8 @@ class PriorityOrder(Policy):
         if not self.is_fixed:
             return None
         processors = state.processors.astype(np.float64)
-        score = self.scores(processors, state.requested, state.submit, 0.0)
-        return self._replay(state, nodes, one_by_one, score=score)
+        everybody = Waiting(processors, state.requested, state.submit, state.submit[0])
+        return self._replay(state, nodes, one_by_one, score=self.scores(everybody))
 
     def _replay(
         self, state: ReplayState, nodes: int, one_by_one: bool, **order: Any
@@ -119,13 +127,13 @@ class WaitOrder(PriorityOrder):
     power: ClassVar[int] = 1
 
     @abstractmethod
-    def terms(self, processors: Scores, requested: Scores) -> tuple[Scores, Scores]:
+    def terms(self, processors: Column, requested: Column) -> tuple[Column, Column]:
         """Return the unit and the weight of each job, shapes (jobs,)."""
 
-    def scores(self, processors: Scores, requested: Scores, submit: Scores, now: float) -> Scores:
+    def scores(self, jobs: Waiting) -> Column:
         """Return ``-(w / u)^k v``."""
-        unit, weight = self.terms(processors, requested)
-        waits = (now - submit) / unit
+        unit, weight = self.terms(jobs.processors, jobs.requested)
+        waits = jobs.wait / unit
         # not **: its last bit differs between machines
         return -(waits * waits * waits if self.power == 3 else waits) * weight
 
@@ -141,9 +149,9 @@ class WaitOrder(PriorityOrder):
 class SJF(FixedOrder):
     """Shortest job first, by requested time."""
 
-    def scores(self, processors: Scores, requested: Scores, submit: Scores, now: float) -> Scores:
+    def scores(self, jobs: Waiting) -> Column:
         """Return ``r``."""
-        return requested
+        return jobs.requested
 
 
 @policies.register("saf")
@@ -151,9 +159,9 @@ class SJF(FixedOrder):
 class SAF(FixedOrder):
     """Smallest area first: requested time times processors."""
 
-    def scores(self, processors: Scores, requested: Scores, submit: Scores, now: float) -> Scores:
+    def scores(self, jobs: Waiting) -> Column:
         """Return ``r n``."""
-        return requested * processors
+        return jobs.requested * jobs.processors
 
 
 @policies.register("wfp3")
@@ -169,7 +177,7 @@ class WFP3(WaitOrder):
 
     power = 3
 
-    def terms(self, processors: Scores, requested: Scores) -> tuple[Scores, Scores]:
+    def terms(self, processors: Column, requested: Column) -> tuple[Column, Column]:
         """Return r and n: the score is ``-(w / r)^3 n``."""
         return requested, processors
 
@@ -181,11 +189,10 @@ class UNICEF(WaitOrder):
 
     References
     ----------
-    W. Tang, Z. Lan, N. Desai, D. Buettner, "Fault-aware, utility-based job scheduling on Blue
-    Gene/P systems", IEEE Cluster 2009.
+    The paper of `WFP3`.
     """
 
-    def terms(self, processors: Scores, requested: Scores) -> tuple[Scores, Scores]:
+    def terms(self, processors: Column, requested: Column) -> tuple[Column, Column]:
         """Return ``log2(n) r`` and 1: the score is ``-w / (log2(n) r)``."""
         return np.maximum(np.log2(processors), SERIAL) * requested, np.ones_like(requested)
 
@@ -203,13 +210,13 @@ class _Regression(FixedOrder):
 
     factor: ClassVar[float]
 
-    def scores(self, processors: Scores, requested: Scores, submit: Scores, now: float) -> Scores:
+    def scores(self, jobs: Waiting) -> Column:
         """Return a function of r and n, plus ``factor log10(s)``."""
-        since_first = np.maximum(submit - submit[:1], 1.0)
-        return self.of_size(processors, requested) + self.factor * np.log10(since_first)
+        since_first = np.maximum(jobs.submit - jobs.submit[:1], 1.0)
+        return self.of_size(jobs) + self.factor * np.log10(since_first)
 
     @abstractmethod
-    def of_size(self, processors: Scores, requested: Scores) -> Scores:
+    def of_size(self, jobs: Waiting) -> Column:
         """Return the part of the score that the size determines."""
 
 
@@ -220,9 +227,9 @@ class F1(_Regression):
 
     factor = 870
 
-    def of_size(self, processors: Scores, requested: Scores) -> Scores:
+    def of_size(self, jobs: Waiting) -> Column:
         """Return ``log10(r) n``."""
-        return np.log10(requested) * processors
+        return np.log10(jobs.requested) * jobs.processors
 
 
 @policies.register("f2")
@@ -232,9 +239,9 @@ class F2(_Regression):
 
     factor = 25_600
 
-    def of_size(self, processors: Scores, requested: Scores) -> Scores:
+    def of_size(self, jobs: Waiting) -> Column:
         """Return ``sqrt(r) n``."""
-        return np.sqrt(requested) * processors
+        return np.sqrt(jobs.requested) * jobs.processors
 
 
 @policies.register("f3")
@@ -244,9 +251,9 @@ class F3(_Regression):
 
     factor = 6_860_000
 
-    def of_size(self, processors: Scores, requested: Scores) -> Scores:
+    def of_size(self, jobs: Waiting) -> Column:
         """Return ``r n``."""
-        return requested * processors
+        return jobs.requested * jobs.processors
 
 
 @policies.register("f4")
@@ -256,6 +263,6 @@ class F4(_Regression):
 
     factor = 530_000
 
-    def of_size(self, processors: Scores, requested: Scores) -> Scores:
+    def of_size(self, jobs: Waiting) -> Column:
         """Return ``r sqrt(n)``."""
-        return requested * np.sqrt(processors)
+        return jobs.requested * np.sqrt(jobs.processors)

@@ -10,15 +10,9 @@ from operator import itemgetter
 from typing import ClassVar, Literal
 
 from optsched.errors import InputError
-from optsched.models.threshold_allocation import Goal, Placement, ThresholdAllocation
+from optsched.models.threshold_allocation import Goal
 from optsched.numbers import parse_number
-from optsched.policies.parts.sharing import (
-    LARGEST_FACTOR,
-    WEIGHED,
-    Found,
-    Sharing,
-    penalized_walltime,
-)
+from optsched.policies.parts.sharing import LARGEST_FACTOR, WEIGHED, Found, Sharing
 from optsched.registry import policies
 from optsched.simulator.actions import Action
 from optsched.simulator.policy import Answers
@@ -85,24 +79,24 @@ class RUA(Sharing):
             if found is not None:
                 offers.append(found)
                 # larger thresholds allow a start now too, without less penalty
-                if found[1].start == 0:
+                if found.starts_now:
                     return _least_slowdown(offers)
         problem = self._table.problem(job, self._goal, largest)
-        return _least_slowdown([*offers, self.found(job, problem, system)])
+        return _least_slowdown([*offers, self.pose_head(job, problem, system)])
 
     def backfill(self, system: System) -> Iterator[Action]:
         """Start jobs one by one, each time that with the least penalty factor."""
         while system.machine.free:
             ready = [
-                (problem.factor(placement), problem.walltime, job, problem, placement)
-                for job, problem, placement in self._ready(system)
+                (found.problem.factor(found.placement), found.problem.walltime, job, found)
+                for job, found in self._ready(system)
             ]
             if not ready:
                 break
-            *_, job, problem, placement = min(ready, key=lambda one: one[:3])
-            yield self.start(job, problem, placement, system)
+            *_, job, found = min(ready, key=lambda one: one[:3])
+            yield self.start(job, found, system)
 
-    def _ready(self, system: System) -> Iterator[tuple[int, ThresholdAllocation, Placement]]:
+    def _ready(self, system: System) -> Iterator[tuple[int, Found]]:
         """Yield the jobs behind the queue head whose least slowdown is that of a start now.
 
         A later start can only have less slowdown if the delay is at most the penalized time of a
@@ -117,22 +111,20 @@ class RUA(Sharing):
             now = next(filter(None, at_once), None)
             if now is None:
                 continue
-            latest = penalized_walltime(*now) - now[0].walltime
+            latest = now.penalized_walltime - now.problem.walltime
             later = self._thresholds(job)
             if self.choice == "thresholds":
-                later = later[: later.index(now[0].threshold)]
+                later = later[: later.index(now.problem.threshold)]
             offers = [self._offer(job, system, one, latest) for one in later if latest]
             found = _least_slowdown([*filter(None, offers), now])
-            if found[1].start == 0 and not self.breaks_reservation(job, *found):
-                yield job, *found
+            if found.starts_now and not self.breaks_reservation(job, found):
+                yield job, found
 
     def _offer(
         self, job: int, system: System, threshold: int | None, latest: int | None = None
     ) -> Found | None:
         """Return the place and start that a threshold allows."""
-        problem = self._table.problem(job, self._goal, threshold, latest)
-        placement = system.pose(problem)
-        return None if placement is None else (problem, placement)
+        return self.pose(self._table.problem(job, self._goal, threshold, latest), system)
 
     @property
     def _goal(self) -> Goal:
@@ -150,4 +142,4 @@ def _least_slowdown(offers: list[Found]) -> Found:
 
     The job and its wait so far are the same in all offers, so the earliest end is the least.
     """
-    return min(offers, key=lambda one: one[1].start + penalized_walltime(*one))
+    return min(offers, key=lambda one: one.placement.start + one.penalized_walltime)

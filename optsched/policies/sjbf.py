@@ -61,10 +61,9 @@ class SJBF(Sharing):
 
     def place_head(self, job: int, system: System) -> Found:
         """Return place and start of the queue head."""
-        if self.threshold:
-            return self._weighed(job, self.found(job, self._first_start(job), system), system)
-        latest = self._table.first_start(job)
-        return self.found(job, self._table.problem(job, self._own_goal, latest=latest), system)
+        latest = None if self.threshold else self._table.first_start(job)
+        found = self.pose_head(job, self._problem(job, latest), system)
+        return self._weighed(job, found, system)
 
     def backfill(self, system: System) -> Iterator[Action]:
         """Start the candidates that have a place now, the shortest first."""
@@ -73,36 +72,29 @@ class SJBF(Sharing):
             pairs = [(job, self._threshold(job)) for job in candidates]
             candidates = [job for job, _ in self._table.placeable_now(pairs)]
             for place, job in enumerate(candidates):
-                found = self._place_now(job, system)
-                if found is not None and not self.breaks_reservation(job, *found):
-                    yield self.start(job, *found, system)
+                found = self.pose(self._problem(job, latest=0), system)
+                if found is None:
+                    continue
+                found = self._weighed(job, found, system)
+                if not self.breaks_reservation(job, found):
+                    yield self.start(job, found, system)
                     candidates = candidates[place + 1 :]
                     break
             else:
                 return
 
-    def _place_now(self, job: int, system: System) -> Found | None:
-        """Return the place of a job that may start now; None without one."""
-        if self.threshold:
-            problem = self._first_start(job, latest=0)
-        else:
-            problem = self._table.problem(job, self._own_goal, latest=0)
-        placement = system.pose(problem)
-        if placement is None:
-            return None
-        return self._weighed(job, (problem, placement), system)
-
     def _weighed(self, job: int, found: Found, system: System) -> Found:
         """Return the place of least cost at the first start within a threshold."""
         if not self.threshold or self.goal == "paper":
             return found
-        threshold, start = found[0].threshold, found[1].start
+        threshold, start = found.problem.threshold, found.placement.start
         problem = self._table.problem(job, self._own_goal, threshold, latest=start)
-        placement = system.pose(problem)
-        return found if placement is None else (problem, placement)
+        return self.pose(problem, system) or found
 
-    def _first_start(self, job: int, latest: int | None = None) -> ThresholdAllocation:
-        return self._table.problem(job, "start", self._threshold(job), latest)
+    def _problem(self, job: int, latest: int | None) -> ThresholdAllocation:
+        """Return the problem of the first start within the threshold, or of the least cost."""
+        goal = "start" if self.threshold else self._own_goal
+        return self._table.problem(job, goal, self._threshold(job), latest)
 
     @property
     def _own_goal(self) -> Goal:

@@ -16,7 +16,7 @@ from optsched.simulator.system import System
 
 if TYPE_CHECKING:
     from optsched.boxes.box import Box
-    from optsched.policies.parts.torus_reservation import BoxReservation
+    from optsched.policies.parts.torus_fitting import BoxReservation, Fitting
 
 PLACING = {
     "bins": {"partition-mkp": Answers("migration-based", "direct-placement")},
@@ -104,7 +104,7 @@ class TorusBoxes(Policy):
         """Begin without reservations, and choose the way of fitting."""
         from optsched.machines.torus import Torus
         from optsched.models.torus_fields import LONGEST
-        from optsched.policies.parts.torus_fitting import Fitting, InBins, InBoxes
+        from optsched.policies.parts.torus_fitting import InBins, InBoxes
 
         torus = system.machine
         assert isinstance(torus, Torus)
@@ -132,8 +132,10 @@ class TorusBoxes(Policy):
         """Place the window, migrate for a large job, reserve for the head, backfill later jobs."""
         while system.queue:
             window = system.queue[: self.depth]
-            if self._fits(system, window[0]) and (yield from self._place_front(system, window)):
-                continue
+            if self._fits(system, window[0]):
+                front = window[: self._first_large(system, window) + 1]
+                if (yield from self._start(system, front)):
+                    continue
             reserved = self._reserve(system)
             if self.migrate and (yield from self._admit_large(system, window, reserved)):
                 continue
@@ -149,22 +151,15 @@ class TorusBoxes(Policy):
         enough = routers * self._torus.nodes_per_router <= self._torus.free
         return enough and self._fitting.fits(self._torus.boxes.free, routers)
 
-    def _place_front(
-        self, system: System, window: Sequence[int]
-    ) -> Generator[Action, None, list[int]]:
-        """Pose the placement of the jobs up to the first large one; return the jobs started."""
-        front = window[: self._first_large(system, window) + 1]
-        return (yield from self._start(system, front, ()))
-
     def _first_large(self, system: System, jobs: Sequence[int]) -> int:
         """Return the index of the first large job, or of the last job without one."""
         large = (place for place, job in enumerate(jobs) if self._is_large(system, job))
         return next(large, len(jobs) - 1)
 
     def _start(
-        self, system: System, jobs: Sequence[int], kept: Sequence[Box]
+        self, system: System, jobs: Sequence[int], kept: Sequence[Box] = ()
     ) -> Generator[Action, None, list[int]]:
-        """Pose the placement of jobs, and start and return the placed ones."""
+        """Pose the placement of jobs beside `kept` boxes; start and return the placed ones."""
         torus, processors = self._torus, system.processors
         nodes = torus.nodes_per_router
         jobs = [job for job in jobs if self._fitting.routers(processors[job]) * nodes <= torus.free]
@@ -184,20 +179,16 @@ class TorusBoxes(Policy):
 
     def _reserve(self, system: System) -> BoxReservation | None:
         """Return the reservation of the queue head, which does not fit now."""
-        from optsched.policies.parts.torus_reservation import reserve_box
-
         head = system.queue[0]
         if self._fits(system, head):
             return None  # the solver left the head out; the next decision places it
-        routers = self._fitting.routers(system.processors[head])
-        return reserve_box(system, self._fitting, routers)
+        return self._fitting.reserve(system, self._fitting.routers(system.processors[head]))
 
     def _admit_large(
         self, system: System, window: Sequence[int], reserved: BoxReservation | None
     ) -> Generator[Action, None, bool]:
         """Migrate running jobs for the first large job of the window, if that frees a box."""
         from optsched.models.migration import Migration
-        from optsched.policies.parts.torus_fitting import fields_of
 
         torus, place = self._torus, self._first_large(system, window)
         job = window[place]
@@ -219,7 +210,7 @@ class TorusBoxes(Policy):
             elapsed=[_elapsed(system, one) for one in running],
             movable=[place for place, one in enumerate(running) if one not in inside],
             incoming=system.processors[job],
-            **fields_of(torus, kept),
+            **self._fitting.fields(kept),
             shapes=self.shapes,
             running_jobs=[system.job_id[one] for one in running],
             incoming_job=system.job_id[job],
@@ -239,22 +230,19 @@ class TorusBoxes(Policy):
         self, system: System, window: Sequence[int], reserved: BoxReservation | None
     ) -> Generator[Action, None, None]:
         """Start jobs that do not delay the queue head, up to the pause point."""
-        behind = list(window[1:])
-        if reserved is None:
-            return
-        while behind:
+        behind = window[1:]
+        while behind and reserved is not None:
             cut = self._first_large(system, behind) + 1 if self.pause else len(behind)
             group, behind = behind[:cut], behind[cut:]
-            in_time = [job for job in group if self._ends_in_time(system, job, reserved)]
-            started = yield from self._start(system, in_time, ())
+            in_time = [
+                job for job in group if system.now + system.requested_time[job] <= reserved.shadow
+            ]
+            started = yield from self._start(system, in_time)
             if self.backfill == "easy":
                 late = [job for job in group if job not in in_time]
                 started += yield from self._start(system, late, self._free_part(reserved.box))
             if group[-1] not in started:
                 return
-
-    def _ends_in_time(self, system: System, job: int, reserved: BoxReservation) -> bool:
-        return system.now + system.requested_time[job] <= reserved.shadow
 
     def _free_part(self, box: Box) -> tuple[Box, ...]:
         """Return the free routers of a box, as boxes."""

@@ -85,8 +85,7 @@ class Window(Policy):
         while queue and _largest_slot(machine) < processors[queue[0]] <= machine.free:
             missing = processors[queue[0]]
             place = []
-            slots = zip(machine.slots.starts, machine.slots.stops)
-            for start, stop in sorted(slots, key=lambda run: run[0] - run[1]):
+            for start, stop in sorted(machine.slots, key=lambda run: run[0] - run[1]):
                 place.append((start, min(stop, start + missing)))
                 missing -= stop - start
                 if missing <= 0:
@@ -110,8 +109,7 @@ class Window(Policy):
         assert isinstance(machine, Nodes)
         if not system.queue or not machine.free:
             return 0
-        starts, stops = machine.slots.starts, machine.slots.stops
-        lengths = [stop - start for start, stop in zip(starts, stops)]
+        lengths = [stop - start for start, stop in machine.slots]
         largest = max(lengths)
         jobs = [job for job in system.queue[: self.window] if processors[job] <= largest]
         if not jobs:
@@ -122,7 +120,7 @@ class Window(Policy):
         if len(useful) > len(jobs):
             by_length = sorted(useful, key=lengths.__getitem__, reverse=True)
             useful = sorted(by_length[: len(jobs)])
-        first_free = [starts[slot] for slot in useful]
+        first_free = [machine.slots.starts[slot] for slot in useful]
         problem = WindowMKP(
             weights,
             [lengths[slot] for slot in useful],
@@ -141,5 +139,4 @@ class Window(Policy):
 
 def _largest_slot(machine: Machine) -> int:
     assert isinstance(machine, Nodes)
-    slots = zip(machine.slots.starts, machine.slots.stops)
-    return max((stop - start for start, stop in slots), default=0)
+    return max((stop - start for start, stop in machine.slots), default=0)

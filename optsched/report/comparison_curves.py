@@ -65,13 +65,7 @@ def mean_primal_gap(incumbents: pd.DataFrame, best: Mapping[str, float]) -> tupl
 
 
 def seconds_to_proof(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the seconds until each solver had a proof: snapshots x solvers, infinite without one.
-
-    Parameters
-    ----------
-    results : pandas.DataFrame
-        Results of a comparison.
-    """
+    """Return the seconds until each solver had a proof: snapshots x solvers, infinite without."""
     proven = results["status"].isin([Status.OPTIMAL, Status.INFEASIBLE])
     return _by_solver(results, results["seconds"].where(proven))
 
@@ -80,11 +74,6 @@ def seconds_to_best(results: pd.DataFrame, incumbents: pd.DataFrame) -> pd.DataF
     """Return the seconds until each solver had the best known objective: snapshots x solvers.
 
     The time is infinite if a solver did not reach the objective.
-
-    Parameters
-    ----------
-    results, incumbents : pandas.DataFrame
-        Results and incumbents of a comparison.
     """
     pair = ["snapshot", "solver"]
     best = results[[*pair, "best_objective"]]

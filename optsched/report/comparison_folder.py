@@ -39,13 +39,9 @@ def fill(comparison: Comparison, folder: Path, *, plots: bool = True) -> None:
     write_json(folder / FOLDER.marker, dict(comparison.config) | about)
     comparison.results.to_csv(folder / "results.csv", index=False, lineterminator="\n")
     comparison.table.to_csv(folder / "table.csv", index=False, lineterminator="\n")
-    for name, frame in (
-        ("results", comparison.results),
-        ("incumbents", comparison.incumbents),
-    ):
-        pq.write_table(
-            pa.Table.from_pandas(frame, preserve_index=False), folder / f"{name}.parquet"
-        )
+    for name, frame in (("results", comparison.results), ("incumbents", comparison.incumbents)):
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        pq.write_table(table, folder / f"{name}.parquet")
     lines = [json_text(answer) + "\n" for answer in comparison.answers]
     (folder / "answers.jsonl").write_text("".join(lines), encoding="utf-8")
     if plots:

@@ -29,6 +29,17 @@ NAMED = 3
 MOST_PATHS = 20
 """Largest number of snapshots of a folder that the command names; else it names the folder."""
 
+WRONG_ANSWERS = (
+    "Results that verification refuses. They count as errors, and are not used.",
+    "snapshot, solver and violation",
+)
+CONTRADICTIONS = (
+    "Claims that exclude each other. A claim that a verified solution refutes counts as"
+    " an error, and its bound is not used.",
+    "snapshot, solvers and their claims",
+)
+"""Explanations of two kinds of findings, and the headings of their tables."""
+
 CONFIG: Expected = {
     "snapshots": list,
     "solvers": list,
@@ -69,8 +80,8 @@ def page(folder: Path) -> Page:
     table = summarize(results)
     pictures = read_pictures(folder, PICTURES)
     sections = [
-        Section("Wrong answers", _wrong_answers(config)),
-        Section("Contradictions", _contradictions(config)),
+        _claims("Wrong answers", config.get("wrong_answers", ()), *WRONG_ANSWERS),
+        _claims("Contradictions", config["contradictions"], *CONTRADICTIONS),
         Section("The solvers", [_solvers(own) for own in _by_kind(table)]),
         Section("Pictures", _figures(pictures, results, table)),
         Section("The snapshots", [_snapshots(own) for own in _by_kind(results)]),
@@ -135,13 +146,10 @@ def _alarm(config: Mapping[str, Any]) -> list[str]:
     return [f"{' and '.join(counts)}: {'; '.join(named[:NAMED])}{rest}."]
 
 
-def _wrong_answers(config: Mapping[str, Any]) -> list[str | Table]:
-    found = config.get("wrong_answers", [])
-    if not found:
-        return []
-    explained = "Results that verification refuses. They count as errors, and are not used."
-    rows: list[list[Value]] = [[str(text)] for text in found]
-    return [explained, Table("Wrong answers", ["snapshot, solver and violation"], rows)]
+def _claims(title: str, found: Sequence[Any], explained: str, column: str) -> Section:
+    """Return the section of wrong answers or contradictions; it is empty without any."""
+    rows = [[str(text)] for text in found]
+    return Section(title, [explained, Table(title, [column], rows)] if found else [])
 
 
 def _of(count: float, number: int) -> str:
@@ -151,16 +159,6 @@ def _of(count: float, number: int) -> str:
 def _listed(names: Sequence[str] | pd.Series[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else str(last)
-
-
-def _contradictions(config: Mapping[str, Any]) -> list[str | Table]:
-    found = config["contradictions"]
-    if not found:
-        return []
-    explained = "Claims that exclude each other. A claim that a verified solution refutes counts as"
-    explained += " an error, and its bound is not used."
-    rows = [[str(text)] for text in found]
-    return [explained, Table("Contradictions", ["snapshot, solvers and their claims"], rows)]
 
 
 def _solvers(own: pd.DataFrame) -> Table:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.numbers import counted
 from optsched.report import comparison_curves as curves
 from optsched.report import style
 from optsched.report.durations import log_ticks
-from optsched.report.steps import thinned
+from optsched.report.steps import extended, thinned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,16 +40,11 @@ PADDING = 0.04
 
 
 def draw(comparison: Comparison, folder: Path) -> list[Path]:
-    """Write the pictures of a comparison to `folder`, each as SVG and PNG.
+    """Write the pictures of a comparison to `folder`, each as SVG and PNG, and return the files.
 
     ``quality``: primal gap to the best known objective, against time. ``profile``: share of the
     snapshots solved within a factor of the time of the fastest solver. Each kind of problem has a
     panel; a solver has the same stroke in all panels.
-
-    Returns
-    -------
-    list of pathlib.Path
-        The files written.
 
     Raises
     ------
@@ -60,41 +57,49 @@ def draw(comparison: Comparison, folder: Path) -> list[Path]:
     ]
 
 
+@style.applied()
 def quality(comparison: Comparison) -> Figure:
     """Return the mean primal gap of each solver over time."""
     strokes = _strokes(comparison)
-    kinds = list(comparison.results.groupby("kind", sort=False))
-    with style.applied():
-        figure = style.new_figure(0.5 + PANEL * len(kinds), "Quality against time")
-        panels = figure.subplots(len(kinds), 1, squeeze=False)[:, 0]
-        for axes, (kind, results) in zip(panels, kinds):
-            incumbents = comparison.incumbents[comparison.incumbents["kind"] == kind]
-            _draw_quality(axes, results, incumbents, strokes)
-            solved = results.loc[results["best_objective"].notna(), "snapshot"].nunique()
-            axes.set_title(
-                f"{kind}: mean over {_snapshots(solved)}; 100% before the first solution"
-            )
+    figure, rows = _rows(comparison, "Quality against time", 1)
+    for [axes], kind, results, incumbents in rows:
+        _draw_quality(axes, results, incumbents, strokes)
+        solved = results.loc[results["best_objective"].notna(), "snapshot"].nunique()
+        number = counted(solved, "snapshot")
+        axes.set_title(f"{kind}: mean over {number}; 100% before the first solution")
     return figure
 
 
+@style.applied()
 def profile(comparison: Comparison) -> Figure:
     """Return the performance profiles of the solvers: of proofs, and of best objectives."""
     strokes = _strokes(comparison)
-    kinds = list(comparison.results.groupby("kind", sort=False))
-    with style.applied():
-        figure = style.new_figure(0.5 + PANEL * len(kinds), "Performance profile")
-        panels = figure.subplots(len(kinds), 2, squeeze=False)
-        for row, (kind, results) in zip(panels, kinds):
-            incumbents = comparison.incumbents[comparison.incumbents["kind"] == kind]
-            number = _snapshots(results["snapshot"].nunique())
-            for axes, seconds, what in (
-                (row[0], curves.seconds_to_proof(results), "proof"),
-                (row[1], curves.seconds_to_best(results, incumbents), "best objective reached"),
-            ):
-                _draw_profile(axes, seconds, strokes)
-                axes.set_title(f"{kind}, {number}: {what}")
-            row[0].set_ylabel("share of snapshots")
+    figure, rows = _rows(comparison, "Performance profile", 2)
+    for panels, kind, results, incumbents in rows:
+        number = counted(results["snapshot"].nunique(), "snapshot")
+        profiles = {
+            "proof": curves.seconds_to_proof(results),
+            "best objective reached": curves.seconds_to_best(results, incumbents),
+        }
+        for axes, (what, seconds) in zip(panels, profiles.items()):
+            _draw_profile(axes, seconds, strokes)
+            axes.set_title(f"{kind}, {number}: {what}")
+        panels[0].set_ylabel("share of snapshots")
     return figure
+
+
+def _rows(
+    comparison: Comparison, title: str, across: int
+) -> tuple[Figure, list[tuple[Sequence[Axes], Any, pd.DataFrame, pd.DataFrame]]]:
+    """Return a figure, and the panels of each kind of problem with its results and incumbents."""
+    kinds = list(comparison.results.groupby("kind", sort=False))
+    figure = style.new_figure(0.5 + PANEL * len(kinds), title)
+    panels = figure.subplots(len(kinds), across, squeeze=False)
+    found = comparison.incumbents
+    return figure, [
+        (row, kind, results, found[found["kind"] == kind])
+        for row, (kind, results) in zip(panels, kinds)
+    ]
 
 
 def _draw_quality(
@@ -154,11 +159,8 @@ def _step(
 ) -> None:
     """Draw a step curve from `origin` to the right edge."""
     kept = thinned(x, MOST_POINTS)
-    before, at_first = origin
-    last = y[-1] if len(y) else at_first
     axes.step(
-        np.concatenate(([before], x[kept], [right])),
-        np.concatenate(([at_first], y[kept], [last])),
+        *extended(x[kept], y[kept], origin, right),
         where="post",
         color=stroke.colour,
         linestyle=stroke.dashes,
@@ -168,7 +170,3 @@ def _step(
 
 def _strokes(comparison: Comparison) -> dict[str, style.Stroke]:
     return style.strokes([solver["name"] for solver in comparison.config["solvers"]])
-
-
-def _snapshots(number: int) -> str:
-    return "1 snapshot" if number == 1 else f"{number:,} snapshots"

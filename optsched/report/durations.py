@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
@@ -67,29 +68,26 @@ def short(seconds: float) -> str:
     return f"{amount:,.0f} {name}" if amount >= 99.95 else f"{amount:.3g} {name}"
 
 
-def time_ticks(axis: Axis, span: float, unit: float) -> None:
-    """Put ticks at round durations on an axis of `span` seconds, shown in units of `unit` seconds.
+def time_axis(axes: Axes, begin: float, end: float, unit: tuple[float, str]) -> None:
+    """Show the time from `begin` to `end` along x, in seconds since the first submission.
 
-    Parts of days are decimal, so that a position on the axis is one number.
+    Ticks are at round durations in a unit of `unit_for`. Parts of days are decimal, so that a
+    position on the axis is one number.
     """
     from matplotlib.ticker import MultipleLocator, ScalarFormatter
 
-    if unit < DAY:
-        axis.set_major_locator(MultipleLocator(at_least(span / 10) / unit))
-    axis.set_major_formatter(ScalarFormatter(useOffset=False))
+    seconds, name = unit
+    axes.set_xlabel(f"{name} since the first submission")
+    axes.set_xlim(begin / seconds, end / seconds)
+    if seconds < DAY:
+        axes.xaxis.set_major_locator(MultipleLocator(at_least((end - begin) / 10) / seconds))
+    axes.xaxis.set_major_formatter(ScalarFormatter(useOffset=False))
 
 
 def log_ticks(axis: Axis, low: float, high: float, *, zero: bool = False) -> None:
-    """Put ticks from 0.1 microseconds to ten years on a logarithmic axis of seconds.
+    """Put ticks from 0.1 microseconds to ten years on a logarithmic axis of seconds, and at 0.
 
-    Parameters
-    ----------
-    axis : Axis
-        Axis with its scale set.
-    low, high : float
-        Range of the axis, in seconds.
-    zero : bool
-        Whether 0 gets a tick too, on an axis that includes 0.
+    The scale of the axis is set. Its range is in seconds; `zero` says whether it includes 0.
     """
     from matplotlib.ticker import NullLocator
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Expected = Mapping[str, type | tuple[type, ...]]
+"""Required fields of an object, with their types."""
+
 NAMES: dict[type, str] = {
     bool: "true or false",
     dict: "an object",
@@ -26,14 +28,7 @@ NAMES: dict[type, str] = {
 
 
 def read_object(path: Path, expected: Expected) -> dict[str, Any]:
-    """Return the JSON object of a file.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    expected : mapping
-        Required fields with their types. Further fields are allowed.
+    """Return the JSON object of a file with the expected fields; further fields are allowed.
 
     Raises
     ------
@@ -51,16 +46,7 @@ def read_object(path: Path, expected: Expected) -> dict[str, Any]:
 def checked(fields: Any, expected: Expected, path: Path, place: str = "") -> dict[str, Any]:
     """Check that a value of a JSON file is an object with the expected fields, and return it.
 
-    Parameters
-    ----------
-    fields : object
-        The value read.
-    expected : mapping
-        As for `read_object`.
-    path : path
-        The file, for messages.
-    place : str
-        The place in the file, for messages.
+    Messages name the file and the place in it.
 
     Raises
     ------
@@ -84,14 +70,7 @@ def checked(fields: Any, expected: Expected, path: Path, place: str = "") -> dic
 
 
 def read_frame(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
-    """Return columns of a parquet file.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    columns : mapping of str to str
-        Columns with the types to read. Numbers that may be missing are ``float64``.
+    """Return columns of a parquet file as the given types; ``float64`` for numbers with gaps.
 
     Raises
     ------

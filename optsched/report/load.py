@@ -35,12 +35,8 @@ def held_until(run: Run) -> NDArray[np.float64]:
 def processors_in_use(run: Run) -> Steps:
     """Return the processors that jobs hold, as a function of time."""
     started = np.isfinite(run.start)
-    processors = run.trace.processors[started]
-    return Steps.from_changes(
-        np.concatenate((run.start[started], held_until(run)[started])),
-        np.concatenate((processors, -processors)),
-        *span(run),
-    )
+    held = run.start[started], held_until(run)[started]
+    return Steps.from_stays(*held, run.trace.processors[started], *span(run))
 
 
 def waiting_jobs(run: Run) -> Steps:
@@ -59,13 +55,10 @@ def accepted(run: Run) -> NDArray[np.bool]:
 
 
 def _waiting(run: Run, amounts: NDArray[Any]) -> Steps:
+    begin, end = span(run)
     queued = accepted(run)
-    started = np.isfinite(run.start)
-    return Steps.from_changes(
-        np.concatenate((run.trace.submit[queued], run.start[started])),
-        np.concatenate((amounts[queued], -amounts[started])),
-        *span(run),
-    )
+    until = np.where(np.isfinite(run.start), run.start, end)
+    return Steps.from_stays(run.trace.submit[queued], until[queued], amounts[queued], begin, end)
 
 
 def subject(run: Run) -> str:

@@ -35,16 +35,8 @@ class Verdict(StrEnum):
 class Cell:
     """Value as shown in a table, with its sort key.
 
-    Parameters
-    ----------
-    text : str
-        Text of the cell.
-    key : float, int or str, optional
-        Sort key; cells without a key come last.
-    note : str
-        Text in small type beside the value: the published value, for instance.
-    verdict : Verdict, optional
-        Verdict that colors the text, which must say the same in words.
+    Cells without a key come last. The note stands in small type beside the value: the published
+    value, for instance. The verdict colors the text, which must say the same in words.
     """
 
     text: str
@@ -155,15 +147,9 @@ class Table:
 class Figure:
     """Picture of a page.
 
-    Parameters
-    ----------
-    svg : str
-        SVG document, embedded as a separate image, so that ids and styles of pictures do not
-        clash, and scripts do not run.
-    alt : str
-        Description with the numbers of the picture, for readers who cannot see it.
-    caption : str
-        Caption.
+    The SVG document is embedded as a separate image, so that ids and styles of pictures do not
+    clash, and scripts do not run. `alt` is a description with the numbers of the picture, for
+    readers who cannot see it.
     """
 
     svg: str
@@ -203,18 +189,8 @@ class Section:
 class Page:
     """Page of a report.
 
-    Parameters
-    ----------
-    title : str
-        Title.
-    lead : str
-        Finding, in one or two sentences.
-    sections : sequence of Section
-        Sections, in order.
-    repeat : str or None
-        Command that repeats the result; None if no command can.
-    versions : mapping of str to str
-        Versions of the software that made the result.
+    `lead` is the finding, in one or two sentences; `repeat` the command that repeats the result,
+    None if no command can; `versions` are those of the software that made it.
     """
 
     title: str

@@ -34,6 +34,7 @@ class Stretch(NamedTuple):
     label: str
 
 
+@style.applied()
 def figure_of(
     title: str,
     heading: str,
@@ -44,36 +45,27 @@ def figure_of(
 ) -> Figure:
     """Return a picture of rows, the first one on top.
 
-    Parameters
-    ----------
-    title, heading : str
-        Title of the picture, and a sentence below it.
-    axis : (str, str)
-        Labels of the axes: along the rows, and across them.
-    names, lengths : sequence of str and of int
-        Names and lengths of the rows.
-    stretches : sequence of Stretch
-        Jobs in the rows.
+    `heading` is a sentence below the title, and `axis` has the labels along the rows and across
+    them. The rows have `names` and `lengths`; `stretches` are the jobs in them.
     """
     height = min(HIGHEST, TALLEST / max(1, len(names)))
     longest = max((*lengths, 1))
     shown = range(0, len(names), math.ceil(READABLE / height))
-    with style.applied():
-        drawing = style.new_figure(1.1 + height * len(names), title)
-        axes = drawing.subplots()
-        axes.set_title(heading)
-        axes.grid(visible=False)
-        look: dict[str, Any] = {"height": 0.8, "linewidth": 0.6, "clip_on": False}
-        axes.barh(range(len(names)), lengths, color="white", edgecolor=style.GREY, **look)
-        for row, begin, end, fill, label in stretches:
-            axes.barh(row, end - begin, left=begin, color=fill, edgecolor=style.INK, **look)
-            width = (end - begin) / longest * INSIDE
-            if height >= READABLE and width >= CHARACTER * len(label):
-                axes.text((begin + end) / 2, row, label, ha="center", va="center", fontsize=8)
-        axes.set_yticks(list(shown), [names[row] for row in shown], fontsize=8)
-        axes.set_ylim(len(names) - 0.4, -0.6)
-        axes.set_xlim(0, longest)
-        axes.set_xlabel(axis[0])
-        axes.set_ylabel(axis[1])
-        style.count_ticks(axes.xaxis)
+    drawing = style.new_figure(1.1 + height * len(names), title)
+    axes = drawing.subplots()
+    axes.set_title(heading)
+    axes.grid(visible=False)
+    look: dict[str, Any] = {"height": 0.8, "linewidth": 0.6, "clip_on": False}
+    axes.barh(range(len(names)), lengths, color="white", edgecolor=style.GREY, **look)
+    for row, begin, end, fill, label in stretches:
+        axes.barh(row, end - begin, left=begin, color=fill, edgecolor=style.INK, **look)
+        width = (end - begin) / longest * INSIDE
+        if height >= READABLE and width >= CHARACTER * len(label):
+            axes.text((begin + end) / 2, row, label, ha="center", va="center", fontsize=8)
+    axes.set_yticks(list(shown), [names[row] for row in shown], fontsize=8)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_xlim(0, longest)
+    axes.set_xlabel(axis[0])
+    axes.set_ylabel(axis[1])
+    style.count_ticks(axes.xaxis)
     return drawing

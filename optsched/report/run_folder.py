@@ -31,17 +31,6 @@ def fill(run: Run, folder: Path, *, plots: bool = True, keep: Keep = "all") -> N
     pictures and the page made of these files, ``migrations.parquet`` if there were migrations,
     ``journal.parquet`` if there is a journal, and ``timing.json``. Only ``timing.json`` has
     wall-clock figures: all other files are the same to the byte when the run is repeated.
-
-    Parameters
-    ----------
-    run : Run
-        The run.
-    folder : path
-        The folder.
-    plots : bool
-        Whether to draw the pictures.
-    keep : {"summary", "jobs", "all"}
-        Tables to write: no table, all but ``jobs.csv``, or all.
     """
     began = time.perf_counter()
     write_json(folder / FOLDER.marker, dict(run.config))

@@ -15,7 +15,7 @@ from optsched.numbers import LARGEST, counted
 from optsched.report import load
 from optsched.report.durations import spoken
 from optsched.report.folder_files import Expected, checked, read_frame, read_object, read_pictures
-from optsched.report.page import Cell, Facts, Page, Section, Table, Value, duration, share
+from optsched.report.page import Cell, Facts, Page, Section, Table, Value, cell, duration, share
 from optsched.report.run_picture import RunFacts, captioned, run_pictures
 from optsched.schedule import State
 from optsched.simulator.problem_solver import mishaps
@@ -217,10 +217,9 @@ def _lead(summary: Mapping[str, Any]) -> str:
 
 def _counts(summary: Mapping[str, Any]) -> Facts:
     names = ("jobs", "finished", "killed", "rejected", "waiting")
-    items: list[tuple[str, Value]] = [(name, summary[name]) for name in names]
     return Facts(
         [
-            *items,
+            *((name, summary[name]) for name in names),
             ("dropped by cleaning", summary["dropped"]),
             ("utilization", share(summary["utilization"])),
             ("makespan", duration(summary["makespan"])),
@@ -229,9 +228,9 @@ def _counts(summary: Mapping[str, Any]) -> Facts:
 
 
 def _measures(summary: Mapping[str, Any]) -> Table:
-    rows = [
+    rows: list[list[Value]] = [
         [what, *(make(summary[name] if name else None) for name in names)]
-        for measures, make in ((TIMES, duration), (RATIOS, _same))
+        for measures, make in ((TIMES, duration), (RATIOS, cell))
         for what, names in measures.items()
     ]
     return Table(
@@ -241,13 +240,9 @@ def _measures(summary: Mapping[str, Any]) -> Table:
     )
 
 
-def _same(value: float | None) -> Value:
-    return value
-
-
 def _others(summary: Mapping[str, Any]) -> list[Facts]:
     """Return the figures that a machine, execution model or policy adds to the common ones."""
-    items = list(_flat({k: v for k, v in summary.items() if k not in SUMMARY}))
+    items = _flat({k: v for k, v in summary.items() if k not in SUMMARY})
     return [Facts(items)] if items else []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -21,12 +22,7 @@ if TYPE_CHECKING:
 class RunFacts(NamedTuple):
     """Files of a run folder that captions are made from.
 
-    Parameters
-    ----------
-    config, summary : mapping
-        ``run.json`` and ``summary.json``.
-    jobs : pandas.DataFrame
-        The table of jobs.
+    These are ``run.json`` (`config`), ``summary.json`` and the table of jobs.
     """
 
     config: Mapping[str, Any]
@@ -74,36 +70,26 @@ def run_pictures() -> list[RunPicture]:
 
 
 def draw(run: Run, folder: Path) -> list[Path]:
-    """Write the pictures of a run to `folder`, as SVG and PNG, reproducible to the byte.
+    """Write the pictures of a run to `folder`, as SVG and PNG, and return the files.
 
-    Returns
-    -------
-    list of pathlib.Path
-        The files written.
+    They are reproducible to the byte.
 
     Raises
     ------
     InputError
         If the folder cannot be written to.
     """
-    drawn = [(picture.name, picture.figure(run)) for picture in run_pictures()]
-    return [
-        path
-        for name, figure in drawn
-        if figure is not None
-        for path in style.save(figure, folder, name)
-    ]
+    drawn = {picture.name: picture.figure(run) for picture in run_pictures()}
+    saved = (
+        style.save(figure, folder, name) for name, figure in drawn.items() if figure is not None
+    )
+    return list(chain.from_iterable(saved))
 
 
 def captioned(pictures: Mapping[str, str], facts: RunFacts) -> list[Figure]:
-    """Return the pictures of a run folder for its page.
+    """Return the pictures of a run folder for its page, from the SVG of each, by name.
 
-    Parameters
-    ----------
-    pictures : mapping of str to str
-        SVG of each picture, by name. A name unknown to this version is its own caption.
-    facts : RunFacts
-        Files that the captions are made from.
+    A name unknown to this version is its own caption.
     """
     known = {picture.name: picture for picture in run_pictures()}
     return [

@@ -11,7 +11,7 @@ from optsched.solvers.comparison import Comparison
 
 
 def save(result: Run | Comparison, folder: str | Path, *, plots: bool = True) -> Path:
-    """Write a run or a comparison to a folder, completely or not at all.
+    """Write a run or a comparison to a folder, completely or not at all, and return the folder.
 
     Parameters
     ----------
@@ -21,11 +21,6 @@ def save(result: Run | Comparison, folder: str | Path, *, plots: bool = True) ->
         The folder; an earlier result of the same kind is replaced.
     plots : bool
         Whether to draw the pictures and write the page, ``report.html``.
-
-    Returns
-    -------
-    pathlib.Path
-        The folder.
 
     Raises
     ------

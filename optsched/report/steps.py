@@ -53,12 +53,7 @@ class Steps:
     def from_changes(cls, times: ArrayLike, changes: ArrayLike, begin: float, end: float) -> Steps:
         """Return the running sum of `changes`, 0 before the first.
 
-        Parameters
-        ----------
-        times, changes : array_like, shape (n,)
-            Times of the changes, in any order, from `begin` to `end`, and their amounts.
-        begin, end : float
-            Begin and end of the function; ``begin < end``.
+        The times of the changes, shape (n,), are in any order, from `begin` to a later `end`.
         """
         at = np.append(np.asarray(times, dtype=np.float64), begin)
         amounts = np.append(np.asarray(changes, dtype=np.float64), 0.0)
@@ -66,6 +61,14 @@ class Steps:
         values = np.cumsum(np.bincount(change, amounts), dtype=np.float64)
         before_end = instants < end
         return cls(instants[before_end], values[before_end], end)
+
+    @classmethod
+    def from_stays(
+        cls, since: ArrayLike, until: ArrayLike, amounts: ArrayLike, begin: float, end: float
+    ) -> Steps:
+        """Return the sum of amounts of which each counts from a time until another, shape (n,)."""
+        changes = np.asarray(amounts)
+        return cls.from_changes(np.append(since, until), np.append(changes, -changes), begin, end)
 
     def integral(self, until: ArrayLike) -> Floats:
         """Return the integral from the beginning to each given time, in value x seconds."""
@@ -106,18 +109,20 @@ class Steps:
 
 
 def thinned(x: Floats, most: int) -> NDArray[np.int64]:
-    """Return the indices of at most `most` points that show a curve on a logarithmic axis.
+    """Return the indices of at most `most` points, at least 2, to show a curve on a log axis.
 
-    Parameters
-    ----------
-    x : float64 array, shape (n,)
-        Positions of the points, increasing, above 0.
-    most : int
-        Largest number of points, at least 2. The last point in each cell of the axis is kept, and
-        so are the first and the last of all.
+    The positions `x`, shape (n,), increase and are above 0. The last point in each cell of the axis
+    is kept, and so are the first and the last of all.
     """
     if len(x) <= most:
         return np.arange(len(x))
     grid = np.geomspace(x[0], x[-1], most)
     last_in_cell = np.searchsorted(x, grid[1:-1], side="right") - 1
     return np.unique(np.concatenate(([0], last_in_cell, [len(x) - 1])))
+
+
+def extended(x: Floats, y: Floats, origin: tuple[float, float], right: float) -> list[Floats]:
+    """Return a step curve that begins at `origin` and goes on with its last value to `right`."""
+    begin, first = origin
+    last = y[-1] if len(y) else first
+    return [np.concatenate(([begin], x, [right])), np.concatenate(([first], y, [last]))]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.errors import InputError, one_line
 from optsched.files import written
@@ -37,6 +37,9 @@ DASHES: tuple[tuple[float, tuple[float, ...]], ...] = (
 FILLS = ("#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#99DDFF", "#44BB99", "#BBCC33")
 """Fill colors for black labels and color-blind readers, after Tol."""
 
+RULE: dict[str, Any] = {"color": GREY, "linewidth": 0.8}
+"""Style of lines to compare with."""
+
 WIDTH = 9.0
 """Width of a picture, in inches."""
 
@@ -59,6 +62,7 @@ _RC = {
     "axes.titlecolor": GREY,
     "axes.titlelocation": "left",
     "axes.titlesize": 9,
+    "figure.labelsize": 9,
     "figure.titlesize": 11,
     "figure.titleweight": "bold",
     "font.family": "sans-serif",
@@ -242,14 +246,8 @@ def spread(places: Sequence[float], gap: float) -> list[float]:
 def label_ends(axes: Axes, ends: dict[str, tuple[float, Stroke]], gap: float) -> None:
     """Write the names of lines to the right of the axes, at the heights of their ends.
 
-    Parameters
-    ----------
-    axes : Axes
-        Axes with their limits set.
-    ends : dict
-        For each name, the y value at the right edge, and the stroke of the line.
-    gap : float
-        Least distance between two names, as a share of the height of the axes.
+    The limits of the axes are set. `ends` has for each name the y value at the right edge, and the
+    stroke of the line; `gap` is the least distance of two names, as a share of the height.
     """
     from matplotlib.lines import Line2D
 

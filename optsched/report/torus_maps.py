@@ -42,16 +42,10 @@ WIDE, TALL = 0.64 * LABEL / 72, 0.95 * LABEL / 72
 
 
 class Sheet(NamedTuple):
-    """Layout of the maps of a grid on paper.
+    """Layout of the maps of a grid on paper; Y grows to the right, then downwards.
 
-    Parameters
-    ----------
-    grid : Grid
-        Grid of the routers.
-    columns, rows : int
-        Number of maps beside and above each other; Y grows to the right, then downwards.
-    cell : float
-        Side of a router in inches.
+    `columns` and `rows` are maps beside and above each other, `cell` the side of a router in
+    inches.
     """
 
     grid: Grid
@@ -168,14 +162,8 @@ def colors(grid: Grid, *arrangements: Mapping[Label, Box]) -> dict[Label, str]:
     """Return a fill for each job, the same in all arrangements.
 
     Jobs are colored in order of appearance. Each gets the fill of `style.FILLS` with the fewest
-    links to the job so far, the least recently used one on ties.
-
-    Parameters
-    ----------
-    grid : Grid
-        Grid of the routers and their links.
-    *arrangements : mapping of labels to Box
-        Boxes of the jobs at several times; those of one time do not overlap.
+    links to the job so far, the least recently used one on ties. An arrangement has the boxes of
+    the jobs at one time, which do not overlap.
     """
     jobs = list(dict.fromkeys(job for boxes in arrangements for job in boxes))
     number = {job: place for place, job in enumerate(jobs)}
@@ -225,20 +213,10 @@ HEADING, LINE = 0.26, 0.19
 
 
 class Part(NamedTuple):
-    """Box with its style.
+    """Box with its style: a color, if any, and a hatch over it in matplotlib's notation.
 
-    Parameters
-    ----------
-    box : Box
-        The routers.
-    fill : str or None
-        Color, if any.
-    label : str
-        Text written into every piece of the box that is large enough.
-    hatch : str
-        Hatch over the fill, in matplotlib's notation.
-    outline : float
-        Width of the outline in points; 0 for no outline.
+    The label is written into every piece of the box that is large enough. The outline has a width
+    in points; 0 for no outline.
     """
 
     box: Box
@@ -273,22 +251,11 @@ HOLES = Entry("no router for jobs", None, CLOSE, 0.0)
 """Entry of unavailable routers in the legend."""
 
 
+@style.applied()
 def figure_of(
     title: str, grid: Grid, panels: Sequence[Panel], legend: Sequence[Entry] = ()
 ) -> Figure:
-    """Return a picture of a torus at one or more times, one above the other.
-
-    Parameters
-    ----------
-    title : str
-        Title of the whole picture.
-    grid : Grid
-        Grid of the routers.
-    panels : sequence of Panel
-        Boxes at each time.
-    legend : sequence of Entry
-        Explanation of the fills and hatches.
-    """
+    """Return a picture of a torus at one or more times, one above the other."""
     sheet = Sheet.of(grid)
     width, tall = sheet.extent
     wide = width + MARGIN
@@ -298,52 +265,43 @@ def figure_of(
     columns = max(1, min(len(legend), int((style.WIDTH - MARGIN) / (0.062 * longest + 0.55))))
     foot = math.ceil(len(legend) / columns) * LINE + 0.1 if legend else 0.0
     height = HEADING + math.ceil(len(panels) / beside) * panel_height + foot
-    with style.applied():
-        drawing = style.new_figure(height, title)
-        drawing.set_layout_engine("none")
-        drawing.suptitle(title, x=0.01, y=1 - 0.08 / height, ha="left", va="top")
-        for place, panel in enumerate(panels):
-            row, column = divmod(place, beside)
-            left = column * wide + MARGIN
-            bottom = height - HEADING - (row + 1) * panel_height + MARGIN
-            axes = drawing.add_axes(
-                (left / style.WIDTH, bottom / height, width / style.WIDTH, tall / height)
-            )
-            without = draw_layers(axes, sheet, panel.parts)
-            narrow = f"; {without} too narrow for a label" if without else ""
-            drawing.text(
-                (left - MARGIN + 0.09) / style.WIDTH,
-                (bottom + tall + LINE + 0.03) / height,
-                panel.heading + narrow,
-                color=style.GREY,
-            )
-        if legend:
-            drawing.legend(
-                handles=[_swatch(entry) for entry in legend],
-                loc="lower left",
-                bbox_to_anchor=(0.0, 0.03 / height),
-                ncols=columns,
-                fontsize=8,
-                labelspacing=0.35,
-                columnspacing=1.2,
-                handlelength=1.8,
-            )
+    drawing = style.new_figure(height, title)
+    drawing.set_layout_engine("none")
+    drawing.suptitle(title, x=0.01, y=1 - 0.08 / height, ha="left", va="top")
+    for place, panel in enumerate(panels):
+        row, column = divmod(place, beside)
+        left = column * wide + MARGIN
+        bottom = height - HEADING - (row + 1) * panel_height + MARGIN
+        axes = drawing.add_axes(
+            (left / style.WIDTH, bottom / height, width / style.WIDTH, tall / height)
+        )
+        without = draw_layers(axes, sheet, panel.parts)
+        narrow = f"; {without} too narrow for a label" if without else ""
+        drawing.text(
+            (left - MARGIN + 0.09) / style.WIDTH,
+            (bottom + tall + LINE + 0.03) / height,
+            panel.heading + narrow,
+            color=style.GREY,
+        )
+    if legend:
+        drawing.legend(
+            handles=[_swatch(entry) for entry in legend],
+            loc="lower left",
+            bbox_to_anchor=(0.0, 0.03 / height),
+            ncols=columns,
+            fontsize=8,
+            labelspacing=0.35,
+            columnspacing=1.2,
+            handlelength=1.8,
+        )
     return drawing
 
 
 def draw_layers(axes: Axes, sheet: Sheet, parts: Sequence[Part]) -> int:
     """Draw the maps of all layers, and return the number of boxes too narrow for their labels.
 
-    The axes are in inches. Parts of the same style are drawn as one path: small in SVG, and sharp.
-
-    Parameters
-    ----------
-    axes : Axes
-        Axes of the size `Sheet.extent`.
-    sheet : Sheet
-        Layout of the maps.
-    parts : sequence of Part
-        Boxes to draw; of overlapping ones, a later style covers the others.
+    The axes are in inches, of the size `Sheet.extent`. Parts of the same style are drawn as one
+    path: small in SVG, and sharp. Of overlapping parts, a later style covers the others.
     """
     axes.set_axis_off()
     axes.set_xlim(0, sheet.extent[0])
@@ -453,17 +411,7 @@ COMING = "#FFFFFF"
 
 
 class Move(NamedTuple):
-    """Move of a job, with its labels.
-
-    Parameters
-    ----------
-    before, after : str
-        Labels of the box before and after the move.
-    text : str
-        Text of the legend.
-    parked : bool
-        Whether the job is parked on the way.
-    """
+    """Move of a job, perhaps parked on the way: labels before and after, text of the legend."""
 
     before: str
     after: str
@@ -485,21 +433,7 @@ def relocation_figure(
 
     A job that moves has the same color in both maps, with upright lines if it is parked on the way.
     The boxes of incoming jobs are outlined before, and hatched after. All other jobs are gray.
-
-    Parameters
-    ----------
-    title : str
-        Title of the picture.
-    headings : (str, str)
-        Headings of the torus before and after.
-    grid, holes
-        Grid of the routers, and the unavailable ones.
-    before, after : mapping of jobs to Box
-        Boxes of the jobs.
-    moves : mapping of jobs to Move
-        Jobs that move, in the order of the legend.
-    coming : mapping of jobs to str
-        Labels of the incoming jobs of `after`.
+    `moves` are in the order of the legend, and `coming` has the labels of the incoming jobs.
     """
     fills = colors(grid, {job: before[job] for job in moves}, {job: after[job] for job in moves})
     places = [Part(after[job], None, outline=THICK) for job in coming]

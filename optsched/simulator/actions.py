@@ -25,12 +25,9 @@ class Start(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Move running jobs to other places, all at once; the jobs go on working.
+    """Move running jobs to other places, in the machine's own terms, all at once.
 
-    Parameters
-    ----------
-    places : mapping of int to object
-        The new place of each job that moves, in the machine's own terms.
+    The jobs go on working.
     """
 
     places: Mapping[int, Any]
@@ -56,28 +53,14 @@ class Migrate(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Give a running job its processors for a share of the time, from now on.
-
-    Parameters
-    ----------
-    job : int
-        Row of the job in the trace.
-    share : float
-        Share of the time, above 0 and up to 1.
-    """
+    """Give a running job a share of its processors' time from now on, above 0 and up to 1."""
 
     job: int
     share: float
 
 
 class Wake(NamedTuple):
-    """Request a decision at a time at which there may be no event.
-
-    Parameters
-    ----------
-    at : float
-        Simulated time in seconds, later than now.
-    """
+    """Request a decision at a time, in seconds and later than now, even if there is no event."""
 
     at: float
 

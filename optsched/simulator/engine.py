@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,6 @@ import numpy as np
 from optsched.machines.machine import Machine
 from optsched.schedule import Migration, Schedule, State
 from optsched.simulator.actions import Action, Migrate, Move, Share, Start, Wake
-from optsched.simulator.event_order import EventOrder
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.system import System
 
@@ -37,8 +38,20 @@ KILL_TOLERANCE = 1e-6
 """Seconds by which rounding may take a job beyond its time limit without its being killed."""
 
 
+class EventOrder(StrEnum):
+    """The order of the events of an instant.
+
+    ``batched``: all ends, then all submissions, then one decision. ``one-by-one``: each event
+    alone, submissions before ends, a decision after each.
+    """
+
+    BATCHED = "batched"
+    ONE_BY_ONE = "one-by-one"
+
+
+@dataclass(eq=False, repr=False)
 class Engine:
-    """The event engine, which runs a trace on a machine under a policy.
+    """The event engine, which runs a cleaned trace on an empty machine under a policy.
 
     A running job has work left (seconds at speed 1). The execution model sets its speed, and the
     policy its share of the time. The end of a job is predicted at its start and at each change of
@@ -46,14 +59,6 @@ class Engine:
 
     Parameters
     ----------
-    trace : Trace
-        A cleaned trace.
-    machine : Machine
-        An empty machine.
-    policy : Policy
-        The policy.
-    problem_solver : ProblemSolver
-        Solves the problems that the policy poses.
     execution : ExecutionModel, optional
         The model that sets the speeds of jobs; by default every job runs at speed 1.
     order : EventOrder
@@ -83,33 +88,25 @@ class Engine:
         Number of decisions so far.
     """
 
-    def __init__(
-        self,
-        trace: Trace,
-        machine: Machine,
-        policy: Policy,
-        problem_solver: ProblemSolver | NoProblems,
-        execution: ExecutionModel | None = None,
-        order: EventOrder = EventOrder.BATCHED,
-        journal: Journal | None = None,
-        observe: Callable[[Engine], None] | None = None,
-        progress: Callable[[int, float], None] | None = None,
-    ) -> None:
-        self.trace = trace
-        self.policy = policy
-        self.problem_solver = problem_solver
-        self.execution = execution
-        self.order = order
-        self.journal = journal
-        self.observe = observe
-        self.progress = progress
+    trace: Trace
+    machine: Machine
+    policy: Policy
+    problem_solver: ProblemSolver | NoProblems
+    execution: ExecutionModel | None = None
+    order: EventOrder = EventOrder.BATCHED
+    journal: Journal | None = None
+    observe: Callable[[Engine], None] | None = None
+    progress: Callable[[int, float], None] | None = None
+
+    def __post_init__(self) -> None:
+        trace = self.trace
         self.system = System(
-            machine,
+            self.machine,
             job_id=trace.job_id.tolist(),
             submit=trace.submit.tolist(),
             processors=trace.processors.tolist(),
             requested_time=trace.requested_time.tolist(),
-            pose=problem_solver.pose,
+            pose=self.problem_solver.pose,
             annotations=trace.annotations,
             owners={name: getattr(trace, name) for name in OWNERS},
         )

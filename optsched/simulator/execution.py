@@ -12,6 +12,9 @@ from optsched.schedule import Schedule
 from optsched.simulator.system import System
 from optsched.traces.trace import Trace
 
+Speeds = Iterable[tuple[int, float]]
+"""Running jobs, each with its new speed."""
+
 
 class ExecutionReport(NamedTuple):
     """Figures and notes of an execution model about a run.
@@ -59,31 +62,19 @@ class ExecutionModel:
         """Return the seconds from the start of `job` to the beginning of its work."""
         return 0.0
 
-    def started(
-        self, job: int, allocation: Allocation, system: System
-    ) -> Iterable[tuple[int, float]]:
-        """Return (job, speed) for every running job whose speed the start of `job` changes."""
+    def started(self, job: int, allocation: Allocation, system: System) -> Speeds:
+        """Return the running jobs whose speed the start of `job` changes."""
         return ()
 
-    def ended(
-        self, job: int, allocation: Allocation, system: System
-    ) -> Iterable[tuple[int, float]]:
-        """Return (job, speed) for every running job whose speed the end of `job` changes."""
+    def ended(self, job: int, allocation: Allocation, system: System) -> Speeds:
+        """Return the running jobs whose speed the end of `job` changes."""
         return ()
 
     def migrated(self, job: int, allocation: Allocation, parked: bool, system: System) -> float:
         """Return the seconds that `job` loses by its migration, from its stop to its next progress.
 
-        Parameters
-        ----------
-        job : int
-            A running job.
-        allocation : Allocation
-            The processors that the job holds now.
-        parked : bool
-            Whether the job left its place before the new one was free.
-        system : System
-            The state after the migration.
+        A `parked` job left its place before the new one was free. The state and the allocation are
+        those after the migration.
         """
         return 0.0
 

@@ -64,7 +64,7 @@ class InvariantChecker:
         Raises
         ------
         InvariantError
-            If an invariant does not hold; the message lists all such invariants.
+            As by `check`.
         """
         found = []
         for job, state in enumerate(engine.state):

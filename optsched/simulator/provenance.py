@@ -6,7 +6,6 @@ import hashlib
 import platform
 import shlex
 from collections.abc import Mapping
-from dataclasses import is_dataclass
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -15,7 +14,7 @@ from optsched import registry
 from optsched.class_file import origin_of
 from optsched.errors import InputError
 from optsched.machines.machine import Machine
-from optsched.settings import settings_of
+from optsched.settings import values_of
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import NoProblems, ProblemSolver
@@ -62,22 +61,7 @@ def describe(
 ) -> dict[str, Any]:
     """Return the config of a run.
 
-    Parameters
-    ----------
-    scenario : Scenario
-        The scenario, with the policy's defaults filled in.
-    source : Trace
-        The whole trace.
-    trace : Trace
-        The jobs of the trace that are run.
-    machine : Machine
-        The machine.
-    policy : Policy
-        The policy.
-    execution : ExecutionModel or None
-        The execution model.
-    problem_solver : ProblemSolver or NoProblems
-        The solvers, and whether decisions are charged.
+    The scenario has the policy's defaults filled in. The run takes the jobs `trace` of `source`.
     """
     config = {
         "trace": source.published or (source.name if source.path is None else str(source.path)),
@@ -86,9 +70,9 @@ def describe(
         "workload_sha256": workload_sha256(trace),
         "machine": machine.spec,
         "policy": policy.name,
-        "settings": _settings(policy),
+        "settings": values_of(policy),
         "execution": None if execution is None else execution.name,
-        "execution_settings": {} if execution is None else _settings(execution),
+        "execution_settings": {} if execution is None else values_of(execution),
         **scenario.recorded(),
         **problem_solver.config,
         **_files(policy, execution, *(chosen.solver for chosen in problem_solver.solvers.values())),
@@ -100,12 +84,6 @@ def describe(
     repeatable = source.path is not None and known and _names_solvers(problem_solver)
     config["repeat"] = _command(config) if repeatable else None
     return config
-
-
-def _settings(configured: Any) -> dict[str, Any]:
-    if not is_dataclass(configured):
-        return {}
-    return {field.name: getattr(configured, field.name) for field in settings_of(type(configured))}
 
 
 def _files(*parts: Any) -> dict[str, Any]:

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
 from optsched.schedule import Schedule, State
-from optsched.simulator.engine import KILL_TOLERANCE
-from optsched.simulator.event_order import EventOrder
+from optsched.simulator.engine import KILL_TOLERANCE, EventOrder
 from optsched.simulator.policy import Policy
 from optsched.traces.trace import Trace
 
@@ -44,25 +43,12 @@ def can_replay(machine: Machine, policy: Policy) -> TypeGuard[Nodes]:
 
 
 def replay(trace: Trace, machine: Nodes, policy: Policy, order: EventOrder) -> Schedule | None:
-    """Return the schedule of a cleaned trace on an empty line of nodes.
+    """Return the schedule of a cleaned trace on an empty line of nodes, which does not change.
 
-    Parameters
-    ----------
-    trace : Trace
-        A cleaned trace.
-    machine : Nodes
-        An empty machine, which the replay does not change.
-    policy : Policy
-        A policy for which `can_replay` is True. Its method ``replay(state, nodes, one_by_one)``
-        processes all events by the kernels of ``optsched.simulator._replay`` and returns the runs
-        of nodes that the jobs held, or None if it cannot replay these jobs with its settings.
-    order : EventOrder
-        The order of the events of an instant.
-
-    Returns
-    -------
-    Schedule or None
-        None if the policy cannot replay these jobs.
+    The policy is one for which `can_replay` is True. Its method ``replay(state, nodes,
+    one_by_one)`` processes all events by the kernels of ``optsched.simulator._replay`` and returns
+    the runs of nodes that the jobs held, or None if it cannot replay these jobs with its settings.
+    Then the schedule is None as well.
     """
     from optsched.machines._interval_text import interval_text
     from optsched.simulator._replay import DECISIONS, new_state
@@ -93,7 +79,7 @@ def _strings(text: NDArray[np.uint8], offset: NDArray[np.int64]) -> Sequence[str
     import pandas as pd
     import pyarrow as pa
 
-    buffers = [None, pa.py_buffer(offset), pa.py_buffer(text)]
-    strings = pa.LargeStringArray.from_buffers(len(offset) - 1, buffers[1], buffers[2])
+    buffers = pa.py_buffer(offset), pa.py_buffer(text)
+    strings = pa.LargeStringArray.from_buffers(len(offset) - 1, *buffers)
     texts: Sequence[str] = pd.array(strings, dtype="str")
     return texts

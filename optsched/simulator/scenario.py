@@ -20,7 +20,7 @@ from optsched.machines.machine import Machine
 from optsched.numbers import parse_span
 from optsched.settings import configure_parts
 from optsched.simulator.chosen_solvers import SolverChoice
-from optsched.simulator.event_order import EventOrder
+from optsched.simulator.engine import EventOrder
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
 from optsched.simulator.replay import REPLAY_FROM
@@ -240,12 +240,7 @@ OPTIONS: Mapping[str, Option] = {
 
 
 def from_words(words: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `Scenario` for values of options.
-
-    Parameters
-    ----------
-    words : mapping
-        Values of `OPTIONS` by name; None stands for the default.
+    """Return the arguments of `Scenario` for values of `OPTIONS`; None stands for the default.
 
     Raises
     ------
@@ -262,16 +257,9 @@ def configure(
     execution: ExecutionModel | ClassInFile | str | None,
     settings: Mapping[str, Any],
 ) -> tuple[Policy, ExecutionModel | None]:
-    """Return a policy and an execution model with their settings.
+    """Return a policy and an execution model, by default the policy's choice, with their settings.
 
-    Parameters
-    ----------
-    policy : Policy, ClassInFile or str
-        A policy, or its class or name.
-    execution : ExecutionModel, ClassInFile or str, optional
-        An execution model, or its class or name; by default the policy's choice.
-    settings : mapping
-        Settings of the policy and of the model, where these are given by class or name.
+    Settings belong to those of the two that are given by class or name.
 
     Raises
     ------

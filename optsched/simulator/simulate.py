@@ -14,7 +14,6 @@ from optsched.docstrings import section
 from optsched.errors import InputError
 from optsched.machines.machine import Machine, read_machine
 from optsched.numbers import LARGEST
-from optsched.schedule import Schedule
 from optsched.simulator.chosen_solvers import choose_solvers
 from optsched.simulator.engine import Engine
 from optsched.simulator.execution import ExecutionModel
@@ -61,7 +60,22 @@ def run_scenario(scenario: Scenario) -> Run:
     began = time.perf_counter()
     schedule = None if replay is None else replay(trace, scenario.order)
     if schedule is None:
-        schedule = _run_engine(scenario, trace, machine, policy, execution, problem_solver, journal)
+        checker = InvariantChecker() if scenario.check else None
+        engine = Engine(
+            trace,
+            machine,
+            policy,
+            problem_solver,
+            execution,
+            order=scenario.order,
+            journal=journal,
+            observe=None if checker is None else checker.check,
+            progress=scenario.progress,
+        )
+        engine.run()
+        if checker is not None:
+            checker.check_end(engine)
+        schedule = engine.schedule()
     seconds = time.perf_counter() - began
     report = None if execution is None else execution.report(trace, schedule)
     return Run(
@@ -134,34 +148,6 @@ def prepare_trace(trace: Trace | str | Path) -> Trace:
     return trace
 
 
-def _run_engine(
-    scenario: Scenario,
-    trace: Trace,
-    machine: Machine,
-    policy: Policy,
-    execution: ExecutionModel | None,
-    problem_solver: ProblemSolver | NoProblems,
-    journal: Journal | None,
-) -> Schedule:
-    """Return the schedule of the event engine."""
-    checker = InvariantChecker() if scenario.check else None
-    engine = Engine(
-        trace,
-        machine,
-        policy,
-        problem_solver,
-        execution,
-        scenario.order,
-        journal,
-        None if checker is None else checker.check,
-        scenario.progress,
-    )
-    engine.run()
-    if checker is not None:
-        checker.check_end(engine)
-    return engine.schedule()
-
-
 def _odd_pair(policy: Policy, execution: ExecutionModel | None) -> tuple[str, ...]:
     """Return a note if the policy assumes another execution model than that of the run."""
     assumed = policy.execution
@@ -213,13 +199,7 @@ def _large_from(scenario: Scenario, machine: Machine, policy: Policy) -> int | N
 def _problem_solver(
     scenario: Scenario, trace: Trace, machine: Machine, policy: Policy
 ) -> ProblemSolver | NoProblems:
-    """Return the problem solver of a run, with its solvers prepared.
-
-    Raises
-    ------
-    InputError
-        If a solver cannot be used, or an option needs problems and the policy poses none.
-    """
+    """Return the problem solver of a run, with its solvers prepared."""
     if posed := policy.posed():
         return ProblemSolver(
             choose_solvers(posed, scenario.solver, budget=scenario.budget, seed=scenario.seed),

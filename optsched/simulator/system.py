@@ -3,17 +3,58 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.machines.machine import Allocation, Machine
 from optsched.models.problem import Problem
-from optsched.simulator.queue import Queue
 from optsched.traces.trace import UNKNOWN
+
+
+class Queue(Sequence[int]):
+    """The waiting jobs in order of submission; a job is its row in the trace.
+
+    Rows are in order of submission, so a job is found by bisection.
+    """
+
+    __slots__ = ("_jobs",)
+
+    def __init__(self) -> None:
+        self._jobs: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._jobs)
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[int]: ...
+    def __getitem__(self, index: int | slice) -> int | list[int]:
+        return self._jobs[index]
+
+    def append(self, job: int) -> None:
+        """Add a job that was submitted."""
+        self._jobs.append(job)
+
+    def remove(self, job: int) -> None:
+        """Remove a job that starts.
+
+        Raises
+        ------
+        ValueError
+            If the job is not waiting.
+        """
+        position = bisect_left(self._jobs, job)
+        if position == len(self._jobs) or self._jobs[position] != job:
+            raise ValueError(f"job row {job} does not wait")
+        del self._jobs[position]
 
 
 class RunningJobs:
@@ -61,25 +102,14 @@ class RunningJobs:
         self.add(job, estimated_end)
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class System:
     """The state of a simulation that a policy sees, without the run times of jobs.
 
     Attributes
     ----------
-    now : float
-        Simulated time, in the trace's own seconds.
     machine : Machine
         The machine, with its present allocations.
-    queue : Queue
-        The waiting jobs in order of submission. A job is its row in the trace, from 0.
-    running : RunningJobs
-        The running jobs.
-    held : mapping of int to Allocation
-        The allocation of each running job.
-    start : list of float or None
-        Start of each job in seconds.
-    submitted, ended : list of int
-        The jobs that were submitted and that ended since the last decision, in order.
     job_id : list of int
         Number of each job in the trace file.
     submit : list of float
@@ -88,57 +118,44 @@ class System:
         Processors of each job.
     requested_time : list of float
         Requested time of each job, in seconds.
-    annotations : mapping of str to array, shape (jobs,)
-        Further columns of the trace, such as the bandwidth or the file of a job.
     pose : callable
         ``pose(problem) -> solution``: solves a problem with the solver of the run, or with the
         fallback if the solver fails. The solution is verified.
+    annotations, owners : mapping of str to array, shape (jobs,)
+        Further columns of the trace, such as the bandwidth or the file of a job, and columns that
+        name the owner of a job.
+    now : float
+        Simulated time, in the trace's own seconds.
+    queue : Queue
+        The waiting jobs in order of submission. A job is its row in the trace, from 0.
+    running : RunningJobs
+        The running jobs.
+    held : mapping of int to Allocation
+        The allocation of each running job.
+    submitted, ended : list of int
+        The jobs that were submitted and that ended since the last decision, in order.
+    start : list of float or None
+        Start of each job in seconds.
     """
 
-    __slots__ = (
-        "_owners",
-        "annotations",
-        "ended",
-        "held",
-        "job_id",
-        "machine",
-        "now",
-        "pose",
-        "processors",
-        "queue",
-        "requested_time",
-        "running",
-        "start",
-        "submit",
-        "submitted",
-    )
+    machine: Machine
+    job_id: list[int]
+    submit: list[float]
+    processors: list[int]
+    requested_time: list[float]
+    pose: Callable[[Problem[Any]], Any]
+    annotations: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    owners: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    now: float = field(default=0.0, init=False)
+    queue: Queue = field(default_factory=Queue, init=False)
+    running: RunningJobs = field(default_factory=RunningJobs, init=False)
+    held: dict[int, Allocation] = field(default_factory=dict, init=False)
+    submitted: list[int] = field(default_factory=list, init=False)
+    ended: list[int] = field(default_factory=list, init=False)
+    start: list[float | None] = field(init=False)
 
-    def __init__(
-        self,
-        machine: Machine,
-        job_id: list[int],
-        submit: list[float],
-        processors: list[int],
-        requested_time: list[float],
-        pose: Callable[[Problem[Any]], Any],
-        annotations: Mapping[str, NDArray[Any]] = MappingProxyType({}),
-        owners: Mapping[str, NDArray[np.int64]] = MappingProxyType({}),
-    ) -> None:
-        self.now = 0.0
-        self.machine = machine
-        self.queue = Queue()
-        self.running = RunningJobs()
-        self.held: dict[int, Allocation] = {}
-        self.submitted: list[int] = []
-        self.ended: list[int] = []
-        self.start: list[float | None] = [None] * len(job_id)
-        self.job_id = job_id
-        self.submit = submit
-        self.processors = processors
-        self.requested_time = requested_time
-        self.pose = pose
-        self.annotations = annotations
-        self._owners = owners
+    def __post_init__(self) -> None:
+        self.start = [None] * len(self.job_id)
 
     def user_of(self, job: int) -> int | None:
         """Return the trace's number of the user of `job`, None if the trace does not state it."""
@@ -157,7 +174,7 @@ class System:
         return self._owner("partition", job)
 
     def _owner(self, column: str, job: int) -> int | None:
-        if column not in self._owners:
+        if column not in self.owners:
             return None
-        number = int(self._owners[column][job])
+        number = int(self.owners[column][job])
         return None if number == UNKNOWN else number

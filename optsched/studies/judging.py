@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.errors import InputError
-from optsched.report.page import Verdict
+from optsched.report.page import Cell, Verdict, cell
 from optsched.studies.content import CLAIMS
 from optsched.text_files import read_toml
 
@@ -26,25 +26,24 @@ class Judgement(NamedTuple):
     verdict: Verdict
     why: str
 
+    @property
+    def shown(self) -> Cell:
+        """The verdict as a cell of a table, with the numbers beside it."""
+        return replace(cell(self.verdict), note=self.why)
+
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of a paper.
+    """A claim of a paper, with the numbers that the paper has for it.
 
     Parameters
     ----------
-    text : str
-        The claim.
-    published : str
-        The numbers of the paper.
     judgements : mapping of str to Judgement
         By variant of what the paper leaves open, or by workload.
     where : str
         The runs that it is judged on, if there are several sets of them.
-    judge : str
-        The function that judges it.
-    arguments : mapping of str to object
-        The arguments of that function.
+    judge, arguments
+        The function that judges it, by name, and its arguments.
     """
 
     text: str
@@ -56,12 +55,7 @@ class Claim:
 
 
 def read_claims(content: Path) -> list[Claim]:
-    """Read the claims of a paper from ``claims.toml``, without judgements.
-
-    Parameters
-    ----------
-    content : path
-        The folder of the study's content.
+    """Read the claims of a paper from ``claims.toml`` in a study's content, without judgements.
 
     Raises
     ------
@@ -86,15 +80,11 @@ def judge_claims(
 
     Parameters
     ----------
-    content : path
-        The folder of the study's content.
     module : str
         The module of the functions. Each takes the arguments of a case and those of the claim, and
         returns a judgement, or None where the claim does not apply.
     cases : mapping of str to tuple
         The first arguments for each variant or workload.
-    where : str
-        The runs that the claims are judged on.
 
     Raises
     ------
@@ -124,15 +114,10 @@ def verdict(share: float) -> Verdict:
 
 
 def judge(cases: Iterable[bool], numbers: str) -> Judgement:
-    """Judge a claim by the cases in which it is true.
+    """Judge a claim by whether it is true, case by case; there is at least one case.
 
-    Parameters
-    ----------
-    cases : iterable of bool
-        Whether it is true, case by case; at least one.
-    numbers : str
-        The numbers behind the verdict, with ``{so}`` and ``{of}`` for in how many of how many
-        cases it is true.
+    `numbers` are those behind the verdict, with ``{so}`` and ``{of}`` for in how many of how many
+    cases it is true.
     """
     outcomes = list(cases)
     so = sum(map(bool, outcomes))

@@ -13,16 +13,12 @@ from optsched.report.folder_files import read_object
 if TYPE_CHECKING:
     import pandas as pd
 
+ALL = "all"
+"""The name of all workloads together."""
+
 
 def check_results(results: pd.DataFrame, needed: Iterable[str]) -> None:
-    """Refuse results from which nothing can be said.
-
-    Parameters
-    ----------
-    results : pandas.DataFrame
-        One row per run.
-    needed : iterable of str
-        The columns that the evaluation reads.
+    """Refuse results from which nothing can be said, by the columns that the evaluation needs.
 
     Raises
     ------
@@ -47,8 +43,6 @@ def labelled(
 
     Parameters
     ----------
-    results : pandas.DataFrame
-        One row per run.
     planned : mapping of tuple to mapping
         The runs, as blocks of a sweep file without lists, by label. Of a trace the name of the file
         counts, and of the other keys those that any block states.
@@ -90,8 +84,6 @@ def with_parts(results: pd.DataFrame, metrics: Sequence[str], runs: Path) -> pd.
 
     Parameters
     ----------
-    results : pandas.DataFrame
-        One row per run.
     metrics : sequence of str
         The metrics; the column of a number is named ``recorded_node_time.running``, for instance.
     runs : path
@@ -113,6 +105,15 @@ def with_parts(results: pd.DataFrame, metrics: Sequence[str], runs: Path) -> pd.
         tables = ((name, summary.get(name) or {}) for name in metrics)
         rows.append({f"{name}.{part}": v for name, table in tables for part, v in table.items()})
     return pd.concat([results, pd.DataFrame(rows, index=results.index, dtype=float)], axis=1)
+
+
+def by_workload(frame: pd.DataFrame, *, together: bool = False) -> dict[str, pd.DataFrame]:
+    """Return the runs of each ``workload``, by its name, in order of appearance.
+
+    If there are several, `together` puts those of `ALL` before them.
+    """
+    parts = {str(name): own for name, own in frame.groupby("workload", sort=False)}
+    return {ALL: frame} | parts if together and len(parts) > 1 else parts
 
 
 def grouped(frame: pd.DataFrame, by: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:

@@ -11,39 +11,24 @@ from optsched.studies.paired import CONFIDENCE, FEWEST
 
 
 class Mean(NamedTuple):
-    """A mean.
+    """A mean and the ends of its confidence interval.
 
-    Parameters
-    ----------
-    mean : float
-        Of the values; nan if there are none.
-    low, high : float
-        Ends of the confidence interval; nan with fewer than three values.
+    The mean of no values is nan, and so are the ends with fewer than three values.
     """
 
     mean: float
     low: float
     high: float
 
-    @property
-    def half(self) -> float:
-        """Half the width of the interval; nan if there is none."""
-        return (self.high - self.low) / 2
-
 
 def mean_of(values: ArrayLike) -> Mean:
     """Return the mean of independent values with the interval of Student's t distribution.
 
-    Parameters
-    ----------
-    values : array_like, shape (values,)
-        Those that are nan are left out.
+    Values that are nan are left out.
     """
     known = np.asarray(values, dtype=float)
     known = known[~np.isnan(known)]
-    if not len(known):
-        return Mean(float("nan"), float("nan"), float("nan"))
-    mean = float(known.mean())
+    mean = float(known.mean()) if len(known) else float("nan")
     if len(known) < FEWEST:
         return Mean(mean, float("nan"), float("nan"))
     from scipy.special import stdtrit

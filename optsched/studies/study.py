@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -28,6 +29,10 @@ class Study(ABC):
 
     A subclass is registered with ``@studies.register(name)``. Every method has a default, so that a
     study is its content and the methods that compute. ``docs/how-to/add-a-study.md`` makes one.
+
+    In the methods, `folders` are those of the public logs, `inputs` is the folder of the traces
+    that the study makes, and `quick` says whether it is the quick look: a small part that ends
+    within a minute, from which nothing can be concluded. `frame` is the result of `prepare`.
 
     Attributes
     ----------
@@ -57,13 +62,6 @@ class Study(ABC):
     def inputs(self, folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
         """Make the traces that the study derives from logs and models, by the name of their file.
 
-        Parameters
-        ----------
-        folders : sequence of path
-            Folders of the public logs.
-        quick : bool
-            Whether only the traces of a quick look are needed.
-
         Raises
         ------
         InputError
@@ -77,15 +75,6 @@ class Study(ABC):
         By default it is ``plan.toml``, a sweep file; a quick look overrides its keys by those of
         the table ``quick``. A trace is one of `inputs` (``inputs/NAME``), a file beside
         ``plan.toml``, a sample that comes with optsched (``samples/NAME``), or a public log.
-
-        Parameters
-        ----------
-        folders : sequence of path
-            Folders of the public logs.
-        inputs : path
-            The folder of the traces of `inputs`, relative to that of the study.
-        quick : bool
-            Whether to run a small part that ends within a minute.
 
         Raises
         ------
@@ -107,20 +96,13 @@ class Study(ABC):
     def _trace(self, file: str, folders: Sequence[Path], inputs: Path) -> str:
         if file.startswith(f"{inputs}/"):
             return file
-        for folder in (self.content, bundled("traces")):
-            if (folder / file).is_file():
-                return str((folder / file).resolve())
-        return str(find_log(file, folders))
+        own = self.content / file
+        return str(own.resolve() if own.is_file() else find_log(file, folders))
 
     def prepare(self, results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
         """Add to the results of the sweep the columns on which the evaluation rests.
 
-        Parameters
-        ----------
-        results : pandas.DataFrame
-            One row per run; the column ``folder`` is the path of its folder.
-        inputs : path
-            The folder of the traces of `inputs`.
+        There is one row per run; the column ``folder`` is the path of its folder.
 
         Raises
         ------
@@ -156,18 +138,7 @@ class Study(ABC):
         *,
         quick: bool,
     ) -> Page:
-        """Make the page from its template.
-
-        Parameters
-        ----------
-        frame : pandas.DataFrame
-            The result of `prepare`.
-        pictures : mapping of str to str
-            The SVG of each figure.
-        versions : mapping of str to str
-            The versions of the packages that the runs were made with.
-        quick : bool
-            Whether it is the quick look, from which nothing can be concluded.
+        """Make the page from its template, the SVG of each figure and the versions of packages.
 
         Raises
         ------
@@ -189,12 +160,21 @@ class Study(ABC):
         return page_from(self.content / PAGE, values, pictures, versions, repeat)
 
 
+def _of(module: str, function: str) -> Any:
+    """Make a method that calls a function in a module of the package of the study."""
+
+    def call(self: Study, *arguments: Any, **options: Any) -> Any:
+        found = import_module(f"{type(self).__module__}.{module}")
+        return getattr(found, function)(*arguments, **options)
+
+    return call
+
+
 class PaperStudy(Study):
     """A study in a package of its own, whose modules are imported when they are used.
 
-    Its methods are the functions of the same name: ``inputs`` and ``plan`` in the module
-    ``plan``, ``prepare`` and ``all_runs`` in ``evaluation``, ``claims`` in ``claims``, ``figures``
-    in ``figures``, ``values`` in ``page``.
+    Its methods are the functions of the same name in these modules, but for `tables`, the figures
+    of every run by ``all_runs`` in ``evaluation``.
 
     Attributes
     ----------
@@ -205,51 +185,46 @@ class PaperStudy(Study):
     table: ClassVar[str]
     logs: ClassVar[Literal["never", "in full", "always"]] = "in full"
 
-    def inputs(self, folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
-        """Make the traces that the paper does not publish."""
-        return self._module("plan").inputs(folders, quick=quick)  # type: ignore[no-any-return]
-
-    def plan(self, folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any]:
-        """State the sweep."""
-        return self._module("plan").plan(folders, inputs, quick=quick)  # type: ignore[no-any-return]
-
-    def prepare(self, results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
-        """Add the columns on which the evaluation rests."""
-        return self._module("evaluation").prepare(results, inputs)  # type: ignore[no-any-return]
-
-    def figures(self, frame: pd.DataFrame) -> Mapping[str, Figure]:
-        """Draw the figures."""
-        return self._module("figures").figures(frame)  # type: ignore[no-any-return]
+    inputs = _of("plan", "inputs")
+    plan = _of("plan", "plan")
+    prepare = _of("evaluation", "prepare")
+    figures = _of("figures", "figures")
+    values = _of("page", "values")
+    _all_runs = _of("evaluation", "all_runs")
+    _claims = _of("claims", "claims")
 
     def tables(self, frame: pd.DataFrame) -> Mapping[str, pd.DataFrame]:
         """Collect the figures of every run."""
-        return {self.table: self._module("evaluation").all_runs(frame)}
+        return {self.table: self._all_runs(frame)}
 
     def claims(self, frame: pd.DataFrame) -> Sequence[Claim]:
         """Judge the claims of the paper; without ``claims.toml`` there are none."""
-        if not (self.content / CLAIMS).is_file():
-            return ()
-        return self._module("claims").claims(frame)  # type: ignore[no-any-return]
-
-    def values(self, frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
-        """Compute the numbers and tables of the page."""
-        return self._module("page").values(frame, quick=quick)  # type: ignore[no-any-return]
-
-    def _module(self, name: str) -> Any:
-        return import_module(f"{type(self).__module__}.{name}")
+        claims: Sequence[Claim] = ()
+        if (self.content / CLAIMS).is_file():
+            claims = self._claims(frame)
+        return claims
 
 
 def find_log(file: str, folders: Sequence[Path]) -> Path:
-    """Find a log in the first folder that has it.
+    """Find a sample that comes with optsched, or a log in the first folder that has it.
 
     Raises
     ------
     InputError
-        If none has.
+        If it is in no folder.
     """
-    for folder in folders:
+    for folder in (bundled("traces"), *folders):
         if (folder / file).is_file():
             return (folder / file).resolve()
     looked = f"not in {', '.join(map(str, folders))}" if folders else "no folder is named"
     expected = f"expected --traces, or {VARIABLE}, to name the folder of the public logs"
     raise InputError(f"{looked}; {expected}", file=file)
+
+
+def logs_at_hand(files: Mapping[str, str], folders: Sequence[Path]) -> dict[str, Path]:
+    """Find those of the logs that are there, by name; `files` has the name of the file of each."""
+    found = {}
+    for name, file in files.items():
+        with suppress(InputError):
+            found[name] = find_log(file, folders)
+    return found

@@ -54,19 +54,10 @@ FOLDER = FolderKind("a study", "study.json", MADE, (SWEEP, INPUTS))
 
 
 class Evaluation(NamedTuple):
-    """The outcome of a study.
+    """The outcome of a study: its folder, its page, and the tables that are kept as CSV, by name.
 
-    Parameters
-    ----------
-    folder : path
-        The folder of the study.
-    page : path
-        Its page, ``report.html``.
-    tables : mapping of str to pandas.DataFrame
-        The tables that are kept as CSV, by name.
-    claims : pandas.DataFrame
-        The verdicts: ``claim``, ``published``, ``where``, ``variant``, ``verdict`` and ``why``. It
-        has no rows after a quick look, and where there is nothing to judge.
+    The verdicts, `claims`, have the columns ``claim``, ``published``, ``where``, ``variant``,
+    ``verdict`` and ``why``. There are none after a quick look, and where there is nothing to judge.
     """
 
     folder: Path
@@ -80,12 +71,10 @@ def plan_study(
 ) -> Sweep:
     """Begin a study in a folder, or go on with one, and return the sweep of its runs.
 
+    Tables, figures and page of earlier results are removed, finished runs are not.
+
     Parameters
     ----------
-    name : str
-        The study.
-    folder : path
-        Its folder. Tables, figures and page of earlier results are removed, finished runs are not.
     traces : path, optional
         Folder of the public logs; those of ``OPTSCHED_TRACES`` by default.
     quick : bool
@@ -139,7 +128,7 @@ def study(
         name, Path(output), traces=None if traces is None else Path(traces), quick=quick
     )
     if sweep.pending:
-        for _ in sweep.work(start_engine(sweep.pending, "local", workers, None)):
+        for _ in sweep.work(start_engine(sweep.pending, workers)):
             pass
     sweep.finish()
     return evaluate(Path(output))

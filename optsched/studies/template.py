@@ -13,7 +13,7 @@ from typing import Any
 
 from optsched.errors import InputError
 from optsched.report.durations import short
-from optsched.report.page import Figure, Page, Section, Table, Value, cell
+from optsched.report.page import Figure, Page, Section, Table
 from optsched.studies.judging import Claim
 from optsched.studies.paired import percent, signed
 
@@ -31,14 +31,10 @@ def page_from(
     versions: Mapping[str, str],
     repeat: str,
 ) -> Page:
-    """Make a page from a template.
+    """Make a page from a template and the values of the names that it uses.
 
     Parameters
     ----------
-    template : path
-        The file.
-    values : mapping of str to object
-        The names that it uses.
     pictures : mapping of str to str
         The SVG of each figure; a figure without one is left out.
     versions : mapping of str to str
@@ -61,7 +57,9 @@ def page_from(
         return f"\n\n\x02{len(parts) - 1}\x03\n\n"
 
     def table(records: Sequence[Record], caller: Callable[[], str]) -> str:
-        return keep(table_of(" ".join(paragraphs(caller())), records))
+        columns = list(records[0]) if records else []
+        rows = [list(record.values()) for record in records]
+        return keep(Table(" ".join(paragraphs(caller())), columns, rows))
 
     def figure(name: str, caller: Callable[[], str]) -> str:
         if name not in pictures:
@@ -76,7 +74,7 @@ def page_from(
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "form": format_number,
+        "form": format,
         "percent": percent,
         "signed": signed,
         "short": short,
@@ -115,20 +113,9 @@ def paragraphs(text: str) -> list[str]:
     return [re.sub(r" ([,;.:])(?= |$)", r"\1", block) for block in blocks if block]
 
 
-def format_number(value: Any, form: str) -> str:
-    """Format a number by a format specification of Python, ``.1%`` for instance."""
-    return format(value, form)
-
-
 def sentence(text: str, begin: bool = True) -> str:
     """Write the first letter in upper case, where a sentence begins."""
     return text[:1].upper() + text[1:] if begin else text
-
-
-def table_of(caption: str, records: Sequence[Record]) -> Table:
-    """Make a table of records whose keys are the headings of its columns."""
-    columns = list(records[0]) if records else []
-    return Table(caption, columns, [list(record.values()) for record in records])
 
 
 def claims_table(claims: Iterable[Claim], variants: Sequence[str]) -> list[Record]:
@@ -137,12 +124,10 @@ def claims_table(claims: Iterable[Claim], variants: Sequence[str]) -> list[Recor
         {
             "claim": claim.text,
             "published": claim.published,
-            **{variant: _judged(claim, variant) for variant in variants},
+            **{
+                variant: claim.judgements[variant].shown if variant in claim.judgements else None
+                for variant in variants
+            },
         }
         for claim in claims
     ]
-
-
-def _judged(claim: Claim, variant: str) -> Value:
-    judged = claim.judgements.get(variant)
-    return judged and replace(cell(judged.verdict), note=judged.why)

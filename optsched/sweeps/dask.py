@@ -32,17 +32,8 @@ class DaskCluster:
     """Executes tasks on the workers of a Dask scheduler.
 
     The workers must share the output folder and the traces with the machine that the sweep is
-    started on. If a worker dies, another worker repeats its runs.
-
-    Parameters
-    ----------
-    address : str
-        Address of the scheduler, ``tcp://host:8786`` for instance.
-
-    Attributes
-    ----------
-    slots : int
-        Number of workers when the last run ended; each executes one run at a time.
+    started on. If a worker dies, another worker repeats its runs. The number of workers when the
+    last run ended, of which each executes one run at a time, is `slots`.
 
     Raises
     ------
@@ -127,13 +118,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _outcome(future: Any, task: Task) -> Outcome:
-    """Return the outcome of a task after its folder has appeared here.
-
-    Raises
-    ------
-    CancelledError
-        If the scheduler has lost the task.
-    """
+    """Return the outcome of a task after its folder has appeared here; a lost task raises."""
     from distributed import CancelledError
 
     if future.status == "cancelled":
@@ -150,13 +135,7 @@ def _outcome(future: Any, task: Task) -> Outcome:
 
 
 def _await_folder(task: Task) -> None:
-    """Wait until the folder that a worker wrote appears here.
-
-    Raises
-    ------
-    InputError
-        If the folder does not appear within `VISIBLE_SECONDS`.
-    """
+    """Wait until the folder that a worker wrote appears here, for `VISIBLE_SECONDS` at most."""
     folder = Path(task.folder)
     deadline = time.monotonic() + VISIBLE_SECONDS
     while not is_finished(folder, task.keep):

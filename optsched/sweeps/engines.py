@@ -53,21 +53,9 @@ def check_engine(engine: str, workers: int | None, address: str | None) -> None:
 
 
 def start_engine(
-    runs: Sequence[PlannedRun], engine: str, workers: int | None, address: str | None
+    runs: Sequence[PlannedRun], workers: int | None, address: str | None = None
 ) -> Engine:
-    """Return the engine for runs.
-
-    Parameters
-    ----------
-    runs : sequence of PlannedRun
-        The runs to execute, at least one.
-    engine : {"local", "dask"}
-        Name of the engine.
-    workers : int, optional
-        Number of local processes; by default the number of cores divided by the largest number of
-        solver threads.
-    address : str, optional
-        Address of the Dask scheduler.
+    """Return the engine for one run at least: Dask workers at an address, or local processes.
 
     Raises
     ------

@@ -26,17 +26,7 @@ _one_at_a_time = threading.Lock()
 
 @dataclass(frozen=True)
 class Task:
-    """A run to execute and its folder.
-
-    Parameters
-    ----------
-    run : PlannedRun
-        The run.
-    folder : str
-        Absolute path of the folder.
-    keep : {"summary", "jobs", "all"}
-        Files of the run to keep.
-    """
+    """A run to execute, the absolute path of its folder, and the files of the run to keep."""
 
     run: PlannedRun
     folder: str
@@ -45,19 +35,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a run: metrics or an error.
-
-    Parameters
-    ----------
-    name : str
-        Name of the run.
-    summary : dict or None
-        Metrics of the run; None if the run failed.
-    error : str or None
-        Reason of a failure; None if the run succeeded.
-    seconds : float
-        Wall-clock time of the run.
-    """
+    """The outcome of a run: metrics or the reason of a failure, and the wall-clock time."""
 
     name: str
     summary: dict[str, Any] | None
@@ -72,18 +50,17 @@ def execute(task: Task) -> Outcome:
     it does not end the other runs.
     """
     began = time.perf_counter()
-    folder = Path(task.folder)
+    folder, summary, failure = Path(task.folder), None, None
     try:
         with _one_at_a_time:  # a second thread of a Dask worker would gain nothing
             if not is_finished(folder, task.keep):
                 _simulate(task, folder)
         summary = json.loads((folder / "summary.json").read_bytes())
     except InputError as error:
-        return Outcome(task.run.name, None, str(error), time.perf_counter() - began)
+        failure = str(error)
     except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        return Outcome(task.run.name, None, reason, time.perf_counter() - began)
-    return Outcome(task.run.name, summary, None, time.perf_counter() - began)
+        failure = f"{type(error).__name__}: {error}"
+    return Outcome(task.run.name, summary, failure, time.perf_counter() - began)
 
 
 def _simulate(task: Task, folder: Path) -> None:

@@ -34,13 +34,7 @@ def cores() -> int:
 
 
 class LocalProcesses:
-    """Executes tasks in local processes.
-
-    Parameters
-    ----------
-    workers : int
-        Number of runs that are executed at once.
-    """
+    """Executes tasks in local processes, as many at once."""
 
     def __init__(self, workers: int) -> None:
         self.slots = workers

@@ -19,14 +19,7 @@ if TYPE_CHECKING:
 def merge(plan: SweepPlan, runs: Path, failures: Mapping[str, str]) -> pa.Table:
     """Return the table of results of a sweep, in which every run is finished or has failed.
 
-    Parameters
-    ----------
-    plan : SweepPlan
-        The runs, in the order of the rows.
-    runs : path
-        The folder that holds the folders of the runs.
-    failures : mapping of str to str
-        Error of each failed run, by name of the run.
+    The folders of the runs are in `runs`; `failures` has the error of each failed run by name.
 
     Returns
     -------
@@ -65,15 +58,7 @@ def write_results(table: pa.Table, folder: Path) -> None:
 
 
 def versions_used(names: Sequence[str], runs: Path) -> dict[str, list[str]]:
-    """Return the versions of each package and solver that runs used.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Names of the runs.
-    runs : path
-        The folder that holds the folders of the runs.
-    """
+    """Return the versions of each package and solver that the runs with given names used."""
     seen: dict[str, set[str]] = {}
     for name in names:
         config = _read(runs / name / "run.json")
@@ -104,9 +89,5 @@ def _column(values: Sequence[Any]) -> pa.Array:
     if types <= {int, float} and types != {int}:
         return pa.array(values, type=pa.float64())
     if len(types) > 1:
-        return pa.array([None if value is None else _text(value) for value in values])
+        return pa.array([v if isinstance(v, str | None) else json.dumps(v) for v in values])
     return pa.array(values)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

@@ -17,7 +17,7 @@ from optsched.class_file import ClassInFile, find_class, names_file, origin_of
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.numbers import parse_span
-from optsched.settings import settings_of
+from optsched.settings import values_of
 from optsched.simulator.chosen_solvers import (
     ChosenSolver,
     SolverChoice,
@@ -48,31 +48,15 @@ names, and are found again in an old folder."""
 
 
 class TraceFile(NamedTuple):
-    """A trace file and its hashes.
+    """The absolute path of a trace file, its SHA-256, and that of a file of demands beside it.
 
-    Parameters
-    ----------
-    path : str
-        Absolute path of the file.
-    sha256 : str
-        SHA-256 of the file.
-    demands_sha256 : str or None
-        SHA-256 of the file of demands beside it, if there is one.
-    published : str or None
-        Name of the trace in the catalogue, if the sweep file uses that.
+    A trace is `published` under its name in the catalogue, if the sweep file uses that.
     """
 
     path: str
     sha256: str
     demands_sha256: str | None
     published: str | None
-
-
-class NamedSolver(NamedTuple):
-    """A solver of a sweep file: the argument of `optsched.simulate`, and the profile."""
-
-    choice: SolverChoice
-    profile: Profile | None = None
 
 
 @dataclass(frozen=True)
@@ -110,16 +94,8 @@ class PlannedRun:
 class Planner:
     """Turns the values of a sweep file into runs, and looks up each file and name once.
 
-    Parameters
-    ----------
-    base : path
-        The folder that relative paths start from.
-
-    Attributes
-    ----------
-    look_up : mapping of str to callable
-        For each key whose text names something, the function that returns the object or raises an
-        InputError.
+    Relative paths start from the folder `base`. For each key whose text names something, `look_up`
+    has the function that returns the object or raises an `InputError`.
     """
 
     def __init__(self, base: Path) -> None:
@@ -134,12 +110,7 @@ class Planner:
         }
 
     def plan(self, values: Mapping[str, Any]) -> PlannedRun:
-        """Return the run with given values.
-
-        Parameters
-        ----------
-        values : mapping
-            A value for ``trace``, and values for other keys of a sweep file.
+        """Return the run with given values of the keys of a sweep file, at least ``trace``.
 
         Raises
         ------
@@ -154,25 +125,21 @@ class Planner:
         versions.
         """
         policy, execution = self.configured(values, values.get("settings", {}))
-        settings = {
-            field.name: getattr(part, field.name)
-            for part in (policy, execution)
-            if part is not None
-            for field in settings_of(type(part))
-        }
+        settings = values_of(policy) | values_of(execution)
         trace: TraceFile = self.look_up["trace"](values["trace"])
-        named = self.look_up["solver"](values["solver"]) if "solver" in values else None
+        choice, profile = None, None
+        if "solver" in values:
+            choice, profile = self.look_up["solver"](values["solver"])
         chosen: Mapping[str, ChosenSolver] = {}
         if posed := policy.posed():
-            chosen = choose_solvers(posed, named and named.choice)
+            chosen = choose_solvers(posed, choice)
         arguments = from_words({name: value for name, value in values.items() if name != "trace"})
         for key in ("machine", "jobs", "policy", "execution"):
             if key in values:
                 arguments[key] = self.look_up[key](values[key])
-        if named is not None:
-            arguments |= _solver_arguments(named, arguments)
-        identity = dict(DEFAULTS) | {k: v for k, v in arguments.items() if not _is_default(k, v)}
-        identity |= {"trace": trace.sha256, "settings": settings}
+        arguments |= _solver_arguments(choice, profile, arguments)
+        stated = {k: v for k, v in arguments.items() if k not in OPTIONS or v != OPTIONS[k].default}
+        identity = dict(DEFAULTS) | stated | {"trace": trace.sha256, "settings": settings}
         if trace.demands_sha256 is not None:
             identity["demands"] = trace.demands_sha256
         identity["solver"] = {model: _solver_identity(one) for model, one in chosen.items()}
@@ -216,32 +183,34 @@ class Planner:
     def _machine(self, text: str) -> str:
         return read_machine(self._base / text if text.endswith(".toml") else text).spec
 
-    def _solver(self, text: str) -> NamedSolver:
+    def _solver(self, text: str) -> tuple[SolverChoice, Profile | None]:
+        """Return the argument of `optsched.simulate`, and the profile."""
         if names_models(text, self._base):
             named = read_models(text)
             if not any(map(names_file, named.values())):
-                return NamedSolver(text)
+                return text, None
             choice = {
                 model: self._class(registry.solvers, one) if names_file(one) else one
                 for model, one in named.items()
             }
-            return NamedSolver(choice)
+            return choice, None
         if names_file(text):
-            return NamedSolver(self._class(registry.solvers, text))
+            return self._class(registry.solvers, text), None
         if not text.endswith(".toml"):
-            return NamedSolver(text, find_solver(text)[1])
-        solver, profile = find_solver(str(self._base / text))
-        return NamedSolver(solver, profile)
+            return text, find_solver(text)[1]
+        return find_solver(str(self._base / text))
 
 
-def _solver_arguments(named: NamedSolver, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _solver_arguments(
+    choice: SolverChoice, profile: Profile | None, arguments: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the arguments solver, budget and seed of `optsched.simulate`, unless they are None."""
     budget, seed = arguments.get("budget"), arguments.get("seed")
-    if named.profile is not None and isinstance(named.choice, Solver):
+    if profile is not None and isinstance(choice, Solver):
         # passed as an object, so that no path gets into the record; apply its profile here
-        budget = budget or (None if named.profile.budget == Budget() else named.profile.budget)
-        seed = named.profile.seed if seed is None else seed
-    stated = {"solver": named.choice, "budget": budget, "seed": seed}
+        budget = budget or (None if profile.budget == Budget() else profile.budget)
+        seed = profile.seed if seed is None else seed
+    stated = {"solver": choice, "budget": budget, "seed": seed}
     return {key: value for key, value in stated.items() if value is not None}
 
 
@@ -267,10 +236,6 @@ def _span(text: str) -> tuple[int, int]:
     if not 1 <= span[0] <= span[1]:
         raise InputError(f"{text!r}; expected FROM:TO, 1:5000 for instance")
     return span
-
-
-def _is_default(name: str, value: Any) -> bool:
-    return name in OPTIONS and value == OPTIONS[name].default
 
 
 def _hash(identity: Mapping[str, Any]) -> str:

@@ -33,15 +33,7 @@ PARQUET = b"PAR1"
 
 
 def fault(folder: Path, keep: Keep) -> str | None:
-    """Return the first fault of the folder of a run, None if the run is finished.
-
-    Parameters
-    ----------
-    folder : path
-        The folder, which exists.
-    keep : {"summary", "jobs", "all"}
-        Files of the run that must be there.
-    """
+    """Return the first fault of an existing folder of a run, None if the run is finished."""
     try:
         found = set(os.listdir(folder))
         for name in NEEDED[keep]:

@@ -34,18 +34,10 @@ MOST_RUNS = 1_000_000
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """The runs of a sweep file.
+    """The runs of a sweep file, each once, in the order of the file; the last list varies fastest.
 
-    Parameters
-    ----------
-    table : mapping
-        Content of the file.
-    runs : tuple of PlannedRun
-        Each run once, in the order of the file; the last list of the file varies fastest.
-    duplicates : int
-        Number of further runs in the file that equal one of `runs`.
-    keep : {"summary", "jobs", "all"}
-        Files to keep of each run.
+    `table` is the content of the file, `duplicates` the number of its further runs that equal one
+    of `runs`, and `keep` names the files to keep of each run.
     """
 
     table: Mapping[str, Any]
@@ -121,24 +113,12 @@ def read_sweep(source: str | Path | Mapping[str, Any], base: Path | None = None)
 
 @dataclass(frozen=True)
 class _Block:
-    """A block of runs that are combined from the same lists.
+    """A block of runs that are combined from the same lists."""
 
-    Parameters
-    ----------
-    number : int
-        Number of the ``[[runs]]`` block, from 1; 0 for a file without such blocks.
-    own : frozenset of str
-        The keys in the block itself, as opposed to inherited keys.
-    combine : str
-        Combination of the lists, one of `COMBINE`.
-    axes : mapping of str to list
-        The values of each key, ``settings.window`` for a setting.
-    """
-
-    number: int
-    own: frozenset[str]
-    combine: str
-    axes: Mapping[str, list[Any]]
+    number: int  # of the ``[[runs]]`` block, from 1; 0 for a file without such blocks
+    own: frozenset[str]  # keys in the block itself, as opposed to inherited keys
+    combine: str  # one of `COMBINE`
+    axes: Mapping[str, list[Any]]  # values of each key, ``settings.window`` for a setting
 
     @property
     def runs(self) -> int:
@@ -165,9 +145,9 @@ class _Block:
 
     def mistakes(self, planner: Planner) -> list[str]:
         """Return the mistakes in the values."""
-        found = (
-            [] if "trace" in self.axes else [f"trace: missing; expected {KEYS['trace'].expected}"]
-        )
+        found = []
+        if "trace" not in self.axes:
+            found.append(f"trace: missing; expected {KEYS['trace'].expected}")
         for name, values in self.axes.items():
             place = self.place(name)
             if not values:

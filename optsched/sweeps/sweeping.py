@@ -40,14 +40,10 @@ log = logging.getLogger("optsched")
 
 
 class Sweep:
-    """A sweep with its folder.
+    """A sweep with its folder. Runs that are finished there are not repeated.
 
     Parameters
     ----------
-    plan : SweepPlan
-        The runs.
-    folder : path
-        The folder. Runs that are finished there are not repeated.
     shard : (int, int)
         Number of the shard to execute, and number of shards: (1, 1) for all runs.
 
@@ -238,7 +234,7 @@ def sweep(
     check_engine(engine, workers, address)
     planned = Sweep(read_sweep(file), Path(output))
     if planned.pending:
-        for outcome in planned.work(start_engine(planned.pending, engine, workers, address)):
+        for outcome in planned.work(start_engine(planned.pending, workers, address)):
             if outcome.error is not None:
                 log.warning("run %s failed: %s", outcome.name, outcome.error)
     planned.finish()

@@ -11,13 +11,22 @@ another package is::
         check_solver(MySolver(), WindowMKP(weights=[6, 4, 3, 1, 2], capacities=[3, 6, 6]))
 """
 
-from optsched.testing.locality_strategies import data_placements
+from typing import TYPE_CHECKING, Any
+
 from optsched.testing.points import brute_force
 from optsched.testing.problems import check_problem
-from optsched.testing.sharing_strategies import threshold_allocations
 from optsched.testing.solvers import check_answer, check_solver
-from optsched.testing.strategies import gang_packings, window_mkps
-from optsched.testing.torus_strategies import box_placements, migrations, partition_mkps
+
+if TYPE_CHECKING:
+    from optsched.testing.strategies import (
+        box_placements,
+        data_placements,
+        gang_packings,
+        migrations,
+        partition_mkps,
+        threshold_allocations,
+        window_mkps,
+    )
 
 __all__ = [
     "box_placements",
@@ -32,3 +41,11 @@ __all__ = [
     "threshold_allocations",
     "window_mkps",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'optsched.testing' has no attribute {name!r}")
+    from optsched.testing import strategies  # needs hypothesis, the checks do not
+
+    return getattr(strategies, name)

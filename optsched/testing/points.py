@@ -49,12 +49,7 @@ def admits(program: Program, x: NDArray[np.int64]) -> bool:
 
 
 def brute_force(problem: Problem[Any]) -> int | None:
-    """Return the optimal objective over all points, by verification alone.
-
-    Returns
-    -------
-    int or None
-        The objective; None if the problem is infeasible.
+    """Return the optimal objective over all points, by verification alone; None if infeasible.
 
     Raises
     ------

@@ -102,22 +102,10 @@ def check_answer(
     hint: Any = None,
     seed: int = 0,
 ) -> Result:
-    """Check one result of `solver`, and return the result.
+    """Check one result of `solver`, and return the result; see `check_solver`.
 
-    Parameters
-    ----------
-    solver : Solver
-        The solver, with its default options.
-    problem : Problem
-        A problem that the solver supports.
-    optimum : int or None
-        The optimal objective; None if unknown or infeasible.
-    budget : Budget
-        Budget of the solve call.
-    hint : solution, optional
-        A feasible solution to start from; an exact solver must not lose it.
-    seed : int
-        Seed of the solver's random choices.
+    The optimum is None if unknown or infeasible. A hint is a feasible solution, which an exact
+    solver must not lose.
 
     Raises
     ------

@@ -1,86 +1,271 @@
-"""Hypothesis strategies for problems."""
+"""Hypothesis strategies for problems, including unusual ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TypeVar
 
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
+from hypothesis import strategies as st
 
-    from optsched.models.gang_packing import GangPacking
-    from optsched.models.window_mkp import WindowMKP
+from optsched.boxes.box import Box, Grid
+from optsched.models.box_placement import BoxPlacement
+from optsched.models.data_placement import DataPlacement
+from optsched.models.gang_packing import GangPacking
+from optsched.models.migration import Migration
+from optsched.models.partition_mkp import PartitionMKP
+from optsched.models.threshold_allocation import ThresholdAllocation
+from optsched.models.threshold_allocation.problem import GOALS
+from optsched.models.window_mkp import WindowMKP
+
+T = TypeVar("T")
+
+NO_FILE = -1
+
+LABELS = st.integers(0, 10**6) | st.text(max_size=5)
 
 
-def window_mkps(max_jobs: int = 6, max_slots: int = 4) -> SearchStrategy[WindowMKP]:
-    """Return a hypothesis strategy for window knapsacks, including unusual ones.
+@st.composite
+def window_mkps(draw: st.DrawFn, max_jobs: int = 6, max_slots: int = 4) -> WindowMKP:
+    """Draw a window knapsack.
 
     No jobs or no slots, slots of size 0, jobs larger than every slot, equal jobs and slots, profits
     of 0 or equal to the weights, with and without labels.
     """
-    from hypothesis import strategies as st
-
-    from optsched.models.window_mkp import WindowMKP
-
     size = st.one_of(st.integers(1, 8), st.integers(1, 128), st.sampled_from([1, 2, 4, 8, 16, 32]))
-    labels = st.one_of(st.integers(0, 10**6), st.text(max_size=5))
-
-    @st.composite
-    def problems(draw: Callable[[SearchStrategy[Any]], Any]) -> WindowMKP:
-        def listed(elements: SearchStrategy[Any], count: int) -> SearchStrategy[Any]:
-            return st.lists(elements, min_size=count, max_size=count)
-
-        jobs, slots = draw(st.integers(0, max_jobs)), draw(st.integers(0, max_slots))
-        return WindowMKP(
-            weights=draw(listed(size, jobs)),
-            capacities=draw(listed(st.one_of(size, st.integers(0, 300)), slots)),
-            profits=draw(st.one_of(st.none(), listed(st.integers(0, 400), jobs))),
-            jobs=draw(st.one_of(st.none(), listed(labels, jobs))),
-            slots=draw(st.one_of(st.none(), listed(labels, slots))),
-        )
-
-    return problems()
+    jobs, slots = draw(st.integers(0, max_jobs)), draw(st.integers(0, max_slots))
+    return WindowMKP(
+        weights=draw(_lists(size, jobs)),
+        capacities=draw(_lists(size | st.integers(0, 300), slots)),
+        profits=draw(st.none() | _lists(st.integers(0, 400), jobs)),
+        jobs=draw(st.none() | _lists(LABELS, jobs)),
+        slots=draw(st.none() | _lists(LABELS, slots)),
+    )
 
 
+@st.composite
 def gang_packings(
-    max_running: int = 5, max_waiting: int = 4, max_rows: int = 3
-) -> SearchStrategy[GangPacking]:
-    """Return a hypothesis strategy for gang packings, including unusual ones.
+    draw: st.DrawFn, max_running: int = 5, max_waiting: int = 4, max_rows: int = 3
+) -> GangPacking:
+    """Draw a gang packing.
 
     No running or no waiting jobs, one column, one row, empty rows between used ones, columns in
     many pieces, jobs as wide as the matrix, with and without labels.
     """
-    from hypothesis import strategies as st
+    columns, rows = draw(st.integers(1, 8)), draw(st.integers(1, max_rows))
+    running, in_rows, held = [], [], [0] * rows
+    for _ in range(draw(st.integers(0, max_running))):
+        row = draw(st.integers(0, rows - 1))
+        mask = draw(st.integers(0, (1 << columns) - 1)) & ~held[row]
+        if mask:
+            running.append(mask)
+            in_rows.append(row)
+            held[row] |= mask
+    waiting = draw(st.lists(st.integers(1, columns), max_size=max_waiting))
+    return GangPacking(
+        columns,
+        rows,
+        running,
+        in_rows,
+        waiting,
+        admission=draw(st.sampled_from(["fcfs", "skip"])),
+        rerow=draw(st.booleans()),
+        running_jobs=draw(st.none() | _lists(LABELS, len(running))),
+        waiting_jobs=draw(st.none() | _lists(LABELS, len(waiting))),
+    )
 
-    from optsched.models.gang_packing import GangPacking
 
-    labels = st.one_of(st.integers(0, 10**6), st.text(max_size=5))
+@st.composite
+def partition_mkps(draw: st.DrawFn, max_jobs: int = 3, max_bins: int = 2) -> PartitionMKP:
+    """Draw a partition knapsack.
 
-    @st.composite
-    def problems(draw: Callable[[SearchStrategy[Any]], Any]) -> GangPacking:
-        def labeled(count: int) -> Any:
-            return draw(st.one_of(st.none(), st.lists(labels, min_size=count, max_size=count)))
+    No jobs or no bins, bins that wrap around or are as long as a ring, bins of one layer or one
+    router, holes, several nodes on a router, jobs larger than every bin, equal jobs and bins,
+    profits of 0 or equal to the sizes, with and without labels.
+    """
+    grid = draw(_grids(5))
+    bins = _disjoint(draw, grid, draw(st.just(max_bins) | st.integers(0, max_bins)))
+    nodes = draw(st.sampled_from([1, 1, 2, 3]))
+    size = st.integers(1, 4 * nodes) | st.integers(1, 20 * nodes)
+    jobs = draw(st.just(max_jobs) | st.integers(0, max_jobs))
+    return PartitionMKP(
+        grid.shape,
+        bins,
+        waiting=draw(_lists(size, jobs)),
+        profits=draw(st.none() | _lists(st.integers(0, 40), jobs)),
+        waiting_jobs=draw(st.none() | _lists(LABELS, jobs)),
+        wrap=grid.wrap,
+        nodes_per_router=nodes,
+        holes=_disjoint(draw, grid, draw(st.integers(0, 2)), beside=bins),
+        links=draw(st.sampled_from([(1, 1, 1), (2, 1, 2)])),
+    )
 
-        columns, rows = draw(st.integers(1, 8)), draw(st.integers(1, max_rows))
-        running, in_rows, held = [], [], [0] * rows
-        for _ in range(draw(st.integers(0, max_running))):
-            row = draw(st.integers(0, rows - 1))
-            mask = draw(st.integers(0, (1 << columns) - 1)) & ~held[row]
-            if mask:
-                running.append(mask)
-                in_rows.append(row)
-                held[row] |= mask
-        waiting = draw(st.lists(st.integers(1, columns), max_size=max_waiting))
-        return GangPacking(
-            columns,
-            rows,
-            running,
-            in_rows,
-            waiting,
-            admission=draw(st.sampled_from(["fcfs", "skip"])),
-            rerow=draw(st.booleans()),
-            running_jobs=labeled(len(running)),
-            waiting_jobs=labeled(len(waiting)),
-        )
 
-    return problems()
+@st.composite
+def box_placements(
+    draw: st.DrawFn, max_running: int = 3, max_waiting: int = 3, max_side: int = 4
+) -> BoxPlacement:
+    """Draw a box placement.
+
+    Sides of one router, lines and rings, holes, no running or no waiting jobs, jobs larger than the
+    torus, equal jobs, one shape or all, both rules for anchors, with and without labels.
+    """
+    grid = draw(_grids(max_side))
+    holes = _disjoint(draw, grid, draw(st.integers(0, 1)))
+    running = _disjoint(draw, grid, draw(st.integers(0, max_running)), beside=holes)
+    nodes, jobs = draw(st.integers(1, 3)), draw(st.integers(0, max_waiting))
+    size = st.integers(1, 6) | st.integers(1, nodes * grid.routers + 1)
+    return BoxPlacement(
+        grid.shape,
+        running,
+        waiting=draw(_lists(size, jobs)),
+        profits=draw(st.none() | _lists(st.integers(0, 9), jobs)),
+        shapes=draw(st.none() | st.integers(1, 3)),
+        anchors=draw(st.sampled_from(["all", "corners"])),
+        running_jobs=draw(st.none() | _lists(LABELS, len(running))),
+        waiting_jobs=draw(st.none() | _lists(LABELS, jobs)),
+        wrap=grid.wrap,
+        nodes_per_router=nodes,
+        holes=holes,
+        links=draw(_lists(st.integers(1, 3), 3)),
+    )
+
+
+@st.composite
+def migrations(draw: st.DrawFn, max_running: int = 5, max_side: int = 4) -> Migration:
+    """Draw a migration.
+
+    Sides of 1, lines and rings, holes, full tori, jobs in boxes larger than needed, jobs that have
+    just started, large jobs that fit at once or nowhere, jobs that may not be moved, one shape or
+    all, with and without labels.
+    """
+    grid = draw(_grids(max_side))
+    nodes = draw(st.sampled_from([1, 1, 2, 3]))
+    holes = _disjoint(draw, grid, draw(st.sampled_from([0, 0, 0, 1, 2])))
+    tries = draw(st.integers(0, 2 * max_running))
+    running = _disjoint(draw, grid, tries, beside=holes)[:max_running]
+    jobs = len(running)
+    movable = st.sets(st.integers(0, jobs - 1)).map(sorted) if jobs else st.none()
+    return Migration(
+        grid.shape,
+        running,
+        sizes=[draw(st.integers(1, box.volume * nodes)) for box in running],
+        elapsed=draw(_lists(st.integers(0, 9), jobs)),
+        incoming=draw(st.integers(1, max(1, nodes * grid.routers // 2))),
+        wrap=grid.wrap,
+        nodes_per_router=nodes,
+        holes=holes,
+        links=draw(st.sampled_from([(1, 1, 1), (1, 2, 1)])),
+        movable=draw(st.one_of(st.none(), st.none(), movable)),
+        shapes=draw(st.sampled_from([None, None, 1, 2])),
+        running_jobs=draw(st.none() | _lists(LABELS, jobs)),
+        incoming_job=draw(st.none() | LABELS),
+    )
+
+
+@st.composite
+def data_placements(
+    draw: st.DrawFn, max_jobs: int = 4, max_nodes: int = 3, max_cores: int = 3, longest: int = 6
+) -> DataPlacement:
+    """Draw a data placement whose times are at most `longest` seconds.
+
+    No jobs, one node, one core, jobs without a file, files that load in no time or longer than
+    their jobs run, resident files and files being loaded, files that stay until the next start,
+    holes, jobs that may be left out.
+    """
+    nodes, cores = draw(st.integers(1, max_nodes)), draw(st.integers(1, max_cores))
+    jobs = draw(st.integers(0, max_jobs))
+    seconds = st.integers(0, longest)
+    available = [draw(_lists(st.just(0) | seconds, cores)) for _ in range(nodes)]
+    load_of = draw(_lists(seconds, 3))
+    files = draw(_lists(st.integers(NO_FILE, 2), jobs))
+    entry = st.tuples(st.integers(0, nodes - 1), st.integers(0, 2))
+    resident = [
+        [node, file, load_of[file], draw(st.integers(0, load_of[file])), draw(seconds)]
+        for node, file in draw(st.lists(entry, unique=True, max_size=2))
+    ]
+    holes = [[draw(st.integers(0, free)) for free in row] for row in available]
+    return DataPlacement(
+        available,
+        processors=draw(_lists(st.integers(1, cores), jobs)),
+        walltimes=draw(_lists(st.integers(1, longest), jobs)),
+        files=files,
+        loads=[0 if file == NO_FILE else load_of[file] for file in files],
+        resident=resident,
+        reserved=draw(st.sampled_from([None, holes])),
+        occupied=draw(st.sampled_from([None, [True] * nodes])),
+        priorities=draw(st.none() | _lists(st.integers(1, 4), jobs)),
+        load_weight=draw(st.integers(0, 3)),
+        partial=draw(st.booleans()),
+        kept=draw(st.sampled_from(["users", "next"])),
+        started=draw(st.none() | _lists(st.booleans(), nodes)),
+        jobs=draw(st.sampled_from([None, [f"job {job}" for job in range(jobs)]])),
+    )
+
+
+@st.composite
+def threshold_allocations(
+    draw: st.DrawFn,
+    max_nodes: int = 3,
+    max_processors: int = 3,
+    max_resources: int = 2,
+    max_held: int = 5,
+    longest: int = 6,
+) -> ThresholdAllocation:
+    """Draw a threshold allocation, with at most `max_held` allocations that end by `longest`.
+
+    Empty and full nodes, no resource, jobs that demand nothing or more than the capacity, adjacent
+    reservations, thresholds that no place satisfies, no time to start but now.
+    """
+    nodes, processors = draw(st.integers(1, max_nodes)), draw(st.integers(1, max_processors))
+    resources = draw(st.integers(0, max_resources))
+    demands = _lists(st.integers(0, 4), resources)
+    busy = {(node, second): 0 for node in range(nodes) for second in range(longest)}
+    held = []
+    for _ in range(draw(st.integers(0, max_held))):
+        node = draw(st.integers(0, nodes - 1))
+        start = draw(st.just(0) | st.integers(0, longest - 1))
+        end = draw(st.integers(start + 1, longest))
+        free = processors - max(busy[node, second] for second in range(start, end))
+        if free:
+            count = draw(st.integers(1, free))
+            for second in range(start, end):
+                busy[node, second] += count
+            held.append([node, count, start, end, *draw(demands)])
+    return ThresholdAllocation(
+        nodes,
+        processors,
+        capacity=draw(_lists(st.integers(1, 6), resources)),
+        held=held,
+        asked=draw(st.integers(1, nodes * processors)),
+        walltime=draw(st.integers(1, longest)),
+        demand=draw(demands),
+        threshold=draw(st.sampled_from([None, None, 1000, 1150, 1500, 3000])),
+        goal=draw(st.sampled_from(GOALS)),
+        latest=draw(st.sampled_from([None, None, 0, longest // 2])),
+        resources=draw(st.sampled_from([None, [f"name {r}" for r in range(resources)]])),
+        job=draw(st.sampled_from([None, 7, "job 7"])),
+    )
+
+
+def _lists(elements: st.SearchStrategy[T], count: int) -> st.SearchStrategy[list[T]]:
+    return st.lists(elements, min_size=count, max_size=count)
+
+
+def _grids(max_side: int) -> st.SearchStrategy[Grid]:
+    sides, rings = st.integers(1, max_side), st.booleans()
+    return st.builds(Grid, st.tuples(sides, sides, sides), st.tuples(rings, rings, rings))
+
+
+def _disjoint(draw: st.DrawFn, grid: Grid, tries: int, beside: Sequence[Box] = ()) -> list[Box]:
+    """Draw boxes, and return those that overlap neither an earlier one nor a box of `beside`."""
+    found: list[Box] = []
+    for _ in range(tries):
+        extent = [draw(st.integers(1, side)) for side in grid.shape]
+        anchor = [
+            draw(st.integers(0, 0 if n == side else side - 1 if ring else side - n))
+            for n, side, ring in zip(extent, *grid)
+        ]
+        box = Box(*anchor, *extent)
+        if not any(grid.overlap(box, other) for other in [*beside, *found]):
+            found.append(box)
+    return found

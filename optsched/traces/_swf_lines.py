@@ -135,36 +135,15 @@ def parse(
 ) -> tuple[int, int, int, int, int, int]:
     """Parse the job lines of an SWF text.
 
-    Parameters
-    ----------
-    data : uint8 array
-        The text.
-    with_decimals : bool array, shape (18,)
-        Where a decimal point is allowed.
-    lowest : int64 array, shape (18,)
-        The lowest number allowed: 0, or -1 (and nothing between -1 and 0). A lower value allows
-        any number.
-    highest : int64 array, shape (18,)
-        The highest number allowed, of either sign.
-    after_jobs : bool
-        Whether jobs precede this text in the file.
-    values : int64 array, shape (18, capacity)
-        Set to the digits of each number, without their decimal point.
-    decimals : int8 array, shape (18, capacity)
-        Set to the number of digits after the decimal point, -1 without a point, or `INEXACT`.
+    The columns `with_decimals` may have a decimal point. The `lowest` number of a column is 0 or -1
+    (and nothing between -1 and 0), where a lower value allows any number; the `highest` is that of
+    either sign. The digits of each number, without their point, go to `values`, shape (18,
+    capacity), and the number of those after the point, -1 without a point, or `INEXACT` to
+    `decimals`.
 
-    Returns
-    -------
-    rows : int
-        Job lines read.
-    comments : int
-        Comment lines after the first job line.
-    lines : int
-        Line breaks passed.
-    verdict : int
-        `WELL_FORMED`, or the mistake.
-    line_start, column : int
-        Offset of the line with the mistake, and the column, from 0.
+    Returns the numbers of job lines, of comment lines after the first job line (of the file,
+    `after_jobs` if it is before this text) and of line breaks passed; `WELL_FORMED` or the mistake;
+    and the offset of the line with the mistake, and its column, from 0.
     """
     at = rows = comments = lines = 0
     while at < len(data):

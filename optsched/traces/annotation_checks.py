@@ -20,10 +20,7 @@ HISTORY = ("history_start", "history_node")
 def check_annotations(trace: Trace) -> None:
     """Check files, file sizes, categories, and the history of the jobs that run at the start.
 
-    Parameters
-    ----------
-    trace : Trace
-        A trace with the annotation ``file``.
+    The trace has the annotation ``file``.
 
     Raises
     ------

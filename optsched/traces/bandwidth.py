@@ -68,15 +68,12 @@ def drawn(
     number = np.random.default_rng(seed).random(len(trace))
     ends = np.array([shares[0], shares[0] + shares[1]]) / 100
     annotated = trace.annotated(bandwidth=amounts[np.searchsorted(ends, number, side="right")])
-    return replace(annotated, header=trace.header.noted(_note(shares, amounts, seed)))
-
-
-def _note(shares: tuple[int, int, int], amounts: NDArray[np.int64], seed: int) -> str:
-    parts = [
+    parts = ", ".join(
         f"{amount:,} MB/s for each process of {share} % of the jobs"
         for amount, share in zip(amounts.tolist(), shares)
-    ]
-    return f"bandwidth drawn by optsched, seed {seed}: {', '.join(parts)}"
+    )
+    note = f"bandwidth drawn by optsched, seed {seed}: {parts}"
+    return replace(annotated, header=trace.header.noted(note))
 
 
 def _shares(mix: str | tuple[int, int, int]) -> tuple[int, int, int]:

@@ -54,7 +54,9 @@ def read_batsim(path: str | Path) -> Trace:
     path = Path(path)
     data, sha256 = read_bytes(path)
     try:
-        workload = _Workload(_parsed(data))
+        if not data.strip():
+            raise InputError("the file is empty; expected a Batsim workload in JSON")
+        workload = _Workload(parse_json(data))
         columns = workload.columns()
     except InputError as error:
         raise error.within(path) from None
@@ -72,16 +74,9 @@ def read_batsim(path: str | Path) -> Trace:
 def write_batsim(trace: Trace, path: str | Path, version: Literal[4, 5] = 4) -> None:
     """Write a trace as a Batsim workload, with one delay profile per run time.
 
-    Columns and header lines that the format cannot hold are left out, and named in the log.
-
-    Parameters
-    ----------
-    trace : Trace
-        The trace.
-    path : path
-        Where to write; gzipped if the name ends in ``.gz``.
-    version : {4, 5}
-        Major version of Batsim whose profile names are used.
+    The file is gzipped if its name ends in ``.gz``. The profile names are those of the given major
+    version of Batsim. Columns and header lines that the format cannot hold are left out, and named
+    in the log.
 
     Raises
     ------
@@ -147,9 +142,8 @@ class BatsimWorkload(TraceFormat):
         """Return the numbers of the jobs, which the file states in their ids."""
         if trace.label is None:
             return trace.job_id
-        labels = trace.label.tolist()
-        numbers = _numbers(labels)
-        return _counted(labels) if numbers is None else numbers
+        numbers = _numbers(trace.label.tolist())
+        return np.arange(1, len(trace) + 1) if numbers is None else numbers
 
 
 class _Workload:
@@ -175,13 +169,7 @@ class _Workload:
             raise InputError(f"{self.num_resources}; {expected}", field="nb_res")
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns of the trace.
-
-        Raises
-        ------
-        InputError
-            If the workload has mistakes; with up to `SHOWN` of them.
-        """
+        """Return the columns of the trace, or raise the first `SHOWN` mistakes of the workload."""
         rows = [self._row(place, job) for place, job in enumerate(self._jobs)]
         ids = [row[0] for row in rows if row[0] is not None]
         for name, count in Counter(ids).items():
@@ -200,7 +188,8 @@ class _Workload:
             self.label = np.array(ids)
         if numbers is None:
             self.oddities["jobs numbered in the order of the file, ids kept as labels"] = len(ids)
-        return {"job_id": _counted(ids) if numbers is None else numbers} | columns
+            numbers = np.arange(1, len(ids) + 1)
+        return {"job_id": numbers} | columns
 
     def _member(self, fields: Mapping[str, Any], name: str, kind: type, expected: str) -> Any:
         value = fields.get(name)
@@ -290,15 +279,5 @@ def _numbers(ids: Sequence[str]) -> NDArray[np.int64] | None:
     return None
 
 
-def _counted(ids: Sequence[str]) -> NDArray[np.int64]:
-    return np.arange(1, len(ids) + 1)
-
-
 def _found(fields: Mapping[str, Any], name: str) -> str:
     return json.dumps(fields[name])[:40] if name in fields else "missing"
-
-
-def _parsed(data: bytes) -> Any:
-    if not data.strip():
-        raise InputError("the file is empty; expected a Batsim workload in JSON")
-    return parse_json(data)

@@ -27,34 +27,9 @@ _TIMEOUT = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A published trace.
+    """A published trace; the fields are those of the file format, with the name of the trace.
 
-    Parameters
-    ----------
-    name : str
-        Name of the trace, as published.
-    title : str
-        The machine and the period.
-    processors : int
-        Processors of the machine.
-    nodes : int
-        Nodes of the machine, 0 if not stated.
-    jobs : int
-        Jobs in the file.
-    file : str
-        Name of the file, as published.
-    sha256 : str
-        SHA-256 of the decompressed text, so that any compression of the file verifies.
-    page : str
-        URL of the page that describes the trace.
-    url : str
-        URL of the file.
-    acknowledge : str
-        People whom the publisher asks to acknowledge.
-    citation : str
-        Publication that the publisher asks to cite.
-    terms : str
-        Terms of use, as stated.
+    `sha256` is that of the decompressed text, so that any compression of the file verifies.
     """
 
     name: str
@@ -137,7 +112,7 @@ def folders() -> list[Path]:
 
 def search(entry: Entry, folder: str | Path | None = None) -> Path | None:
     """Return the file of `entry` in `folder` or in one of `folders`, gzipped or not, unverified."""
-    for place in [*([Path(folder)] if folder is not None else []), *folders()]:
+    for place in _searched(folder):
         for path in (place / entry.file, without_gz(place / entry.file)):
             if path.is_file():
                 return path
@@ -156,11 +131,15 @@ def locate(entry: Entry, folder: str | Path | None = None) -> Path:
     if path is not None:
         verify(entry, path)
         return path
-    searched = [*([Path(folder)] if folder is not None else []), *folders()]
+    searched = _searched(folder)
     where = f"not in {', '.join(map(str, searched))}" if searched else f"{VARIABLE} names no folder"
     raise InputError(
         f"no file {entry.file} ({where}); `optsched trace download {entry.name}` fetches it"
     )
+
+
+def _searched(folder: str | Path | None) -> list[Path]:
+    return [*([] if folder is None else [Path(folder)]), *folders()]
 
 
 def verify(entry: Entry, path: str | Path) -> None:

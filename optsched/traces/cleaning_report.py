@@ -4,32 +4,24 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+REASONS = {
+    "dropped_runtime": "dropped: run time unknown or less than 1 s",
+    "dropped_processors": "dropped: fewer than 1 processor",
+    "dropped_submit": "dropped: submit time unknown",
+    "processors_from_request": "processors taken from the request",
+    "requested_time_missing": "requested time missing, set to the run time",
+    "requested_time_raised": "requested time raised to the run time",
+    "reordered": "moved when ordered by submit time and job number",
+}
+"""Meaning of the counts of a report."""
+
 
 @dataclass(frozen=True, slots=True)
 class CleaningReport:
-    """Number of jobs that cleaning dropped or changed, by reason.
+    """Number of jobs read, and of those that cleaning dropped or changed; see `REASONS`.
 
     A job is dropped for the first reason that applies; the other counts are over the jobs that
     were kept.
-
-    Parameters
-    ----------
-    jobs_read : int
-        Jobs in the raw trace.
-    dropped_runtime : int
-        Jobs dropped because the run time is unknown or less than 1 s.
-    dropped_processors : int
-        Jobs dropped because fewer than 1 processor is allocated and requested.
-    dropped_submit : int
-        Jobs dropped because the submit time is unknown.
-    processors_from_request : int
-        Jobs that count with their requested processors, because no allocated ones are stated.
-    requested_time_missing : int
-        Jobs without a requested time, which was set to the run time.
-    requested_time_raised : int
-        Jobs whose requested time was shorter than the run time, and was raised to it.
-    reordered : int
-        Jobs moved by ordering by submit time and job number.
     """
 
     jobs_read: int
@@ -52,16 +44,7 @@ class CleaningReport:
 
     def counts(self) -> list[tuple[int, str]]:
         """Return the positive counts, each with its reason."""
-        counts = (
-            (self.dropped_runtime, "dropped: run time unknown or less than 1 s"),
-            (self.dropped_processors, "dropped: fewer than 1 processor"),
-            (self.dropped_submit, "dropped: submit time unknown"),
-            (self.processors_from_request, "processors taken from the request"),
-            (self.requested_time_missing, "requested time missing, set to the run time"),
-            (self.requested_time_raised, "requested time raised to the run time"),
-            (self.reordered, "moved when ordered by submit time and job number"),
-        )
-        return [(count, what) for count, what in counts if count]
+        return [(count, what) for name, what in REASONS.items() if (count := getattr(self, name))]
 
     def lines(self) -> list[str]:
         """Return the positive counts as lines for a terminal."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from optsched.binary_files import read_bytes
 from optsched.errors import InputError
 from optsched.numbers import MOST_CAPACITY
 from optsched.registry import readers
+from optsched.traces.text_pieces import BYTE_ORDER_MARK, refuse_word, shown
 from optsched.traces.trace import COLUMNS, Trace
 
 SUFFIX = ".demands.csv"
@@ -31,7 +32,7 @@ DIGITS = 15
 JOB_ID = "job_id"
 
 _NAME = re.compile(r"[a-z_]+")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_NUMBER = rb"\d{1,%d}" % DIGITS
 
 
 def demands_file(path: str | Path) -> Path:
@@ -72,17 +73,7 @@ def split_demands(
 def with_demands(trace: Trace, path: Path) -> Trace:
     """Return a raw trace with the demands in the file beside its own, as annotations.
 
-    Parameters
-    ----------
-    trace : Trace
-        The raw trace.
-    path : path
-        The file of the trace.
-
-    Returns
-    -------
-    Trace
-        The trace with an annotation for each resource; unchanged if there is no demands file.
+    The trace is unchanged if there is no demands file.
 
     Raises
     ------
@@ -94,7 +85,7 @@ def with_demands(trace: Trace, path: Path) -> Trace:
     if not os.path.lexists(file):
         return trace
     data, sha256 = read_bytes(file)
-    lines = BytesIO(data.removeprefix(_BYTE_ORDER_MARK))
+    lines = BytesIO(data.removeprefix(BYTE_ORDER_MARK))
     names = _names(next(lines, b"").strip(), file)
     demands = dict(zip(names, _columns(lines, names, trace, file)))
     annotations = {**trace.annotations, **demands}
@@ -118,16 +109,7 @@ def check_demands(trace: Trace, sha256: str) -> None:
 def encode_demands(
     demands: Mapping[str, NDArray[np.int64]], job_id: NDArray[np.int64], path: Path
 ) -> bytes:
-    """Return the bytes of a demands file.
-
-    Parameters
-    ----------
-    demands : mapping of str to array, shape (jobs,)
-        Demand of one process of each job, by resource.
-    job_id : array, shape (jobs,)
-        The numbers of the jobs.
-    path : path
-        The file of the trace, for messages.
+    """Return the bytes of a demands file: the demand of one process of each job, by resource.
 
     Raises
     ------
@@ -150,7 +132,7 @@ def _names(header: bytes, file: Path) -> list[str]:
     first, *names = header.decode("utf-8", errors="replace").split(",")
     if first != JOB_ID or not names:
         expected = f"expected '{JOB_ID},' and the names of resources, '{JOB_ID},bandwidth' for one"
-        raise InputError(f"{_shown(header)}; {expected}", file=file, line=1)
+        raise InputError(f"{shown(header)}; {expected}", file=file, line=1)
     stated = _stated()
     for place, name in enumerate(names):
         mistake = None
@@ -162,7 +144,7 @@ def _names(header: bytes, file: Path) -> list[str]:
             mistake = "is the name of a column of traces; expected another name"
         if mistake is not None:
             field = f"column {place + 2}"
-            raise InputError(f"{_shown(name.encode())}; {mistake}", file=file, line=1, field=field)
+            raise InputError(f"{shown(name.encode())}; {mistake}", file=file, line=1, field=field)
     return names
 
 
@@ -174,17 +156,23 @@ def _columns(
     jobs, order = np.unique(trace.job_id, return_index=True)
     stripped = ((number, line.strip()) for number, line in enumerate(lines, start=2))
     filled = [(number, line) for number, line in stripped if line]
-    well_formed = re.compile(rb",".join(rb"\d{1,%d}" % DIGITS for _ in (JOB_ID, *names))).fullmatch
+    well_formed = re.compile(rb",".join(_NUMBER for _ in (JOB_ID, *names))).fullmatch
     for number, line in filled:
         if not well_formed(line):
-            _refuse(line, names, file, number)
+            words = line.split(b",")
+            if len(words) != len(names) + 1:
+                mistake = f"{len(words)} columns; expected {len(names) + 1}, as in line 1"
+                raise InputError(mistake, file=file, line=number)
+            named = zip((JOB_ID, *names), words)
+            checks = ((name, _NUMBER, _expected(name), word) for name, word in named)
+            refuse_word(checks, file, number)
     numbers = np.fromstring(b",".join(line for _, line in filled), dtype=np.int64, sep=",")
     job_id, *columns = numbers.reshape(-1, 1 + len(names)).T
     for name, column in zip(names, columns):
         above = np.flatnonzero(column > MOST_CAPACITY)
         if len(above):
             row = above[0]
-            mistake = f"{column[row]}; {_expected(name)}"
+            mistake = f"{column[row]}; expected {_expected(name)}"
             raise InputError(mistake, file=file, line=filled[row][0], field=name)
     place = np.searchsorted(jobs, job_id).clip(max=len(jobs) - 1)
     unknown = np.flatnonzero(jobs[place] != job_id)
@@ -206,22 +194,9 @@ def _columns(
     return demands
 
 
-def _refuse(line: bytes, names: Sequence[str], file: Path, number: int) -> NoReturn:
-    """Raise the error of a line that is not well-formed."""
-    words = line.split(b",")
-    if len(words) != len(names) + 1:
-        mistake = f"{len(words)} columns; expected {len(names) + 1}, as in line 1"
-        raise InputError(mistake, file=file, line=number)
-    for name, word in zip((JOB_ID, *names), words):
-        if not re.fullmatch(rb"\d{1,%d}" % DIGITS, word):
-            mistake = f"{_shown(word)}; {_expected(name)}"
-            raise InputError(mistake, file=file, line=number, field=name)
-    raise AssertionError("a line of the right words is not refused")
-
-
 def _expected(name: str) -> str:
     of_job = f"from 0, of at most {DIGITS} digits"
-    return f"expected a whole number {of_job if name == JOB_ID else f'from 0 to {MOST_CAPACITY:,}'}"
+    return f"a whole number {of_job if name == JOB_ID else f'from 0 to {MOST_CAPACITY:,}'}"
 
 
 def _check_numbers(job_id: NDArray[np.int64], file: Path) -> None:
@@ -231,8 +206,3 @@ def _check_numbers(job_id: NDArray[np.int64], file: Path) -> None:
         expected = f"expected each number once, from 0 and of at most {DIGITS} digits"
         mistake = f"demands are stored by job number, and the trace has jobs of number {wrong[0]}"
         raise InputError(f"{mistake}; {expected}", file=file, field=JOB_ID)
-
-
-def _shown(word: bytes) -> str:
-    text = word.decode("utf-8", errors="replace")
-    return repr(text if len(text) <= 30 else f"{text[:30]}...")

@@ -75,18 +75,10 @@ class TraceFormat(ABC):
 def say_left_out(
     trace: Trace, target: str, written: Set[str], header: Set[str] = frozenset()
 ) -> None:
-    """Log the columns and header lines of a trace that a format cannot hold.
+    """Log the columns and header lines of a trace that a format, the target, cannot hold.
 
-    Parameters
-    ----------
-    trace : Trace
-        The trace that was written.
-    target : str
-        Name of the format, for the message.
-    written : set of str
-        Columns and annotations that the format holds.
-    header : set of str
-        Keys of the header lines that the format holds, in lower case.
+    The format holds the columns and annotations `written`, and the header lines with the keys
+    `header`, in lower case.
     """
     lines = sum(bool(text) and key.lower() not in header for key, text in trace.header.lines)
     names = [

@@ -89,12 +89,7 @@ class Header:
         return None
 
     def check_numbers(self, line_numbers: Sequence[int]) -> None:
-        """Refuse numbers that are too high to be plausible.
-
-        Parameters
-        ----------
-        line_numbers : sequence of int
-            Line of the file at which each line of the header is.
+        """Refuse numbers that are too high to be plausible; lines have the given line numbers.
 
         Raises
         ------

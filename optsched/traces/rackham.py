@@ -24,6 +24,7 @@ from optsched.errors import InputError
 from optsched.numbers import LONGEST, MOST_PROCESSORS
 from optsched.registry import readers
 from optsched.traces.formats import TraceFormat, say_left_out, stem
+from optsched.traces.text_pieces import BYTE_ORDER_MARK, refuse_word
 from optsched.traces.trace import UNKNOWN, Trace
 
 DIGITS = 15
@@ -39,6 +40,9 @@ MB_PER_GB = 1000
 Columns = dict[str, NDArray[np.int64]]
 
 
+USER = "user"
+
+
 class Field(NamedTuple):
     """Number of a line: the word before it, and the range of its values."""
 
@@ -48,7 +52,9 @@ class Field(NamedTuple):
 
     @property
     def pattern(self) -> bytes:
-        """Regular expression of the number."""
+        """Regular expression of the number; of any word for a user."""
+        if self.keyword == USER:
+            return rb"\S+"
         if self.keyword == "data_size":
             return rb"\d{1,%d}(?:\.\d*)?" % (DIGITS - 3)
         return rb"-?\d{1,%d}" % DIGITS
@@ -63,7 +69,6 @@ class Field(NamedTuple):
         return f"a whole number of at least {self.lowest} and at most {DIGITS} digits"
 
 
-USER = "user"
 FIELDS = (
     Field("id", 0),
     Field("subtime", 0),
@@ -81,16 +86,11 @@ FIELDS = (
 _WRITTEN = {"job_id", "submit", "runtime", "requested_time", "processors", "user", "stated_time"}
 _ANNOTATIONS = frozenset({"file", "file_size", "category", "history_start", "history_node"})
 _WRITTEN |= _ANNOTATIONS
-_ANY_WORD = rb"\S+"
-_PATTERNS = {
-    field.keyword: _ANY_WORD if field.keyword == USER else field.pattern for field in FIELDS
-}
 _LINE = re.compile(
     rb"\{\s+%b\s+\}"
-    % rb"\s+".join(rb"%b:\s+(%b)" % (key.encode(), word) for key, word in _PATTERNS.items())
+    % rb"\s+".join(rb"%b:\s+(%b)" % (field.keyword.encode(), field.pattern) for field in FIELDS)
 )
 _WORDS = 2 + 2 * len(FIELDS)
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_rackham(path: str | Path) -> Trace:
@@ -111,11 +111,11 @@ def read_rackham(path: str | Path) -> Trace:
     """
     path = Path(path)
     data, sha256 = read_bytes(path)
-    data = data.removeprefix(_BYTE_ORDER_MARK)
+    data = data.removeprefix(BYTE_ORDER_MARK)
     rows = _rows(data, path)
     if not rows:
         raise InputError("no jobs; expected one on each line", file=path)
-    words = dict(zip(_PATTERNS, zip(*rows)))
+    words = dict(zip((field.keyword for field in FIELDS), zip(*rows)))
     columns = {
         keyword: _megabytes(column) if keyword == "data_size" else np.array([*map(int, column)])
         for keyword, column in words.items()
@@ -208,7 +208,7 @@ class RackhamWorkload(TraceFormat):
     @staticmethod
     def recognizes(first_bytes: bytes, path: Path) -> bool:
         """Return whether the text begins with ``{ id:``."""
-        return re.match(rb"\s*\{\s+id:", first_bytes.removeprefix(_BYTE_ORDER_MARK)) is not None
+        return re.match(rb"\s*\{\s+id:", first_bytes.removeprefix(BYTE_ORDER_MARK)) is not None
 
     @staticmethod
     def line_of(path: Path, job_id: int) -> int | None:
@@ -236,21 +236,17 @@ def _refuse(words: Sequence[bytes], path: Path, line: int) -> NoReturn:
     if len(words) != _WORDS:
         expected = f"expected {_WORDS}, from '{{ id:' to '}}'"
         raise InputError(f"{len(words)} words; {expected}", file=path, line=line)
-    frame = [b"{", *(f"{field.keyword}:".encode() for field in FIELDS), b"}"]
-    for place, word in zip([0, *range(1, _WORDS - 1, 2), _WORDS - 1], frame):
-        if words[place] != word:
-            text = f"{_shown(words[place])}; expected '{word.decode()}'"
-            raise InputError(text, file=path, line=line, field=f"word {place + 1}")
-    for field, word in zip(FIELDS, words[2::2]):
-        if not re.fullmatch(_PATTERNS[field.keyword], word):
-            text = f"{_shown(word)}; expected {field.expected}"
-            raise InputError(text, file=path, line=line, field=field.keyword)
-    raise AssertionError("a line of the right words is not refused")
-
-
-def _shown(word: bytes) -> str:
-    text = word.decode("utf-8", errors="replace")
-    return repr(text if len(text) <= 30 else f"{text[:30]}...")
+    places = (0, *range(1, _WORDS - 1, 2), _WORDS - 1)
+    frame = ("{", *(f"{field.keyword}:" for field in FIELDS), "}")
+    checks = [
+        (f"word {place + 1}", re.escape(word).encode(), f"'{word}'", words[place])
+        for place, word in zip(places, frame)
+    ]
+    checks += [
+        (field.keyword, field.pattern, field.expected, word)
+        for field, word in zip(FIELDS, words[2::2])
+    ]
+    refuse_word(checks, path, line)
 
 
 def _megabytes(words: Sequence[bytes]) -> NDArray[np.int64]:
@@ -316,12 +312,7 @@ def _first_mistake(columns: Mapping[str, NDArray[np.int64]]) -> tuple[int, str, 
 def differs(keys: NDArray[np.int64], values: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
     """Return a mask of the rows whose value differs from that of an earlier row with the same key.
 
-    Parameters
-    ----------
-    keys : int64 array, shape (rows,)
-        Keys of the rows.
-    values : int64 array, shape (rows,), optional
-        Values of the rows; the row numbers if left out, so that every repeated key differs.
+    Without values, every repeated key differs.
     """
     if values is None:
         values = np.arange(len(keys))
@@ -335,14 +326,14 @@ def _oddities(columns: Columns, elapsed: NDArray[np.int64]) -> dict[str, int]:
     delay, walltime = columns["delay"], columns["walltime"]
     running = columns["workload"] == RUNNING
     over = running & (np.minimum(delay, walltime) <= elapsed)
-    counts = {
+    odd = {
         "jobs with a run time above their walltime, at which they end": delay > walltime,
         "running jobs, whose times are those that remain at the start": running,
         "running jobs that were over by the start, and have 1 s left": over,
         "sizes of no file, left out": (columns["data"] == 0) & (columns["data_size"] > 0),
         "jobs submitted before the job above": np.diff(columns["subtime"]) < 0,
     }
-    return {what: int(which.sum()) for what, which in counts.items() if which.any()}
+    return {what: int(which.sum()) for what, which in odd.items()}
 
 
 def _stated(trace: Trace, path: Path) -> Columns:

@@ -57,14 +57,8 @@ def find_trace(
 ) -> tuple[Path, str | None]:
     """Return the file of a path or name, and its name in the catalogue if it was found there.
 
-    Parameters
-    ----------
-    path_or_name : str or path
-        A file, or a name in the catalogue.
-    folder : path, optional
-        Folder searched first for a trace of the catalogue.
-    base : path, optional
-        Folder that a relative path starts from; the current one if left out.
+    A trace of the catalogue is searched for in `folder` first. A relative path starts from `base`,
+    by default from the current folder.
 
     Raises
     ------
@@ -107,13 +101,10 @@ def write_trace(trace: Trace, path: str | Path) -> tuple[Path, ...]:
     """
     path = Path(path)
     written = [kind for kind in _formats() if kind.encode is not None]
-    for kind in written:
-        if _has_suffix(path, kind):
-            return _write(trace, path, kind)
-    raise InputError(f"unknown suffix; expected {_suffixes(written)}", file=path)
-
-
-def _write(trace: Trace, path: Path, kind: type[TraceFormat]) -> tuple[Path, ...]:
+    kind = next((kind for kind in written if _has_suffix(path, kind)), None)
+    if kind is None:
+        suffixes = ", ".join(suffix for kind in written for suffix in kind.suffixes)
+        raise InputError(f"unknown suffix; expected {suffixes}", file=path)
     assert kind.encode is not None
     demands, others = split_demands(trace)
     beside = demands_file(path)
@@ -150,20 +141,9 @@ def format_of(path: Path) -> type[TraceFormat]:
 
 
 def mistake_in(trace: Trace, job: int, field: str, value: object, expected: str) -> InputError:
-    """Return the error of a wrong value of a job, with its line where the file has lines.
+    """Return the error of a wrong value of the job in a row, with its line if the file has lines.
 
-    Parameters
-    ----------
-    trace : Trace
-        The trace.
-    job : int
-        The row of the job.
-    field : str
-        The name of the field.
-    value : object
-        The wrong value.
-    expected : str
-        The valid values: ``"expected ..."``.
+    The text `expected` begins with that word.
     """
     job_id = int(trace.job_id[job])
     line = None if trace.path is None else format_of(trace.path).line_of(trace.path, job_id)
@@ -178,10 +158,6 @@ def _formats() -> list[type[TraceFormat]]:
 
 def _has_suffix(path: Path, trace_format: type[TraceFormat]) -> bool:
     return without_gz(path).suffix in trace_format.suffixes
-
-
-def _suffixes(formats: list[type[TraceFormat]]) -> str:
-    return ", ".join(suffix for kind in formats for suffix in kind.suffixes)
 
 
 def _no_such_file(path: Path, what: str, names: Sequence[str]) -> InputError:

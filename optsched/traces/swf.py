@@ -25,7 +25,7 @@ from optsched.numbers import LARGEST
 from optsched.registry import readers
 from optsched.traces.formats import TraceFormat, stem
 from optsched.traces.header import Header
-from optsched.traces.text_pieces import BYTE_ORDER_MARK, Piece, pieces
+from optsched.traces.text_pieces import BYTE_ORDER_MARK, Piece, pieces, shown
 from optsched.traces.trace import UNKNOWN, Trace
 
 ANY = np.iinfo(np.int64).min
@@ -170,13 +170,7 @@ class StandardWorkloadFormat(TraceFormat):
 
 
 class _Jobs:
-    """Jobs and header of a file that is read piece by piece.
-
-    Parameters
-    ----------
-    path : path
-        The file, for messages.
-    """
+    """Jobs and header of a file that is read piece by piece."""
 
     def __init__(self, path: Path) -> None:
         self.comments_between = 0
@@ -186,13 +180,7 @@ class _Jobs:
         self._leading_bytes = 0
 
     def add(self, piece: Piece) -> None:
-        """Read the jobs and, before the first one, the comments of a piece.
-
-        Raises
-        ------
-        InputError
-            If a line is not well-formed, or the comments are longer than `LONGEST_HEADER`.
-        """
+        """Read the jobs and, before the first one, the comments of a piece."""
         from optsched.traces import _swf_lines
 
         text = np.frombuffer(piece.data, dtype=np.uint8)
@@ -217,13 +205,7 @@ class _Jobs:
             self._parts.append([*map(_column, repeat(piece.data), values, decimals)])
 
     def columns(self) -> dict[str, Any]:
-        """Return the known columns by name.
-
-        Raises
-        ------
-        InputError
-            If there is no job.
-        """
+        """Return the known columns by name; refuse a file without a job."""
         if not self._parts:
             what = "only comments" if self._leading else "the file is empty"
             raise InputError(f"{what}; expected {JOBS}", file=self._path)
@@ -237,13 +219,7 @@ class _Jobs:
         return known
 
     def header(self) -> Header:
-        """Return the header: the comments before the first job.
-
-        Raises
-        ------
-        InputError
-            If a number of the machine is too high to be plausible.
-        """
+        """Return the header: the comments before the first job."""
         header = Header.from_comments(text for _, text in self._leading)
         try:
             header.check_numbers([line for line, _ in self._leading])
@@ -296,20 +272,15 @@ def _mistake(
             hint = "; the extended SWF of Alea is not read"
         return InputError(f"{len(words)} columns; expected 18{hint}", file=path, line=line)
     field = FIELDS[column]
-    word = words[column].decode("latin-1")
     expected = field.expected
     if verdict == _swf_lines.TOO_LARGE:
         expected = "a number of at most 2^53" if field.decimals else "an integer below 2^63"
     return InputError(
-        f"{_shortened(word)}; expected {expected}",
+        f"{shown(words[column], 'latin-1')}; expected {expected}",
         file=path,
         line=line,
         field=f"{field.label} (column {column + 1})",
     )
-
-
-def _shortened(word: str) -> str:
-    return repr(word if len(word) <= 30 else f"{word[:30]}...")
 
 
 def _decoded(text: bytes) -> str:
@@ -325,7 +296,7 @@ def _oddities(columns: dict[str, Any], comments_between: int) -> dict[str, int]:
     job_id, submit = columns["job_id"], columns["submit"]
     ascending = bool((np.diff(job_id) > 0).all())  # as in most logs; much faster than sorting
     status = columns.get("status", np.empty(0))
-    counts = {
+    return {
         "job numbers used before": 0 if ascending else len(job_id) - len(np.unique(job_id)),
         "jobs submitted before the job above": int((np.diff(submit) < 0).sum()),
         "lines with status 2 to 4, in SWF parts of checkpointed jobs": int(
@@ -334,7 +305,6 @@ def _oddities(columns: dict[str, Any], comments_between: int) -> dict[str, int]:
         "jobs with a status that SWF does not define": int(((status < -1) | (status > 5)).sum()),
         "comment lines between jobs": comments_between,
     }
-    return {what: count for what, count in counts.items() if count}
 
 
 def _check_writable(field: Field, column: NDArray[Any], path: Path) -> None:

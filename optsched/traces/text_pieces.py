@@ -1,10 +1,11 @@
-"""Reading of a text file in pieces of whole lines, so that only a piece is in memory."""
+"""Reading of a text file in pieces of whole lines, and the errors of words in such lines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from optsched.binary_files import Content
 from optsched.errors import InputError
@@ -13,6 +14,9 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 LONGEST_LINE = 2**20
 """Most bytes of a line."""
+
+SHOWN = 30
+"""Most characters of a wrong word in a message."""
 
 
 class Piece(NamedTuple):
@@ -25,14 +29,7 @@ class Piece(NamedTuple):
 def pieces(content: Content, path: Path, expected: str) -> Iterator[Piece]:
     """Yield the lines of a file, in pieces of the size that is read at once.
 
-    Parameters
-    ----------
-    content : Content
-        Content of the file; a byte order mark is left out.
-    path : path
-        The file, for messages.
-    expected : str
-        Expected content, for messages.
+    Only a piece is in memory. A byte order mark is left out. The expected content is for messages.
 
     Raises
     ------
@@ -57,3 +54,20 @@ def pieces(content: Content, path: Path, expected: str) -> Iterator[Piece]:
         data = content.read()
     if begun:
         yield Piece(begun, line)
+
+
+def shown(word: bytes, encoding: str = "utf-8") -> str:
+    """Return a word for a message, shortened to `SHOWN` characters."""
+    text = word.decode(encoding, errors="replace")
+    return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")
+
+
+def refuse_word(checks: Iterable[tuple[str, bytes, str, bytes]], path: Path, line: int) -> NoReturn:
+    """Raise the error of the first wrong word of a line, which has at least one.
+
+    The checks are name, pattern, expected content and word of each field.
+    """
+    field, _, expected, word = next(
+        check for check in checks if re.fullmatch(check[1], check[3]) is None
+    )
+    raise InputError(f"{shown(word)}; expected {expected}", file=path, line=line, field=field)

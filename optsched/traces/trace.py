@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,28 +30,6 @@ TIMES = (
     "think_time",
 )
 AMOUNTS = ("memory", "requested_memory")
-COLUMNS = (
-    "job_id",
-    "submit",
-    "runtime",
-    "requested_time",
-    "processors",
-    "stated_time",
-    "requested_processors",
-    "wait",
-    "average_cpu_time",
-    "memory",
-    "requested_memory",
-    "status",
-    "user",
-    "group",
-    "executable",
-    "queue",
-    "partition",
-    "preceding_job",
-    "think_time",
-)
-"""Columns of a trace, in the order of `Trace.frame`."""
 
 UNKNOWN = -1
 """Value of every column for what a trace does not state."""
@@ -105,7 +83,8 @@ partition, preceding_job, think_time : array, optional
     header : Header
         Header of the file.
     oddities : mapping
-        Unusual features that the reader found, with the number of jobs or lines.
+        Unusual features that the reader found, with the number of jobs or lines; without those of
+        0 jobs or lines.
     label : array of str, optional
         Names of the jobs in the file, where these are not numbers.
     cleaning : CleaningReport, optional
@@ -173,6 +152,8 @@ partition, preceding_job, think_time : array, optional
             for name, column in self.annotations.items()
         }
         object.__setattr__(self, "annotations", annotations)
+        oddities = {what: count for what, count in self.oddities.items() if count}
+        object.__setattr__(self, "oddities", oddities)
 
     def __len__(self) -> int:
         return len(self.job_id)
@@ -192,13 +173,7 @@ partition, preceding_job, think_time : array, optional
         return pd.DataFrame(columns)
 
     def select(self, rows: slice | NDArray[Any]) -> Trace:
-        """Return the trace of selected rows, in the order given.
-
-        Parameters
-        ----------
-        rows : slice or array
-            A slice, an array of row numbers from 0, or an array of booleans.
-        """
+        """Return the trace of a slice, of row numbers from 0 in the order given, or of a mask."""
         columns = {name: getattr(self, name)[rows] for name in COLUMNS}
         label = None if self.label is None else self.label[rows]
         annotations = {name: column[rows] for name, column in self.annotations.items()}
@@ -242,6 +217,11 @@ partition, preceding_job, think_time : array, optional
             f"<tr><th>{label}</th><td>{html.escape(text)}</td></tr>" for label, text in rows
         )
         return f"<table>{cells}</table>"
+
+
+_NAMES = [field.name for field in fields(Trace)]
+COLUMNS = tuple(_NAMES[: _NAMES.index("name")])
+"""Columns of a trace, in the order of `Trace.frame`."""
 
 
 def _checked(

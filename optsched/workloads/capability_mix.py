@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from optsched.registry import workloads
 from optsched.workloads.daily_cycle import clock
 from optsched.workloads.spec_table import SpecTable
-from optsched.workloads.streams import Stream
+from optsched.workloads.streams import Draw, Stream
 from optsched.workloads.workload_model import Jobs, WorkloadModel
 
 MODEL_KEYS = (
@@ -159,23 +159,13 @@ class CapabilityMix(WorkloadModel):
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], title: str = "") -> CapabilityMix:
-        """Build a model from the table of a spec.
-
-        Raises
-        ------
-        InputError
-            If the table has mistakes; with all mistakes at once.
-        """
+        """Build a model from the table of a spec; see `WorkloadModel.from_table`."""
         return cls(**_read_model(SpecTable(table)), title=title)
 
     def to_table(self) -> dict[str, Any]:
         """Return the model as the table of a spec, which `from_table` reads back."""
         lowest, highest = self.accuracy
-        return {
-            "model": self.name,
-            "description": self.description,
-            "source": self.source,
-            "processors": self.processors,
+        return self.table_head() | {
             "load": self.load,
             "accuracy": {"lowest": lowest, "highest": highest},
             "limits": list(self.limits),
@@ -201,12 +191,17 @@ class CapabilityMix(WorkloadModel):
         The interarrival factor does not change the daily cycle; the service factor applies to
         requested times too.
         """
+        random: Draw = np.random.Generator.random
+        draws: tuple[Draw, ...] = (
+            np.random.Generator.standard_exponential,
+            random,
+            lambda rng, count: rng.random((count, 2)),
+            random,
+            random,
+        )
         arrivals, kinds, sizes, services, accuracies = (
             Stream(child, draw).first(jobs)
-            for child, draw in zip(
-                np.random.SeedSequence(seed).spawn(5),
-                (_exponential, _random, _pairs, _random, _random),
-            )
+            for child, draw in zip(np.random.SeedSequence(seed).spawn(5), draws)
         )
         bounds = np.cumsum(self._probabilities())[:-1]
         chosen = np.searchsorted(bounds, kinds, "right")
@@ -249,25 +244,15 @@ class CapabilityMix(WorkloadModel):
         return limits[np.searchsorted(limits, requests)]
 
 
-def _random(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
-    return rng.random(count)
-
-
-def _pairs(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
-    return rng.random((count, 2))
-
-
-def _exponential(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
-    return rng.standard_exponential(count)
-
-
 def _read_model(spec: SpecTable) -> dict[str, Any]:
     """Return the parameters in the table of a spec; raise all mistakes at once."""
     spec.known(MODEL_KEYS)
     texts = {key: spec.text(key) for key in ("description", "source")}
     processors = spec.whole("processors", expected="processors of the machine")
     load = spec.number("load", 1e-9, 1e3, "work that arrives over the machine's, above 0")
-    limits, hourly = _read_limits(spec), _read_hourly(spec)
+    limits = spec.numbers("limits", _are_limits, "seconds as ascending whole numbers from 1")
+    wanted = f"{HOURS} numbers above 0 and at most {MOST_RATE:g}, one for each hour of the day"
+    hourly = spec.numbers("hourly", _are_rates, wanted)
     longest = limits[-1] if limits else LONGEST
     classes = [_read_class(part, processors, longest) for part in spec.parts("classes")]
     total = sum(one.share for one in classes if one)
@@ -325,26 +310,11 @@ def _read_accuracy(spec: SpecTable) -> tuple[float, float]:
     return part.number("lowest", 1e-6, highest, wanted), highest
 
 
-def _read_limits(spec: SpecTable) -> tuple[int, ...]:
-    limits = spec.table.get("limits", [])
-    if (
-        not isinstance(limits, list)
-        or not all(type(limit) is int and 1 <= limit <= LONGEST for limit in limits)
-        or limits != sorted(set(limits))
-    ):
-        spec.note("limits", f"{limits!r}; expected seconds as ascending whole numbers from 1")
-        return ()
-    return tuple(limits)
+def _are_limits(limits: list[Any]) -> bool:
+    whole = all(type(limit) is int and 1 <= limit <= LONGEST for limit in limits)
+    return whole and limits == sorted(set(limits))
 
 
-def _read_hourly(spec: SpecTable) -> tuple[float, ...]:
-    hourly = spec.table.get("hourly", [])
-    if (
-        not isinstance(hourly, list)
-        or len(hourly) not in (0, HOURS)
-        or not all(type(rate) in (int, float) and 0 < rate <= MOST_RATE for rate in hourly)
-    ):
-        wanted = f"{HOURS} numbers above 0 and at most {MOST_RATE:g}, one for each hour of the day"
-        spec.note("hourly", f"{hourly!r}; expected {wanted}")
-        return ()
-    return tuple(hourly)
+def _are_rates(hourly: list[Any]) -> bool:
+    positive = all(type(rate) in (int, float) and 0 < rate <= MOST_RATE for rate in hourly)
+    return positive and len(hourly) in (0, HOURS)

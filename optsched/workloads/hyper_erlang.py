@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from optsched.errors import InputError
 
@@ -97,43 +97,11 @@ class HyperErlang:
         rising = math.prod(range(self.order, self.order + k))
         return rising * sum(p / rate**k for p, rate in zip(self.probabilities, self.rates))
 
-    def density(self, t: ArrayLike) -> NDArray[np.float64]:
-        """Return the probability density at the times `t`, in 1/s; an array of the same shape."""
-        from scipy.special import gammaln, xlogy
-
-        times = np.asarray(t, dtype=np.float64)
-        known = np.maximum(times, 0)
-        total = np.zeros(times.shape)
-        for p, rate in zip(self.probabilities, self.rates):
-            # in logarithms, since powers and factorials of a high order overflow a float
-            log_density = (
-                math.log(rate)
-                + xlogy(self.order - 1, rate * known)
-                - rate * known
-                - gammaln(self.order)
-            )
-            total += p * np.exp(log_density)
-        return np.where(times < 0, 0.0, total)
-
-    def distribution(self, t: ArrayLike) -> NDArray[np.float64]:
-        """Return the probability of at most `t`, an array of the same shape."""
-        from scipy.special import gammainc
-
-        known = np.maximum(np.asarray(t, dtype=np.float64), 0)
-        phases = [gammainc(self.order, rate * known) for rate in self.rates]
-        total: NDArray[np.float64] = np.average(phases, axis=0, weights=self.probabilities)
-        return total
-
     def sample(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
         """Draw `size` independent times, in seconds."""
         rates = np.where(rng.random(size) < self.p1, *self.rates)
         times: NDArray[np.float64] = rng.standard_gamma(self.order, size) / rates
         return times
-
-    def scaled(self, factor: float) -> HyperErlang:
-        """Return the distribution of the times multiplied by `factor`, which is above 0."""
-        rate1, rate2 = self.rates
-        return HyperErlang(self.order, (rate1 / factor, rate2 / factor), self.p1)
 
     def to_table(self) -> dict[str, Any]:
         """Return the parameters under the names of a workload spec."""

@@ -116,13 +116,7 @@ class HyperErlangClasses(WorkloadModel):
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], title: str = "") -> HyperErlangClasses:
-        """Build a model from the table of a spec.
-
-        Raises
-        ------
-        InputError
-            If the table has mistakes; with all mistakes at once.
-        """
+        """Build a model from the table of a spec; see `WorkloadModel.from_table`."""
         spec = SpecTable(table)
         spec.known(MODEL_KEYS)
         processors, classes = _read_model(spec)
@@ -130,13 +124,7 @@ class HyperErlangClasses(WorkloadModel):
 
     def to_table(self) -> dict[str, Any]:
         """Return the model as the table of a spec, which `from_table` reads back."""
-        return {
-            "model": self.name,
-            "description": self.description,
-            "source": self.source,
-            "processors": self.processors,
-            "classes": [one.to_table() for one in self.classes],
-        }
+        return self.table_head() | {"classes": [one.to_table() for one in self.classes]}
 
     def draw(self, jobs: int, seed: int, interarrival_factor: float, service_factor: float) -> Jobs:
         """Draw the first `jobs` of the superposed arrivals; see `WorkloadModel.draw`."""
@@ -236,21 +224,18 @@ def _read_times(spec: SpecTable, key: str) -> HyperErlang | None:
 def _read_sizes(
     spec: SpecTable, smallest: int, largest: int
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    sizes, weights = spec.table.get("sizes", []), spec.table.get("weights")
-    wanted = f"a list of whole numbers from {smallest} to {largest}"
-    if not isinstance(sizes, list) or not all(
-        type(size) is int and smallest <= size <= largest for size in sizes
-    ):
-        spec.note("sizes", f"{sizes!r}; expected {wanted}")
+    def are_sizes(sizes: list[Any]) -> bool:
+        return all(type(size) is int and smallest <= size <= largest for size in sizes)
+
+    def are_weights(weights: list[Any]) -> bool:
+        known = all(type(one) in (int, float) and 0 < one <= MOST_WEIGHT for one in weights)
+        return known and len(weights) == len(sizes)
+
+    before = len(spec.mistakes)
+    sizes = spec.numbers(
+        "sizes", are_sizes, f"a list of whole numbers from {smallest} to {largest}"
+    )
+    if len(spec.mistakes) > before:
         return (), ()
-    if weights is None:
-        weights = [1] * len(sizes)
-    if (
-        not isinstance(weights, list)
-        or len(weights) != len(sizes)
-        or not all(type(weight) in (int, float) and 0 < weight <= MOST_WEIGHT for weight in weights)
-    ):
-        wanted = f"{len(sizes)} numbers above 0 and at most {MOST_WEIGHT:g}, one per size"
-        spec.note("weights", f"{weights!r}; expected {wanted}")
-        return (), ()
-    return tuple(sizes), tuple(weights)
+    wanted = f"{len(sizes)} numbers above 0 and at most {MOST_WEIGHT:g}, one per size"
+    return sizes, spec.numbers("weights", are_weights, wanted, *[1] * len(sizes))

@@ -132,13 +132,7 @@ class LublinFeitelson(WorkloadModel):
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], title: str = "") -> LublinFeitelson:
-        """Build a model from the table of a spec.
-
-        Raises
-        ------
-        InputError
-            If the table has mistakes; with all mistakes at once.
-        """
+        """Build a model from the table of a spec; see `WorkloadModel.from_table`."""
         keys = [field.name for field in fields(cls) if field.name != "title"]
         spec = SpecTable(table)
         spec.known(["model", *keys])
@@ -153,9 +147,8 @@ class LublinFeitelson(WorkloadModel):
 
     def to_table(self) -> dict[str, Any]:
         """Return the model as the table of a spec, which `from_table` reads back."""
-        names = [field.name for field in fields(self)]
-        keys = ["description", "source", *(n for n in names if n not in ("title", "umed"))]
-        table = {"model": self.name} | {key: getattr(self, key) for key in keys}
+        names = [field.name for field in fields(self) if field.name not in ("title", "umed")]
+        table = self.table_head() | {name: getattr(self, name) for name in names}
         return table if self.umed is None else table | {"umed": self.umed}
 
     def draw(self, jobs: int, seed: int, interarrival_factor: float, service_factor: float) -> Jobs:
@@ -169,8 +162,10 @@ class LublinFeitelson(WorkloadModel):
         )
         processors = self._sizes(*of_sizes)
         runtime = self._run_times(processors, *of_services[:2]) * service_factor
-        gaps = self._gaps(of_arrivals[0]) * interarrival_factor
-        return Jobs(clock(np.cumsum(gaps), self.daily_cycle()), np.floor(runtime), processors)
+        shape = self.aarr * self.arar
+        gaps = np.exp(_gamma_below(LONGEST_GAP_LOG, shape, self.barr, of_arrivals[0]))
+        submit = clock(np.cumsum(gaps * interarrival_factor), self.daily_cycle())
+        return Jobs(submit, np.floor(runtime), processors)
 
     def daily_cycle(self) -> NDArray[np.float64]:
         """Return the arrival rate in each half hour from midnight; the mean is 1."""
@@ -232,11 +227,6 @@ class LublinFeitelson(WorkloadModel):
             _gamma_below(LONGEST_LOG, self.a2, self.b2, quantile),
         )
         return np.exp(logs)
-
-    def _gaps(self, quantile: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return interarrival times at the average rate of the day."""
-        shape = self.aarr * self.arar
-        return np.exp(_gamma_below(LONGEST_GAP_LOG, shape, self.barr, quantile))
 
 
 def _share_below(limit: float, shape: float, scale: float) -> float:

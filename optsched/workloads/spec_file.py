@@ -65,11 +65,8 @@ def write_workload(model: WorkloadModel, path: str | Path) -> None:
 def to_toml(table: Mapping[str, Any]) -> str:
     """Return a table as TOML that reads back as the same table, to the last digit of each number.
 
-    Parameters
-    ----------
-    table : mapping
-        Strings, finite numbers, booleans, lists and mappings. A list of mappings becomes an array
-        of tables; it has to be the last value.
+    The values are strings, finite numbers, booleans, lists and mappings. A list of mappings becomes
+    an array of tables; it has to be the last value.
     """
     lines = []
     for key, value in table.items():

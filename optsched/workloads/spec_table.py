@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from optsched.errors import InputError, UnknownNameError
 
-_MISSING = object()
-
 
 class SpecTable:
-    """Table of a workload spec, and the mistakes found so far.
+    """Table of a workload spec, and the mistakes found so far in the whole file.
 
-    Parameters
-    ----------
-    table : mapping
-        The values by key.
-    place : str
-        Prefix of the keys in messages, ``classes[1].`` for instance.
-    mistakes : list of str, optional
-        List of the mistakes of the whole file, to which further ones are added.
+    The place is the prefix of the keys in messages, ``classes[1].`` for instance.
     """
 
     def __init__(
@@ -44,45 +35,41 @@ class SpecTable:
 
     def whole(self, key: str, *, lowest: int = 1, expected: str = "a whole number") -> int:
         """Return a whole number of at least `lowest`; `lowest` where there is a mistake."""
-        wanted = f"{expected} from {lowest}"
-        value = self._value(key, None, wanted)
-        if value is _MISSING:
-            return lowest
-        if type(value) is not int or value < lowest:
-            self.note(key, f"{value!r}; expected {wanted}")
-            return lowest
-        return value
+
+        def is_valid(value: Any) -> bool:
+            return type(value) is int and value >= lowest
+
+        return int(self._value(key, is_valid, f"{expected} from {lowest}", lowest))
 
     def number(
         self, key: str, low: float, high: float, expected: str, *, default: float | None = None
     ) -> float:
         """Return a number from `low` to `high`; `high` where there is a mistake."""
-        value = self._value(key, default, expected)
-        if value is _MISSING:
-            return high
-        known = isinstance(value, int | float) and not isinstance(value, bool)
-        if not (known and low <= value <= high and math.isfinite(value)):
-            self.note(key, f"{value!r}; expected {expected}")
-            return high
-        return float(value)
+
+        def is_valid(value: Any) -> bool:
+            known = isinstance(value, int | float) and not isinstance(value, bool)
+            return known and low <= value <= high and math.isfinite(value)
+
+        return float(self._value(key, is_valid, expected, high, default))
 
     def text(self, key: str) -> str:
         """Return a text; an empty one if the key is missing."""
-        value = self.table.get(key, "")
-        if not isinstance(value, str):
-            self.note(key, f"{value!r}; expected a text")
-            return ""
-        return value
+        return str(self._value(key, lambda value: isinstance(value, str), "a text", "", ""))
+
+    def numbers(
+        self, key: str, is_valid: Callable[[list[Any]], bool], expected: str, *default: Any
+    ) -> tuple[Any, ...]:
+        """Return a list as a tuple, the default if the key is missing; empty if it is not valid."""
+
+        def is_list(value: Any) -> bool:
+            return isinstance(value, list) and is_valid(value)
+
+        return tuple(self._value(key, is_list, expected, (), default))
 
     def part(self, key: str, expected: str) -> SpecTable | None:
         """Return the table that `key` holds; None where there is a mistake."""
-        value = self._value(key, None, expected)
-        if value is _MISSING:
-            return None
-        if not isinstance(value, Mapping):
-            self.note(key, f"{value!r}; expected {expected}")
-            return None
-        return SpecTable(value, f"{self.place}{key}.", self.mistakes)
+        table = self._value(key, lambda value: isinstance(value, Mapping), expected, None)
+        return None if table is None else SpecTable(table, f"{self.place}{key}.", self.mistakes)
 
     def parts(self, key: str) -> list[SpecTable]:
         """Return the tables that stand under the headings ``[[key]]``."""
@@ -96,20 +83,24 @@ class SpecTable:
         ]
 
     def done(self) -> None:
-        """Raise all mistakes noted so far.
-
-        Raises
-        ------
-        InputError
-            If a mistake was noted.
-        """
+        """Raise an `InputError` with all mistakes noted so far, if there are any."""
         if self.mistakes:
             raise InputError(*self.mistakes)
 
-    def _value(self, key: str, default: Any, expected: str) -> Any:
-        if key in self.table:
-            return self.table[key]
-        if default is not None:
-            return default
-        self.note(key, f"missing; expected {expected}")
-        return _MISSING
+    def _value(
+        self,
+        key: str,
+        is_valid: Callable[[Any], bool],
+        expected: str,
+        instead: Any,
+        default: Any = None,
+    ) -> Any:
+        """Return the value of a key or its default; note a mistake, and return `instead`."""
+        if key not in self.table and default is None:
+            self.note(key, f"missing; expected {expected}")
+            return instead
+        value = self.table.get(key, default)
+        if key in self.table and not is_valid(value):
+            self.note(key, f"{value!r}; expected {expected}")
+            return instead
+        return value

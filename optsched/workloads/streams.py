@@ -7,26 +7,17 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
+"""Function of a generator and a count that returns so many numbers, or rows of numbers."""
+
 BLOCK = 4096
 """Numbers drawn at once; blocks are always drawn whole, so that earlier numbers never change."""
 
 
 class Stream:
-    """Sequence of random numbers that grows on demand.
+    """Sequence of random numbers that grows on demand."""
 
-    Parameters
-    ----------
-    seed : numpy.random.SeedSequence
-        Seed of the sequence.
-    draw : callable
-        Function of a generator and a count that returns so many numbers, or rows of numbers.
-    """
-
-    def __init__(
-        self,
-        seed: np.random.SeedSequence,
-        draw: Callable[[np.random.Generator, int], NDArray[np.float64]],
-    ) -> None:
+    def __init__(self, seed: np.random.SeedSequence, draw: Draw) -> None:
         self._rng = np.random.default_rng(seed)
         self._draw = draw
         self._blocks: list[NDArray[np.float64]] = []

@@ -76,14 +76,8 @@ class FittedClass:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields by name."""
-        return {
-            "smallest": self.smallest,
-            "largest": self.largest,
-            "jobs": self.jobs,
-            "share": self.share,
-            "interarrival": self.interarrival.to_json(),
-            "service": self.service.to_json(),
-        }
+        times = {"interarrival": self.interarrival.to_json(), "service": self.service.to_json()}
+        return vars(self) | times
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from optsched.errors import InputError
-from optsched.models.snapshot_file import read_snapshot, save_snapshot
-from optsched.models.window_mkp.text import read_window_mkp_text
+from optsched.models.snapshot_file import read_snapshot
 
 INSTANCES = Path(__file__).parents[2] / "../shared/instances/mkp"
 
@@ -27,7 +26,7 @@ def file_of(tmp_path):
 
 
 def test_items_become_jobs_and_knapsacks_slots(file_of):
-    snapshot = read_window_mkp_text(file_of(TEXT))
+    snapshot = read_snapshot(file_of(TEXT))
     assert snapshot.problem.weights.tolist() == [4, 5, 6]
     assert snapshot.problem.profits.tolist() == [9, 8, 7]
     assert snapshot.problem.capacities.tolist() == [10, 12]
@@ -36,18 +35,12 @@ def test_items_become_jobs_and_knapsacks_slots(file_of):
 
 
 def test_blank_lines_do_not_count(file_of):
-    snapshot = read_window_mkp_text(file_of(TEXT.replace("\n", "\n\n") + "\n"))
+    snapshot = read_snapshot(file_of(TEXT.replace("\n", "\n\n") + "\n"))
     assert len(snapshot.problem.weights) == 3
 
 
-def test_what_is_known_is_the_callers(file_of, tmp_path):
-    snapshot = read_window_mkp_text(file_of(TEXT), known={"objective": 24, "bound": 24})
-    save_snapshot(snapshot, tmp_path / "instance.json")
-    assert read_snapshot(tmp_path / "instance.json").known == {"objective": 24, "bound": 24}
-
-
 def test_an_instance_may_be_empty(file_of):
-    problem = read_window_mkp_text(file_of("0\n0\n")).problem
+    problem = read_snapshot(file_of("0\n0\n")).problem
     assert len(problem.weights) == len(problem.capacities) == 0
 
 
@@ -69,26 +62,26 @@ def test_an_instance_may_be_empty(file_of):
 def test_a_mistake_is_told_with_its_line(file_of, text, told):
     path = file_of(text)
     with pytest.raises(InputError) as raised:
-        read_window_mkp_text(path)
+        read_snapshot(path)
     assert str(raised.value).startswith(f"{path}: {told}")
 
 
 def test_all_mistakes_are_told_at_once_but_not_hundreds(file_of):
     text = TEXT.replace("12\n", "x\n").replace("5 8", "0 y")
     with pytest.raises(InputError) as raised:
-        read_window_mkp_text(file_of(text))
+        read_snapshot(file_of(text))
     assert [mistake[:6] for mistake in raised.value.mistakes] == ["line 4", "line 6", "line 6"]
     with pytest.raises(InputError) as raised:
-        read_window_mkp_text(file_of("0\n100\n" + "0 1\n" * 100))
+        read_snapshot(file_of("0\n100\n" + "0 1\n" * 100))
     assert raised.value.mistakes[-1] == "95 more such lines"
 
 
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(InputError, match=r"absent\.txt: No such file"):
-        read_window_mkp_text(tmp_path / "absent.txt")
+        read_snapshot(tmp_path / "absent.txt")
     (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="not text"):
-        read_window_mkp_text(tmp_path / "binary.txt")
+        read_snapshot(tmp_path / "binary.txt")
 
 
 @pytest.mark.skipif(not INSTANCES.is_dir(), reason="the literature's instances are not here")
@@ -98,6 +91,6 @@ def test_the_instances_of_the_literature(tmp_path):
     paths = sorted((tmp_path / "SMALL").glob("*.txt"))
     assert len(paths) == 180
     for path in paths:
-        problem = read_window_mkp_text(path).problem
+        problem = read_snapshot(path).problem
         knapsacks, items = (int(part[1:]) for part in path.stem.split("_")[4:6])
         assert (len(problem.capacities), len(problem.weights)) == (knapsacks, items)

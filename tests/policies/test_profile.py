@@ -67,8 +67,8 @@ def test_what_is_placed_again_stays_whatever_the_rounding(jobs, now):
     processors, durations = (np.array(column) for column in zip(*jobs))
     starts = np.full(len(jobs), np.inf)
     arguments = (rows, processors, durations, starts)
-    count = _profile.place(times, free, count, now, *arguments)
+    count, _ = _profile.place(times, free, count, now, *arguments)
     before = starts.copy()
-    count, moved = _profile.replace(times, free, count, now, *arguments)
+    count, moved = _profile.place(times, free, count, now, *arguments)
     assert starts.tolist() == before.tolist()
     assert not moved

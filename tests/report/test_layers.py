@@ -7,8 +7,8 @@ import pytest
 
 from optsched import save, simulate
 from optsched.boxes.box import Box
+from optsched.metrics.node_time import stays_of
 from optsched.report import run_page
-from optsched.report.pictures import layers
 from optsched.report.pictures.gantt import Gantt
 from optsched.report.pictures.layers import Layers
 from optsched.report.run_picture import run_pictures
@@ -26,8 +26,8 @@ def headings(figure):
 
 def test_stays_follow_the_migrations(boxes_run):
     run = boxes_run()
-    stays = layers.stays_of(run, run.machine)
-    rows = zip(stays.job.tolist(), stays.begin.tolist(), stays.end.tolist(), stays.box.tolist())
+    stays = stays_of(run.machine, run.schedule, run.end)
+    rows = zip(stays.job.tolist(), stays.since.tolist(), stays.until.tolist(), stays.box.tolist())
     end = run.end.tolist()
     assert [(job, begin, until, str(Box(*box))) for job, begin, until, box in rows] == [
         (0, 0, end[0], "1x3x1@0,0,0"),

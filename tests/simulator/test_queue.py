@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.simulator.queue import Queue
+from optsched.simulator.system import Queue
 
 
 @given(st.lists(st.floats(0, 1, exclude_max=True), max_size=60))

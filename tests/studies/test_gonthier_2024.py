@@ -15,7 +15,6 @@ from optsched.registry import studies
 from optsched.report.page import Verdict
 from optsched.studies.gonthier_2024.claims import DAY_THROTTLED, claims
 from optsched.studies.gonthier_2024.evaluation import (
-    ALL,
     DAY_RESULTS,
     FILE_TIME,
     METRICS,
@@ -48,6 +47,7 @@ from optsched.studies.gonthier_2024.plan import (
     plan,
     week_of,
 )
+from optsched.studies.results import ALL
 from optsched.studies.study_folder import write_inputs
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import read_trace

@@ -222,7 +222,7 @@ def test_killed_jobs_are_summed_over_workloads_and_other_changes_multiplied():
     assert change(frame, "LC", "FF", "mean_wait").mean == pytest.approx(0.5)
     assert change(frame, "RUA", "FF", KILLED).mean == pytest.approx(3 / 8)
     two = frame[frame["seed"] < 3]
-    assert np.isnan(change(two, "LC", "FF", KILLED).half)
+    assert np.isnan(change(two, "LC", "FF", KILLED).low)
 
 
 def page(frame, drawn):

@@ -13,7 +13,7 @@ from optsched.metrics.node_time import PARTS
 from optsched.registry import studies
 from optsched.report.page import Verdict
 from optsched.studies.li_2015.claims import claims
-from optsched.studies.li_2015.evaluation import METRICS, all_runs, of, prepare, variants, workloads
+from optsched.studies.li_2015.evaluation import METRICS, all_runs, of, prepare, variants
 from optsched.studies.li_2015.figures import figures
 from optsched.studies.li_2015.page import change_table, exact_table, migration_table
 from optsched.studies.li_2015.plan import (
@@ -36,7 +36,7 @@ from optsched.studies.li_2015.plan import (
     workload_of,
 )
 from optsched.studies.offered import offered_by
-from optsched.studies.results import with_parts
+from optsched.studies.results import by_workload, with_parts
 from optsched.studies.study_folder import write_inputs
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import write_trace
@@ -124,7 +124,7 @@ def verdicts(frame):
 
 def test_what_the_paper_says_holds_in_results_that_look_like_it(tiny):
     frame = prepare(results(LIKE_THE_PAPER.__getitem__), tiny)
-    assert workloads(frame) == ["modelled, load 0.9", "modelled, load 1.1"]
+    assert list(by_workload(frame)) == ["modelled, load 0.9", "modelled, load 1.1"]
     assert verdicts(frame) == [[Verdict.HELD] * 3] * 9
 
 

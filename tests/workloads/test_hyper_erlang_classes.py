@@ -174,7 +174,8 @@ def test_a_longer_trace_begins_like_a_shorter_one():
 
 def test_a_change_of_one_class_leaves_the_others_alone():
     first, *others = FRANKE.classes
-    changed = replace(FRANKE, classes=(replace(first, service=first.service.scaled(9)), *others))
+    faster = replace(first.service, rates=tuple(9 * rate for rate in first.service.rates))
+    changed = replace(FRANKE, classes=(replace(first, service=faster), *others))
     base, trace = FRANKE.generate(2_000, 7), changed.generate(2_000, 7)
     assert trace.submit.tolist() == base.submit.tolist()
     assert trace.processors.tolist() == base.processors.tolist()

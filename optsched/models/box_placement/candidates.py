@@ -7,6 +7,7 @@ candidate and a row that counts the jobs of the class replace a variable for eac
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -98,20 +99,10 @@ def candidates_of(
     *,
     corners: bool,
 ) -> Candidates:
-    """Return the candidates of a queue of jobs.
+    """Return the candidates of a queue of jobs, each with its size and profit.
 
-    Parameters
-    ----------
-    grid : Grid
-        The routers and their links.
-    free : bool array, shape of the grid
-        Whether each router is free.
-    queue : iterable of (int, int)
-        Size and profit of each waiting job, in order.
-    admitted : callable
-        Function of a size that returns the shapes of a job, the best first.
-    corners : bool
-        Whether a job gets only boxes that cannot slide, if it has any.
+    A job may have the shapes that `admitted` returns for its size, the best first; with `corners`,
+    it gets only boxes that cannot slide, if it has any.
 
     Raises
     ------
@@ -152,8 +143,7 @@ class _Anchors:
         self.free = free
         self.corners = corners
         self.routers = np.count_nonzero(free)
-        self._all: dict[Triple, NDArray[np.int64]] = {}
-        self._cornered: dict[Triple, NDArray[np.int64]] = {}
+        self.everywhere, self.cornered = cache(self._everywhere), cache(self._cornered)
         # prefix sums of unavailable routers over two copies of the torus in each dimension
         in_use = np.tile(~free, (2, 2, 2)).astype(np.int32)
         self._sums = np.pad(in_use, ((1, 0), (1, 0), (1, 0)))
@@ -169,35 +159,30 @@ class _Anchors:
                 return found
         return [(shape, at) for shape in shapes if len(at := self.everywhere(shape))]
 
-    def everywhere(self, shape: Triple) -> NDArray[np.int64]:
+    def _everywhere(self, shape: Triple) -> NDArray[np.int64]:
         """Return the anchors of free boxes of a shape, as ascending numbers of routers."""
-        if shape not in self._all:
-            x, y, z = free_anchors(self.free, self.grid, shape).T
-            self._all[shape] = (x * self.grid.shape[1] + y) * self.grid.shape[2] + z
-        return self._all[shape]
+        x, y, z = free_anchors(self.free, self.grid, shape).T
+        numbers: NDArray[np.int64] = (x * self.grid.shape[1] + y) * self.grid.shape[2] + z
+        return numbers
 
-    def cornered(self, shape: Triple) -> NDArray[np.int64]:
+    def _cornered(self, shape: Triple) -> NDArray[np.int64]:
         """Return the anchors of free boxes of a shape that cannot slide."""
-        if shape not in self._cornered:
-            at = self.everywhere(shape)
-            where = np.array(np.unravel_index(at, self.grid.shape))
-            stays = np.ones(len(at), dtype=np.bool_)
-            for axis, (length, side, wraps) in enumerate(
-                zip(shape, self.grid.shape, self.grid.wrap)
-            ):
-                if length == side:
-                    continue
-                face = np.array(shape)
-                face[axis] = 1
-                below, above = where.copy(), where.copy()
-                below[axis] = (where[axis] - 1) % side
-                above[axis] = (where[axis] + length) % side
-                touched = (self._in_use(below, face) > 0) | (self._in_use(above, face) > 0)
-                if not wraps:
-                    touched |= (where[axis] == 0) | (where[axis] + length == side)
-                stays &= touched
-            self._cornered[shape] = at[stays]
-        return self._cornered[shape]
+        at = self.everywhere(shape)
+        where = np.array(np.unravel_index(at, self.grid.shape))
+        stays = np.ones(len(at), dtype=np.bool_)
+        for axis, (length, side, wraps) in enumerate(zip(shape, *self.grid)):
+            if length == side:
+                continue
+            face = np.array(shape)
+            face[axis] = 1
+            below, above = where.copy(), where.copy()
+            below[axis] = (where[axis] - 1) % side
+            above[axis] = (where[axis] + length) % side
+            touched = (self._in_use(below, face) > 0) | (self._in_use(above, face) > 0)
+            if not wraps:
+                touched |= (where[axis] == 0) | (where[axis] + length == side)
+            stays &= touched
+        return at[stays]
 
     def _in_use(self, low: NDArray[np.int64], extent: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return the number of unavailable routers in each box; `low` has shape (3, boxes)."""

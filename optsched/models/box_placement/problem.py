@@ -5,8 +5,8 @@ Model page: ``models/box-placement/README.md``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from functools import cache, cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -16,14 +16,9 @@ from optsched.boxes.box import Box, Triple, box_of_text
 from optsched.boxes.shapes import shapes as ranked_shapes
 from optsched.errors import InputError
 from optsched.models.box_placement.candidates import Candidates, candidates_of
-from optsched.models.problem import Violation
-from optsched.models.schema import Choice, Fields, Integer, Integers, Labels, declared, field
-from optsched.models.torus_fields import (
-    Boxes,
-    TorusProblem,
-    overlaps,
-    routers_for,
-)
+from optsched.models.problem import Violation, listed, named, wrong_length
+from optsched.models.schema import Choice, Fields, Integer, Integers, declared, field, labels
+from optsched.models.torus_fields import Boxes, TorusProblem, overlaps, routers_for
 from optsched.registry import models
 
 Placement = tuple[Box | None, ...]
@@ -88,12 +83,8 @@ class BoxPlacement(TorusProblem[Placement]):
         default="all",
         always=True,
     )
-    running_jobs: Sequence[str | int] | None = field(
-        Labels("running"), "a label for each running job", default=None
-    )
-    waiting_jobs: Sequence[str | int] | None = field(
-        Labels("waiting"), "a label for each waiting job", default=None
-    )
+    running_jobs: Sequence[str | int] | None = labels("running", "a label for each running job")
+    waiting_jobs: Sequence[str | int] | None = labels("waiting", "a label for each waiting job")
 
     sense = "max"
     default_solver = "box-search"
@@ -144,22 +135,26 @@ class BoxPlacement(TorusProblem[Placement]):
 
     def violations(self, solution: Placement) -> list[Violation]:
         """Check that boxes are on the torus, admitted, free and disjoint."""
-        if len(solution) != len(self.waiting):
-            jobs = len(self.waiting)
-            return [Violation("once", f"{len(solution)} entries for {jobs} jobs")]
-        found = []
+        if found := wrong_length(solution, len(self.waiting)):
+            return found
         holder = np.where(self.free, 0, TAKEN)
         sizes = self.waiting.tolist()
-        rule = _AnchorRule(self)
-        for job, box in self._placed(solution):
+        has_corner = cache(partial(_has_corner, self))
+        for job, box in enumerate(solution):
+            if box is None:
+                continue
             mistake = self.grid.mistake(box)
             if mistake:
                 found.append(Violation("box", f"job {job + 1} in {box}: {mistake}"))
                 continue
-            if box.extent not in self.admitted(sizes[job]):
+            shapes = self.admitted(sizes[job])
+            if box.extent not in shapes:
                 detail = f"job {job + 1} of {self.routers(sizes[job])} routers in {box}"
                 found.append(Violation("shape", detail))
-            elif not rule.admits(sizes[job], box):
+            elif (
+                self.anchors == "corners" and _can_slide(self, box) and any(map(has_corner, shapes))
+            ):
+                # a job that has no box that cannot slide may have any free box
                 found.append(Violation("anchor", f"job {job + 1} in {box} can slide"))
             inside = self.grid.routers_of(box)
             for other in np.unique(holder[inside]).tolist():
@@ -189,48 +184,23 @@ class BoxPlacement(TorusProblem[Placement]):
 
     def describe(self, solution: Placement | None = None) -> list[tuple[str, str]]:
         """Return the torus and the number of candidates, or the boxes of the jobs."""
-        jobs = self.waiting_jobs or [str(job + 1) for job in range(len(self.waiting))]
-        named = [f"{job} ({size})" for job, size in zip(jobs, self.waiting)]
+        jobs = named(self.waiting_jobs, self.waiting)
         free = np.count_nonzero(self.free)
         torus = "x".join(map(str, self.grid.shape))
         lines = [("torus", f"{torus}, {free} of {self.grid.routers} routers free")]
         if solution is None:
-            lines.append(("waiting", " ".join(named) or "-"))
+            lines.append(("waiting", listed(jobs)))
             try:
                 text = self.candidates.report()
             except InputError as error:
                 text = error.mistakes[0]
             return [*lines, ("candidates", text)]
-        lines += [(f"job {named[job]}", str(box)) for job, box in self._placed(solution)]
-        waiting = [name for name, box in zip(named, solution) if box is None]
-        return [*lines, ("not placed", " ".join(waiting) or "-")]
-
-    @staticmethod
-    def _placed(solution: Placement) -> Iterator[tuple[int, Box]]:
-        return ((job, box) for job, box in enumerate(solution) if box is not None)
+        lines += [(f"job {job}", str(box)) for job, box in zip(jobs, solution) if box is not None]
+        waiting = (job for job, box in zip(jobs, solution) if box is None)
+        return [*lines, ("not placed", listed(waiting))]
 
 
-class _AnchorRule:
-    """The rule for anchors, written from the mathematics for verification alone."""
-
-    def __init__(self, problem: BoxPlacement) -> None:
-        self._problem = problem
-        self._cornered: dict[Triple, bool] = {}
-
-    def admits(self, size: int, box: Box) -> bool:
-        """Return whether a job of `size` nodes may have a box.
-
-        Under ``corners``, a job may have any box that cannot slide, and any other box only if every
-        free box of an admitted shape can slide.
-        """
-        if self._problem.anchors == "all" or not _can_slide(self._problem, box):
-            return True
-        for shape in self._problem.admitted(size):
-            if shape not in self._cornered:
-                self._cornered[shape] = _has_corner(self._problem, shape)
-            if self._cornered[shape]:
-                return False
-        return True
+# the rule for anchors, written from the mathematics for verification alone
 
 
 def _can_slide(problem: BoxPlacement, box: Box) -> bool:

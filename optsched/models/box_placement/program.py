@@ -22,14 +22,7 @@ class BoxFormulation(Formulation[BoxPlacement, Placement]):
 
     @cached_property
     def program(self) -> Program:
-        """The program, with a variable for each candidate in the order of `Candidates`.
-
-        Raises
-        ------
-        InputError
-            If the candidates have more than `optsched.models.box_placement.candidates.MOST`
-            routers.
-        """
+        """The program, with a variable for each candidate in the order of `Candidates`."""
         from optsched.models.box_placement._covered import covered, listed
 
         boxes = self.problem.candidates

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from optsched.models.data_placement.solution import WIDEST
 from optsched.models.fields import LARGEST, first_few
-from optsched.models.read_only import kept
+from optsched.models.read_only import read_only
 from optsched.models.schema import DOUBTFUL, Fields, Integers, Kind, Reading, is_table
 
 RESIDENT = ("node", "file", "load", "loaded", "until")
@@ -40,7 +40,7 @@ class Cores(Kind):
 
     def accept(self, value: Any, fields: Fields) -> Any:
         valid = is_table(value, 2, self.least) and len(value) and 0 < value.shape[1] <= WIDEST
-        return kept(value) if valid else DOUBTFUL
+        return read_only(value) if valid else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
         before = len(reading.mistakes)
@@ -52,7 +52,7 @@ class Cores(Kind):
             reading.wrong(name, f"{cores} cores a node; expected from 1 to {WIDEST}")
         if len(reading.mistakes) > before:
             reading.unread.add(name)
-        return kept(table)
+        return read_only(table)
 
     def json_schema(self) -> dict[str, Any]:
         number = {"type": "integer", "minimum": self.least, "maximum": LARGEST}
@@ -86,7 +86,7 @@ class Holes(Cores):
             return DOUBTFUL
         if ((value > available) & (value > 0)).any():
             return DOUBTFUL
-        return kept(value) if value.any() else None
+        return read_only(value) if value.any() else None
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
         before = len(reading.mistakes)
@@ -106,7 +106,7 @@ class Holes(Cores):
                 for node, core in late.tolist()
             ],
         )
-        return kept(reserved) if reserved.any() else None
+        return read_only(reserved) if reserved.any() else None
 
 
 class JobFiles(Integers):
@@ -138,7 +138,7 @@ class NodeFlags(Kind):
     def accept(self, value: Any, fields: Fields) -> Any:
         if not isinstance(value, np.ndarray) or value.dtype != bool:
             return DOUBTFUL
-        return kept(value) if value.shape == fields["available"].shape[:1] else DOUBTFUL
+        return read_only(value) if value.shape == fields["available"].shape[:1] else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
         listed = value.tolist() if isinstance(value, np.ndarray) else value
@@ -146,7 +146,7 @@ class NodeFlags(Kind):
             reading.wrong(name, "expected a list of true and false, one for each node")
             return None
         reading.same_length(name, listed, "available", reading.fields["available"])
-        return kept(np.array(listed, dtype=bool))
+        return read_only(np.array(listed, dtype=bool))
 
     def json_schema(self) -> dict[str, Any]:
         return {"type": "array", "items": {"type": "boolean"}}
@@ -192,7 +192,7 @@ class Residents(Kind):
             node.max() >= len(fields["available"]) or load.max() > HEAVIEST or (loaded > load).any()
         ):
             return DOUBTFUL
-        return kept(value) if _are_distinct(node, file) else DOUBTFUL
+        return read_only(value) if _are_distinct(node, file) else DOUBTFUL
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
         named = ", ".join(RESIDENT)
@@ -233,7 +233,7 @@ class Residents(Kind):
             seen.add((node, file))
             rows.append(list(row))
         reading.note(name, wrong)
-        return kept(np.array(rows, dtype=np.int64).reshape(-1, len(RESIDENT)))
+        return read_only(np.array(rows, dtype=np.int64).reshape(-1, len(RESIDENT)))
 
     def write(self, value: Any) -> Any:
         return [dict(zip(RESIDENT, row)) for row in value.tolist()]

@@ -27,7 +27,7 @@ from optsched.models.data_placement.fields import (
 from optsched.models.data_placement.solution import LEFT_OUT, Plan, plan_from_json
 from optsched.models.fields import LARGEST
 from optsched.models.problem import Problem, Violation
-from optsched.models.read_only import kept as read_only
+from optsched.models.read_only import read_only
 from optsched.models.schema import (
     Choice,
     Fields,

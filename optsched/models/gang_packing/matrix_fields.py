@@ -6,7 +6,8 @@ import re
 from typing import Any
 
 from optsched.column_sets import ColumnSet, column_set, interval_text
-from optsched.models.schema import DOUBTFUL, Fields, Kind, Reading, plain_sequence
+from optsched.models.fields import plain_sequence
+from optsched.models.schema import DOUBTFUL, Fields, Kind, Reading
 
 WIDEST = 10**6
 """Most columns, and most rows, of a matrix; a mask has a bit for each column."""
@@ -40,11 +41,10 @@ class ColumnSets(Kind):
         if reading.on_file:
             expected = f"expected a column set such as '0-3 7' within 0-{columns - 1}"
             masks = tuple(columns_on_file(s, columns) if isinstance(s, str) else None for s in sets)
-        sound = [type(m) is int and m > 0 and m.bit_length() <= columns for m in masks]
         wrong = [
             f"{name}[{place}]: {repr(given) if reading.on_file else _shown(given)}; {expected}"
-            for place, (given, fine) in enumerate(zip(sets, sound))
-            if not fine
+            for place, (given, mask) in enumerate(zip(sets, masks))
+            if type(mask) is not int or mask <= 0 or mask.bit_length() > columns
         ]
         reading.note(name, wrong)
         return masks
@@ -57,18 +57,9 @@ class ColumnSets(Kind):
 
 
 class Numbers(Kind):
-    """A list of numbers of rows, or of sizes; on file all of them count from 1.
+    """A list of numbers of rows, or of sizes, each a `noun` in messages; on file they count from 1.
 
-    Parameters
-    ----------
-    noun : str
-        The numbered thing, for messages.
-    least : int
-        Smallest number in Python; numbers from 0 in Python are numbers from 1 on file.
-    within : str
-        Name of the field with the largest number.
-    like : str, optional
-        Name of a list of the same length.
+    In Python they count from `least`; the field `within` has the largest number.
     """
 
     def __init__(self, noun: str, least: int, within: str, like: str | None = None) -> None:
@@ -114,12 +105,7 @@ class Numbers(Kind):
 def columns_on_file(text: str, columns: int) -> ColumnSet | None:
     """Return the columns of a text such as ``0-3 7``, None if the text is not of that form.
 
-    Parameters
-    ----------
-    text : str
-        Columns and intervals, ascending and disjoint, separated by one blank each.
-    columns : int
-        Number of columns.
+    Columns and intervals are ascending, disjoint, and separated by one blank each.
     """
     if COLUMNS.fullmatch(text) is None:
         return None

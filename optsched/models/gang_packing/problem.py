@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from optsched.column_sets import interval_text
-from optsched.models.fields import FieldChecks
-from optsched.models.gang_packing.column_choice import columns_for
+from optsched.column_sets import ColumnSet, interval_text, loads, lowest
+from optsched.models.fields import FieldChecks, from_one
 from optsched.models.gang_packing.matrix_fields import (
     WIDEST,
     ColumnSets,
     Numbers,
     columns_on_file,
 )
-from optsched.models.problem import Problem, Violation
-from optsched.models.schema import Choice, Fields, Flag, Integer, Labels, declared, field
+from optsched.models.problem import Problem, Violation, listed, named
+from optsched.models.schema import Choice, Fields, Flag, Integer, declared, field, labels
 from optsched.registry import models
 
 NOT_PLACED = -1
@@ -42,6 +41,39 @@ class Packing(NamedTuple):
     rows_of_running: tuple[int, ...]
     rows_of_waiting: tuple[int, ...]
     columns_of_waiting: tuple[int, ...]
+
+
+def columns_for(
+    columns: int, occupied: Sequence[ColumnSet], rows: Sequence[int], sizes: Sequence[int]
+) -> tuple[ColumnSet, ...]:
+    """Choose the columns of jobs with known rows.
+
+    One job after the other gets free columns of its row, if it has one (from 0): first the columns
+    that running and earlier jobs hold in the fewest rows, and of these the lowest numbers. If a row
+    has too few free columns, a job gets the remaining ones. Running jobs hold the columns
+    `occupied` of each row.
+    """
+    chosen = [0] * len(rows)
+    every = (1 << columns) - 1
+    free = [every & ~held for held in occupied]
+    levels = loads(occupied)
+    for job, row in enumerate(rows):
+        if row < 0:
+            continue
+        left, needed, taken = free[row], sizes[job], 0
+        for crowded in (*levels, 0):
+            fitting = left & ~crowded
+            count = fitting.bit_count()
+            if count >= needed:
+                taken |= lowest(fitting, needed)
+                break
+            taken |= fitting
+            left &= crowded
+            needed -= count
+        chosen[job] = taken
+        free[row] &= ~taken
+        levels = loads((*levels, taken))
+    return tuple(chosen)
 
 
 @models.register("gang-packing")
@@ -103,12 +135,8 @@ class GangPacking(Problem[Packing]):
         default=False,
         always=True,
     )
-    running_jobs: Sequence[str | int] | None = field(
-        Labels("running"), "a label for each running job", default=None
-    )
-    waiting_jobs: Sequence[str | int] | None = field(
-        Labels("waiting"), "a label for each waiting job", default=None
-    )
+    running_jobs: Sequence[str | int] | None = labels("running", "a label for each running job")
+    waiting_jobs: Sequence[str | int] | None = labels("waiting", "a label for each waiting job")
 
     sense = "max"
     default_solver = "row-search"
@@ -133,13 +161,7 @@ class GangPacking(Problem[Packing]):
         return f"{len(self.running)}+{len(self.waiting)}x{self.rows}"
 
     def occupied(self, rows_of_running: Sequence[int]) -> list[int]:
-        """Return the columns that running jobs hold in each row, as masks.
-
-        Parameters
-        ----------
-        rows_of_running : sequence of int
-            The row of each running job; a job with a negative row is ignored.
-        """
+        """Return the columns that running jobs with a row (from 0) hold in each row, as masks."""
         held = [0] * self.rows
         for mask, row in zip(self.running, rows_of_running, strict=True):
             if row >= 0:
@@ -180,12 +202,9 @@ class GangPacking(Problem[Packing]):
                 found.append(_overlap(f"running job {job + 1}", held[row] & mask, row))
             held[row] |= mask
         if not self.rerow and tuple(of_running) != self.rows_of_running:
-            moved = [
-                job + 1
-                for job, (row, kept) in enumerate(zip(of_running, self.rows_of_running))
-                if row != kept
-            ]
-            found.append(Violation("kept", f"running job {moved[0]} has left its row"))
+            jobs = enumerate(zip(of_running, self.rows_of_running), start=1)
+            moved = next(job for job, (row, present) in jobs if row != present)
+            found.append(Violation("kept", f"running job {moved} has left its row"))
         first_out = 0
         for job, (size, row, mask) in enumerate(zip(self.waiting, of_waiting, chosen), start=1):
             if row == NOT_PLACED:
@@ -242,26 +261,18 @@ class GangPacking(Problem[Packing]):
 
     def describe(self, solution: Packing | None = None) -> list[tuple[str, str]]:
         """Return the rows with their jobs, of which + marks placed ones, and the waiting jobs."""
-        running = self.running_jobs or [f"r{job + 1}" for job in range(len(self.running))]
-        waiting = self.waiting_jobs or [f"w{job + 1}" for job in range(len(self.waiting))]
+        running = named(self.running_jobs, [mask.bit_count() for mask in self.running], "r")
+        waiting = named(self.waiting_jobs, self.waiting, "w")
         if solution is None:
             nothing = (NOT_PLACED,) * len(self.waiting)
             solution = Packing(self.rows_of_running, nothing, (0,) * len(self.waiting))
-        sized = [f"{job} ({mask.bit_count()})" for job, mask in zip(running, self.running)]
         lines = [("matrix", f"{self.columns} columns, at most {self.rows} rows")]
         for row in range(self.rows):
-            inside = [job for job, at in zip(sized, solution.rows_of_running) if at == row]
-            for job, size, at in zip(waiting, self.waiting, solution.rows_of_waiting):
-                if at == row:
-                    inside.append(f"+{job} ({size})")
-            lines.append((f"row {row + 1}", " ".join(inside) or "-"))
-        left = [
-            f"{job} ({size})"
-            for job, size, at in zip(waiting, self.waiting, solution.rows_of_waiting)
-            if at == NOT_PLACED
-        ]
-        lines.append(("waiting", " ".join(left) or "-"))
-        return lines
+            inside = [job for job, at in zip(running, solution.rows_of_running) if at == row]
+            inside += [f"+{job}" for job, at in zip(waiting, solution.rows_of_waiting) if at == row]
+            lines.append((f"row {row + 1}", listed(inside)))
+        left = (job for job, at in zip(waiting, solution.rows_of_waiting) if at == NOT_PLACED)
+        return [*lines, ("waiting", listed(left))]
 
 
 def _overlap(job: str, shared: int, row: int) -> Violation:
@@ -272,14 +283,9 @@ def _rows(
     check: FieldChecks, name: str, given: Mapping[str, Any], *, optional: bool
 ) -> tuple[int, ...]:
     """Return a list of rows from 1 as rows from 0, and note the mistakes."""
-    rows = given.get(name)
-    allowed = {int, type(None)} if optional else {int}
-    if (
-        not isinstance(rows, list)
-        or not set(map(type, rows)) <= allowed
-        or not all(row is None or row >= 1 for row in rows)
-    ):
+    rows = from_one(given.get(name))
+    if rows is None or (None in rows and not optional):
         null = ", or null" if optional else ""
         check.mistakes.append(f"{name}: expected a list of rows from 1{null}")
         return ()
-    return tuple(NOT_PLACED if row is None else row - 1 for row in rows)
+    return tuple(NOT_PLACED if row is None else row for row in rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -11,8 +12,6 @@ from optsched.models.formulation import Formulation, formulations
 from optsched.models.gang_packing.problem import NOT_PLACED, GangPacking, Packing
 from optsched.models.program import Program
 from optsched.models.program_builder import ProgramBuilder
-
-Rows = tuple[int, ...]
 
 
 @formulations.register("gang-packing")
@@ -75,13 +74,14 @@ class GangFormulation(Formulation[GangPacking, Packing]):
         problem = self.problem
         n, jobs = len(problem.running), len(problem.running) + len(problem.waiting)
         placed = np.asarray(x)[: jobs * problem.rows].reshape(jobs, problem.rows)
-        row = np.where(placed.any(axis=1), placed.argmax(axis=1), NOT_PLACED).tolist()
-        return problem.packing(*_used_first(problem, tuple(row[:n]), tuple(row[n:])))
+        chosen = np.where(placed.any(axis=1), placed.argmax(axis=1), NOT_PLACED)
+        rows = _used_first(problem, chosen.tolist())
+        return problem.packing(rows[:n], rows[n:])
 
     def encode(self, solution: Packing) -> NDArray[np.int64]:
         """Return the 0-1 vector of the renumbered rows; columns are not part of the vector."""
-        running, waiting = _used_first(self.problem, *solution[:2])
-        rows = (*running, *waiting)
+        of_jobs = (*solution.rows_of_running, *solution.rows_of_waiting)
+        rows = _used_first(self.problem, of_jobs)
         x = np.zeros((len(rows) + 1, self.problem.rows), dtype=np.int64)
         for job, row in enumerate(rows):
             if row != NOT_PLACED:
@@ -89,15 +89,12 @@ class GangFormulation(Formulation[GangPacking, Packing]):
         return x.ravel()
 
 
-def _used_first(problem: GangPacking, running: Rows, waiting: Rows) -> tuple[Rows, Rows]:
+def _used_first(problem: GangPacking, rows: Sequence[int]) -> tuple[int, ...]:
     """Return the rows of jobs, renumbered so that used interchangeable rows come first."""
-    used = {*running, *waiting}
     alike = _interchangeable(problem)
-    there = [row for row in alike if row in used]
-    number = dict(zip(there, alike))
-    return tuple(number.get(row, row) for row in running), tuple(
-        number.get(row, row) for row in waiting
-    )
+    used = set(rows)
+    number = dict(zip([row for row in alike if row in used], alike))
+    return tuple(number.get(row, row) for row in rows)
 
 
 def _interchangeable(problem: GangPacking) -> list[int]:

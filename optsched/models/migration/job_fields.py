@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from optsched.models.fields import LARGEST, first_few
+from optsched.models.fields import LARGEST, first_few, plain
 from optsched.models.schema import DOUBTFUL, Fields, Kind, Reading
 
 
@@ -24,7 +22,7 @@ class Movable(Kind):
         return tuple(sorted(set(value)))
 
     def read(self, name: str, value: Any, reading: Reading) -> Any:
-        given = value.tolist() if isinstance(value, np.ndarray) else value
+        given = plain(value)
         if not isinstance(given, list | tuple) or not {*map(type, given)} <= {int}:
             reading.wrong(name, "expected a list of numbers of running jobs, from 1")
             return self.blank

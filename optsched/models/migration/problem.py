@@ -5,20 +5,23 @@ Model page: ``models/migration/README.md``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.boxes.box import Box, Triple
+from optsched.boxes.box import Box, Triple, box_of_text
 from optsched.boxes.free_boxes import anchors
 from optsched.boxes.shapes import shapes as ranked_shapes
-from optsched.models.fields import LARGEST, FieldChecks
+from optsched.errors import InputError
+from optsched.models.fields import LARGEST
 from optsched.models.migration.job_fields import Movable, wrong_jobs
-from optsched.models.migration.solution import PARKED, Plan, ordered, plan_from_json
+from optsched.models.migration.solution import Plan, Step, ordered
 from optsched.models.problem import Violation
-from optsched.models.schema import Fields, Integer, Integers, Label, Labels, declared, field
+from optsched.models.schema import Fields, Integer, Integers, Label, declared, field, labels
 from optsched.models.torus_fields import (
     LONGEST,
     MOST_NODES,
@@ -34,6 +37,9 @@ if TYPE_CHECKING:
 
 FREE, HOLE, LARGE = -1, -2, -3
 """Holders of routers besides running jobs."""
+
+PARKED = "parked"
+"""The box, on file, of a step that parks a job."""
 
 MOST_IN_ALL = MOST_NODES * LONGEST**3
 """Number of nodes of the largest torus."""
@@ -85,9 +91,7 @@ class Migration(TorusProblem[Plan]):
         "a running job may keep its present shape in any case",
         default=None,
     )
-    running_jobs: Sequence[str | int] | None = field(
-        Labels("running"), "a label for each running job", default=None
-    )
+    running_jobs: Sequence[str | int] | None = labels("running", "a label for each running job")
     incoming_job: str | int | None = field(Label(), "a label for the large job", default=None)
 
     sense = "min"
@@ -137,15 +141,7 @@ class Migration(TorusProblem[Plan]):
         return self.grid.free_of([*self.holes, *(self.running[job] for job in sorted(kept))])
 
     def plan(self, destinations: Mapping[int, Box], place: Box | None) -> Plan:
-        """Return the plan of moves, with the steps in the order of `ordered`.
-
-        Parameters
-        ----------
-        destinations : mapping of int to Box
-            The new box of each job to move.
-        place : Box or None
-            The box of the large job.
-        """
+        """Return the plan of moves, with the steps in the order of `ordered`."""
         return Plan(ordered(self.grid, self.running, self.costs, destinations), place)
 
     def program_size(self) -> tuple[int, int]:
@@ -154,16 +150,11 @@ class Migration(TorusProblem[Plan]):
         A variable is a box that a job may get, with an entry for each router of the box and one for
         the job.
         """
+        extents = [*self.place_extents, *chain.from_iterable(map(self.extents, self.movers))]
         room = self.room()
-        found: dict[Triple, int] = {}
-        variables = entries = 0
-        for extents in (self.place_extents, *map(self.extents, self.movers)):
-            for extent in extents:
-                if extent not in found:
-                    found[extent] = len(anchors(room, self.grid, extent))
-                variables += found[extent]
-                entries += found[extent] * (extent[0] * extent[1] * extent[2] + 1)
-        return variables, entries
+        count = {extent: len(anchors(room, self.grid, extent)) for extent in set(extents)}
+        variables = sum(count[extent] for extent in extents)
+        return variables, sum(count[extent] * (math.prod(extent) + 1) for extent in extents)
 
     def objective(self, solution: Plan) -> int:
         """Return the cost of the moved jobs; parking is free of charge."""
@@ -244,16 +235,24 @@ class Migration(TorusProblem[Plan]):
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Plan:
         """Return the plan written by `solution_to_json`."""
-        check = FieldChecks(self.name)
-        plan = plan_from_json(check, fields)
-        check.done()
-        return plan
+        given = fields if isinstance(fields, Mapping) else {}
+        written, text = given.get("steps"), given.get("place")
+        mistakes = []
+        steps = [_step(step) for step in written] if isinstance(written, list) else [None]
+        if None in steps:
+            expected = f"expected a list of steps such as [3, '2x4x4@3,0,22'] or [3, {PARKED!r}]"
+            mistakes.append(f"steps: {expected}")
+        place = box_of_text(text) if isinstance(text, str) else None
+        if place is None and text is not None:
+            mistakes.append(f"place: {text!r}; expected a box such as '2x4x4@3,0,22'")
+        if mistakes:
+            raise InputError(*mistakes, field=self.name)
+        return Plan(tuple(step for step in steps if step is not None), place)
 
     def describe(self, solution: Plan | None = None) -> list[tuple[str, str]]:
         """Return the problem with the size of its program, or a plan step by step."""
-        return self._described() if solution is None else self._steps_of(solution)
-
-    def _described(self) -> list[tuple[str, str]]:
+        if solution is not None:
+            return self._steps_of(solution)
         held = sum(box.volume for box in self.running)
         usable = int(self.grid.free_of(self.holes).sum())
         share = held / usable if usable else 0.0
@@ -282,3 +281,12 @@ class Migration(TorusProblem[Plan]):
             lines.append((f"step {number}", text))
         place = "-" if plan.place is None else str(plan.place)
         return [*lines, ("start", f"{self.named(LARGE)} ({self.incoming}) in {place}")]
+
+
+def _step(written: Any) -> Step | None:
+    if not isinstance(written, list) or len(written) != 2 or type(written[0]) is not int:
+        return None
+    if written[1] == PARKED:
+        return Step(written[0] - 1, None)
+    box = box_of_text(written[1]) if isinstance(written[1], str) else None
+    return None if box is None else Step(written[0] - 1, box)

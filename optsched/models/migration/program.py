@@ -8,7 +8,7 @@ of its extents, and boxes of one extent in row-major order of their anchors.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from optsched.boxes.box import Box, Grid, Triple
 from optsched.boxes.free_boxes import anchors
-from optsched.errors import InputError
-from optsched.models.formulation import Formulation, formulations
+from optsched.models.formulation import Formulation, check_entries, formulations
 from optsched.models.migration.problem import LARGE, Migration
 from optsched.models.migration.solution import Plan
 from optsched.models.program import Program
@@ -30,16 +29,9 @@ MOST_ENTRIES = 20_000_000
 
 
 class Variables(NamedTuple):
-    """The variables of the program: the candidate boxes of all jobs.
+    """The variables of the program: the job of each, or `LARGE`, and a candidate box of the job.
 
-    Parameters
-    ----------
-    job : int64 array, shape (variables,)
-        The job of each variable; `LARGE` for the large job.
-    box : int64 array, shape (variables, 6)
-        The box of each variable: x y z nx ny nz.
-    stays : bool array, shape (variables,)
-        Whether the box is the present box of the job.
+    A box is a row x y z nx ny nz; the job `stays` if the box is its present one.
     """
 
     job: Ints
@@ -62,13 +54,7 @@ class MigrationFormulation(Formulation[Migration, Plan]):
 
     @cached_property
     def program(self) -> Program:
-        """The program, with variables in the order that the module's docstring states.
-
-        Raises
-        ------
-        InputError
-            If the program would have more entries than `MOST_ENTRIES`.
-        """
+        """The program, with variables in the order that the module's docstring states."""
         problem = self.problem
         job, box, stays = self.variables
         moves = (job != LARGE) & ~stays
@@ -115,31 +101,22 @@ class MigrationFormulation(Formulation[Migration, Plan]):
 
     @cached_property
     def variables(self) -> Variables:
-        """The variables of the program.
-
-        Raises
-        ------
-        InputError
-            If the program would have more entries than `MOST_ENTRIES`.
-        """
+        """The variables of the program."""
         problem = self.problem
-        _, entries = problem.program_size()
-        if entries > MOST_ENTRIES:
-            raise InputError(
-                f"the program would have {entries} entries, more than {MOST_ENTRIES}; a short "
-                "list of movable jobs or fewer shapes make it smaller, and position-search needs "
-                "none"
-            )
+        advice = "a short list of movable jobs or fewer shapes make it smaller, and position-search"
+        check_entries(problem.program_size()[1], MOST_ENTRIES, f"{advice} needs none")
         room = problem.room()
-        found: dict[Triple, Ints] = {}
+
+        @cache
+        def candidates(extent: Triple) -> Ints:
+            at = anchors(room, problem.grid, extent)
+            return np.hstack((at, np.broadcast_to(extent, at.shape)))
+
         jobs, boxes, stays = [], [], []
         for job in (LARGE, *problem.movers):
             parts = [] if job == LARGE else [np.array([problem.running[job]])]
             for extent in problem.place_extents if job == LARGE else problem.extents(job):
-                if extent not in found:
-                    at = anchors(room, problem.grid, extent)
-                    found[extent] = np.hstack((at, np.broadcast_to(extent, at.shape)))
-                there = found[extent]
+                there = candidates(extent)
                 parts.append(there[(there != parts[0]).any(axis=1)] if job != LARGE else there)
             count = sum(map(len, parts))
             boxes += parts

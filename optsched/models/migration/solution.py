@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from optsched.boxes.box import Box, Grid, box_of_text
-from optsched.models.fields import FieldChecks
-
-PARKED = "parked"
-"""What a job is in a step of a plan on file that gives it no box."""
+from optsched.boxes.box import Box, Grid
 
 
 class Step(NamedTuple):
@@ -57,17 +53,7 @@ def ordered(
     other in a cycle, the cheapest job of the cycle is parked (of equally cheap jobs the one with
     the lowest number), until no cycle remains. Of the steps that are possible next, moves precede
     parkings, and low numbers precede high ones. No step waits for the large job, which starts last.
-
-    Parameters
-    ----------
-    grid : Grid
-        The routers.
-    running : sequence of Box
-        The present boxes of all running jobs.
-    costs : sequence of int
-        The cost of moving each running job.
-    destinations : mapping of int to Box
-        The new box of each job to move.
+    Running boxes and costs are those of all running jobs, destinations of those to move.
 
     Examples
     --------
@@ -115,27 +101,3 @@ def _cycle(waits: Any) -> list[int]:
         return [job for job, _ in nx.find_cycle(waits)]
     except nx.NetworkXNoCycle:
         return []
-
-
-def plan_from_json(check: FieldChecks, fields: Any) -> Plan:
-    """Return a plan as it is on file, jobs from 1; note what is wrong with it."""
-    given = fields if isinstance(fields, Mapping) else {}
-    steps = given.get("steps")
-    read = [_step(step) for step in steps] if isinstance(steps, list) else [None]
-    if None in read:
-        expected = f"expected a list of steps such as [3, '2x4x4@3,0,22'] or [3, {PARKED!r}]"
-        check.mistakes.append(f"steps: {expected}")
-    text = given.get("place")
-    place = box_of_text(text) if isinstance(text, str) else None
-    if place is None and text is not None:
-        check.mistakes.append(f"place: {text!r}; expected a box such as '2x4x4@3,0,22'")
-    return Plan(tuple(step for step in read if step is not None), place)
-
-
-def _step(written: Any) -> Step | None:
-    if not isinstance(written, list) or len(written) != 2 or type(written[0]) is not int:
-        return None
-    if written[1] == PARKED:
-        return Step(written[0] - 1, None)
-    box = box_of_text(written[1]) if isinstance(written[1], str) else None
-    return None if box is None else Step(written[0] - 1, box)

@@ -5,25 +5,43 @@ Model page: ``models/partition-mkp/README.md``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
-from optsched.boxes.box import Box, Grid
+import numpy as np
+
+from optsched.boxes.box import Box, Grid, Triple
 from optsched.boxes.layer_shapes import layer_shape
 from optsched.errors import InputError
-from optsched.models.partition_mkp.solution import (
-    Place,
-    Placement,
-    ill_led,
-    misplaced,
-    overlapping_bins,
-    stacked,
-)
-from optsched.models.problem import Violation
-from optsched.models.schema import Fields, Integers, Labels, declared, field
+from optsched.models.fields import first_few, from_one
+from optsched.models.problem import Violation, listed, named, wrong_length
+from optsched.models.schema import Fields, Integers, declared, field, labels
 from optsched.models.torus_fields import Boxes, TorusProblem, routers_for
 from optsched.registry import models
+
+
+class Place(NamedTuple):
+    """The place of a job: a bin, a layer of the bin, and a shelf of the layer.
+
+    Parameters
+    ----------
+    bin : int
+        The bin, from 0.
+    layer : int
+        The leader of the layer, a job from 0: the leader of the first of the highest shelves. A job
+        that holds whole layers leads these.
+    shelf : int
+        The leader of the shelf, a job from 0: the first of the highest jobs of the shelf.
+    """
+
+    bin: int
+    layer: int
+    shelf: int
+
+
+Placement = tuple[Place | None, ...]
+"""The place of each job in order; None for a job that is not placed."""
 
 
 @models.register("partition-mkp")
@@ -76,9 +94,7 @@ class PartitionMKP(TorusProblem[Placement]):
         default=None,
         filled=lambda fields: fields["waiting"],
     )
-    waiting_jobs: Sequence[str | int] | None = field(
-        Labels("waiting"), "a label for each waiting job", default=None
-    )
+    waiting_jobs: Sequence[str | int] | None = labels("waiting", "a label for each waiting job")
 
     sense = "max"
     default_solver = "migration-based"
@@ -86,8 +102,18 @@ class PartitionMKP(TorusProblem[Placement]):
     @staticmethod
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
         """Return a mistake for each bin that overlaps another one or a hole."""
-        grid = Grid(fields["torus"], fields["wrap"])
-        return overlapping_bins(fields["bins"], fields["holes"], grid)
+        bins, holes, grid = fields["bins"], fields["holes"], Grid(fields["torus"], fields["wrap"])
+        taken: dict[int, list[str]] = {}
+        for one, other in _sharing(grid, bins, [*bins, *holes]):
+            if other < one:
+                taken.setdefault(one, []).append(f"bin {other + 1} in {bins[other]}")
+            elif other >= len(bins):
+                taken.setdefault(one, []).append(f"a hole in {holes[other - len(bins)]}")
+        wrong = [
+            f"bins[{one}]: bin {one + 1} in {bins[one]} overlaps {' and '.join(others)}"
+            for one, others in taken.items()
+        ]
+        return first_few("bins", wrong, "bins")
 
     @property
     def size(self) -> str:
@@ -105,8 +131,28 @@ class PartitionMKP(TorusProblem[Placement]):
         return None if shape is None else shape[0] * shape[1] * shape[2] - self.routers[job]
 
     def boxes(self, solution: Placement) -> tuple[Box | None, ...]:
-        """Return the box of each job, None for a job that is not placed; see `stacked`."""
-        return stacked(self.grid, self.bins, self.routers, solution)
+        """Return the box of each job, None for one that is not placed or does not fit its bin.
+
+        From the first layer of a bin upwards come jobs with whole layers, by number, then shared
+        layers, by the number of their leader. In a layer, shelves follow each other along Z, the
+        highest first, and of equal shelves that of the lowest leader; on a shelf, jobs follow each
+        other along X by number.
+        """
+        inside: dict[int, list[_Job]] = {}
+        for job, (need, place) in enumerate(zip(self.routers, solution)):
+            if place is not None and 0 <= place.bin < len(self.bins):
+                shape = layer_shape(need, self.bins[place.bin].extent)
+                if shape is not None:
+                    inside.setdefault(place.bin, []).append(_Job(job, place, shape))
+        boxes: list[Box | None] = [None] * len(solution)
+        for number, jobs in inside.items():
+            for job, corner, shape in _corners(jobs):
+                x, y, z = (
+                    (at + offset) % side
+                    for at, offset, side in zip(self.bins[number].anchor, corner, self.torus)
+                )
+                boxes[job] = Box(x, y, z, *shape)
+        return tuple(boxes)
 
     def objective(self, solution: Placement) -> int:
         """Return the profit of the placed jobs, equation (1)."""
@@ -114,10 +160,9 @@ class PartitionMKP(TorusProblem[Placement]):
 
     def violations(self, solution: Placement) -> list[Violation]:
         """Check the leaders of layers and shelves, and the boxes of the places."""
-        if len(solution) != len(self.waiting):
-            jobs = len(self.waiting)
-            return [Violation("once", f"{len(solution)} entries for {jobs} jobs")]
-        boxes, found = self.boxes(solution), []
+        if found := wrong_length(solution, len(self.waiting)):
+            return found
+        boxes = self.boxes(solution)
         for job, (place, box) in enumerate(zip(solution, boxes), start=1):
             if place is None or box is not None:
                 continue
@@ -127,8 +172,7 @@ class PartitionMKP(TorusProblem[Placement]):
             detail = f"job {job} takes {self.routers[job - 1]} routers, "
             detail += f"bin {place.bin + 1} is {self.bins[place.bin]}"
             found.append(Violation("size", detail))
-        found += ill_led(solution, boxes)
-        return found + misplaced(self.grid, self.bins, self.routers, solution, boxes)
+        return found + _ill_led(solution, boxes) + _misplaced(self, solution, boxes)
 
     def solution_to_json(self, solution: Placement) -> dict[str, Any]:
         """Return bins, leaders of layers and shelves from 1, and boxes; null if not placed."""
@@ -144,8 +188,7 @@ class PartitionMKP(TorusProblem[Placement]):
         """Return the placement written by `solution_to_json`; boxes are optional."""
         given = fields if isinstance(fields, Mapping) else {}
         names = [f"{field}_of_job" for field in Place._fields]
-        lists = [given.get(name) for name in names]
-        places = _places(lists)
+        places = _places([from_one(given.get(name)) for name in names])
         if places is None:
             expected = "expected lists of one length, numbers from 1 or null for the same jobs"
             raise InputError(f"{', '.join(names)}: {expected}", field=self.name)
@@ -158,36 +201,133 @@ class PartitionMKP(TorusProblem[Placement]):
 
     def describe(self, solution: Placement | None = None) -> list[tuple[str, str]]:
         """Return the bins with their jobs and boxes, and the waiting jobs."""
-        jobs = self.waiting_jobs or [str(job + 1) for job in range(len(self.waiting))]
-        named = [f"{job} ({size})" for job, size in zip(jobs, self.waiting)]
+        jobs = named(self.waiting_jobs, self.waiting)
         routers = "x".join(map(str, self.torus))
         lines = [("torus", f"{routers} routers, nodes on each: {self.nodes_per_router}")]
         if solution is None:
-            lines.append(("bins", " ".join(map(str, self.bins)) or "-"))
-            return [*lines, ("waiting", " ".join(named) or "-")]
+            return [*lines, ("bins", listed(map(str, self.bins))), ("waiting", listed(jobs))]
         boxes = self.boxes(solution)
         for number, box in enumerate(self.bins):
             inside = [
                 f"{job} {at}"
-                for job, place, at in zip(named, solution, boxes)
+                for job, place, at in zip(jobs, solution, boxes)
                 if place is not None and place.bin == number
             ]
             if inside:
                 lines.append((f"bin {number + 1}: {box}", ", ".join(inside)))
-        left = [job for job, place in zip(named, solution) if place is None]
-        return [*lines, ("not placed", " ".join(left) or "-")]
+        left = (job for job, place in zip(jobs, solution) if place is None)
+        return [*lines, ("not placed", listed(left))]
 
 
-def _places(lists: Sequence[Any]) -> Placement | None:
-    """Return the places in three lists of numbers from 1, None if these have another form."""
-    if not all(isinstance(numbers, list) for numbers in lists) or len({*map(len, lists)}) > 1:
+def _places(lists: Sequence[tuple[int | None, ...] | None]) -> Placement | None:
+    """Return the places in lists of bins, layers and shelves; None if these do not match."""
+    columns = [numbers for numbers in lists if numbers is not None]
+    if len(columns) < len(lists) or len({*map(len, columns)}) > 1:
         return None
     places: list[Place | None] = []
-    for numbers in zip(*lists):
-        if numbers == (None, None, None):
-            places.append(None)
-        elif all(type(number) is int and number >= 1 for number in numbers):
-            places.append(Place(*(number - 1 for number in numbers)))
-        else:
+    for numbers in zip(*columns):
+        known = [number for number in numbers if number is not None]
+        if 0 < len(known) < len(numbers):
             return None
+        places.append(Place(*known) if known else None)
     return tuple(places)
+
+
+class _Job(NamedTuple):
+    number: int
+    place: Place
+    shape: Triple
+
+
+def _corners(jobs: Sequence[_Job]) -> Iterator[tuple[int, Triple, Triple]]:
+    """Yield the jobs of a bin, the offsets of their boxes from its anchor, and their shapes."""
+    floor = 0
+    layers: dict[int, dict[int, list[_Job]]] = {}
+    for job in jobs:
+        if job.shape[1] > 1:
+            yield job.number, (0, floor, 0), job.shape
+            floor += job.shape[1]
+        else:
+            shelves = layers.setdefault(job.place.layer, {})
+            shelves.setdefault(job.place.shelf, []).append(job)
+    for layer in sorted(layers):
+        z = 0
+        for height, _, shelf in sorted(
+            (-max(job.shape[2] for job in shelf), leader, shelf)
+            for leader, shelf in layers[layer].items()
+        ):
+            x = 0
+            for job in shelf:
+                yield job.number, (x, floor, z), job.shape
+                x += job.shape[0]
+            z -= height
+        floor += 1
+
+
+def _ill_led(places: Placement, boxes: Sequence[Box | None]) -> list[Violation]:
+    """Return the violations of the rule for leaders of layers and shelves."""
+    found = []
+    for job, (place, box) in enumerate(zip(places, boxes)):
+        if place is None or box is None:
+            continue
+        for noun, leader, expected in (
+            ("shelf", place.shelf, place),
+            ("layer", place.layer, (place.bin, place.layer, place.layer)),
+        ):
+            leads = boxes[leader] if 0 <= leader < len(places) else None
+            if leads is None or places[leader] != expected:
+                wrong = "leads none there"
+            elif max(box.ny, leads.ny) > 1 and leader != job:
+                wrong = "cannot share it: one of them has layers of its own"
+            elif (leads.nz, -leader) < (box.nz, -job):
+                wrong = "is lower, or behind it and not higher"
+            else:
+                continue
+            detail = f"job {job + 1} is in the {noun} of job {leader + 1}, which {wrong}"
+            found.append(Violation("leader", detail))
+    return found
+
+
+def _misplaced(
+    problem: PartitionMKP, places: Placement, boxes: Sequence[Box | None]
+) -> list[Violation]:
+    """Return the violations of the boxes of jobs.
+
+    A box must lie inside its bin, as whole layers or inside one layer, have enough routers for the
+    job, and share no router with another box.
+    """
+    found, grid = [], problem.grid
+    placed = [
+        (job, problem.bins[place.bin], box)
+        for job, (place, box) in enumerate(zip(places, boxes))
+        if place is not None and box is not None
+    ]
+    for job, home, box in placed:
+        text = f"job {job + 1} in {box}"
+        beyond = any(
+            (at - b) % side + n > m
+            for at, b, side, n, m in zip(box, home, grid.shape, box.extent, home.extent)
+        )
+        if beyond or grid.mistake(box):
+            found.append(Violation("inside", f"{text} is not inside its bin {home}"))
+        if box.ny > 1 and (box.nx, box.nz) != (home.nx, home.nz):
+            found.append(Violation("layers", f"{text} takes parts of several layers of {home}"))
+        if box.volume < problem.routers[job]:
+            found.append(Violation("size", f"{text} takes {problem.routers[job]} routers"))
+    given = [box for _, _, box in placed]
+    for one, other in _sharing(grid, given, given):
+        if one < other:
+            both = [f"job {placed[number][0] + 1} in {given[number]}" for number in (one, other)]
+            found.append(Violation("overlap", f"{both[0]} shares routers with {both[1]}"))
+    return found
+
+
+def _sharing(grid: Grid, boxes: Sequence[Box], others: Sequence[Box]) -> list[tuple[int, int]]:
+    """Return the pairs of a box and another box, by number, that share a router."""
+    one = np.array(boxes, dtype=np.int64).reshape(-1, 1, 6)
+    other = np.array(others, dtype=np.int64).reshape(1, -1, 6)
+    side = np.array(grid.shape)
+    ahead = (other[..., :3] - one[..., :3]) % side < one[..., 3:]
+    behind = (one[..., :3] - other[..., :3]) % side < other[..., 3:]
+    pairs = np.argwhere((ahead | behind).all(axis=2))
+    return [(a, b) for a, b in pairs.tolist()]

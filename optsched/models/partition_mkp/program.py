@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from optsched.boxes.layer_shapes import layer_shape
 from optsched.models.formulation import Formulation, formulations
-from optsched.models.partition_mkp.problem import PartitionMKP
-from optsched.models.partition_mkp.solution import Place, Placement
+from optsched.models.partition_mkp.problem import PartitionMKP, Place, Placement
 from optsched.models.program import Program
 from optsched.models.program_builder import ProgramBuilder
 
@@ -31,18 +30,8 @@ class Variables(NamedTuple):
     """The variables of the program, sorted by bin, kind, leader and job.
 
     There are variables for possible pairs only: the job fits into the bin, follows its leader in
-    the order of heights, and both fit side by side. Every array has shape (variables,).
-
-    Parameters
-    ----------
-    bin : int64 array
-        The bin.
-    kind : int64 array
-        `WHOLE` (w on the model's page), `SHELF` (x) or `LAYER` (z).
-    leader : int64 array
-        The job that leads; the job itself if it leads or holds whole layers.
-    job : int64 array
-        The job.
+    the order of heights, and both fit side by side. The kind is `WHOLE` (w on the model's page),
+    `SHELF` (x) or `LAYER` (z). A job that leads, or holds whole layers, is its own leader.
     """
 
     bin: Ints

@@ -15,14 +15,9 @@ Integers = NDArray[np.int64]
 class Timeline(NamedTuple):
     """Starts and ends of allocations by node and time; of equal times, ends come first.
 
-    Parameters
-    ----------
-    first : int64 array, shape (nodes + 1,)
-        Index of the first event of each node.
-    time, processes : int64 array, shape (events,)
-        Time in seconds, and change of the number of processes.
-    demand : int64 array, shape (events, resources)
-        Change of the demand.
+    `first` is the index of the first event of each node, shape (nodes + 1,). Each event has its
+    time in seconds, the change of the number of processes, and that of the demand, shape (events,
+    resources).
     """
 
     first: Integers
@@ -74,17 +69,7 @@ def can_start(
     demand: Integers,
     limit: Integers,
 ) -> NDArray[np.bool_]:
-    """Return a flag for each job that can start now; see `can_start_now` of the presolve.
-
-    Parameters
-    ----------
-    events : Timeline
-        Allocations of the nodes.
-    scale : int64 array, shape (resources,)
-        As in the threshold-allocation problem.
-    processors, capacity, asked, walltime, demand, limit
-        As in `can_start_now`.
-    """
+    """Return a flag for each job that can start now; see `can_start_now` of the presolve."""
     first, time, processes, demands = events
     nodes, resources = len(first) - 1, len(capacity)
     level = np.empty(resources, dtype=np.int64)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.read_only import once
+from optsched.models.read_only import cache_last
 from optsched.models.threshold_allocation.problem import ThresholdAllocation
 
 if TYPE_CHECKING:
@@ -32,19 +32,14 @@ def most_penalized(problem: ThresholdAllocation) -> int:
 def penalty_within(threshold: int | None, requested: int) -> int:
     """Return the largest penalized time within a threshold, in units.
 
-    Parameters
-    ----------
-    threshold : int or None
-        Largest penalty factor in thousandths; None for no limit.
-    requested : int
-        Walltime of the job in units.
+    The threshold is in thousandths, None for no limit; `requested` is the walltime in units.
     """
     if threshold is None:
         return NEVER - 1
     return min((threshold - 1000) * requested // 1000, NEVER - 1)
 
 
-@once
+@cache_last
 def timeline_of(held: Integers, nodes: int) -> Timeline:
     """Return the timeline of the allocations `held`."""
     from optsched.models.threshold_allocation._timeline import timeline
@@ -70,14 +65,9 @@ def can_start_now(
     `optsched.solvers.threshold_allocation.bottleneck_search`. For the other jobs, no problem with
     ``latest=0`` needs to be solved.
 
-    Parameters
-    ----------
-    held, nodes, processors, capacity
-        As in the threshold-allocation problem.
-    asked, walltime, limit : int64 array, shape (jobs,)
-        Processes, walltime in seconds, and largest penalized time in units.
-    demand : int64 array, shape (jobs, resources)
-        Demand of one process.
+    The nodes are those of the threshold-allocation problem. Each job has its processes, its
+    walltime in seconds, the demand of one process for each resource, shape (jobs, resources), and
+    its largest penalized time in units.
     """
     from optsched.models.threshold_allocation._timeline import can_start
 

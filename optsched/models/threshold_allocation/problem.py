@@ -24,7 +24,7 @@ from optsched.models.node_allocations import (
     overcommitments,
 )
 from optsched.models.problem import Problem, Violation
-from optsched.models.read_only import once
+from optsched.models.read_only import cache_last
 from optsched.models.schema import (
     Choice,
     Fields,
@@ -194,7 +194,7 @@ class ThresholdAllocation(Problem[Placement]):
 
     def penalised_time(self, solution: Placement) -> int:
         """Return P, the penalized time of the job, in units of 1 / `unit` seconds."""
-        return _shared_windows(self, solution).penalised
+        return _shared_windows(solution.processes, self, solution.start).penalised
 
     def factor(self, solution: Placement) -> float:
         """Return the penalty factor of the job, 1 without a penalty."""
@@ -224,7 +224,7 @@ class ThresholdAllocation(Problem[Placement]):
         total = int(processes.sum())
         if total != self.asked:
             found.append(Violation("asked", f"{total} processes are placed, {self.asked} asked"))
-        windows = _shared_windows(self, solution)
+        windows = _shared_windows(solution.processes, self, solution.start)
         over = windows.processes > self.processors
         if over.any():
             found += [
@@ -257,25 +257,21 @@ class ThresholdAllocation(Problem[Placement]):
     def describe(self, solution: Placement | None = None) -> list[tuple[str, str]]:
         """Return the cluster and the job, or its start, its nodes and its penalty factor."""
         limit = "any" if self.threshold is None else f"at most {self.threshold / 1000:.3f}"
+        label = "" if self.job is None else f"{self.job}, "
+        job = ("job", f"{label}{self.asked} processes for {self.walltime} s")
         if solution is None:
             running = int(self.held[self.held[:, 2] == 0, 1].sum())
             total = self.nodes * self.processors
             cluster = f"{self.nodes} nodes of {self.processors} processors"
             reserved = int(np.count_nonzero(self.held[:, 2]))
-            lines = [
+            each = zip(self.resources, self.demand, self.capacity)
+            return [
                 ("cluster", f"{cluster}, {total - running} of {total} free now"),
                 ("reservations", f"{reserved} allocations that start later"),
-                ("job", f"{self._label}{self.asked} processes for {self.walltime} s"),
-            ]
-            lines += [
-                (name, f"{demand} a process, {capacity} a node")
-                for name, demand, capacity in zip(self.resources, self.demand, self.capacity)
-            ]
-            latest = "any" if self.latest is None else f"{self.latest} s"
-            return [
-                *lines,
+                job,
+                *((name, f"{demand} a process, {most} a node") for name, demand, most in each),
                 ("penalty factor", limit),
-                ("latest start", latest),
+                ("latest start", "any" if self.latest is None else f"{self.latest} s"),
                 ("goal", self.goal),
             ]
         places = [
@@ -284,31 +280,19 @@ class ThresholdAllocation(Problem[Placement]):
             if count
         ]
         return [
-            ("job", f"{self._label}{self.asked} processes for {self.walltime} s"),
+            job,
             ("starts", f"at {solution.start} s"),
             ("places", ", ".join(places) or "-"),
             ("penalty factor", f"{self.factor(solution):.4f}, {limit}"),
         ]
 
-    @property
-    def _label(self) -> str:
-        return "" if self.job is None else f"{self.job}, "
-
 
 class _SharedWindows(NamedTuple):
     """The shared windows of a job within its walltime, node by node and by time.
 
-    Parameters
-    ----------
-    node, length : int64 array, shape (windows,)
-        Node and seconds of each window.
-    processes : int64 array, shape (windows,)
-        Processes in each window, with those of the job.
-    demand : int64 array, shape (windows, resources)
-        Demand in each window, with that of the job.
-    penalised : int
-        P, the penalized time of the job on its worst node in units, equation (4) of the model's
-        page.
+    Each window has its node, length in seconds, processes and demand (windows, resources), both
+    with those of the job. `penalised` is P, the penalized time of the job on its worst node in
+    units, equation (4).
     """
 
     node: Ints
@@ -318,30 +302,19 @@ class _SharedWindows(NamedTuple):
     penalised: int
 
 
-def _shared_windows(problem: ThresholdAllocation, placement: Placement) -> _SharedWindows:
-    """Return the shared windows of a placement, cached if the placement is read-only."""
-    known = problem.__dict__.get("_known_windows")
-    if known is not None and known[0] is placement:
-        windows: _SharedWindows = known[1]
-        return windows
-    windows = _windows_of(problem, placement)
-    if not placement.processes.flags.writeable:
-        problem.__dict__["_known_windows"] = (placement, windows)
-    return windows
-
-
-def _windows_of(problem: ThresholdAllocation, placement: Placement) -> _SharedWindows:
-    """Return the shared windows of a placement.
+@cache_last
+def _shared_windows(processes: Ints, problem: ThresholdAllocation, start: int) -> _SharedWindows:
+    """Return the shared windows of a job with processes on each node.
 
     A window is the time between two consecutive events on a node: starts and ends of its
     allocations, including the job.
     """
-    held, start, walltime = problem.held, placement.start, problem.walltime
-    is_used = placement.processes != 0
+    held, walltime = problem.held, problem.walltime
+    is_used = processes != 0
     used = np.flatnonzero(is_used)
     there = (held[:, 2] < start + walltime) & (held[:, 3] > start) & is_used[held[:, 0]]
     own = np.empty((len(used), held.shape[1]), dtype=np.int64)
-    own[:, 0], own[:, 1] = used, placement.processes[used]
+    own[:, 0], own[:, 1] = used, processes[used]
     own[:, 2], own[:, 3], own[:, 4:] = start, start + walltime, problem.demand
     rows = np.concatenate((own, held[there]))
     # one time axis for all nodes, one walltime after the other; every process ends on its part
@@ -373,7 +346,7 @@ def _penalties(problem: ThresholdAllocation, demand: Ints) -> Ints:
 
 def _added_penalty(problem: ThresholdAllocation, placement: Placement) -> int:
     """Return the penalized processor time that the job adds for all jobs, equation (6)."""
-    windows = _shared_windows(problem, placement)
+    windows = _shared_windows(placement.processes, problem, placement.start)
     own = placement.processes[windows.node]
     with_job = _penalties(problem, windows.demand)
     without = _penalties(problem, windows.demand - own[:, None] * problem.demand)
@@ -381,14 +354,14 @@ def _added_penalty(problem: ThresholdAllocation, placement: Placement) -> int:
     return int(windows.length @ added)
 
 
-@once
+@cache_last
 def _now_and_ends(held: NDArray[np.int64]) -> NDArray[np.int64]:
     times = np.concatenate((np.zeros(1, dtype=np.int64), np.unique(held[:, 3])))
     times.flags.writeable = False
     return times
 
 
-@once
+@cache_last
 def _most(held: NDArray[np.int64]) -> list[int]:
     """Return the last end of allocations, and the largest demand for each resource."""
     return [int(most) for most in held[:, 3:].max(axis=0, initial=0)]

@@ -8,8 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.errors import InputError
-from optsched.models.formulation import Formulation, formulations
+from optsched.models.formulation import Formulation, check_entries, formulations
 from optsched.models.program import Program
 from optsched.models.program_builder import ProgramBuilder
 from optsched.models.threshold_allocation.presolve import most_penalized
@@ -32,21 +31,10 @@ class ThresholdFormulation(Formulation[ThresholdAllocation, Placement]):
 
     @cached_property
     def program(self) -> Program:
-        """The program, with variables y, x, P and w.
-
-        Raises
-        ------
-        InputError
-            If the program would have more entries than `MOST_ENTRIES`.
-        """
+        """The program, with variables y, x, P and w."""
         problem = self.problem
         times, nodes, counts = self._shape
-        entries = 4 * times * nodes * counts
-        if entries > MOST_ENTRIES:
-            raise InputError(
-                f"the program would have some {entries} entries, more than {MOST_ENTRIES}; "
-                "bottleneck-search needs none"
-            )
+        check_entries(4 * times * nodes * counts, MOST_ENTRIES, "bottleneck-search needs none")
         _, added, allowed = self._costs
         starts = problem.starts.tolist()
         waiting = {"start": 1, "response": problem.unit}.get(problem.goal, 0)

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.errors import InputError
-from optsched.models.problem import Problem, Violation
-from optsched.models.schema import Integers, Labels, declared, field
+from optsched.models.fields import from_one
+from optsched.models.problem import Problem, Violation, listed, named, wrong_length
+from optsched.models.schema import Integers, declared, field, labels
 from optsched.registry import models
 
 Assignment = tuple[int, ...]
@@ -62,13 +63,11 @@ class WindowMKP(Problem[Assignment]):
         default=None,
         filled=lambda fields: fields["weights"],
     )
-    jobs: Sequence[str | int] | None = field(
-        Labels("weights"),
-        "a label for each job, its number in the trace for instance",
-        default=None,
+    jobs: Sequence[str | int] | None = labels(
+        "weights", "a label for each job, its number in the trace for instance"
     )
-    slots: Sequence[str | int] | None = field(
-        Labels("capacities"), "a label for each slot, its first node for instance", default=None
+    slots: Sequence[str | int] | None = labels(
+        "capacities", "a label for each slot, its first node for instance"
     )
 
     sense = "max"
@@ -92,11 +91,9 @@ class WindowMKP(Problem[Assignment]):
         if not isinstance(solution, tuple | list | Sequence | np.ndarray):
             kind = type(solution).__name__
             return [Violation("form", f"a {kind}; expected a sequence of slots")]
-        if len(solution) != len(self.weights):
-            jobs = len(self.weights)
-            return [Violation("once", f"{len(solution)} entries for {jobs} jobs")]
+        if found := wrong_length(solution, len(self.weights)):
+            return found
         room = self.capacities.tolist()
-        found = []
         for job, (slot, weight) in enumerate(zip(solution, self.weights.tolist(), strict=True)):
             if slot == NOT_PLACED:
                 continue
@@ -117,26 +114,18 @@ class WindowMKP(Problem[Assignment]):
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Assignment:
         """Return the assignment written by `solution_to_json`."""
-        slots = fields.get("slot_of_job") if isinstance(fields, Mapping) else None
-        if not isinstance(slots, list) or any(
-            slot is not None and (isinstance(slot, bool) or not isinstance(slot, int) or slot < 1)
-            for slot in slots
-        ):
+        slots = from_one(fields.get("slot_of_job") if isinstance(fields, Mapping) else None)
+        if slots is None:
             raise InputError("expected slot numbers from 1, or null", field="slot_of_job")
-        return tuple(NOT_PLACED if slot is None else slot - 1 for slot in slots)
+        return tuple(NOT_PLACED if slot is None else slot for slot in slots)
 
     def describe(self, solution: Assignment | None = None) -> list[tuple[str, str]]:
         """Return the slots with their jobs, and the waiting jobs."""
-        jobs = self.jobs or [str(job + 1) for job in range(len(self.weights))]
-        slots = self.slots or [str(slot + 1) for slot in range(len(self.capacities))]
-        named = [f"{job} ({weight})" for job, weight in zip(jobs, self.weights)]
-        sized = [f"{slot} ({capacity})" for slot, capacity in zip(slots, self.capacities)]
+        jobs, slots = named(self.jobs, self.weights), named(self.slots, self.capacities)
         if solution is None:
-            return [("jobs", " ".join(named)), ("slots", " ".join(sized))]
-        lines = []
-        for number, slot in enumerate(sized):
-            inside = [name for name, where in zip(named, solution) if where == number]
-            lines.append((f"slot {slot}", " ".join(inside) or "-"))
-        waiting = [name for name, where in zip(named, solution) if where == NOT_PLACED]
-        lines.append(("not placed", " ".join(waiting) or "-"))
-        return lines
+            return [("jobs", " ".join(jobs)), ("slots", " ".join(slots))]
+        places = [(f"slot {slot}", number) for number, slot in enumerate(slots)]
+        return [
+            (place, listed(job for job, at in zip(jobs, solution) if at == number))
+            for place, number in [*places, ("not placed", NOT_PLACED)]
+        ]

@@ -8,11 +8,8 @@ weight and profit of each item, on a line each. Blank lines are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from optsched.binary_files import read_bytes
 from optsched.errors import InputError
 from optsched.models.fields import LARGEST
 from optsched.models.snapshot import Snapshot
@@ -28,30 +25,10 @@ DIGITS = 18
 """Number of digits beyond which a number is too large for a problem."""
 
 
-def read_window_mkp_text(path: str | Path, *, known: Mapping[str, Any] | None = None) -> Snapshot:
-    """Read a multiple knapsack instance from a file; see `parse_window_mkp_text`."""
-    data, _ = read_bytes(path, MOST_TEXT)
-    return parse_window_mkp_text(data, Path(path), known=known)
-
-
-def parse_window_mkp_text(
-    data: bytes, path: Path, *, known: Mapping[str, Any] | None = None
-) -> Snapshot:
+def parse_window_mkp_text(data: bytes, path: Path) -> Snapshot:
     """Return a multiple knapsack instance: items are jobs, knapsacks are slots.
 
-    Parameters
-    ----------
-    data : bytes
-        Content of the file.
-    path : path
-        The file.
-    known : mapping, optional
-        Known results of the instance, see `Snapshot`, which the format cannot state.
-
-    Returns
-    -------
-    Snapshot
-        The instance, with the file as its origin.
+    The origin of the snapshot is the file.
 
     Raises
     ------
@@ -111,4 +88,4 @@ def parse_window_mkp_text(
         capacities=capacities,
         profits=[profit for _, profit in pairs],
     )
-    return Snapshot(problem, origin={"file": path.name}, known=known or {})
+    return Snapshot(problem, origin={"file": path.name})

@@ -25,16 +25,8 @@ def book(
 ) -> None:
     """Book the cores of the jobs of a plan, in order, except for jobs without a place.
 
-    Parameters
-    ----------
-    available : float64 array, shape (nodes, cores)
-        Time from which on each core is free; updated.
-    reserved : float64 array, shape (nodes, cores)
-        Time until which a core is free, if free now and reserved for later; updated.
-    now : float
-        The time of the plan.
-    node, start, cores, walltimes : int64 array, shape (jobs,)
-        The plan, as in `Plan`; walltimes in seconds.
+    The arrays of `PlannedCores` are updated. The plan is that of `Plan`, from the time `now` on,
+    with walltimes in seconds.
     """
     for job in range(len(node)):
         if node[job] < 0:

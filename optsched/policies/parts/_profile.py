@@ -112,27 +112,8 @@ def place(
     processors: Levels,
     durations: Times,
     starts: Times,
-) -> int:
-    """Give each of `jobs`, in order, the earliest reservation; return the new count."""
-    for job in jobs:
-        start = earliest(times, free, count, now, processors[job], durations[job])
-        count = change(times, free, count, start, start + durations[job], -processors[job])
-        starts[job] = start
-    return count
-
-
-@kernel
-def replace(
-    times: Times,
-    free: Levels,
-    count: int,
-    now: float,
-    jobs: Levels,
-    processors: Levels,
-    durations: Times,
-    starts: Times,
 ) -> tuple[int, bool]:
-    """Remove each of `jobs`, in order, from the profile and place the job again.
+    """Give each of `jobs`, in order, the earliest reservation, in place of an earlier one if any.
 
     A job finds at least its old place, so no reservation is ever delayed.
 
@@ -141,13 +122,14 @@ def replace(
     count : int
         The new count.
     moved : bool
-        Whether any reservation has changed. If not, another call changes nothing until further
-        processors are freed.
+        Whether any of `starts`, inf without a reservation, has changed. If not, another call
+        changes nothing until further processors are freed.
     """
     moved = False
     for job in jobs:
-        held_until = starts[job] + durations[job]
-        count = change(times, free, count, starts[job], held_until, processors[job])
+        if starts[job] < np.inf:
+            held_until = starts[job] + durations[job]
+            count = change(times, free, count, starts[job], held_until, processors[job])
         start = earliest(times, free, count, now, processors[job], durations[job])
         count = change(times, free, count, start, start + durations[job], -processors[job])
         moved |= start != starts[job]

@@ -14,11 +14,6 @@ class PlannedCores:
 
     The cores of a job that ends early are not free for others until a complete replan.
 
-    Parameters
-    ----------
-    machine : Cluster
-        The cluster.
-
     Attributes
     ----------
     available : float64 array, shape (nodes, cores)
@@ -64,17 +59,7 @@ class PlannedCores:
         self.available[place.node, core_numbers(place.cores)] = until
 
     def book(self, plan: Plan, walltimes: NDArray[np.int64], now: float) -> None:
-        """Book the cores of the jobs of a plan.
-
-        Parameters
-        ----------
-        plan : Plan
-            The plan.
-        walltimes : int64 array, shape (jobs,)
-            Walltime of each job of the plan, in seconds.
-        now : float
-            Time 0 of the plan.
-        """
+        """Book the cores of the jobs of a plan from `now` on, with their walltimes in seconds."""
         from optsched.policies.parts._planned_cores import book
 
         book(

@@ -34,15 +34,7 @@ class PlannedStarts:
         self._add(np.array([start]), np.array([[job], [place.node], [place.cores]]))
 
     def pop_due(self, now: float, is_free: Callable[[Cores], bool]) -> Iterator[tuple[int, Cores]]:
-        """Remove and yield the jobs whose start has come and whose place is free.
-
-        Parameters
-        ----------
-        now : float
-            The time.
-        is_free : callable
-            Whether the cores of a place are free; called before a job is yielded.
-        """
+        """Remove and yield the jobs whose start has come and whose place is free just then."""
         due = self._start <= now
         jobs, nodes, cores = self._rows[:, due].tolist()
         late = self._rows[:, due], self._start[due]

@@ -53,21 +53,8 @@ def backfill(
     """Start the candidates that do not delay the reservation, in order (EASY).
 
     A job starts if it fits now and either has its estimated end by the shadow time, or needs no
-    more than the extra processors.
-
-    Parameters
-    ----------
-    system : System
-        The state.
-    candidates : iterable of int
-        Waiting jobs, without the job that has the reservation.
-    reservation : Reservation
-        The reservation of the blocked job.
-
-    Returns
-    -------
-    Reservation
-        The reservation with the extra processors that remain.
+    more than the extra processors. The blocked job itself is not a candidate. The reservation is
+    returned with the extra processors that remain.
     """
     processors, requested_time = system.processors, system.requested_time
     free, longest = system.machine.free, reservation.shadow - system.now

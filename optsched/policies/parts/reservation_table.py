@@ -20,11 +20,6 @@ from optsched.simulator.system import System
 class ReservationTable:
     """Processes of running jobs until their limits, and of one reservation (section 3.2).
 
-    Parameters
-    ----------
-    system : System
-        State of a run on nodes that share resources.
-
     Attributes
     ----------
     least_threshold : list of int
@@ -40,8 +35,7 @@ class ReservationTable:
         self._capacity = np.array(list(machine.capacity.values()), dtype=np.int64)
         self._capacity.flags.writeable = False
         self._resources = tuple(machine.capacity)
-        by_resource = demands(system, machine)
-        self._demands = np.ascontiguousarray(by_resource.T)
+        self._demands = np.ascontiguousarray(demands(system, machine).T)
         self._demands.flags.writeable = False
         self._asked = np.array(system.processors, dtype=np.int64)
         self._walltime = np.ceil(system.requested_time).astype(np.int64)
@@ -49,14 +43,11 @@ class ReservationTable:
         self.least_threshold = self._least_thresholds()
         self._held: dict[int, NDArray[np.int64]] = {}
         self._until: dict[int, float] = {}
+        self._none = np.empty((0, 4 + len(self._capacity)), dtype=np.int64)
         self._reserved = self._none
         self._reservation: tuple[ThresholdAllocation, Placement, float] | None = None
         self._now = -math.inf
         self._rows: NDArray[np.int64] | None = None
-
-    @property
-    def _none(self) -> NDArray[np.int64]:
-        return np.empty((0, 4 + len(self._capacity)), dtype=np.int64)
 
     def start(self, job: int, processes: NDArray[np.int64], until: float) -> None:
         """Record the start of a job with given processes on each node, until its limit."""
@@ -77,14 +68,10 @@ class ReservationTable:
         seconds: int,
         exact_start: float,
     ) -> None:
-        """Reserve a place for a job; the table has one reservation at most.
+        """Reserve the placement, which solves the problem, for a job; the only reservation.
 
         Parameters
         ----------
-        job : int
-            The job.
-        problem, placement : ThresholdAllocation, Placement
-            The reserved place and start, and the problem that they solve.
         seconds : int
             Length of the reservation.
         exact_start : float
@@ -104,17 +91,8 @@ class ReservationTable:
     def breaks_reservation(self, job: int, placement: Placement, limit: int) -> bool:
         """Return whether a job that started now would make the reserved place infeasible.
 
-        A placement avoids the reservation for the walltime of the job only. With a raised limit the
-        job may overlap the reservation, or raise the penalty there above the threshold.
-
-        Parameters
-        ----------
-        job : int
-            The job.
-        placement : Placement
-            The place of the job.
-        limit : int
-            Seconds for which the job may run.
+        A placement avoids the reservation for the walltime of the job only. With a raised limit, in
+        seconds, it may overlap the reservation, or raise the penalty there above the threshold.
         """
         if self._reservation is None:
             return False
@@ -129,11 +107,7 @@ class ReservationTable:
         return not is_place(replace(problem, held=held), reserved)
 
     def problem(
-        self,
-        job: int,
-        goal: Goal,
-        threshold: int | None = None,
-        latest: int | None = None,
+        self, job: int, goal: Goal, threshold: int | None = None, latest: int | None = None
     ) -> ThresholdAllocation:
         """Return the problem of placing a job; times count from now."""
         return ThresholdAllocation(

@@ -16,9 +16,6 @@ from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.system import System
 
-Found = tuple[ThresholdAllocation, Placement]
-
-
 LARGEST_FACTOR = 1000
 """Largest penalty factor of a threshold."""
 
@@ -30,25 +27,30 @@ WEIGHED = {
 """Solvers of problems with an objective that the published rules ignore."""
 
 
-class HeadReservation(NamedTuple):
-    """Reservation of the queue head.
+class Found(NamedTuple):
+    """Place and start of a job: the solution of a problem."""
 
-    Parameters
-    ----------
-    job : int
-        The job.
-    start : float
-        Reserved start time.
-    problem : ThresholdAllocation
-        Problem whose solution is the reservation.
-    placement : Placement
-        Reserved place.
-    """
+    problem: ThresholdAllocation
+    placement: Placement
+
+    @property
+    def starts_now(self) -> bool:
+        """Whether the job can start now."""
+        return self.placement.start == 0
+
+    @property
+    def penalized_walltime(self) -> int:
+        """Requested time of the job in whole seconds, raised by the penalty of the place."""
+        problem = self.problem
+        return problem.walltime + -(-problem.penalised_time(self.placement) // problem.unit)
+
+
+class HeadReservation(NamedTuple):
+    """Reservation of the queue head: a start in seconds, and a place."""
 
     job: int
     start: float
-    problem: ThresholdAllocation
-    placement: Placement
+    found: Found
 
 
 @dataclass
@@ -96,92 +98,77 @@ class Sharing(Policy):
         queue = system.queue
         while queue:
             head = queue[0]
-            problem, placement = self.place_head(head, system)
-            kept = self._kept(head, problem, placement, system)
-            if kept is not None:
-                problem, placement = kept
-            if placement.start > 0:
+            found = self.place_head(head, system)
+            kept = self._kept(head, found, system)
+            found = found if kept is None else kept
+            if not found.starts_now:
                 break
-            yield self.start(head, problem, placement, system)
+            yield self.start(head, found, system)
         else:
             return
-        start = self._reserved_start(head, system.now + placement.start)
+        start = system.now + found.placement.start
+        if self._reservation is not None and self._reservation.job == head:
+            start = min(start, self._reservation.start)
         if kept is None:
-            self._reservation = HeadReservation(head, start, problem, placement)
+            self._reservation = HeadReservation(head, start, found)
         elif start != self._wakes_at:
             self._wakes_at = start
             yield Wake(start)
         if len(queue) > 1 and system.machine.free:
-            limit = self.limit(problem, placement)
-            self._table.reserve(head, problem, placement, limit, start)
+            self._table.reserve(head, *found, self.limit(found), start)
             yield from self.backfill(system)
 
-    def _reserved_start(self, job: int, start: float) -> float:
-        """Return the start of a job, no later than a reserved start."""
-        if self._reservation is None or self._reservation.job != job:
-            return start
-        return min(start, self._reservation.start)
-
-    def _kept(
-        self, job: int, problem: ThresholdAllocation, placement: Placement, system: System
-    ) -> Found | None:
+    def _kept(self, job: int, found: Found, system: System) -> Found | None:
         """Return the reserved place and start of a job, if the new ones are later.
 
         Solvers start jobs at ends of running jobs only. If a running job ends early, its estimated
         end, and with it the reserved start, is no longer among these times.
         """
         reserved = self._reservation
-        if (
-            reserved is None
-            or reserved.job != job
-            or system.now + placement.start < reserved.start + 1
-        ):
+        if reserved is None or reserved.job != job:
+            return None
+        if system.now + found.placement.start < reserved.start + 1:
             return None
         start = max(0, math.ceil(reserved.start - system.now))
-        same = self._table.problem(job, "start", reserved.problem.threshold)
-        kept = Placement(start, reserved.placement.processes)
-        return (same, kept) if is_place(same, kept) else None
+        same = self._table.problem(job, "start", reserved.found.problem.threshold)
+        kept = Found(same, Placement(start, reserved.found.placement.processes))
+        return kept if is_place(*kept) else None
 
-    def breaks_reservation(
-        self, job: int, problem: ThresholdAllocation, placement: Placement
-    ) -> bool:
+    def breaks_reservation(self, job: int, found: Found) -> bool:
         """Return whether a job that starts now would make the reservation infeasible."""
-        return self._table.breaks_reservation(job, placement, self.limit(problem, placement))
+        return self._table.breaks_reservation(job, found.placement, self.limit(found))
 
-    def limit(self, problem: ThresholdAllocation, placement: Placement) -> int:
+    def limit(self, found: Found) -> int:
         """Return the seconds for which a job may run at a place."""
-        if self.limits == "requested":
-            return problem.walltime
-        return penalized_walltime(problem, placement)
+        requested = self.limits == "requested"
+        return found.problem.walltime if requested else found.penalized_walltime
 
-    def found(self, job: int, problem: ThresholdAllocation, system: System) -> Found:
-        """Return a problem of the queue head and its solution, which must exist.
+    def pose(self, problem: ThresholdAllocation, system: System) -> Found | None:
+        """Pose a problem; return the place found, None without one."""
+        placement = system.pose(problem)
+        return None if placement is None else Found(problem, placement)
+
+    def pose_head(self, job: int, problem: ThresholdAllocation, system: System) -> Found:
+        """Pose a problem of the queue head; return the place found, which must exist.
 
         Raises
         ------
         InputError
             If the solver finds no place, as rules that try a single start time may.
         """
-        placement = system.pose(problem)
-        if placement is None:
+        found = self.pose(problem, system)
+        if found is None:
             raise InputError(
                 f"no place for job {system.job_id[job]} within a factor of "
                 f"{(problem.threshold or 0) / 1000:g}; expected a solver that tries later times, "
                 "such as less-consume-threshold or bottleneck-search",
                 field="solver",
             )
-        return problem, placement
+        return found
 
-    def start(
-        self, job: int, problem: ThresholdAllocation, placement: Placement, system: System
-    ) -> Start:
+    def start(self, job: int, found: Found, system: System) -> Start:
         """Return the action that starts a job at a place, and record the start in the table."""
         assert isinstance(system.machine, Smp)
-        limit = self.limit(problem, placement)
-        self._table.start(job, placement.processes, system.now + limit)
-        return Start(job, system.machine.place(placement.processes), float(limit))
-
-
-def penalized_walltime(problem: ThresholdAllocation, placement: Placement) -> int:
-    """Return the requested time of a job in whole seconds, raised by the penalty of a place."""
-    return problem.walltime + -(-problem.penalised_time(placement) // problem.unit)
+        limit, processes = self.limit(found), found.placement.processes
+        self._table.start(job, processes, system.now + limit)
+        return Start(job, system.machine.place(processes), float(limit))

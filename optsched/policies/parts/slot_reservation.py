@@ -68,22 +68,14 @@ def backfill_slots(
     """Start the candidates that fit into a slot and do not delay the reservation, in order.
 
     A job starts in the smallest slot that is long enough. Its estimated end must be by the shadow
-    time, or the job must avoid the reserved nodes and need no more than the extra nodes.
-
-    Parameters
-    ----------
-    system : System
-        The state.
-    candidates : iterable of int
-        Waiting jobs, without the job that has the reservation.
-    reservation : SlotReservation
-        The reservation of the blocked job.
+    time, or the job must avoid the reserved nodes and need no more than the extra nodes. The
+    blocked job itself is not a candidate.
     """
     processors, requested_time = system.processors, system.requested_time
     machine = system.machine
     assert isinstance(machine, Nodes)
     longest, extra = reservation.shadow - system.now, reservation.extra
-    slots = list(zip(machine.slots.starts, machine.slots.stops))
+    slots = list(machine.slots)
     apart = _without(slots, reservation.place)
     for job in candidates:
         size = processors[job]
@@ -104,7 +96,7 @@ def backfill_slots(
 def _free(slots: FreeRuns, place: Run) -> int:
     """Return the number of free nodes of a place."""
     start, stop = place
-    overlaps = (min(stop, b) - max(start, a) for a, b in zip(slots.starts, slots.stops))
+    overlaps = (min(stop, b) - max(start, a) for a, b in slots)
     return sum(overlap for overlap in overlaps if overlap > 0)
 
 

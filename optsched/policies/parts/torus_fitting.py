@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,25 +26,29 @@ from optsched.simulator.system import System
 Free = NDArray[np.bool_]
 
 
-def fields_of(torus: Torus, kept: Sequence[Box] = ()) -> dict[str, Any]:
-    """Return the fields of a torus in the models; the routers of `kept` count as held."""
-    return {
-        "torus": torus.shape,
-        "wrap": torus.grid.wrap,
-        "nodes_per_router": torus.nodes_per_router,
-        "holes": (*torus.holes, *kept),
-        "links": torus.links,
-    }
-
-
-class Fitting(ABC):
-    """Way of fitting jobs into the free routers, with the problem of placing them.
+@dataclass
+class BoxReservation:
+    """Reservation of a box for a blocked job.
 
     Parameters
     ----------
-    torus : Torus
-        The machine.
+    shadow : float
+        Shadow time in seconds: the earliest estimated end at which a large enough box is free.
+    choose : callable
+        Function that returns the box, called when the box is needed.
     """
+
+    shadow: float
+    choose: Callable[[], Box]
+
+    @cached_property
+    def box(self) -> Box:
+        """Box reserved for the job."""
+        return self.choose()
+
+
+class Fitting(ABC):
+    """Way of fitting jobs into the free routers of a torus, with the problem of placing them."""
 
     def __init__(self, torus: Torus) -> None:
         self.torus = torus
@@ -49,6 +56,43 @@ class Fitting(ABC):
     def routers(self, nodes: int) -> int:
         """Return the number of routers that a job of `nodes` nodes needs."""
         return routers_for(nodes, self.torus.nodes_per_router)
+
+    def fields(self, kept: Sequence[Box] = ()) -> dict[str, Any]:
+        """Return the fields of the torus in the models; the routers of `kept` count as held."""
+        torus = self.torus
+        return {
+            "torus": torus.shape,
+            "wrap": torus.grid.wrap,
+            "nodes_per_router": torus.nodes_per_router,
+            "holes": (*torus.holes, *kept),
+            "links": torus.links,
+        }
+
+    def reserve(self, system: System, routers: int) -> BoxReservation:
+        """Return the reservation of a job of `routers` routers (section 6 of Li, steps 1 to 3).
+
+        Running jobs end at their estimated ends, all of one instant together. Free routers only
+        increase, so the first instant at which the job fits is found by bisection.
+
+        Raises
+        ------
+        ValueError
+            If the job does not fit even when all running jobs have ended.
+        """
+        now = self.torus.boxes.free.copy()
+        held_until = np.where(now, -np.inf, np.inf)
+        for job in system.running:
+            held = self.torus.grid.routers_of(system.held[job])
+            held_until[held] = system.running.estimated_end(job)
+        ends = sorted({end for end, _ in system.running.by_estimated_end})
+        first = bisect_left(ends, True, key=lambda end: self.fits(held_until <= end, routers))
+        if first == len(ends):
+            raise ValueError(f"no box of {routers} routers, even when all running jobs have ended")
+        then = held_until <= ends[first]
+        return BoxReservation(
+            shadow=max(ends[first], system.now),
+            choose=lambda: self.reserved(now, then, routers),
+        )
 
     @abstractmethod
     def shapes(self, routers: int) -> tuple[Triple, ...]:
@@ -62,14 +106,7 @@ class Fitting(ABC):
         """Return the box to reserve for a job that fits at a later time.
 
         The box has the best shape that is free at that time, at the anchor where the fewest routers
-        are free now.
-
-        Parameters
-        ----------
-        free, free_then : bool array, shape of the torus
-            Whether each router is free now, and at that time.
-        routers : int
-            Routers that the job needs.
+        are free now. The masks have the shape of the torus.
         """
         for shape in self.shapes(routers):
             at = anchors(free_then, self.torus.grid, shape)
@@ -85,16 +122,7 @@ class Fitting(ABC):
     ) -> Problem[Any] | None:
         """Return the problem of placing waiting jobs now; None if no job fits.
 
-        Parameters
-        ----------
-        system : System
-            The state.
-        jobs : sequence of int
-            Waiting jobs, in the order of the queue.
-        profits : sequence of int
-            Profit of placing each job.
-        kept : sequence of Box
-            Free routers that the jobs may not use.
+        Each job has a profit, and may not use the free routers in the boxes `kept`.
         """
 
     @abstractmethod
@@ -105,12 +133,7 @@ class Fitting(ABC):
 class InBins(Fitting):
     """Fitting into disjoint bins, each the largest free box beside the earlier ones.
 
-    Parameters
-    ----------
-    torus : Torus
-        The machine.
-    layered : bool
-        Whether bins are found by the paper's layers, or exactly.
+    Bins are found by the paper's layers if `layered`, and exactly otherwise.
     """
 
     def __init__(self, torus: Torus, layered: bool) -> None:
@@ -153,7 +176,7 @@ class InBins(Fitting):
             bins=bins,
             waiting=[system.processors[job] for job in jobs],
             profits=profits,
-            **fields_of(torus),
+            **self.fields(),
             waiting_jobs=[system.job_id[job] for job in jobs],
         )
 
@@ -163,19 +186,11 @@ class InBins(Fitting):
 
 
 class InBoxes(Fitting):
-    """Fitting into any free box of the best shapes.
+    """Fitting into any free box of the `best` shapes of a job."""
 
-    Parameters
-    ----------
-    torus : Torus
-        The machine.
-    shapes : int
-        Number of best shapes that a job may have.
-    """
-
-    def __init__(self, torus: Torus, shapes: int) -> None:
+    def __init__(self, torus: Torus, best: int) -> None:
         super().__init__(torus)
-        self.best = shapes
+        self.best = best
 
     def shapes(self, routers: int) -> tuple[Triple, ...]:
         """Return the best shapes."""
@@ -195,15 +210,14 @@ class InBoxes(Fitting):
             waiting=[system.processors[job] for job in jobs],
             profits=profits,
             shapes=self.best,
-            **fields_of(self.torus, kept),
+            **self.fields(kept),
             running_jobs=[system.job_id[job] for job in running],
             waiting_jobs=[system.job_id[job] for job in jobs],
         )
 
     def boxes(self, problem: BoxPlacement, solution: Any) -> Sequence[Box | None]:
         """Return the boxes, which are the solution."""
-        boxes: Sequence[Box | None] = solution
-        return boxes
+        return solution
 
 
 def _sums(free: Free, shape: Triple) -> NDArray[np.int64]:

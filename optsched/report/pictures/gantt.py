@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from optsched.registry import pictures
 from optsched.report import load, style
-from optsched.report.durations import ROUND, spoken, time_ticks, unit_for
+from optsched.report.durations import ROUND, spoken, time_axis, unit_for
 from optsched.report.run_picture import RunFacts, RunPicture
 
 if TYPE_CHECKING:
@@ -160,15 +160,9 @@ def _running_count(
 def colors(boxes: Rectangles, length: float, processors: float) -> NDArray[np.int64]:
     """Return a color, 0 to ``len(FILLS) - 1``, for each rectangle: one per job.
 
-    Jobs are colored in order. Each gets the color with the shortest common border so far, the least
-    recently used one on ties.
-
-    Parameters
-    ----------
-    boxes : Rectangles
-        Rectangles in order of their starts.
-    length, processors : float
-        Size of the picture; rectangles within a `NEARBY`-th of the size share a border.
+    Jobs are colored in order of their starts. Each gets the color with the shortest common border
+    so far, the least recently used one on ties. Rectangles within a `NEARBY`-th of the length and
+    the processors of the picture share a border.
     """
     begin, end = boxes.begin / length, boxes.end / length
     low, high = boxes.low / processors, boxes.high / processors
@@ -196,6 +190,7 @@ class Gantt(RunPicture):
 
     rank = 10
 
+    @style.applied()
     def figure(self, run: Run, most: int = MOST_RECTANGLES) -> Figure | None:
         """Return the Gantt chart, with jobs as at most `most` rectangles, time x processors.
 
@@ -203,26 +198,23 @@ class Gantt(RunPicture):
         """
         if run.machine.holds_boxes:
             return None
-        with style.applied():
-            part = window(run, most)
-            boxes = rectangles(run, part)
-            drawing = style.new_figure(5.0, load.subject(run))
-            axes = drawing.subplots()
-            axes.grid(visible=False)
-            axes.set_title(_shown(run, part, boxes))
-            axes.set_ylabel("processor")
-            axes.set_ylim(0, part.processors)
-            style.count_ticks(axes.yaxis)
-            zero, run_end = load.span(run)
-            unit, unit_name = unit_for(run_end - zero)
-            axes.set_xlabel(f"{unit_name} since the first submission")
-            axes.set_xlim((part.begin - zero) / unit, (part.end - zero) / unit)
-            time_ticks(axes.xaxis, part.end - part.begin, unit)
-            if len(boxes):
-                opacity = SHARED if run.machine.time_shared else 1.0
-                _draw(axes, boxes, part, zero, unit, opacity)
-                if len(np.unique(boxes.job)) <= MOST_LABELS:
-                    _label(axes, run, boxes, part, zero, unit)
+        part = window(run, most)
+        boxes = rectangles(run, part)
+        drawing = style.new_figure(5.0, load.subject(run))
+        axes = drawing.subplots()
+        axes.grid(visible=False)
+        axes.set_title(_shown(run, part, boxes))
+        axes.set_ylabel("processor")
+        axes.set_ylim(0, part.processors)
+        style.count_ticks(axes.yaxis)
+        zero, run_end = load.span(run)
+        unit = unit_for(run_end - zero)
+        time_axis(axes, part.begin - zero, part.end - zero, unit)
+        if len(boxes):
+            opacity = SHARED if run.machine.time_shared else 1.0
+            _draw(axes, boxes, part, zero, unit[0], opacity)
+            if len(np.unique(boxes.job)) <= MOST_LABELS:
+                _label(axes, run, boxes, part, zero, unit[0])
         return drawing
 
     def caption(self, facts: RunFacts) -> str:
@@ -274,26 +266,16 @@ def _draw(
     left = (np.maximum(boxes.begin, part.begin) - zero) / unit
     right = (np.minimum(boxes.end, part.end) - zero) / unit
     high = np.minimum(boxes.high, part.processors)
-    corners = np.stack(
-        [
-            np.column_stack((left, boxes.low)),
-            np.column_stack((right, boxes.low)),
-            np.column_stack((right, high)),
-            np.column_stack((left, high)),
-            np.column_stack((left, boxes.low)),
-        ],
-        axis=1,
-    )
+    x = np.column_stack((left, right, right, left, left))
+    y = np.column_stack((boxes.low, boxes.low, high, high, boxes.low))
+    corners = np.stack((x, y), axis=-1)
     large = (right - left > length / unit / 300) & (high - boxes.low > part.processors / 150)
     for number, fill in enumerate(style.FILLS):
         for outline, rows in ((0.25, large), (0.0, ~large)):
             if (rows & (color == number)).any():
                 path = Path.make_compound_path_from_polys(corners[rows & (color == number)])
-                axes.add_patch(
-                    PathPatch(
-                        path, facecolor=fill, edgecolor="white", linewidth=outline, alpha=opacity
-                    )
-                )
+                look = {"facecolor": fill, "linewidth": outline, "alpha": opacity}
+                axes.add_patch(PathPatch(path, edgecolor="white", **look))
 
 
 def _label(axes: Axes, run: Run, boxes: Rectangles, part: Window, zero: float, unit: float) -> None:

@@ -39,6 +39,7 @@ class Histogram(RunPicture):
 
     rank = 60
 
+    @style.applied()
     def figure(self, run: Run) -> Figure | None:
         """Return the histogram of the recorded time, above the breakdown of the node time.
 
@@ -51,27 +52,26 @@ class Histogram(RunPicture):
         if found.recorded is not None:
             bars |= {"recorded": found.recorded_shares}
         rows = (2.4, 0.5 * len(bars)) if found.recorded is not None else (0.5,)
-        with style.applied():
-            drawing = style.new_figure(sum(rows) + 1.3, load.subject(run))
-            panels = drawing.subplots(len(rows), 1, height_ratios=rows, squeeze=False)[:, 0]
-            _draw_parts(panels[-1], bars)
-            if found.recorded is None:
-                panels[-1].set_title(f"never {OCCUPIED}% of the nodes held while jobs came")
-            else:
-                held, running = found.histogram(LEVELS)
-                _draw_levels(panels[0], held, running)
-                begin, end = (time - load.span(run)[0] for time in found.recorded)
-                panels[0].set_title(
-                    f"recorded: from the first {OCCUPIED}% of nodes held, after {spoken(begin)}, "
-                    f"to the last submission, after {spoken(end)}"
-                )
-            drawing.legend(
-                *panels[-1].get_legend_handles_labels(),
-                loc="outside lower left",
-                ncols=len(PARTS),
-                handlelength=1.2,
-                columnspacing=1.2,
+        drawing = style.new_figure(sum(rows) + 1.3, load.subject(run))
+        panels = drawing.subplots(len(rows), 1, height_ratios=rows, squeeze=False)[:, 0]
+        _draw_parts(panels[-1], bars)
+        if found.recorded is None:
+            panels[-1].set_title(f"never {OCCUPIED}% of the nodes held while jobs came")
+        else:
+            held, running = found.histogram(LEVELS)
+            _draw_levels(panels[0], held, running)
+            begin, end = (time - load.span(run)[0] for time in found.recorded)
+            panels[0].set_title(
+                f"recorded: from the first {OCCUPIED}% of nodes held, after {spoken(begin)}, "
+                f"to the last submission, after {spoken(end)}"
             )
+        drawing.legend(
+            *panels[-1].get_legend_handles_labels(),
+            loc="outside lower left",
+            ncols=len(PARTS),
+            handlelength=1.2,
+            columnspacing=1.2,
+        )
         return drawing
 
     def caption(self, facts: RunFacts) -> str:

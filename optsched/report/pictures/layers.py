@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.boxes.box import Box
 from optsched.machines.torus import Torus
+from optsched.metrics.node_time import Stays, stays_of
 from optsched.numbers import counted
 from optsched.registry import pictures
 from optsched.report import load
@@ -30,72 +29,7 @@ from optsched.report.torus_maps import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from optsched.schedule import Migration
     from optsched.simulator.run import Run
-
-
-@dataclass(frozen=True, eq=False)
-class Stays:
-    """Boxes that jobs held, one row for each box, with begin and end.
-
-    All arrays have shape (stays,), `box` has (stays, 6). ``job`` is the row of the trace; times are
-    in the trace's own seconds.
-    """
-
-    job: NDArray[np.int64]
-    begin: NDArray[np.float64]
-    end: NDArray[np.float64]
-    box: NDArray[np.int64]
-
-    def before(self, now: float) -> dict[int, Box]:
-        """Return the boxes that jobs hold just before an instant, by job."""
-        return self._boxes((self.begin < now) & (self.end >= now))
-
-    def after(self, now: float) -> dict[int, Box]:
-        """Return the boxes that jobs hold from an instant on, by job."""
-        return self._boxes((self.begin <= now) & (self.end > now))
-
-    def _boxes(self, rows: NDArray[np.bool_]) -> dict[int, Box]:
-        boxes = [Box(*box) for box in self.box[rows].tolist()]
-        return dict(zip(self.job[rows].tolist(), boxes))
-
-    def fullest(self) -> float:
-        """Return the first time at which the most routers are held, in seconds."""
-        routers = self.box[:, 3:].prod(axis=1)
-        instants, change = np.unique(np.append(self.begin, self.end), return_inverse=True)
-        held = np.cumsum(np.bincount(change, np.append(routers, -routers)))
-        return float(instants[held.argmax()])
-
-
-def stays_of(run: Run, torus: Torus) -> Stays:
-    """Return the stays of the jobs of a run that started, in the order of the trace."""
-    job, begin, end, resources = [], [], [], []
-    until = load.held_until(run)
-    moves = _by_job(run.schedule.migrations)
-    for row in np.flatnonzero(np.isfinite(run.start)).tolist():
-        since = float(run.start[row])
-        for move in moves.get(row, ()):
-            if move.time > since:  # a job may start late, or move twice at once
-                job.append(row)
-                begin.append(since)
-                end.append(move.time)
-                resources.append(move.left)
-                since = move.time
-        if until[row] > since:
-            job.append(row)
-            begin.append(since)
-            end.append(float(until[row]))
-            resources.append(run.resources[row])
-    return Stays(
-        np.array(job, dtype=np.int64), np.array(begin), np.array(end), torus.boxes_of(resources)
-    )
-
-
-def _by_job(migrations: Sequence[Migration]) -> Mapping[int, list[Migration]]:
-    moves: dict[int, list[Migration]] = {}
-    for one in migrations:
-        moves.setdefault(one.job, []).append(one)
-    return moves
 
 
 @pictures.register("layers")
@@ -111,7 +45,8 @@ class Layers(RunPicture):
         """
         if not isinstance(run.machine, Torus) or not run.machine.holds_boxes:
             return None
-        stays = stays_of(run, run.machine)
+        end = np.where(np.isfinite(run.start), load.held_until(run), np.nan)
+        stays = stays_of(run.machine, run.schedule, end)
         if not len(stays.job):
             return None
         if not run.schedule.migrations:
@@ -137,16 +72,12 @@ def _migration(run: Run, torus: Torus, stays: Stays, now: float) -> Figure:
     before = {job: box for job, box in stays.before(now).items() if not run.end[job] <= now}
     after = stays.after(now)
     names = run.trace.job_id
-    moved = _by_job([one for one in run.schedule.migrations if one.time == now])
+    migrated = [one for one in run.schedule.migrations if one.time == now]
+    parked = {one.job for one in migrated if one.parked}
     moves = {
-        job: Move(
-            str(names[job]),
-            str(names[job]),
-            f"job {names[job]} to {after[job]}",
-            any(one.parked for one in own),
-        )
-        for job, own in moved.items()
-        if job in before and job in after
+        job: Move(str(names[job]), str(names[job]), f"job {names[job]} to {box}", job in parked)
+        for job, box in ((one.job, after.get(one.job)) for one in migrated)
+        if job in before and box is not None
     }
     coming = {job: str(names[job]) for job in after if job not in before}
     return relocation_figure(

@@ -10,7 +10,7 @@ from optsched.metrics.fragmentation import Fragmentation
 from optsched.numbers import counted
 from optsched.registry import pictures
 from optsched.report import load, style
-from optsched.report.durations import time_ticks, unit_for
+from optsched.report.durations import time_axis, unit_for
 from optsched.report.run_picture import RunFacts, RunPicture
 
 if TYPE_CHECKING:
@@ -28,14 +28,16 @@ class Slots(RunPicture):
 
     rank = 40
 
+    @style.applied()
     def figure(self, run: Run) -> Figure | None:
         """Return the free nodes by the size of their slot; None for machines without slots."""
         found = run.metrics.get("fragmentation")
         if not isinstance(found, Fragmentation) or len(found.time) < 2:
             return None
         begin, end = float(found.time[0]), float(found.time[-1])
-        unit, unit_name = unit_for(end - begin)
+        unit = unit_for(end - begin)
         edges = np.linspace(begin, end, len(found.classes) + 1)
+        times = (edges - begin) / unit[0]
         nodes = found.classes / np.diff(edges)[:, None]
         parts = np.array_split(np.arange(nodes.shape[1]), min(GROUPS, nodes.shape[1]))
         heights = [nodes[:, part].sum(axis=1) for part in parts]
@@ -43,31 +45,21 @@ class Slots(RunPicture):
             _sizes(1 << int(part[0]), min((2 << int(part[-1])) - 1, found.nodes)) for part in parts
         ]
         figures = found.summary()
-        with style.applied():
-            drawing = style.new_figure(3.6, load.subject(run))
-            axes = drawing.subplots()
-            low = np.zeros(len(nodes))
-            for height, label, color in zip(heights, labels, style.FILLS):
-                axes.stairs(
-                    low + height,
-                    (edges - begin) / unit,
-                    baseline=low,
-                    fill=True,
-                    color=color,
-                    label=label,
-                )
-                low = low + height
-            axes.set_title(
-                f"loss of capacity {figures['loss_of_capacity']:.1%}; of it in slots too small for "
-                f"every waiting job {figures['external_fragmentation']:.1%}; "
-                f"{figures['mean_slots']:.1f} slots on average"
-            )
-            axes.set_ylabel("free nodes, by the size\nof their slot")
-            axes.set_xlabel(f"{unit_name} since the first submission")
-            axes.set_xlim(0, (end - begin) / unit)
-            axes.set_ylim(0, 1.05 * max(1.0, float(low.max())))
-            time_ticks(axes.xaxis, end - begin, unit)
-            drawing.legend(loc="outside right center", title="slots of")
+        drawing = style.new_figure(3.6, load.subject(run))
+        axes = drawing.subplots()
+        low = np.zeros(len(nodes))
+        for height, label, color in zip(heights, labels, style.FILLS):
+            axes.stairs(low + height, times, baseline=low, fill=True, color=color, label=label)
+            low = low + height
+        axes.set_title(
+            f"loss of capacity {figures['loss_of_capacity']:.1%}; of it in slots too small for "
+            f"every waiting job {figures['external_fragmentation']:.1%}; "
+            f"{figures['mean_slots']:.1f} slots on average"
+        )
+        axes.set_ylabel("free nodes, by the size\nof their slot")
+        axes.set_ylim(0, 1.05 * max(1.0, float(low.max())))
+        time_axis(axes, 0.0, end - begin, unit)
+        drawing.legend(loc="outside right center", title="slots of")
         return drawing
 
     def caption(self, facts: RunFacts) -> str:

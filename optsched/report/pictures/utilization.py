@@ -9,7 +9,7 @@ import numpy as np
 from optsched.numbers import counted
 from optsched.registry import pictures
 from optsched.report import load, style
-from optsched.report.durations import spoken, time_ticks, unit_for
+from optsched.report.durations import spoken, time_axis, unit_for
 from optsched.report.run_picture import RunFacts, RunPicture
 from optsched.report.steps import Steps
 from optsched.schedule import State
@@ -31,46 +31,39 @@ class Utilization(RunPicture):
 
     rank = 20
 
+    @style.applied()
     def figure(self, run: Run) -> Figure:
         """Return three panels over one time axis: processors in use, waiting jobs, waiting work."""
         begin, end = load.span(run)
-        unit, unit_name = unit_for(end - begin)
+        unit = unit_for(end - begin)
         size = run.machine.size
         work = load.waiting_work(run)
         work_unit, work_name = unit_for(work.values.max() / size)
-        held = (
-            "processors of jobs\nthat share them"
-            if run.machine.time_shared
-            else "processors in use"
-        )
+        shared = run.machine.time_shared
+        held = "processors of jobs\nthat share them" if shared else "processors in use"
         series = (
             (load.processors_in_use(run), held, 1.0, style.LINES[0]),
             (load.waiting_jobs(run), "waiting jobs", 1.0, style.LINES[1]),
             (work, f"waiting work\n(machine-{work_name})", size * work_unit, style.LINES[2]),
         )
         binned = [steps.binned(MOST_BINS) for steps, *_ in series]
-        with style.applied():
-            drawing = style.new_figure(6.0, load.subject(run))
-            panels = drawing.subplots(3, 1, sharex=True, height_ratios=(2, 1, 1))
-            for axes, bins, (steps, label, scale, color) in zip(panels, binned, series):
-                highest = float(steps.values.max()) / scale
-                axes.set_title(
-                    f"highest: {highest:,.0f}" if highest >= 100 else f"highest: {highest:.3g}"
-                )
-                _draw(axes, bins, begin, unit, scale, color)
-                axes.set_ylabel(label)
-                axes.set_ylim(
-                    0, 1.05 * max(1.0, float(max(bins.high.max(), bins.mean.max())) / scale)
-                )
-                style.count_ticks(axes.yaxis)
-            drawing.align_ylabels(panels)
-            top, bottom = panels[0], panels[-1]
-            top.axhline(size, color=style.GREY, linewidth=0.8, linestyle=(0, (4, 2)))
-            top.set_ylim(0, 1.06 * max(size, binned[0].high.max(), binned[0].mean.max()))
-            top.set_title(_caption(run, max(bins.width for bins in binned)))
-            bottom.set_xlabel(f"{unit_name} since the first submission")
-            bottom.set_xlim(0, (end - begin) / unit)
-            time_ticks(bottom.xaxis, end - begin, unit)
+        drawing = style.new_figure(6.0, load.subject(run))
+        panels = drawing.subplots(3, 1, sharex=True, height_ratios=(2, 1, 1))
+        for axes, bins, (steps, label, scale, color) in zip(panels, binned, series):
+            highest = float(steps.values.max()) / scale
+            axes.set_title(
+                f"highest: {highest:,.0f}" if highest >= 100 else f"highest: {highest:.3g}"
+            )
+            _draw(axes, bins, begin, unit[0], scale, color)
+            axes.set_ylabel(label)
+            axes.set_ylim(0, 1.05 * max(1.0, float(max(bins.high.max(), bins.mean.max())) / scale))
+            style.count_ticks(axes.yaxis)
+        drawing.align_ylabels(panels)
+        top, bottom = panels[0], panels[-1]
+        top.axhline(size, color=style.GREY, linewidth=0.8, linestyle=(0, (4, 2)))
+        top.set_ylim(0, 1.06 * max(size, binned[0].high.max(), binned[0].mean.max()))
+        top.set_title(_caption(run, max(bins.width for bins in binned)))
+        time_axis(bottom, 0.0, end - begin, unit)
         return drawing
 
     def caption(self, facts: RunFacts) -> str:
@@ -86,39 +79,27 @@ class Utilization(RunPicture):
         begin = float(jobs["submission_time"].min())
         times = queued[["submission_time", "starting_time", "finish_time"]].to_numpy()
         end = max(begin + 1.0, float(np.nanmax(times, initial=begin)))
-        ends = started["finish_time"].fillna(end)
-        processors = started["requested_number_of_resources"]
-        in_use = Steps.from_changes(
-            np.concatenate((started["starting_time"], ends)),
-            np.concatenate((processors, -processors)),
-            begin,
-            end,
-        )
-        waiting = Steps.from_changes(
-            np.concatenate((queued["submission_time"], started["starting_time"])),
-            np.repeat([1.0, -1.0], [len(queued), len(started)]),
-            begin,
-            end,
-        )
+        held = started["starting_time"], started["finish_time"].fillna(end)
+        in_use = Steps.from_stays(*held, started["requested_number_of_resources"], begin, end)
+        waits = queued["submission_time"], queued["starting_time"].fillna(end)
+        waiting = Steps.from_stays(*waits, np.ones(len(queued)), begin, end)
         mean = summary["utilization"]
-        held = "of running jobs, which share them" if shared else "in use"
+        whose = "of running jobs, which share them" if shared else "in use"
         words = "" if mean is None else f"; a utilization of {mean:.1%}"
         return (
-            f"Load over time: at most {in_use.values.max():,.0f} processors {held}{words};"
+            f"Load over time: at most {in_use.values.max():,.0f} processors {whose}{words};"
             f" at most {counted(int(waiting.values.max()), 'job')} waiting."
         )
 
 
 def _draw(axes: Axes, bins: Binned, begin: float, unit: float, scale: float, color: str) -> None:
     edges = (bins.edges - begin) / unit
+    mean, low, high = bins.mean / scale, bins.low / scale, bins.high / scale
     if bins.width:
-        axes.stairs(
-            bins.high / scale, edges, baseline=bins.low / scale, fill=True, color=color, alpha=0.18
-        )
-        axes.stairs(bins.mean / scale, edges, baseline=None, color=color, linewidth=1.0)
+        axes.stairs(high, edges, baseline=low, fill=True, color=color, alpha=0.18)
     else:
-        axes.stairs(bins.mean / scale, edges, fill=True, color=color, alpha=0.25)
-        axes.stairs(bins.mean / scale, edges, baseline=None, color=color, linewidth=1.0)
+        axes.stairs(mean, edges, fill=True, color=color, alpha=0.25)
+    axes.stairs(mean, edges, baseline=None, color=color, linewidth=1.0)
 
 
 def _caption(run: Run, width: float) -> str:

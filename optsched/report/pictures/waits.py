@@ -12,7 +12,7 @@ from optsched.registry import pictures
 from optsched.report import load, style
 from optsched.report.durations import log_ticks, spoken
 from optsched.report.run_picture import RunFacts, RunPicture
-from optsched.report.steps import thinned
+from optsched.report.steps import extended, thinned
 from optsched.schedule import State
 
 if TYPE_CHECKING:
@@ -48,17 +48,9 @@ def size_classes(processors: NDArray[np.int64], machine_size: int) -> list[SizeC
 
 
 def ecdf(waits: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the empirical distribution of the waits.
+    """Return each different finite wait, in order, and the share of jobs that waited no longer.
 
-    Parameters
-    ----------
-    waits : float64 array, shape (jobs,)
-        Waits in seconds; infinite for a job that never started, which counts too.
-
-    Returns
-    -------
-    waits, shares : float64 arrays
-        Each different finite wait, in order, and the share of all jobs that waited no longer.
+    The wait of a job that never started is infinite, and counts too.
     """
     values, counts = np.unique(waits, return_counts=True)
     finite = np.isfinite(values)
@@ -72,6 +64,7 @@ class Waits(RunPicture):
 
     rank = 30
 
+    @style.applied()
     def figure(self, run: Run) -> Figure:
         """Return the distribution of the waits, on an axis with 0 and logarithmic from 1 s."""
         queued = load.accepted(run)
@@ -85,26 +78,23 @@ class Waits(RunPicture):
         ]
         if len(classes) > 1:
             curves.insert(0, (f"all {len(waits):,} jobs", waits))
-        with style.applied():
-            drawing = style.new_figure(4.5, load.subject(run))
-            axes = drawing.subplots()
-            for number, (label, sample) in enumerate(curves):
-                first = number == 0
-                color = style.INK if first else style.LINES[number - 1]
-                x, y = _curve(sample, right)
-                axes.step(
-                    x, y, where="post", color=color, linewidth=2.0 if first else 1.3, label=label
-                )
-            axes.set_xscale("symlog", linthresh=1.0, linscale=0.5)
-            axes.set_xlim(0, right)
-            log_ticks(axes.xaxis, 1.0, right, zero=True)
-            axes.set_ylim(0, 1.02)
-            axes.yaxis.set_major_formatter("{x:.0%}")
-            axes.set_xlabel("wait (linear up to 1 s, logarithmic beyond)")
-            axes.set_ylabel("share of jobs that waited no longer")
-            axes.set_title(in_words(waits))
-            if curves:
-                axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        drawing = style.new_figure(4.5, load.subject(run))
+        axes = drawing.subplots()
+        for number, (label, sample) in enumerate(curves):
+            first = number == 0
+            color = style.INK if first else style.LINES[number - 1]
+            x, y = _curve(sample, right)
+            axes.step(x, y, where="post", color=color, linewidth=2.0 if first else 1.3, label=label)
+        axes.set_xscale("symlog", linthresh=1.0, linscale=0.5)
+        axes.set_xlim(0, right)
+        log_ticks(axes.xaxis, 1.0, right, zero=True)
+        axes.set_ylim(0, 1.02)
+        axes.yaxis.set_major_formatter("{x:.0%}")
+        axes.set_xlabel("wait (linear up to 1 s, logarithmic beyond)")
+        axes.set_ylabel("share of jobs that waited no longer")
+        axes.set_title(in_words(waits))
+        if curves:
+            axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return drawing
 
     def caption(self, facts: RunFacts) -> str:
@@ -119,20 +109,14 @@ class Waits(RunPicture):
         return f"Distribution of the waits: {in_words(waited)}."
 
 
-def _curve(
-    waits: NDArray[np.float64], right: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _curve(waits: NDArray[np.float64], right: float) -> list[NDArray[np.float64]]:
     """Return the distribution from 0 to the right edge, thinned if it has very many steps."""
     values, shares = ecdf(waits)
     below, beyond = values < 1.0, values >= 1.0
     kept = np.concatenate(
         (np.flatnonzero(below), np.flatnonzero(beyond)[thinned(values[beyond], MOST_POINTS)])
     )
-    last = shares[-1] if len(shares) else 0.0
-    return (
-        np.concatenate(([0.0], values[kept], [right])),
-        np.concatenate(([0.0], shares[kept], [last])),
-    )
+    return extended(values[kept], shares[kept], (0.0, 0.0), right)
 
 
 def _sizes(jobs: SizeClass) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.read_only import kept
+from optsched.models.read_only import read_only
 from optsched.models.threshold_allocation import ThresholdAllocation
 from optsched.models.threshold_allocation.presolve import timeline_of
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from optsched.models.threshold_allocation._timeline import Timeline
     from optsched.solvers.threshold_allocation._penalties import Job
 
-NOW = kept(np.zeros(1, dtype=np.int64))
+NOW = read_only(np.zeros(1, dtype=np.int64))
 """Start time that is tried first, since most jobs are to start now."""
 
 

@@ -1,7 +1,5 @@
 """The study of Franke et al. 1999."""
 
-from __future__ import annotations
-
 from optsched.registry import studies
 from optsched.studies.study import PaperStudy
 

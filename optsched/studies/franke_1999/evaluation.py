@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.studies.franke_1999.plan import MPLS, SEEDS, SHOWN, Part, Workload, workloads
-from optsched.studies.offered import offered_by
+from optsched.studies.offered import with_offered
 from optsched.studies.results import check_results
 from optsched.traces.reading import read_trace
 
@@ -47,31 +47,20 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
 
     ``kind`` (``model``, ``blue`` or ``instances``) and the figures of the workload, its ``offered``
     load and ``mean_runtime``, ``strategy`` and ``variant``, whether it ``kept_up``, and settings.
-
-    Raises
-    ------
-    InputError
-        If a column or a trace is missing, or runs have failed.
     """
     needed = ("trace", "policy", "solver", "error", "utilization", "makespan", "jobs", *METRICS)
     check_results(results, needed)
     frame = results.rename(columns={f"settings.{name}": name for name in SETTINGS})
-    frame["file"] = [PurePath(trace).name for trace in frame["trace"]]
-    frame["path"] = [str(inputs / file) for file in frame["file"]]
-    offered = {
-        file: offered_by(read_trace(inputs / file), int(machine.partition(":")[2]))
-        for file, machine in dict(zip(frame["file"], frame["machine"])).items()
-    }
-    frame["offered"] = [offered[file].load for file in frame["file"]]
+    files = [PurePath(trace).name for trace in frame["trace"]]
+    frame = with_offered(frame.assign(path=[str(inputs / file) for file in files]))
     frame["kept_up"] = frame["utilization"] / frame["offered"] >= KEPT_UP
-    frame["mean_runtime"] = [offered[file].runtime for file in frame["file"]]
     known = {
         one.file: one
         for quick in (False, True)
         for own in workloads(quick=quick).values()
         for one in own
     }
-    own = [known[file] for file in frame["file"]]
+    own = [known[file] for file in files]
     frame["kind"] = [KINDS.get(type(one), "instances") for one in own]
     for name in WORKLOAD:
         frame[name] = [getattr(one, name, None) for one in own]
@@ -95,22 +84,10 @@ def plain(frame: pd.DataFrame) -> pd.DataFrame:
 def compared(
     frame: pd.DataFrame, variant: str = SHOWN, seed: int | None = SEEDS[0]
 ) -> pd.DataFrame:
-    """Arrange the plain runs side by side: a row per workload.
+    """Arrange the plain runs of a variant side by side: a row per workload of a seed, or of all.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        The result of `prepare`.
-    variant : str
-        The variant of gang scheduling.
-    seed : int or None
-        Of the workloads; None for all.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by interarrival, service and seed; columns are (metric, strategy), with ``offered``
-        among the metrics.
+    The index is interarrival, service and seed; columns are (metric, strategy), with ``offered``
+    among the metrics.
     """
     runs = plain(frame)
     runs = runs[runs["variant"].isna() | (runs["variant"] == variant)]

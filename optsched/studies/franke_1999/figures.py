@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,44 +18,41 @@ from optsched.studies.franke_1999.evaluation import (
     keeping_up,
 )
 from optsched.studies.franke_1999.plan import PUBLISHED, SHOWN, SKIPPED, VARIANTS
-from optsched.studies.panels import legend, panels_of
+from optsched.studies.panels import legend, paneled
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
 HOUR = 3600
 
-
-class ByUtilization(NamedTuple):
-    """A picture of Figures 5 to 8: its number, the metric, and the variant of gang scheduling."""
-
-    number: int
-    metric: str
-    variant: str
-
-
-FIGURES = {
-    f"figure-{number}-{variant.partition(',')[0]}": ByUtilization(number, metric, variant)
+FIGURES: Mapping[str, Mapping[str, Any]] = {
+    f"figure-{number}-{variant.partition(',')[0]}": {
+        "number": number,
+        "metric": metric,
+        "variant": variant,
+    }
     for number, metric in enumerate(METRICS, 5)
     for variant in (SHOWN, SKIPPED)
 }
+"""Figures 5 to 8, each with two variants of gang scheduling."""
 
-MARKS = dict(zip(STRATEGIES, "svo^D"))
+LOOKS: Mapping[str, Mapping[str, Any]] = {
+    name: {"color": colour, "marker": mark, "markersize": 3, "label": name}
+    for name, colour, mark in zip(STRATEGIES, style.LINES, "svo^D")
+}
+"""The look of the curves and points of each strategy."""
 
 
+@style.applied()
 def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
     """Draw all pictures, by name."""
     drawn = {
         "figure-3": _distribution(frame, "Figure 3. Job sizes of the baseline", work=False),
         "figure-4": _distribution(frame, "Figure 4. CPU time of the baseline by size", work=True),
     }
-    drawn |= {
-        name: _by_utilization(compared(frame, shown.variant), shown)
-        for name, shown in FIGURES.items()
-    }
+    drawn |= {name: _by_utilization(frame, **shown) for name, shown in FIGURES.items()}
     return drawn | {"variants": _variants(frame)}
 
 
@@ -67,95 +64,66 @@ def _distribution(frame: pd.DataFrame, title: str, *, work: bool) -> Figure:
     of_size = np.bincount(trace.processors, amount)
     sizes = np.arange(len(of_size))[1:]
     label = "node-hours" if work else "jobs"
-    with style.applied():
-        figure = style.new_figure(3.0, title)
-        left, right = figure.subplots(1, 2, sharex=True)
-        left.bar(sizes, of_size[1:], width=1.0, color=style.LINES[0])
-        left.set_ylabel(f"{label} of the size")
-        right.step(sizes, np.cumsum(of_size)[1:], where="mid", color=style.LINES[0])
-        right.set_ylabel(f"{label} of at most the size")
-        for axes in (left, right):
-            axes.axvline(
-                PUBLISHED["large_from"] - 0.5, color=style.GREY, linewidth=0.8, linestyle="--"
-            )
-            axes.set_xlabel("nodes (dashed: from here on large)")
-            axes.set_ylim(0)
-            style.count_ticks(axes.yaxis)
+    figure = style.new_figure(3.0, title)
+    left, right = figure.subplots(1, 2, sharex=True)
+    left.bar(sizes, of_size[1:], width=1.0, color=style.LINES[0])
+    left.set_ylabel(f"{label} of the size")
+    right.step(sizes, np.cumsum(of_size)[1:], where="mid", color=style.LINES[0])
+    right.set_ylabel(f"{label} of at most the size")
+    for axes in (left, right):
+        axes.axvline(PUBLISHED["large_from"] - 0.5, linestyle="--", **style.RULE)
+        axes.set_xlabel("nodes (dashed: from here on large)")
+        axes.set_ylim(0)
+        style.count_ticks(axes.yaxis)
     return figure
 
 
-def _by_utilization(table: pd.DataFrame, what: ByUtilization) -> Figure:
+def _by_utilization(frame: pd.DataFrame, number: int, metric: str, variant: str) -> Figure:
     """Draw a metric against utilization, a panel for each interarrival factor."""
-    from matplotlib.ticker import StrMethodFormatter
-
-    metric = what.metric
-    factors = list(table.index.get_level_values("interarrival").unique())
-    shown = keeping_up(table, BACKFILLING)
-    highest = float(shown[metric].to_numpy().max()) / HOUR
-    with style.applied():
-        figure = style.new_figure(
-            6.4, f"Figure {what.number}. Mean {METRICS[metric]}, by utilization; {what.variant}"
-        )
-        panels = panels_of(figure, [f"interarrival factor {factor:g}" for factor in factors])
-        for panel, factor in zip(panels, factors):
-            own = table.xs(factor, level="interarrival")
-            for colour, strategy in zip(style.LINES, STRATEGIES):
-                if (metric, strategy) not in own:
-                    continue
-                panel.plot(
-                    own["utilization", strategy],
-                    own[metric, strategy] / HOUR,
-                    color=colour,
-                    marker=MARKS[strategy],
-                    markersize=3,
-                    linewidth=1.0,
-                    label=strategy,
-                )
-        panels[0].set_yscale("log")
-        panels[0].yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        panels[0].set_ylim(top=1.1 * highest)
-        figure.supxlabel("utilization", fontsize=9)
-        figure.supylabel("hours", fontsize=9)
-        legend(figure, panels[0])
+    table = compared(frame, variant)
+    highest = float(keeping_up(table, BACKFILLING)[metric].to_numpy().max()) / HOUR
+    by_factor = {
+        f"interarrival factor {factor:g}": table.xs(factor, level="interarrival")
+        for factor in table.index.get_level_values("interarrival").unique()
+    }
+    title = f"Figure {number}. Mean {METRICS[metric]}, by utilization; {variant}"
+    figure, panels = paneled(title, list(by_factor), row=0.0, margin=6.4)
+    for panel, own in zip(panels, by_factor.values()):
+        for name, look in LOOKS.items():
+            if (metric, name) in own:
+                hours = own[metric, name] / HOUR
+                panel.plot(own["utilization", name], hours, linewidth=1.0, **look)
+    panels[0].set_yscale("log")
+    panels[0].yaxis.set_major_formatter("{x:g}")
+    panels[0].set_ylim(top=1.1 * highest)
+    figure.supxlabel("utilization")
+    figure.supylabel("hours")
+    legend(figure, panels[0])
     return figure
 
 
 def _variants(frame: pd.DataFrame) -> Figure:
     """Draw the gain of gang scheduling over backfilling, by offered load, for each variant."""
-    from matplotlib.ticker import LogFormatter, StrMethodFormatter
+    from matplotlib.ticker import LogFormatter
 
-    with style.applied():
-        figure = style.new_figure(
-            5.2, "Mean response time over that of perfect backfilling, by variant"
-        )
-        panels = figure.subplots(2, 3, sharex=True, sharey=True)
-        for panel, variant in zip(panels.flat, VARIANTS):
-            table = compared(frame, variant)
-            for colour, strategy in zip(style.LINES, STRATEGIES):
-                if strategy == BACKFILLING or ("mean_response", strategy) not in table:
-                    continue
-                _points(panel, table, strategy, colour)
-            panel.axhline(1.0, color=style.GREY, linewidth=0.8)
-            panel.set_title(variant)
-            panel.set_yscale("log")
-            panel.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-            panel.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.4)))
-        for panel in panels[-1]:
-            panel.set_xlabel("offered load")
-        for row in panels:
-            row[0].set_ylabel("times backfilling")
-        legend(figure, panels[0, 0])
+    title = "Mean response time over that of perfect backfilling, by variant"
+    figure = style.new_figure(5.2, title)
+    panels = figure.subplots(2, 3, sharex=True, sharey=True)
+    for panel, variant in zip(panels.flat, VARIANTS):
+        table = compared(frame, variant)
+        for name, look in LOOKS.items():
+            if name != BACKFILLING and ("mean_response", name) in table:
+                both = keeping_up(table, name, BACKFILLING)
+                times = both["mean_response", name] / both["mean_response", BACKFILLING]
+                panel.plot(both["offered", FCFS], times, linestyle="none", **look)
+        panel.axhline(1.0, **style.RULE)
+        panel.set_title(variant)
+        panel.set_yscale("log")
+        panel.yaxis.set_major_formatter("{x:g}")
+        panel.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.4)))
+    for panel in panels[-1]:
+        panel.set_xlabel("offered load")
+    for row in panels:
+        row[0].set_ylabel("times backfilling")
+    legend(figure, panels[0, 0])
     return figure
-
-
-def _points(panel: Axes, table: pd.DataFrame, strategy: str, colour: str) -> None:
-    both = keeping_up(table, strategy, BACKFILLING)
-    panel.plot(
-        both["offered", FCFS],
-        both["mean_response", strategy] / both["mean_response", BACKFILLING],
-        linestyle="none",
-        color=colour,
-        marker=MARKS[strategy],
-        markersize=3,
-        label=strategy,
-    )

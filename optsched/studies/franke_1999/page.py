@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from optsched.report.page import Cell, Value, Verdict, cell, duration, share
+from optsched.report.page import Cell, Value, Verdict, duration, share
+from optsched.studies.cells import matched, span, spread
 from optsched.studies.franke_1999.evaluation import (
     BACKFILLING,
     FCFS,
@@ -32,7 +33,7 @@ from optsched.studies.franke_1999.plan import (
     TRACE,
     VARIANTS,
 )
-from optsched.studies.judging import Judgement, judge
+from optsched.studies.judging import judge
 from optsched.studies.offered import offered_by
 from optsched.studies.results import grouped
 from optsched.studies.template import Record
@@ -58,33 +59,28 @@ SAME = [*WORKLOAD, "variant", "mpl"]
 
 def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
     """Return the names that the template uses."""
-
-    @cache
-    def table_of(variant: str) -> pd.DataFrame:
-        return compared(frame, variant)
+    tables = {variant: compared(frame, variant) for variant in VARIANTS}
 
     def ratio(variant: str, metric: str, one: str, other: str) -> pd.Series[float]:
         """Return a mean over that of another strategy, where both keep up."""
-        both = keeping_up(table_of(variant), one, other)
+        both = keeping_up(tables[variant], one, other)
         return both[metric, one] / both[metric, other]
 
-    tables = {variant: table_of(variant) for variant in VARIANTS}
-    over_backfilling = []
-    for variant in VARIANTS:
-        for level in GANG:
-            found = ratio(variant, "mean_response", level, BACKFILLING)
-            over_backfilling.append(
-                {
-                    "variant": variant,
-                    "level": level,
-                    "median": found.median(),
-                    "below": int((found < 1).sum()),
-                    "workloads": len(found),
-                }
-            )
+    over_backfilling = [
+        {
+            "variant": variant,
+            "level": level,
+            "median": found.median(),
+            "below": int((found < 1).sum()),
+            "workloads": len(found),
+        }
+        for variant in VARIANTS
+        for level in GANG
+        for found in [ratio(variant, "mean_response", level, BACKFILLING)]
+    ]
     *_, high = GANG
     of_high = [one for one in over_backfilling if one["level"] == high]
-    packed = packing_runs(frame)
+    packed = beside_plain(frame, frame[frame["solver"].isin(SOLVERS)])
     exact = packed[(packed["solver"] == EXACT) & (packed["variant"] == SHOWN)]
     return {
         "variants": VARIANTS,
@@ -95,15 +91,14 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "requests": REQUESTS,
         "kept_up": KEPT_UP,
         "ratio": ratio,
-        "best": min(over_backfilling, key=_median),
-        "best_of_high": min(of_high, key=_median),
-        "worst_of_high": max(of_high, key=_median),
+        "best": min(over_backfilling, key=itemgetter("median")),
+        "best_of_high": min(of_high, key=itemgetter("median")),
+        "worst_of_high": max(of_high, key=itemgetter("median")),
         "exact_gain": exact["mean_response"] / exact["mean_response_plain"],
         "baseline": [] if quick else baseline_table(frame),
         "by_utilization": {
-            name: {"number": what.number, "metric": what.metric, "variant": what.variant}
-            | {"ends": _ends(tables[what.variant], what.metric)}
-            for name, what in FIGURES.items()
+            name: {**shown, "ends": _ends(tables[shown["variant"]], shown["metric"])}
+            for name, shown in FIGURES.items()
         },
         "numbers": lambda variant: numbers(tables[variant]),
         "over_space_sharing": [
@@ -137,16 +132,8 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
     }
 
 
-def _median(one: Mapping[str, Any]) -> float:
-    return float(one["median"])
-
-
 def _times(ratio: float, note: str = "", digits: int = 2) -> Cell:
     return Cell(f"{ratio:.{digits}f}", ratio, note=note)
-
-
-def _span(ratios: pd.Series[float]) -> str:
-    return f"{ratios.min():.2f} to {ratios.max():.2f}" if len(ratios) > 1 else ""
 
 
 def _present(names: Iterable[str]) -> list[str]:
@@ -266,11 +253,6 @@ def beside_plain(frame: pd.DataFrame, varied: pd.DataFrame) -> pd.DataFrame:
     return pairs[pairs["kept_up"] & pairs["kept_up_plain"]]
 
 
-def packing_runs(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs packed by another solver than first fit, beside those that it packed."""
-    return beside_plain(frame, frame[frame["solver"].isin(SOLVERS)])
-
-
 def packings(pairs: pd.DataFrame) -> list[Record]:
     """Return the decisions of other packings, and the means of their runs."""
     metrics = {
@@ -278,29 +260,27 @@ def packings(pairs: pd.DataFrame) -> list[Record]:
         "wait": "mean_wait",
         "response of large jobs": "large_mean_response",
     }
-    records = []
-    for variant in sorted(set(pairs["variant"])):
-        for solver in SOLVERS:
-            own = pairs[(pairs["variant"] == variant) & (pairs["solver"] == solver)]
-            if own.empty:
-                continue
-            problems = own["problems"].sum()
-            as_good = (own["heuristic_matched"] * own["problems"]).sum() / problems
-            record: dict[Any, Value] = {
-                "variant": variant,
-                "solver": solver,
-                "runs": len(own),
-                "decisions": int(problems),
-                "first fit as good": share(as_good),
-                "proven": share(1 - own["unproven"].sum() / problems),
-            }
-            for head, metric in metrics.items():
-                ratios = own[metric] / own[f"{metric}_plain"]
-                better = f"better in {(ratios < 1).sum()} of {len(ratios)}"
-                note = "; ".join(filter(None, (_span(ratios), better)))
-                record[head] = _times(ratios.median(), note, digits=3)
-            records.append(record)
-    return records
+    return [
+        {
+            "variant": variant,
+            "solver": solver,
+            "runs": len(own),
+            "decisions": int(own["problems"].sum()),
+            "first fit as good": share(matched(own)),
+            "proven": share(1 - own["unproven"].sum() / own["problems"].sum()),
+            **{head: _over_plain(own, metric) for head, metric in metrics.items()},
+        }
+        for variant in sorted(set(pairs["variant"]))
+        for solver in SOLVERS
+        if len(own := pairs[(pairs["variant"] == variant) & (pairs["solver"] == solver)])
+    ]
+
+
+def _over_plain(own: pd.DataFrame, metric: str) -> Cell:
+    ratios = own[metric] / own[f"{metric}_plain"]
+    better = f"better in {(ratios < 1).sum()} of {len(ratios)}"
+    note = "; ".join(filter(None, (span(ratios, ".2f"), better)))
+    return _times(ratios.median(), note, digits=3)
 
 
 def ties(pairs: pd.DataFrame) -> list[float]:
@@ -330,7 +310,7 @@ def _levels(frame: pd.DataFrame, varied: pd.DataFrame) -> dict[str, Any]:
     for level in sorted(frame["mpl"].dropna().unique()):
         own = pairs[pairs["mpl"] == level]
         ratios = own["mean_response"] / own["mean_response_plain"]
-        note = "; ".join(filter(None, (_span(ratios), str(len(ratios)))))
+        note = "; ".join(filter(None, (span(ratios, ".2f"), str(len(ratios)))))
         cells[f"MPL {level:.0f}"] = _times(ratios.median(), note) if len(ratios) else None
     return cells
 
@@ -377,7 +357,7 @@ def estimates(frame: pd.DataFrame) -> list[Record]:
     }
     ratios = {head: pairs[metric] / pairs[f"{metric}_perfect"] for head, metric in metrics.items()}
     return [
-        {"mean": head, "over perfect estimates": _times(own.median(), _span(own))}
+        {"mean": head, "over perfect estimates": spread(own, ".2f", "median")}
         for head, own in ratios.items()
     ]
 
@@ -418,14 +398,10 @@ def stands_in(frame: pd.DataFrame, model: str) -> Record:
         (ranks[0] == ranks[1]).all(axis=1),
         "the same order of the strategies by mean response in {so} of {of} parts",
     )
-
-    def shown(judged: Judgement) -> Cell:
-        return replace(cell(judged.verdict), note=judged.why)
-
     return {
         "model": f"sizes {model}",
-        "the trace's mean response times": shown(near),
-        "its ranking of the strategies": shown(order),
+        "the trace's mean response times": near.shown,
+        "its ranking of the strategies": order.shown,
     }
 
 

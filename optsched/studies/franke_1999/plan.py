@@ -48,16 +48,9 @@ MODELS: list[Sizes] = TABLE["blue"]["models"]
 
 
 class Workload(NamedTuple):
-    """A workload of the paper's model.
+    """A workload of the paper's model: factors of interarrival times and run times, and a seed.
 
-    Parameters
-    ----------
-    interarrival, service : float
-        Factors of the times between submissions and of the run times.
-    seed : int
-        Of the random numbers.
-    requests : float
-        Requested times are drawn from one to this many times the run time.
+    Requested times are drawn from one to `requests` times the run time.
     """
 
     interarrival: float
@@ -140,13 +133,7 @@ def plan(folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any
 
 
 def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
-    """Generate the workloads, and cut the parts out of SDSC-BLUE.
-
-    Raises
-    ------
-    InputError
-        If SDSC-BLUE is missing.
-    """
+    """Generate the workloads, and cut the parts out of SDSC-BLUE."""
     blue = read_trace(find_log(TABLE["blue"]["file"], folders))
     jobs = TABLE["quick"]["jobs"] if quick else PUBLISHED["jobs"]
     length = TABLE["quick"]["jobs"] if quick else TABLE["blue"]["jobs"]

@@ -1,7 +1,5 @@
 """The study of Gonthier et al. 2024."""
 
-from __future__ import annotations
-
 from optsched.registry import studies
 from optsched.studies.study import PaperStudy
 

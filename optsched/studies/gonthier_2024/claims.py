@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from optsched.studies.gonthier_2024.evaluation import (
-    ALL,
-    THROTTLE,
-    improvement,
-    reduction,
-    workloads,
-)
+from optsched.report.page import Verdict
+from optsched.studies.gonthier_2024.evaluation import THROTTLE, improvement, reduction
 from optsched.studies.gonthier_2024.plan import CONTENT, DAY, MAIN, OF_LOG, THROTTLED, WORKLOADS
 from optsched.studies.judging import Claim, Judgement, judge, read_claims
+from optsched.studies.results import ALL, by_workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,26 +28,18 @@ LOCAL = ("LEA", "LEO", "LEM")
 """The schedulers that look for files."""
 
 
-class Outcome(NamedTuple):
-    """Whether a claim is true in a workload, case by case, and the numbers."""
-
-    cases: list[bool]
-    numbers: str
-
-
 def claims(frame: pd.DataFrame) -> list[Claim]:
     """Judge the claims of the paper in each workload, and in all together."""
-    parts = {name: frame[frame["workload"] == name] for name in workloads(frame)}
-    parts |= as_throttled(frame)
+    parts = by_workload(frame) | as_throttled(frame)
     load_of = {one.name: one.load for one in WORKLOADS}
 
     def judged(judge: str, load: float | None = None, **arguments: Any) -> dict[str, Judgement]:
         if judge == more_saturated.__name__:
-            return _judged(more_saturated(parts, **arguments))
+            return _together(more_saturated(parts, **arguments))
         own = {
             name: part for name, part in parts.items() if load is None or load_of.get(name) == load
         }
-        return _judged({name: globals()[judge](part, **arguments) for name, part in own.items()})
+        return _together({name: globals()[judge](part, **arguments) for name, part in own.items()})
 
     return [
         replace(claim, judgements=judged(claim.judge, **claim.arguments))
@@ -68,68 +56,67 @@ def as_throttled(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {DAY_THROTTLED: own.assign(scheduler=own["scheduler"].map(plain))}
 
 
-def _judged(found: Mapping[str, Outcome]) -> dict[str, Judgement]:
-    """Judge each workload, and all by the workloads in which the claim is true."""
-    counted = [all(one.cases) for name, one in found.items() if name != DAY_THROTTLED]
-    together = {ALL: judge(counted, "so in {so} of {of} workloads")} if counted else {}
-    return together | {name: judge(one.cases, one.numbers) for name, one in found.items()}
+def _together(found: Mapping[str, Judgement]) -> dict[str, Judgement]:
+    """Judge all workloads by those in which the claim is true."""
+    true = [one.verdict is Verdict.HELD for name, one in found.items() if name != DAY_THROTTLED]
+    return ({ALL: judge(true, "so in {so} of {of} workloads")} if true else {}) | dict(found)
 
 
-def not_worse(own: pd.DataFrame, name: str, least: float) -> Outcome:
+def not_worse(own: pd.DataFrame, name: str, least: float) -> Judgement:
     """Judge the share of the sessions that are not worse."""
     better = improvement(own, name).better
-    return Outcome([better >= least], f"{better:.1%} of the sessions")
+    return judge([better >= least], f"{better:.1%} of the sessions")
 
 
-def median(own: pd.DataFrame, name: str, least: float) -> Outcome:
+def median(own: pd.DataFrame, name: str, least: float) -> Judgement:
     """Judge the median improvement."""
     found = improvement(own, name).median
-    return Outcome([found >= least], f"{found - 1:+.1%}")
+    return judge([found >= least], f"{found - 1:+.1%}")
 
 
-def no_improvement(own: pd.DataFrame, name: str) -> Outcome:
+def no_improvement(own: pd.DataFrame, name: str) -> Judgement:
     """Judge whether the median session is neither better nor worse."""
     found = improvement(own, name)
     numbers = (
         f"median {found.median - 1:+.1%}; {found.faster:.0%} faster, {found.slower:.0%} slower"
     )
-    return Outcome([abs(found.median - 1) <= NONE], numbers)
+    return judge([abs(found.median - 1) <= NONE], numbers)
 
 
-def largest(own: pd.DataFrame, name: str, measure: str, others: Sequence[str]) -> Outcome:
+def largest(own: pd.DataFrame, name: str, measure: str, others: Sequence[str]) -> Judgement:
     """Judge whether a scheduler has a larger improvement than each of the others."""
     order = [one for one in ("EFT", *LOCAL) if one in {name, *others}]
     found = {one: _measured(own, one, measure) for one in order}
-    return Outcome([found[name] > found[other] for other in others], _listed(found))
+    return judge([found[name] > found[other] for other in others], _listed(found))
 
 
-def quarter(own: pd.DataFrame, name: str, least: float) -> Outcome:
+def quarter(own: pd.DataFrame, name: str, least: float) -> Judgement:
     """Judge the improvement that a quarter of the sessions reaches."""
     found = improvement(own, name).box_high
-    return Outcome([found >= least], f"a quarter at least {found:.3g} times")
+    return judge([found >= least], f"a quarter at least {found:.3g} times")
 
 
-def order(own: pd.DataFrame, metric: str) -> Outcome:
+def order(own: pd.DataFrame, metric: str) -> Judgement:
     """Judge whether LEA lowers a sum most, then LEM, then LEO and EFT."""
     saved = {name: reduction(own, name, metric) for name in ("LEA", "LEM", "LEO", "EFT")}
     ranks = (("LEA", "LEM"), ("LEM", "LEO"), ("LEM", "EFT"))
-    return Outcome([saved[one] > saved[other] for one, other in ranks], _percent(saved))
+    return judge([saved[one] > saved[other] for one, other in ranks], _percent(saved))
 
 
-def saves(own: pd.DataFrame, name: str, metric: str, least: float) -> Outcome:
+def saves(own: pd.DataFrame, name: str, metric: str, least: float) -> Judgement:
     """Judge the share by which a sum is lower."""
     saved = reduction(own, name, metric)
-    return Outcome([saved >= least], f"{saved:.1%}")
+    return judge([saved >= least], f"{saved:.1%}")
 
 
-def core_time(own: pd.DataFrame) -> Outcome:
+def core_time(own: pd.DataFrame) -> Judgement:
     """Judge whether all schedulers save core time, and LEA most."""
     saved = {name: reduction(own, name, "core_time") for name in ("LEA", "LEM", "LEO", "EFT")}
     cases = [*(value > 0 for value in saved.values()), saved["LEA"] == max(saved.values())]
-    return Outcome(cases, _percent(saved, digits=2))
+    return judge(cases, _percent(saved, digits=2))
 
 
-def close_to_eft(own: pd.DataFrame) -> Outcome:
+def close_to_eft(own: pd.DataFrame) -> Judgement:
     """Judge whether the medians and the slower shares of LEO and LEM are those of EFT."""
     found = {name: improvement(own, name) for name in ("EFT", "LEO", "LEM")}
     cases = [
@@ -140,22 +127,22 @@ def close_to_eft(own: pd.DataFrame) -> Outcome:
     shown = (
         f"{name} {one.median - 1:+.1%}, {one.slower:.0%} slower" for name, one in found.items()
     )
-    return Outcome(cases, "; ".join(shown))
+    return judge(cases, "; ".join(shown))
 
 
-def slower(own: pd.DataFrame, name: str, more_than: float) -> Outcome:
+def slower(own: pd.DataFrame, name: str, more_than: float) -> Judgement:
     """Judge the share of the sessions that are slower."""
     found = improvement(own, name).slower
-    return Outcome([found > more_than], f"{found:.1%} slower")
+    return judge([found > more_than], f"{found:.1%} slower")
 
 
-def most(own: pd.DataFrame, measure: str, names: Sequence[str]) -> Outcome:
+def most(own: pd.DataFrame, measure: str, names: Sequence[str]) -> Judgement:
     """Judge whether most sessions are equal, or faster, with each of the schedulers."""
     shares = {name: _measured(own, name, measure) for name in names}
-    return Outcome([share > 0.5 for share in shares.values()], f"{_percent(shares)} {measure}")
+    return judge([share > 0.5 for share in shares.values()], f"{_percent(shares)} {measure}")
 
 
-def more_saturated(parts: Mapping[str, pd.DataFrame], measure: str) -> dict[str, Outcome]:
+def more_saturated(parts: Mapping[str, pd.DataFrame], measure: str) -> dict[str, Judgement]:
     """Judge whether saturated clusters improve more than the underused ones of the same log."""
     lower = {own[1].name: own[0].name for own in OF_LOG.values()}
     return {
@@ -168,7 +155,7 @@ def more_saturated(parts: Mapping[str, pd.DataFrame], measure: str) -> dict[str,
     }
 
 
-def less_with_backfilling(own: pd.DataFrame, measure: str) -> Outcome:
+def less_with_backfilling(own: pd.DataFrame, measure: str) -> Judgement:
     """Judge whether improvements are smaller with backfilling."""
     return _larger(
         (name, _measured(own, name, measure), _measured(own, f"{name}-BF", measure))
@@ -176,18 +163,18 @@ def less_with_backfilling(own: pd.DataFrame, measure: str) -> Outcome:
     )
 
 
-def gain_by_backfilling(own: pd.DataFrame) -> Outcome:
+def gain_by_backfilling(own: pd.DataFrame) -> Judgement:
     """Judge whether FCFS and EFT gain more by backfilling than the others."""
     gains = {name: improvement(own, f"{name}-BF", name).mean for name in ("FCFS", "EFT", *LOCAL)}
     cases = [gains[one] > gains[other] for one in ("FCFS", "EFT") for other in LOCAL]
-    return Outcome(cases, _listed(gains))
+    return judge(cases, _listed(gains))
 
 
-def eighths(own: pd.DataFrame, name: str, high: float, low: float) -> Outcome:
+def eighths(own: pd.DataFrame, name: str, high: float, low: float) -> Judgement:
     """Judge the improvements that an eighth of the sessions exceeds, and falls below."""
     found = improvement(own, name)
     cases = [found.whisker_high >= high, found.whisker_low >= low]
-    return Outcome(cases, f"whiskers {found.whisker_low:.3g} and {found.whisker_high:.3g}")
+    return judge(cases, f"whiskers {found.whisker_low:.3g} and {found.whisker_high:.3g}")
 
 
 def _measured(own: pd.DataFrame, name: str, measure: str) -> float:
@@ -195,11 +182,11 @@ def _measured(own: pd.DataFrame, name: str, measure: str) -> float:
     return float(getattr(improvement(own, name), measure))
 
 
-def _larger(pairs: Iterable[tuple[str, float, float]]) -> Outcome:
+def _larger(pairs: Iterable[tuple[str, float, float]]) -> Judgement:
     """Judge whether the first of two numbers is larger, scheduler by scheduler."""
     known = list(pairs)
     numbers = ", ".join(f"{name} {one:.3g} against {other:.3g}" for name, one, other in known)
-    return Outcome([one > other for _, one, other in known], numbers)
+    return judge([one > other for _, one, other in known], numbers)
 
 
 def _listed(values: Mapping[str, float]) -> str:

@@ -18,9 +18,6 @@ from optsched.traces.reading import read_trace
 if TYPE_CHECKING:
     import pandas as pd
 
-ALL = "all"
-"""The name of all workloads together."""
-
 METRICS = (
     *("mean_stretch", "mean_bounded_stretch", "max_stretch", "mean_queue_time", "mean_flow"),
     *("transfer_time", "waiting_for_a_load", "core_time", "data_reuse", "evaluated", "killed"),
@@ -60,10 +57,8 @@ class Improvement(NamedTuple):
     ----------
     sessions : int
         How many.
-    whisker_low, box_low, median, box_high, whisker_high : float
-        Quantiles of the improvement, at `SHARES`.
-    mean : float
-        Its mean.
+    whisker_low, box_low, median, box_high, whisker_high, mean : float
+        Quantiles of the improvement, at `SHARES`, and its mean.
     better : float
         Share of the sessions whose improvement is above 1, or 1: not worse, as the paper's box
         plots show it.
@@ -107,11 +102,6 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     """Add ``workload``, ``scheduler``, ``path`` (of the trace), ``file_time``, sums and sessions.
 
     ``session_stretch`` and ``session_jobs`` are arrays.
-
-    Raises
-    ------
-    InputError
-        If a column or a trace is missing, or runs have failed.
     """
     import pandas as pd
 
@@ -140,21 +130,9 @@ def describe(ratios: NDArray[np.float64]) -> Improvement:
     speedup, slowdown = (
         float(ratios[which].mean()) if which.any() else float("nan") for which in (faster, slower)
     )
-    whisker_low, box_low, median, box_high, whisker_high = np.quantile(ratios, SHARES).tolist()
-    return Improvement(
-        sessions=len(ratios),
-        whisker_low=whisker_low,
-        box_low=box_low,
-        median=median,
-        box_high=box_high,
-        whisker_high=whisker_high,
-        mean=float(ratios.mean()),
-        better=float((ratios >= 1).mean()),
-        faster=float(faster.mean()),
-        slower=float(slower.mean()),
-        speedup=speedup,
-        slowdown=slowdown,
-    )
+    quantiles = np.quantile(ratios, SHARES).tolist()
+    means = [float(values.mean()) for values in (ratios, ratios >= 1, faster, slower)]
+    return Improvement._make((len(ratios), *quantiles, *means, speedup, slowdown))
 
 
 def evaluated_sessions(
@@ -175,11 +153,6 @@ def single_mean(values: NDArray[np.float64]) -> float:
     return float(total / np.float32(len(values)))
 
 
-def workloads(frame: pd.DataFrame) -> list[str]:
-    """Return the workloads that were run, in order."""
-    return list(dict.fromkeys(frame["workload"]))
-
-
 def of(frame: pd.DataFrame, scheduler: str, metric: str) -> pd.Series[Any]:
     """Return a metric of a scheduler, by workload."""
     own = frame[frame["scheduler"] == scheduler]
@@ -192,29 +165,23 @@ def run_of(frame: pd.DataFrame, workload: str, scheduler: str) -> dict[str, Any]
     return {metric: own[metric].iloc[0] for metric in (*METRICS, FILE_TIME, *SINGLE)}
 
 
+def _both(
+    frame: pd.DataFrame, scheduler: str, metric: str, base: str | None = None
+) -> tuple[pd.Series[Any], pd.Series[Any]]:
+    """Return a metric of the base and of a scheduler on the workloads that both were run on."""
+    names = (base or SCHEDULERS[scheduler].base, scheduler)
+    before, after = (of(frame, name, metric) for name in names)
+    shared = [name for name in after.index if name in before.index]
+    return before[shared], after[shared]
+
+
 def ratios(frame: pd.DataFrame, scheduler: str, base: str | None = None) -> NDArray[np.float64]:
     """Return the improvement of every session by a scheduler, of all workloads one after the other.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        The result of `prepare`, or some rows of it.
-    scheduler : str
-        The scheduler that is judged.
-    base : str, optional
-        The scheduler that it is compared with; its own base by default.
-
-    Returns
-    -------
-    float64 array, shape (sessions,)
-        The stretch with the base over that with the scheduler.
+    It is the stretch with the base, by default the scheduler's own, over that with the scheduler.
     """
-    before, after = (
-        of(frame, base or SCHEDULERS[scheduler].base, SESSIONS),
-        of(frame, scheduler, SESSIONS),
-    )
-    shared = [name for name in after.index if name in before.index]
-    return np.concatenate([before[name] / after[name] for name in shared])
+    before, after = _both(frame, scheduler, SESSIONS, base)
+    return np.concatenate((before / after).tolist())
 
 
 def improvement(frame: pd.DataFrame, scheduler: str, base: str | None = None) -> Improvement:
@@ -222,14 +189,10 @@ def improvement(frame: pd.DataFrame, scheduler: str, base: str | None = None) ->
     return describe(ratios(frame, scheduler, base))
 
 
-def reduction(frame: pd.DataFrame, scheduler: str, metric: str, base: str | None = None) -> float:
+def reduction(frame: pd.DataFrame, scheduler: str, metric: str) -> float:
     """Return by which share a scheduler lowers the sum of a metric over the workloads."""
-    before, after = (
-        of(frame, base or SCHEDULERS[scheduler].base, metric),
-        of(frame, scheduler, metric),
-    )
-    shared = [name for name in after.index if name in before.index]
-    return float(1 - after[shared].sum() / before[shared].sum())
+    before, after = _both(frame, scheduler, metric)
+    return float(1 - after.sum() / before.sum())
 
 
 def all_runs(frame: pd.DataFrame) -> pd.DataFrame:

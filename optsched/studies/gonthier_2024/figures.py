@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from optsched.report import style
 from optsched.studies.gonthier_2024.evaluation import (
-    ALL,
     PER_JOB,
     SESSION_JOBS,
     SESSIONS,
@@ -18,9 +17,9 @@ from optsched.studies.gonthier_2024.evaluation import (
     improvement,
     of,
     ratios,
-    workloads,
 )
-from optsched.studies.panels import legend, panels_of, rows_of
+from optsched.studies.panels import legend, paneled, stacked_shares
+from optsched.studies.results import by_workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,10 +36,9 @@ OUTCOMES = {
     "equal (within 1 %)": style.FAINT,
     "faster": style.FILLS[0],
 }
-NARROW = 0.1
-"""Share of a bar from which on the number has room in it."""
 
 
+@style.applied()
 def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
     """Draw all pictures, by name."""
     return {
@@ -52,42 +50,26 @@ def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
     }
 
 
-def _parts(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the runs of each workload, after those of all if there are several."""
-    names = workloads(frame)
-    parts = {ALL: frame} if len(names) > 1 else {}
-    return parts | {name: frame[frame["workload"] == name] for name in names}
-
-
 def _bars(frame: pd.DataFrame) -> Figure:
     """Draw the shares of slower, equal and faster sessions, with the mean improvement of each."""
-    from matplotlib.ticker import PercentFormatter
-
-    parts = _parts(frame)
-    places = np.arange(len(SHOWN))[::-1]
+    parts = by_workload(frame, together=True)
     title = "Figures 2 and 7. Sessions compared with FCFS, and mean improvement of the slower and "
-    with style.applied():
-        figure = style.new_figure(1.0 + 1.5 * rows_of(len(parts)), title + "faster ones")
-        panels = panels_of(figure, list(parts))
-        for panel, own in zip(panels, parts.values()):
-            found = [improvement(own, name) for name in SHOWN]
-            left = np.zeros(len(SHOWN))
-            for (label, colour), shares, means in zip(
-                OUTCOMES.items(),
-                ([f.slower for f in found], [f.equal for f in found], [f.faster for f in found]),
-                ([f.slowdown for f in found], None, [f.speedup for f in found]),
-            ):
-                panel.barh(places, shares, 0.75, left, color=colour, label=label)
-                for place, share, mean, start in zip(places, shares, means or (), left):
-                    if share >= NARROW:
-                        middle = start + share / 2
-                        panel.text(middle, place, f"{mean:.2f}", ha="center", va="center", size=7.5)
-                left = left + np.array(shares)
-            panel.set_xlim(0, 1)
-            panel.set_yticks(places, SHOWN)
-            panel.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-            panel.grid(axis="y", visible=False)
-        legend(figure, panels[0], "below")
+    figure, panels = paneled(title + "faster ones", list(parts), 1.5)
+    slower, equal, faster = OUTCOMES
+    for panel, own in zip(panels, parts.values()):
+        found = [improvement(own, name) for name in SHOWN]
+        stacked_shares(
+            panel,
+            SHOWN,
+            {
+                slower: [one.slower for one in found],
+                equal: [one.equal for one in found],
+                faster: [one.faster for one in found],
+            },
+            OUTCOMES.values(),
+            {slower: [one.slowdown for one in found], faster: [one.speedup for one in found]},
+        )
+    legend(figure, panels[0], "below")
     return figure
 
 
@@ -95,25 +77,23 @@ def _boxes(frame: pd.DataFrame, backfilled: str, title: str) -> Figure:
     """Draw boxes from a quarter to three quarters, whiskers from an eighth to seven."""
     boxes = {
         name: {s: improvement(own, s + backfilled) for s in SHOWN}
-        for name, own in _parts(frame).items()
+        for name, own in by_workload(frame, together=True).items()
     }
     if len(boxes) > 1:
         boxes |= {
             f"published, week {week}": {s: found[s + backfilled] for s in SHOWN}
             for week, found in PER_JOB.items()
         }
-    with style.applied():
-        figure = style.new_figure(0.9 + 1.9 * rows_of(len(boxes)), title)
-        panels = panels_of(figure, list(boxes))
-        for panel, found in zip(panels, boxes.values()):
-            for place, (name, one) in enumerate(found.items()):
-                _box(panel, place, one, STROKES[name].colour)
-            panel.axhline(1, color=style.GREY, linewidth=0.8, linestyle=":")
-            panel.set_yscale("log", base=2)
-            panel.yaxis.set_major_formatter("{x:g}")
-            panel.set_xticks(range(len(SHOWN)), SHOWN)
-            panel.grid(axis="x", visible=False)
-        figure.supylabel("improvement", fontsize=9)
+    figure, panels = paneled(title, list(boxes), 1.9, 0.9)
+    for panel, found in zip(panels, boxes.values()):
+        for place, (name, one) in enumerate(found.items()):
+            _box(panel, place, one, STROKES[name].colour)
+        panel.axhline(1, linestyle=":", **style.RULE)
+        panel.set_yscale("log", base=2)
+        panel.yaxis.set_major_formatter("{x:g}")
+        panel.set_xticks(range(len(SHOWN)), SHOWN)
+        panel.grid(axis="x", visible=False)
+    figure.supylabel("improvement")
     return figure
 
 
@@ -144,26 +124,21 @@ def _box(panel: Axes, place: int, one: Improvement, colour: str) -> None:
 
 def _curves(frame: pd.DataFrame) -> Figure:
     """Draw the share of the sessions up to each improvement."""
-    from matplotlib.ticker import PercentFormatter
-
-    parts = _parts(frame)
-    with style.applied():
-        figure = style.new_figure(
-            1.0 + 1.8 * rows_of(len(parts)), "Figure 9. Distribution of the improvement over FCFS"
-        )
-        panels = panels_of(figure, list(parts))
-        for panel, own in zip(panels, parts.values()):
-            for name, stroke in STROKES.items():
-                found = np.quantile(ratios(own, name), STEPS)
-                panel.plot(found, STEPS, color=stroke.colour, ls=stroke.dashes, label=name)
-            panel.axvline(1, color=style.GREY, linewidth=0.8, linestyle=":")
-            panel.set_xscale("log", base=2)
-            panel.set_xlim(0.25, 8)
-            panel.xaxis.set_major_formatter("{x:g}")
-            panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-        figure.supxlabel("stretch of FCFS over that of the scheduler", fontsize=9)
-        figure.supylabel("share of the sessions", fontsize=9)
-        legend(figure, panels[0])
+    parts = by_workload(frame, together=True)
+    title = "Figure 9. Distribution of the improvement over FCFS"
+    figure, panels = paneled(title, list(parts), 1.8)
+    for panel, own in zip(panels, parts.values()):
+        for name, stroke in STROKES.items():
+            found = np.quantile(ratios(own, name), STEPS)
+            panel.plot(found, STEPS, color=stroke.colour, ls=stroke.dashes, label=name)
+        panel.axvline(1, linestyle=":", **style.RULE)
+        panel.set_xscale("log", base=2)
+        panel.set_xlim(0.25, 8)
+        panel.xaxis.set_major_formatter("{x:g}")
+        panel.yaxis.set_major_formatter("{x:.0%}")
+    figure.supxlabel("stretch of FCFS over that of the scheduler")
+    figure.supylabel("share of the sessions")
+    legend(figure, panels[0])
     return figure
 
 
@@ -173,27 +148,25 @@ STEPS = np.linspace(0, 1, 401)
 
 def _with_and_without(frame: pd.DataFrame) -> Figure:
     """Draw the mean stretch of the jobs of a session without and with backfilling."""
-    parts = {name: frame[frame["workload"] == name] for name in workloads(frame)}
+    parts = by_workload(frame)
     every = ("FCFS", *SHOWN)
     places = np.arange(len(every))[::-1]
     title = "Figure 11. Mean stretch of the jobs of a session: median and mean over the sessions"
-    with style.applied():
-        figure = style.new_figure(1.0 + 1.6 * rows_of(len(parts)), title)
-        panels = panels_of(figure, list(parts))
-        for panel, own in zip(panels, parts.values()):
-            for (label, centre), colour, lift in zip(CENTRES.items(), style.LINES, (0.12, -0.12)):
-                heights = places + lift
-                without, with_ = (
-                    [centre(_session_means(own, name + ending)) for name in every]
-                    for ending in ("", "-BF")
-                )
-                panel.hlines(heights, without, with_, color=colour, linewidth=0.8)
-                panel.plot(without, heights, "x", color=colour, label=f"{label}, without")
-                panel.plot(with_, heights, "o", color=colour, label=f"{label}, with backfilling")
-            panel.set_xscale("log", base=2)
-            panel.xaxis.set_major_formatter("{x:g}")
-            panel.set_yticks(places, every)
-        legend(figure, panels[0], "below")
+    figure, panels = paneled(title, list(parts), 1.6)
+    for panel, own in zip(panels, parts.values()):
+        for (label, centre), colour, lift in zip(CENTRES.items(), style.LINES, (0.12, -0.12)):
+            heights = places + lift
+            without, with_ = (
+                [centre(_session_means(own, name + ending)) for name in every]
+                for ending in ("", "-BF")
+            )
+            panel.hlines(heights, without, with_, color=colour, linewidth=0.8)
+            panel.plot(without, heights, "x", color=colour, label=f"{label}, without")
+            panel.plot(with_, heights, "o", color=colour, label=f"{label}, with backfilling")
+        panel.set_xscale("log", base=2)
+        panel.xaxis.set_major_formatter("{x:g}")
+        panel.set_yticks(places, every)
+    legend(figure, panels[0], "below")
     return figure
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.report.page import Cell, Verdict, cell, duration, share
+from optsched.report.page import Cell, Verdict, duration, share
 from optsched.studies.gonthier_2024.claims import DAY_THROTTLED, FEW, NONE, as_throttled
 from optsched.studies.gonthier_2024.evaluation import (
-    ALL,
     DAY_RESULTS,
     FILE_TIME,
     PER_JOB,
@@ -27,7 +25,6 @@ from optsched.studies.gonthier_2024.evaluation import (
     of,
     reduction,
     run_of,
-    workloads,
 )
 from optsched.studies.gonthier_2024.plan import (
     DAY,
@@ -41,6 +38,8 @@ from optsched.studies.gonthier_2024.plan import (
     in_form,
     offered,
 )
+from optsched.studies.judging import Judgement
+from optsched.studies.results import ALL, by_workload
 from optsched.studies.template import Record
 from optsched.traces.rackham import EVALUATED
 from optsched.traces.reading import read_trace
@@ -52,14 +51,8 @@ GAINING = ["EFT", "LEA", "LEO", "LEM"]
 """The schedulers that are compared with FCFS, in the order of the paper's tables."""
 
 FORMS = (
-    *(
-        "no backfilling",
-        "all replanned",
-        "as written",
-        "holes",
-        "holes, all replanned",
-        "holes, as written",
-    ),
+    *("no backfilling", "all replanned", "as written"),
+    *("holes", "holes, all replanned", "holes, as written"),
     *("full profile", f"every {THROTTLE} s", f"holes, every {THROTTLE} s"),
 )
 """The forms of all five schedulers, in the order of the table of variants."""
@@ -78,7 +71,8 @@ with backfilling."""
 
 def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
     """Return the names that the template uses."""
-    there = workloads(frame)
+    parts = by_workload(frame)
+    there = list(parts)
     varied = next((name for name in (DAY.name, SAMPLE.name) if name in there), None)
     return {
         "workloads": there,
@@ -101,14 +95,10 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "reductions": reduction_tables(frame),
         "sessions": partial(session_table, frame),
         "workload_records": [
-            _workload(one, own) for one in WORKLOADS if len(own := _of(frame, one.name))
+            _workload(one, parts[one.name]) for one in WORKLOADS if one.name in parts
         ],
         "absent": [] if quick else _absent(there),
     }
-
-
-def _of(frame: pd.DataFrame, workload: str) -> pd.DataFrame:
-    return frame[frame["workload"] == workload]
 
 
 def day_table(frame: pd.DataFrame) -> list[Record]:
@@ -116,18 +106,16 @@ def day_table(frame: pd.DataFrame) -> list[Record]:
     records = []
     for name, published in DAY_RESULTS.items():
         run = run_of(frame, DAY.name, name)
-        verdict, why = compare_with_authors(run, published)
         numbers = {}
         for metric, value in published.items():
             digits, ours = len(value.partition(".")[2]), as_printed(run, metric)
             numbers[metric.replace("_", " ")] = Cell(f"{ours:,.{digits}f}", ours, note=value)
-        records.append({"scheduler": name, "equal": replace(cell(verdict), note=why)} | numbers)
+        equal = compare_with_authors(run, published).shown
+        records.append({"scheduler": name, "equal": equal} | numbers)
     return records
 
 
-def compare_with_authors(
-    run: Mapping[str, Any], published: Mapping[str, str]
-) -> tuple[Verdict, str]:
+def compare_with_authors(run: Mapping[str, Any], published: Mapping[str, str]) -> Judgement:
     """Return whether a run equals what the authors printed, and the largest difference if not."""
     worst, where = 0.0, ""
     for metric, value in published.items():
@@ -138,8 +126,8 @@ def compare_with_authors(
         if not same and apart > worst:
             worst, where = apart, metric.replace("_", " ")
     if not where:
-        return Verdict.HELD, ""
-    return Verdict.NOT_HELD, f"{where} {worst:.2g} apart"
+        return Judgement(Verdict.HELD, "")
+    return Judgement(Verdict.NOT_HELD, f"{where} {worst:.2g} apart")
 
 
 def as_printed(run: Mapping[str, Any], metric: str) -> float:
@@ -168,20 +156,18 @@ def variants_table(frame: pd.DataFrame, workload: str) -> list[Record]:
 
 def reduction_tables(frame: pd.DataFrame) -> list[Record]:
     """Return Tables I to III in form: the savings of transfer time and core time."""
-    there = workloads(frame)
     tables = []
     for title, (metric, load, *published) in REDUCED.items():
         wanted = {one.name for one in WORKLOADS if load is None or one.load == load}
-        shown = {name: _of(frame, name) for name in there if name in wanted}
+        shown = by_workload(frame[frame["workload"].isin(wanted)], together=True)
         if not shown:
             continue
-        pooled = {ALL: frame[frame["workload"].isin(list(shown))]} if len(shown) > 1 else {}
         records = [
             {"workload": name}
             | _by_backfilling(
                 [reduction(own, one + ending, metric) for one in GAINING] for ending in ("", "-BF")
             )
-            for name, own in (pooled | shown).items()
+            for name, own in shown.items()
         ]
         theirs = (REDUCTIONS.get(name, [None] * len(GAINING)) for name in published)
         records.append({"workload": "published"} | _by_backfilling(theirs))
@@ -200,15 +186,13 @@ def _by_backfilling(shares: Any) -> dict[Any, Any]:
 
 def session_table(frame: pd.DataFrame, ending: str) -> list[Record]:
     """Return the quantiles of the improvement of sessions, and those of published weeks."""
-    names = workloads(frame)
-    parts = {ALL: frame} if len(names) > 1 else {}
-    parts |= {name: _of(frame, name) for name in names} | as_throttled(frame)
+    parts = by_workload(frame, together=True)
     found = {
         (part, name): improvement(own, name + ending)
-        for part, own in parts.items()
+        for part, own in (parts | as_throttled(frame)).items()
         for name in GAINING
     }
-    if len(names) > 1:
+    if len(parts) > 1:
         found |= {
             (f"published, week {week}", name): own[name + ending]
             for week, own in PER_JOB.items()

@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optsched.content import bundled
-from optsched.errors import InputError
 from optsched.machines.cluster import BANDWIDTH
 from optsched.studies.content import PLAN, content_of
-from optsched.studies.study import find_log
+from optsched.studies.study import find_log, logs_at_hand
 from optsched.text_files import read_toml
 from optsched.traces.evaluation_window import evaluate
 from optsched.traces.input_files import infer_files
@@ -103,26 +101,14 @@ WORKLOADS = (DAY, *(one for own in OF_LOG.values() for one in own), SAMPLE)
 
 
 def at_hand(folders: Sequence[Path], *, quick: bool) -> list[Workload]:
-    """List the workloads whose logs are there.
-
-    Raises
-    ------
-    InputError
-        If there are none.
-    """
+    """List the workloads whose logs are there; an error if there are none."""
     if quick:
         return [SAMPLE]
     files = {TABLE["day"]["file"]: [DAY]} | {LOGS[log]["file"]: own for log, own in OF_LOG.items()}
-    found = []
-    for file, own in files.items():
-        try:
-            find_log(file, folders)
-        except InputError:
-            continue
-        found += own
+    found = logs_at_hand({file: file for file in files}, folders)
     if not found:
         find_log(TABLE["day"]["file"], folders)
-    return found
+    return [one for file in found for one in files[file]]
 
 
 def runs(workloads: Sequence[Workload]) -> dict[tuple[Any, ...], dict[str, Any]]:
@@ -147,20 +133,12 @@ def plan(folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any
 
 
 def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
-    """Read the authors' day, and cut the weeks out of the logs that are there.
-
-    Raises
-    ------
-    InputError
-        If a log is damaged, or none is there.
-    """
+    """Read the authors' day, and cut the weeks out of the logs that are there."""
     files = {workload.file for workload in at_hand(folders, quick=quick)}
     traces = {}
-    if SAMPLE.file in files:
-        sample = bundled("traces") / TABLE["sample"]["file"]
-        traces[SAMPLE.file] = read_trace(sample, clean=False)
-    if DAY.file in files:
-        traces[DAY.file] = read_trace(find_log(TABLE["day"]["file"], folders), clean=False)
+    for table, day in ((TABLE["sample"], SAMPLE), (TABLE["day"], DAY)):
+        if day.file in files:
+            traces[day.file] = read_trace(find_log(table["file"], folders), clean=False)
     for name, log in LOGS.items():
         if log_file(name) in files:
             whole = read_trace(find_log(log["file"], folders))
@@ -182,17 +160,7 @@ def week_of(trace: Trace, week: int) -> Trace:
 def offered(trace: Trace, nodes: int) -> float:
     """Return the load of the evaluated jobs on a cluster if each of them loads its file.
 
-    Parameters
-    ----------
-    trace : Trace
-        A cleaned trace with files and categories.
-    nodes : int
-        Nodes of the cluster.
-
-    Returns
-    -------
-    float
-        Their core time over that of the cluster in whole days from the first of them to the last.
+    It is their core time over that of the cluster in whole days from the first of them to the last.
     """
     counts = trace.annotations["category"] == EVALUATED
     loads = trace.annotations["file_size"][counts] // BANDWIDTH

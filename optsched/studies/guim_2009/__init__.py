@@ -1,7 +1,5 @@
 """The study of Guim, Rodero and Corbalan 2009."""
 
-from __future__ import annotations
-
 from optsched.registry import studies
 from optsched.studies.study import PaperStudy
 

@@ -49,13 +49,7 @@ OF_RUN = ("utilization", "problems", "unproven", "fallbacks", "heuristic_matched
 
 
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
-    """Add ``centre``, ``mix``, ``seed``, ``scheduler``, ``path`` (of the trace) and `FIGURES`.
-
-    Raises
-    ------
-    InputError
-        If runs have failed, or they are not those of this study.
-    """
+    """Add ``centre``, ``mix``, ``seed``, ``scheduler``, ``path`` (of the trace) and `FIGURES`."""
     import pandas as pd
 
     check_results(results, ("trace", "machine", "policy", "solver", "jobs", "folder", *OF_RUN))
@@ -100,22 +94,9 @@ def mean(frame: pd.DataFrame, centre: str, mix: str, scheduler: str, metric: str
 def change(frame: pd.DataFrame, one: str, other: str, metric: str) -> Mean:
     """Return a metric of a scheduler over that of another on the same draws.
 
-    Killed jobs are summed over the workloads of a draw. Of other metrics it is the geometric mean
-    over workloads and draws; where one of the two is 0 they are left out.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        What `prepare` returns, or the rows of some workloads.
-    one, other : str
-        The schedulers.
-    metric : str
-        One of `METRICS`.
-
-    Returns
-    -------
-    Mean
-        Over the draws; nan if there is nothing to compare with.
+    The mean is over the draws; nan if there is nothing to compare with. Killed jobs are summed over
+    the workloads of a draw. Of other metrics it is the geometric mean over workloads and draws;
+    where one of the two is 0 they are left out.
     """
     above, below = by_draw(frame, one, metric), by_draw(frame, other, metric)
     if metric == KILLED:

@@ -25,7 +25,7 @@ from optsched.studies.guim_2009.evaluation import (
     mean,
     published,
 )
-from optsched.studies.guim_2009.figures import AGAINST, SHOWN, SLOWDOWN, rua_name, trade_off_name
+from optsched.studies.guim_2009.figures import AGAINST, SHOWN, SLOWDOWN, picture_name
 from optsched.studies.guim_2009.plan import (
     INSTEAD_OF,
     PAPER,
@@ -101,8 +101,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "tabulated": TABULATED,
         "against": AGAINST,
         "shown": SHOWN,
-        "trade_off_name": trade_off_name,
-        "rua_name": rua_name,
+        "picture_name": picture_name,
         "requested": REQUESTED_OF,
         "instead_of": INSTEAD_OF,
         "same_objective": SAME_OBJECTIVE,

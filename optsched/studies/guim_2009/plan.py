@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from optsched.content import bundled
 from optsched.studies.content import PLAN, content_of
 from optsched.studies.study import find_log
 from optsched.text_files import read_toml
@@ -87,15 +86,9 @@ def plan(folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any
 
 
 def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
-    """Draw the demands of the first jobs of each log.
-
-    Raises
-    ------
-    InputError
-        If a log is damaged or missing.
-    """
-    jobs = {}
-    for name, centre in (QUICK if quick else CENTRES).items():
-        log = bundled("traces") / centre["file"] if quick else find_log(centre["file"], folders)
-        jobs[name] = read_trace(log).jobs(1, centre["jobs"])
+    """Draw the demands of the first jobs of each log."""
+    jobs = {
+        name: read_trace(find_log(centre["file"], folders)).jobs(1, centre["jobs"])
+        for name, centre in (QUICK if quick else CENTRES).items()
+    }
     return {one.file: drawn(jobs[one.centre], one.mix, one.seed) for one in workloads(quick=quick)}

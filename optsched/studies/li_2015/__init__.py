@@ -1,7 +1,5 @@
 """The study of Li et al. 2015."""
 
-from __future__ import annotations
-
 from optsched.registry import studies
 from optsched.studies.study import PaperStudy
 

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.studies.cells import span
 from optsched.studies.judging import Claim, Judgement, judge, judge_claims
-from optsched.studies.li_2015.evaluation import NODE_TIME, both, of, workloads
+from optsched.studies.li_2015.evaluation import NODE_TIME, both, of
 from optsched.studies.li_2015.plan import CONTENT, PUBLISHED
+from optsched.studies.results import ALL, by_workload
 
 if TYPE_CHECKING:
     import pandas as pd
-
-ALL = "all"
-"""The name of all workloads together."""
 
 AROUND = 0.05
 """A utilization is around that of the paper if it is no further from it."""
@@ -32,7 +31,7 @@ AVOIDED = 0.5
 
 def claims(frame: pd.DataFrame) -> list[Claim]:
     """Judge the claims of the paper, run by run, in all workloads together and in each."""
-    parts = {ALL: frame} | {name: frame[frame["workload"] == name] for name in workloads(frame)}
+    parts = {ALL: frame} | by_workload(frame)
     return judge_claims(CONTENT, __name__, {name: (own,) for name, own in parts.items()})
 
 
@@ -41,8 +40,8 @@ def percent(values: pd.Series[float]) -> str:
     known = values.dropna()
     if known.empty:
         return "\N{EN DASH}"
-    ends = f" ({100 * known.min():.1f} to {100 * known.max():.1f})" if len(known) > 1 else ""
-    return f"{100 * known.mean():.1f}%{ends}"
+    ends = span(100 * known, ".1f")
+    return f"{100 * known.mean():.1f}%" + (f" ({ends})" if ends else "")
 
 
 def around(own: pd.DataFrame, variant: str) -> Judgement:

@@ -9,9 +9,8 @@ import numpy as np
 
 from optsched.metrics.node_time import PARTS
 from optsched.studies.li_2015.plan import CEILING, MAIN, SINGLE, VARIANTS, WORKLOADS, workload_of
-from optsched.studies.offered import offered_by
+from optsched.studies.offered import with_offered
 from optsched.studies.results import check_results, labelled
-from optsched.traces.reading import read_trace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,32 +36,16 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     """Add ``variant``, ``file``, ``path``, ``workload``, ``days`` and the ``offered`` load.
 
     Parts of metrics are 0 where they do not occur in a run that has others.
-
-    Raises
-    ------
-    InputError
-        If a column or a trace is missing, or runs have failed.
     """
     check_results(results, ("trace", "policy", "machine", "solver", "jobs", *METRICS))
-    planned: dict[tuple[str], Any] = {
-        (name,): {
-            "policy": "torus",
-            "solver": one.solver.get("solver"),
-            "settings": {key: value for key, value in one.settings.items() if key != "per_node"},
-        }
-        for name, one in VARIANTS.items()
-    }
-    frame = labelled(results, planned | {(CEILING,): {"policy": "easy"}}, ("variant",))
+    planned = {(name,): _label(name) for name in (*MAIN, CEILING, *SINGLE)}
+    frame = labelled(results, planned, ("variant",))
     frame["file"] = [PurePath(trace).name for trace in frame["trace"]]
     frame["path"] = [str(inputs / file) for file in frame["file"]]
     frame["workload"] = [workload_of(file) for file in frame["file"]]
-    counting = frame[frame["variant"] == CEILING]
-    offered = {
-        file: offered_by(read_trace(inputs / file), int(machine.partition(":")[2]))
-        for file, machine in zip(counting["file"], counting["machine"])
-    }
-    frame["days"] = [offered[file].days for file in frame["file"]]
-    frame["offered"] = [offered[file].load for file in frame["file"]]
+    places = zip(frame["workload"].map(WORKLOADS.index), frame["file"], range(len(frame)))
+    rows = [row for *_, row in sorted(places)]
+    frame = with_offered(frame.iloc[rows].reset_index(drop=True))
     recorded = frame["recorded_from"].notna()
     levels = [f"{name}.{level}" for name in PARTS_OF_METRICS for level in LEVELS]
     for name in (*NODE_TIME.values(), *levels):
@@ -70,10 +53,13 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     return frame
 
 
-def workloads(frame: pd.DataFrame) -> list[str]:
-    """Return the workloads that were run, in order."""
-    there = set(frame["workload"])
-    return [name for name in WORKLOADS if name in there]
+def _label(variant: str) -> dict[str, Any]:
+    """Return what the runs of a variant have in common."""
+    if variant == CEILING:
+        return {"policy": "easy"}
+    settings, solver = VARIANTS[variant]
+    stated = {key: value for key, value in settings.items() if key != "per_node"}
+    return {"policy": "torus", "solver": solver.get("solver"), "settings": stated}
 
 
 def variants(frame: pd.DataFrame) -> list[str]:
@@ -99,9 +85,5 @@ def both(
 
 def all_runs(frame: pd.DataFrame) -> pd.DataFrame:
     """Return workload, variant and figures of every run, one row each."""
-    order = {name: number for number, name in enumerate((*MAIN, CEILING, *SINGLE))}
-    rows = frame.assign(
-        _workload=frame["workload"].map(WORKLOADS.index), _variant=frame["variant"].map(order)
-    ).sort_values(["_workload", "file", "_variant"], kind="stable")
     columns = ["workload", "file", "days", "offered", "variant", "jobs", *METRICS]
-    return rows[[*columns, *NODE_TIME.values()]]
+    return frame[[*columns, *NODE_TIME.values()]]

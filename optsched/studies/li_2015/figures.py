@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.metrics.node_time import PARTS
 from optsched.report import style
 from optsched.report.pictures.histogram import FILLS
-from optsched.studies.li_2015.evaluation import LEVELS, NODE_TIME, of, variants, workloads
+from optsched.studies.li_2015.evaluation import LEVELS, NODE_TIME, of, variants
 from optsched.studies.li_2015.plan import CEILING, OWN, PUBLISHED
-from optsched.studies.panels import legend, panels_of, rows_of
+from optsched.studies.panels import legend, paneled, stacked_shares
+from optsched.studies.results import by_workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +23,7 @@ MARKS = "os^Dv"
 HOUR = 3600
 
 
+@style.applied()
 def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
     """Draw all pictures, by name."""
     drawn = {
@@ -32,89 +33,64 @@ def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
     return drawn | {"node-time": _node_time(frame), "waits": _waits(frame)}
 
 
-def _height(names: Sequence[str], row: float) -> float:
-    return 0.8 + row * rows_of(len(names))
-
-
 def _histograms(frame: pd.DataFrame, variant: str, depth: int, figure: int) -> Figure:
     """Draw the share of the recorded time by level of nodes held and running."""
-    from matplotlib.ticker import PercentFormatter
-
-    names = workloads(frame)
+    parts = by_workload(frame)
     title = f"Figure {figure}. Recorded time by utilization, scan window of {depth}"
-    with style.applied():
-        drawn = style.new_figure(_height(names, 2.0), title)
-        panels = panels_of(drawn, names)
-        for panel, name in zip(panels, names):
-            own = frame[frame["workload"] == name]
-            held, running = (
-                [np.nan_to_num(of(own, variant, f"{metric}.{level}").mean()) for level in LEVELS]
-                for metric in ("recorded_held", "recorded_running")
-            )
-            edges = [*LEVELS, 100]
-            panel.stairs(held, edges, fill=True, color=style.FAINT, label="held")
-            panel.stairs(running, edges, color=style.LINES[0], linewidth=1.5, label="running")
-            panel.axvline(
-                100 * PUBLISHED["utilization"], color=style.GREY, linewidth=0.8, linestyle="--"
-            )
-            panel.xaxis.set_major_formatter(PercentFormatter(decimals=0))
-            panel.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-            panel.set_xlim(0, 100)
-        drawn.supxlabel("share of the nodes (dashed: the paper's level)", fontsize=9)
-        drawn.supylabel("share of the recorded time", fontsize=9)
-        legend(drawn, panels[0])
+    drawn, panels = paneled(title, list(parts), 2.0, 0.8)
+    for panel, own in zip(panels, parts.values()):
+        held, running = (
+            [np.nan_to_num(of(own, variant, f"{metric}.{level}").mean()) for level in LEVELS]
+            for metric in ("recorded_held", "recorded_running")
+        )
+        edges = [*LEVELS, 100]
+        panel.stairs(held, edges, fill=True, color=style.FAINT, label="held")
+        panel.stairs(running, edges, color=style.LINES[0], linewidth=1.5, label="running")
+        panel.axvline(100 * PUBLISHED["utilization"], linestyle="--", **style.RULE)
+        panel.xaxis.set_major_formatter("{x:.0f}%")
+        panel.yaxis.set_major_formatter("{x:.0%}")
+        panel.set_xlim(0, 100)
+    drawn.supxlabel("share of the nodes (dashed: the paper's level)")
+    drawn.supylabel("share of the recorded time")
+    legend(drawn, panels[0])
     return drawn
 
 
 def _node_time(frame: pd.DataFrame) -> Figure:
     """Draw the parts of the recorded node time of each variant, side by side."""
-    from matplotlib.ticker import PercentFormatter
-
-    names = workloads(frame)
+    parts = by_workload(frame)
     shown = [name for name in variants(frame) if name != CEILING]
-    places = np.arange(len(shown))[::-1]
-    with style.applied():
-        figure = style.new_figure(
-            _height(names, 0.6 + 0.22 * len(shown)), "Where the recorded node time goes"
-        )
-        panels = panels_of(figure, names)
-        for panel, name in zip(panels, names):
-            own = frame[frame["workload"] == name]
-            left = np.zeros(len(shown))
-            for part, colour in zip(PARTS, FILLS):
-                width = np.array([of(own, one, NODE_TIME[part]).mean() for one in shown])
-                width = np.nan_to_num(width)
-                panel.barh(places, width, 0.75, left, color=colour, label=part)
-                left += width
-            panel.set_xlim(0, 1)
-            panel.set_yticks(places, shown)
-            panel.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-            panel.grid(axis="y", visible=False)
-        legend(figure, panels[0], "below")
+    title = "Where the recorded node time goes"
+    figure, panels = paneled(title, list(parts), 0.6 + 0.22 * len(shown), 0.8)
+    for panel, own in zip(panels, parts.values()):
+        shares = {
+            part: np.nan_to_num([of(own, name, column).mean() for name in shown])
+            for part, column in NODE_TIME.items()
+        }
+        stacked_shares(panel, shown, shares, FILLS)
+    legend(figure, panels[0], "below")
     return figure
 
 
 def _waits(frame: pd.DataFrame) -> Figure:
     """Draw the mean waits of each variant, of all jobs and of large ones, over those on nodes."""
-    from matplotlib.ticker import LogLocator, StrMethodFormatter
+    from matplotlib.ticker import LogLocator
 
     shown = variants(frame)
     places = np.arange(len(shown))[::-1]
-    with style.applied():
-        figure = style.new_figure(1.2 + 0.28 * len(shown), "Mean waits, in hours")
-        panels = figure.subplots(1, 2, sharey=True)
-        for panel, (metric, title) in zip(
-            panels, (("mean_wait", "all jobs"), ("large_mean_wait", "large jobs"))
-        ):
-            for name, colour, mark in zip(workloads(frame), style.LINES, MARKS):
-                own = frame[frame["workload"] == name]
-                hours = [of(own, one, metric).mean() / HOUR for one in shown]
-                panel.plot(hours, places, mark, color=colour, markersize=5, label=name)
-            panel.set_xscale("log")
-            panel.xaxis.set_major_locator(LogLocator(subs=(1.0,)))
-            panel.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-            panel.set_title(title)
-            panel.set_xlabel("hours")
-            panel.set_yticks(places, shown)
-        legend(figure, panels[0], "below")
+    figure = style.new_figure(1.2 + 0.28 * len(shown), "Mean waits, in hours")
+    panels = figure.subplots(1, 2, sharey=True)
+    for panel, (metric, title) in zip(
+        panels, (("mean_wait", "all jobs"), ("large_mean_wait", "large jobs"))
+    ):
+        for (name, own), colour, mark in zip(by_workload(frame).items(), style.LINES, MARKS):
+            hours = [of(own, one, metric).mean() / HOUR for one in shown]
+            panel.plot(hours, places, mark, color=colour, markersize=5, label=name)
+        panel.set_xscale("log")
+        panel.xaxis.set_major_locator(LogLocator(subs=(1.0,)))
+        panel.xaxis.set_major_formatter("{x:g}")
+        panel.set_title(title)
+        panel.set_xlabel("hours")
+        panel.set_yticks(places, shown)
+    legend(figure, panels[0], "below")
     return figure

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optsched.report.page import Cell, cell, duration, share
-from optsched.studies.li_2015.claims import ALIKE, ALL, AROUND, AVOIDED, MORE, percent
-from optsched.studies.li_2015.evaluation import NODE_TIME, both, of, variants, workloads
+from optsched.studies.cells import improved, span, spread
+from optsched.studies.li_2015.claims import ALIKE, AROUND, AVOIDED, MORE, percent
+from optsched.studies.li_2015.evaluation import NODE_TIME, both, of, variants
 from optsched.studies.li_2015.plan import (
     CEILING,
     FULL,
@@ -23,7 +25,7 @@ from optsched.studies.li_2015.plan import (
     jobs_of,
 )
 from optsched.studies.paired import improvement
-from optsched.studies.paired import percent as in_percent
+from optsched.studies.results import ALL, by_workload
 from optsched.studies.template import Record
 from optsched.traces.reading import read_trace
 
@@ -36,14 +38,13 @@ WAITS = {"mean_wait": "wait", "large_mean_wait": "wait of large jobs"}
 def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
     """Return the names that the template uses."""
     machine = SMALL if quick else FULL
-    names = workloads(frame)
-    parts = {name: frame[frame["workload"] == name] for name in names}
+    parts = by_workload(frame)
     wanted = list(LOGS)[:1] if quick else list(LOGS)
     return {
         "level": PUBLISHED["utilization"],
         "ceiling": CEILING,
         "windows": OWN,
-        "workloads": names,
+        "workloads": list(parts),
         "every_variant": list(VARIANTS),
         "node_time": NODE_TIME,
         "percent": percent,
@@ -51,7 +52,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "of": lambda name, metric, workload=None: of(
             parts[workload] if workload else frame, name, metric
         ),
-        "ratio": lambda one, other, metric: ratio(frame, one, other, metric),
+        "ratio": partial(ratio, frame),
         "running": lambda one, other: percent(both(frame, one, other, "useful")[0]),
         "around": AROUND,
         "alike": ALIKE,
@@ -83,7 +84,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "workload_records": [
             record for own in parts.values() for record in _workloads(own, machine.large)
         ],
-        "absent": [LOGS[name]["file"] for name in wanted if name not in names],
+        "absent": [LOGS[name]["file"] for name in wanted if name not in parts],
         "settings": _settings(frame),
     }
 
@@ -125,10 +126,8 @@ def _variant(own: pd.DataFrame, name: str) -> Record:
 
 def _spread(values: pd.Series[float]) -> Cell:
     known = values.dropna()
-    if known.empty:
-        return cell(None)
-    note = f"{100 * known.min():.3g} to {100 * known.max():.3g}%" if len(known) > 1 else ""
-    return replace(share(float(known.mean())), note=note)
+    ends = span(100 * known, ".3g")
+    return replace(share(float(known.mean())), note=f"{ends}%" if ends else "")
 
 
 def migration_table(parts: Mapping[str, pd.DataFrame]) -> list[Record]:
@@ -153,11 +152,7 @@ def migration_table(parts: Mapping[str, pd.DataFrame]) -> list[Record]:
 
 def _points(frame: pd.DataFrame, one: str, other: str, metric: str) -> Cell:
     first, second = both(frame, one, other, metric)
-    gap = 100 * (first - second).dropna()
-    if gap.empty:
-        return cell(None)
-    note = f"{gap.min():+.1f} to {gap.max():+.1f}" if len(gap) > 1 else ""
-    return Cell(f"{gap.mean():+.1f}", float(gap.mean()), note=note)
+    return spread(100 * (first - second), "+.1f")
 
 
 def _improved(frame: pd.DataFrame, old: str, new: str, metric: str) -> Cell:
@@ -166,8 +161,7 @@ def _improved(frame: pd.DataFrame, old: str, new: str, metric: str) -> Cell:
     if not known.any():
         return cell(None)
     jobs = [jobs_of(file) for file in before.index[known]]
-    found = improvement(before[known], after[known], jobs)
-    return Cell(f"{in_percent(found.mean)}%", found.mean, note=found.interval)
+    return improved(improvement(before[known], after[known], jobs))
 
 
 def _lost(frame: pd.DataFrame, variant: str) -> Cell:
@@ -180,7 +174,7 @@ def _lost(frame: pd.DataFrame, variant: str) -> Cell:
 
 def change_table(frame: pd.DataFrame, base: str) -> list[Record]:
     """Return the effect of each single change of a variant, by workload."""
-    parts = {name: frame[frame["workload"] == name] for name in workloads(frame)}
+    parts = by_workload(frame)
     labels = {name: name for name in TABLE["ablations"][base]} | {CEILING: f"({CEILING})"}
     return [
         {"change": label}
@@ -201,11 +195,7 @@ def change_table(frame: pd.DataFrame, base: str) -> list[Record]:
 
 
 def _times(found: pd.Series[float]) -> Cell:
-    known = found[np.isfinite(found)]
-    if known.empty:
-        return cell(None)
-    note = f"{known.min():.2f} to {known.max():.2f}" if len(known) > 1 else ""
-    return Cell(f"{known.median():.2f}", float(known.median()), note=note)
+    return spread(found, ".2f", "median")
 
 
 def exact_table(parts: Mapping[str, pd.DataFrame]) -> list[Record]:
@@ -241,22 +231,22 @@ def _both(frame: pd.DataFrame, one: str, other: str, metric: str) -> str:
 
 
 def _workloads(own: pd.DataFrame, large_above: int) -> Sequence[Record]:
-    records = []
-    for run in own[own["variant"] == CEILING].to_dict(orient="records"):
-        trace = read_trace(run["path"])
-        large, work = trace.processors > large_above, trace.processors * trace.runtime
-        records.append(
-            {
-                "workload": run["path"].rpartition("/")[2].removesuffix(".swf.gz"),
-                "jobs": len(trace),
-                "days": float(run["days"]),
-                "offered load": float(run["offered"]),
-                "large jobs": int(large.sum()),
-                "their work": share(float(work[large].sum() / work.sum())),
-                "largest job": int(trace.processors.max()),
-            }
-        )
-    return records
+    runs = own[own["variant"] == CEILING].to_dict(orient="records")
+    traces = (read_trace(run["path"]) for run in runs)
+    return [
+        {
+            "workload": run["file"].removesuffix(".swf.gz"),
+            "jobs": len(trace),
+            "days": float(run["days"]),
+            "offered load": float(run["offered"]),
+            "large jobs": int(large.sum()),
+            "their work": share(float(work[large].sum() / work.sum())),
+            "largest job": int(trace.processors.max()),
+        }
+        for run, trace in zip(runs, traces)
+        for large in [trace.processors > large_above]
+        for work in [trace.processors * trace.runtime]
+    ]
 
 
 def _settings(frame: pd.DataFrame) -> list[Record]:

@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from optsched.errors import InputError
 from optsched.studies.content import PLAN, content_of
 from optsched.studies.offered import offered_by
-from optsched.studies.study import find_log
+from optsched.studies.study import logs_at_hand
 from optsched.text_files import read_toml
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
@@ -103,15 +102,10 @@ def modelled(*, quick: bool) -> list[Modelled]:
     return [Modelled(LOADS[-1], SEEDS[0])] if quick else list(MODELLED.values())
 
 
-def logs_at_hand(folders: Sequence[Path], *, quick: bool) -> dict[str, Path]:
-    """Find the logs that are there."""
-    found = {}
-    for name in list(LOGS)[:1] if quick else LOGS:
-        try:
-            found[name] = find_log(LOGS[name]["file"], folders)
-        except InputError:
-            continue
-    return found
+def real_logs(folders: Sequence[Path], *, quick: bool) -> dict[str, Path]:
+    """Find the logs that are there, but the first one alone for a quick look."""
+    wanted = list(LOGS)[:1] if quick else LOGS
+    return logs_at_hand({name: LOGS[name]["file"] for name in wanted}, folders)
 
 
 def jobs_of(file: str) -> str:
@@ -130,7 +124,7 @@ def plan(folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any
     """State the sweep."""
     machine = SMALL if quick else FULL
     workloads = modelled(quick=quick)
-    real = [f"{name}.swf.gz" for name in logs_at_hand(folders, quick=quick)]
+    real = [f"{name}.swf.gz" for name in real_logs(folders, quick=quick)]
     every = [*(one.file for one in workloads), *real]
     few = [one.file for one in workloads if one.load == LOADS[-1] or one.seed == SEEDS[0]]
     torus = {"machine": machine.spec, "policy": "torus", "execution": "migration"}
@@ -149,20 +143,14 @@ def plan(folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any
 
 
 def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
-    """Generate the modelled workloads, and scale the parts of the logs that are there.
-
-    Raises
-    ------
-    InputError
-        If a log is damaged.
-    """
+    """Generate the modelled workloads, and scale the parts of the logs that are there."""
     nodes = (SMALL if quick else FULL).nodes
     model, jobs = _model(quick=quick), QUICK["jobs"] if quick else MODEL["jobs"]
     traces = {
         one.file: _at_load(model.generate(jobs, one.seed), nodes, one.load)
         for one in modelled(quick=quick)
     }
-    for name, path in logs_at_hand(folders, quick=quick).items():
+    for name, path in real_logs(folders, quick=quick).items():
         first, last = LOGS[name]["jobs"]
         last = first + QUICK["jobs"] - 1 if quick else last
         part = clean(read_trace(path)).jobs(first, last)

@@ -46,13 +46,7 @@ SAME = {metric: f"{metric}_gain_same_jobs" for metric in TIMES_OF_JOBS}
 
 
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
-    """Add ``world``, ``system``, ``base_world``, ``base``, ``path`` (of the trace) and the gains.
-
-    Raises
-    ------
-    InputError
-        If runs have failed, or they are not those of this study.
-    """
+    """Add ``world``, ``system``, ``base_world``, ``base``, ``path`` of the trace, and the gains."""
     check_results(results, ("trace", "machine", "policy", "folder", *TIMES, *OF_RUN))
     site = site_run(results)
     every = {world.name: world for world in worlds(site)}
@@ -106,13 +100,7 @@ def with_same_jobs(frame: pd.DataFrame) -> pd.DataFrame:
 def means_of_both(
     before: pd.DataFrame, after: pd.DataFrame
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the means of `TIMES_OF_JOBS` in two runs, over the jobs that finish in both.
-
-    Parameters
-    ----------
-    before, after : pandas.DataFrame
-        The jobs of the runs, of one trace and in its order.
-    """
+    """Return the means of `TIMES_OF_JOBS` in two runs of a trace, over jobs that finish in both."""
     both = (before["final_state"] == State.FINISHED) & (after["final_state"] == State.FINISHED)
     columns = list(TIMES_OF_JOBS.values())
     old, new = (jobs.loc[both, columns].mean().to_numpy(dtype=float) for jobs in (before, after))

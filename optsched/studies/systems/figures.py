@@ -9,11 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.report import style
-from optsched.studies.systems.evaluation import (
-    GAIN,
-    TIMES,
-    is_baseline,
-)
+from optsched.studies.systems.evaluation import GAIN, TIMES, is_baseline
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,27 +29,22 @@ ROW = 0.19
 """Height of a system, in inches."""
 
 
+@style.applied()
 def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
-    """Draw all pictures, by name."""
-    return {PICTURE: _gains(frame)}
-
-
-def _gains(frame: pd.DataFrame) -> Figure:
     """Draw a point for each system: its times over those of its baseline, by world."""
     compared = frame[~is_baseline(frame)]
-    with style.applied():
-        places, labels = _places(compared)
-        lines = 1 + max(labels)
-        figure = style.new_figure(1.2 + ROW * lines, "Times, as multiples of the baseline's")
-        panels = figure.subplots(1, len(SHOWN), sharex=True, sharey=True)
-        for panel, metric in zip(panels, SHOWN):
-            for (name, own), colour in zip(compared.groupby("world", sort=False), style.LINES):
-                _points(panel, places[str(name)], own[GAIN[metric]].to_numpy(dtype=float), colour)
-            panel.set_title(TIMES[metric])
-            panel.axvline(1, color=style.GREY, linewidth=0.8)
-        _scale(panels[0], lines, labels)
-        figure.supxlabel("left of 1: shorter than with the baseline", fontsize=9)
-    return figure
+    places, labels = _places(compared)
+    lines = 1 + max(labels)
+    figure = style.new_figure(1.2 + ROW * lines, "Times, as multiples of the baseline's")
+    panels = figure.subplots(1, len(SHOWN), sharex=True, sharey=True)
+    for panel, metric in zip(panels, SHOWN):
+        for (name, own), colour in zip(compared.groupby("world", sort=False), style.LINES):
+            _points(panel, places[str(name)], own[GAIN[metric]].to_numpy(dtype=float), colour)
+        panel.set_title(TIMES[metric])
+        panel.axvline(1, **style.RULE)
+    _scale(panels[0], lines, labels)
+    figure.supxlabel("left of 1: shorter than with the baseline")
+    return {PICTURE: figure}
 
 
 def _places(runs: pd.DataFrame) -> tuple[dict[str, NDArray[np.int64]], dict[int, str]]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from optsched.content import bundled
 from optsched.registry import policies
 from optsched.studies.content import PLAN, content_of
 from optsched.studies.study import find_log
@@ -70,24 +69,10 @@ class System(NamedTuple):
 class World(NamedTuple):
     """A machine and an execution model on which systems can be compared with one another.
 
-    Parameters
-    ----------
-    name, trace, machine : str
-        The name, the trace and the machine.
-    execution : str or None
-        The execution model.
-    large_from : int
-        The size from which on jobs are large.
-    settings : mapping
-        The settings that all systems of the world have.
-    systems : mapping of str to System
-        By name, in the order of tables.
-    baselines : mapping of str to Key
-        By name, the system that each one is compared with.
-    own : mapping of str to str
-        The headings of the figures that only this world has.
-    beside : Key, optional
-        A system of another world whose figures stand beside.
+    Jobs of `large_from` processors or more are large. All systems have the `settings`. `systems`
+    are by name, in the order of tables, and `baselines` what each is compared with. `own` are the
+    headings of the figures that only this world has, and `beside` is a system of another world
+    whose figures stand beside.
     """
 
     name: str
@@ -125,15 +110,10 @@ def worlds(site: Site) -> list[World]:
 
 def _world(table: Mapping[str, Any], site: Site) -> World:
     fields = site._asdict()
-    systems, baselines = {}, {}
-    for stated in table.get("systems", ()):
-        one = System(stated["policy"], stated.get("solver"), stated.get("settings", {}))
-        systems[one.name] = one
-        base = Key(table["name"], stated["base"]) if "base" in stated else Key(*table["base"])
-        baselines[one.name] = base
-    if not systems:
-        systems = {one.name: one for one in plain_systems()}
-        baselines = dict.fromkeys(systems, Key(*table["base"]))
+    stated = table.get("systems", ())
+    own = [System(one["policy"], one.get("solver"), one.get("settings", {})) for one in stated]
+    systems = {one.name: one for one in own or plain_systems()}
+    bases = {system.name: one.get("base") for system, one in zip(own, stated)}
     return World(
         table["name"],
         table["trace"],
@@ -145,7 +125,10 @@ def _world(table: Mapping[str, Any], site: Site) -> World:
             for key, value in table.get("settings", {}).items()
         },
         systems,
-        baselines,
+        {
+            name: Key(table["name"], bases[name]) if bases.get(name) else Key(*table["base"])
+            for name in systems
+        },
         table["own"],
         Key(*table["beside"]) if "beside" in table else None,
     )
@@ -184,16 +167,9 @@ def plan(folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any
 
 
 def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
-    """Make the traces: the first jobs of the log, with demands, and in pieces with files.
-
-    Raises
-    ------
-    InputError
-        If the log is damaged or missing.
-    """
+    """Make the traces: the first jobs of the log, with demands, and in pieces with files."""
     site = SAMPLE if quick else BLUE
-    own = bundled("traces") / site.file if quick else find_log(site.file, folders)
-    jobs = read_trace(own).jobs(1, site.jobs)
+    jobs = read_trace(find_log(site.file, folders)).jobs(1, site.jobs)
     return {
         "jobs.swf.gz": jobs,
         "demands.swf.gz": drawn(jobs, DEMANDS["mix"], DEMANDS["seed"]),

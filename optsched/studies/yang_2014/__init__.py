@@ -1,7 +1,5 @@
 """The study of Yang et al. 2014."""
 
-from __future__ import annotations
-
 from optsched.registry import studies
 from optsched.studies.study import PaperStudy
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from optsched.report.page import Verdict
 from optsched.studies.judging import MOST, Claim, Judgement, judge, judge_claims
+from optsched.studies.paired import Improvement
 from optsched.studies.yang_2014.evaluation import PUBLISHED, cells, compared, gain, grid, published
 from optsched.studies.yang_2014.plan import CONTENT, EXACT, GREEDY, VARIANTS
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 KEPT = 0.01
 """Utilization stays high if it falls by no more than this."""
 
+Cells = Mapping[tuple[float, float], Improvement]
 Values = Mapping[tuple[float, float], float]
 """Improvements by (beta, alpha)."""
 
@@ -32,16 +34,18 @@ def claims(frame: pd.DataFrame) -> list[Claim]:
     return judge_claims(CONTENT, __name__, {variant: (own, variant) for variant in VARIANTS})
 
 
-def _means(frame: pd.DataFrame, variant: str, table: str, solver: str = EXACT) -> Values:
+def _cells(frame: pd.DataFrame, variant: str, table: str, solver: str = EXACT) -> Cells:
     log, metric = PUBLISHED[table]["log"], PUBLISHED[table]["metric"]
-    found = cells(frame, metric, log=log, solver=solver, variant=variant)
-    return {key: 100 * cell.mean for key, cell in found.items()}
+    return cells(frame, metric, log=log, solver=solver, variant=variant)
+
+
+def _means(frame: pd.DataFrame, variant: str, table: str, solver: str = EXACT) -> Values:
+    return {key: 100 * cell.mean for key, cell in _cells(frame, variant, table, solver).items()}
 
 
 def improves(frame: pd.DataFrame, variant: str, table: str) -> Judgement:
     """Judge whether a metric improves in each cell of a table."""
-    log, metric = PUBLISHED[table]["log"], PUBLISHED[table]["metric"]
-    found = cells(frame, metric, log=log, solver=EXACT, variant=variant)
+    found = _cells(frame, variant, table)
     means = [100 * cell.mean for cell in found.values()]
     numbers = f"{min(means):.1f} to {max(means):.1f}%; surely above 0 in {{so}} of {{of}} cells"
     return judge((cell.low > 0 for cell in found.values()), numbers)

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.studies.paired import Improvement, improvement
 from optsched.studies.results import check_results, grouped
-from optsched.studies.yang_2014.plan import (
-    BLUE,
-    CONTENT,
-    INTERVAL,
-    SHOWN,
-    TABLE,
-    VARIANTS,
-    WINDOW,
-)
+from optsched.studies.yang_2014.plan import BLUE, CONTENT, INTERVAL, SHOWN, TABLE, VARIANTS, WINDOW
 from optsched.text_files import read_toml
 
 if TYPE_CHECKING:
@@ -53,11 +45,6 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     """Add ``log``, ``part``, ``variant`` (``default``, or a key of `VARIANTS`) and ``charged``.
 
     The settings lose their prefix, and the window of the paper is filled in.
-
-    Raises
-    ------
-    InputError
-        If a column is missing, or runs have failed.
     """
     check_results(results, NEEDED)
     names = {name: name.removeprefix("settings.") for name in results.columns}
@@ -92,19 +79,9 @@ def grid(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def compared(frame: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
-    """Return the runs of that description beside the Default runs on the same jobs.
+    """Return the runs with the wanted values beside the Default runs on the same jobs.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        The result of `prepare` or of `grid`.
-    wanted
-        Values of its columns.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per run, in order; metrics of the Default run end in ``_default``.
+    Metrics of the Default run end in ``_default``.
     """
     mine = frame[frame["variant"] != "default"]
     for name, value in wanted.items():

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@style.applied()
 def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
     """Draw all pictures, by name."""
     usual = grid(frame)
@@ -40,22 +41,21 @@ def _table(frame: pd.DataFrame, number: str) -> Figure:
     """
     log, metric = PUBLISHED[number]["log"], PUBLISHED[number]["metric"]
     title = f"Table {number}. {log}: improvement of {METRICS[metric]} over Default"
-    with style.applied():
-        figure = style.new_figure(3.4, title)
-        panels = figure.subplots(1, 1 + len(VARIANTS), sharex=True)
-        _curves(panels[0], published(number))
-        panels[0].set_title("published")
-        panels[0].set_ylabel("improvement in %")
-        for panel, variant in zip(panels[1:], VARIANTS):
-            found = cells(frame, metric, log=log, solver=EXACT, variant=variant)
-            _curves(panel, {key: 100 * cell.mean for key, cell in found.items()})
-            panel.set_title(f"measured: {variant}")
-            if variant != next(iter(VARIANTS)):
-                panel.sharey(panels[0])
-        for panel in panels:
-            panel.set_xlabel("alpha in %")
-            panel.axhline(0, color=style.GREY, linewidth=0.8)
-        legend(figure, panels[0], title="beta")
+    figure = style.new_figure(3.4, title)
+    panels = figure.subplots(1, 1 + len(VARIANTS), sharex=True)
+    _curves(panels[0], published(number))
+    panels[0].set_title("published")
+    panels[0].set_ylabel("improvement in %")
+    for panel, variant in zip(panels[1:], VARIANTS):
+        found = cells(frame, metric, log=log, solver=EXACT, variant=variant)
+        _curves(panel, {key: 100 * cell.mean for key, cell in found.items()})
+        panel.set_title(f"measured: {variant}")
+        if variant != next(iter(VARIANTS)):
+            panel.sharey(panels[0])
+    for panel in panels:
+        panel.set_xlabel("alpha in %")
+        panel.axhline(0, **style.RULE)
+    legend(figure, panels[0], title="beta")
     return figure
 
 
@@ -78,29 +78,26 @@ def _windows(frame: pd.DataFrame) -> Figure:
     usual = runs["solver"].isin(SOLVERS) & (runs["interval"] == INTERVAL)
     pairs = compared(runs[usual | (runs["variant"] == "default")])
     title = f"{BLUE}: window and solver, at alpha = beta = {100 * share:.0f}%"
-    with style.applied():
-        figure = style.new_figure(3.4, title)
-        panel = figure.subplots()
-        for number, ((solver, charged), own) in enumerate(grouped(pairs, ["solver", "charged"])):
-            points = [
-                (window, gain(part, "mean_wait")) for (window,), part in grouped(own, ["window"])
-            ]
-            panel.errorbar(
-                [window + 0.35 * (number - 1.5) for window, _ in points],
-                [100 * found.mean for _, found in points],
-                yerr=[
-                    [max(0.0, 100 * (found.mean - found.low)) for _, found in points],
-                    [max(0.0, 100 * (found.high - found.mean)) for _, found in points],
-                ],
-                color=style.strokes([solver])[solver].colour,
-                linestyle="--" if charged else "-",
-                marker="s" if charged else "o",
-                markersize=3,
-                capsize=2,
-                label=f"{solver}{', time charged' if charged else ''}",
-            )
-        panel.axhline(0, color=style.GREY, linewidth=0.8)
-        panel.set_xlabel("window, in jobs (curves are set apart a little)")
-        panel.set_ylabel("improvement of the mean wait in %")
-        panel.legend(loc="best")
+    figure = style.new_figure(3.4, title)
+    panel = figure.subplots()
+    for number, ((solver, charged), own) in enumerate(grouped(pairs, ["solver", "charged"])):
+        points = [(window, gain(part, "mean_wait")) for (window,), part in grouped(own, ["window"])]
+        panel.errorbar(
+            [window + 0.35 * (number - 1.5) for window, _ in points],
+            [100 * found.mean for _, found in points],
+            yerr=[
+                [max(0.0, 100 * (found.mean - found.low)) for _, found in points],
+                [max(0.0, 100 * (found.high - found.mean)) for _, found in points],
+            ],
+            color=style.strokes([solver])[solver].colour,
+            linestyle="--" if charged else "-",
+            marker="s" if charged else "o",
+            markersize=3,
+            capsize=2,
+            label=f"{solver}{', time charged' if charged else ''}",
+        )
+    panel.axhline(0, **style.RULE)
+    panel.set_xlabel("window, in jobs (curves are set apart a little)")
+    panel.set_ylabel("improvement of the mean wait in %")
+    panel.legend(loc="best")
     return figure

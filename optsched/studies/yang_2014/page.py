@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.numbers import counted
 from optsched.report.page import Cell, duration, share
-from optsched.studies.paired import Improvement, percent
+from optsched.studies.cells import improved, matched
 from optsched.studies.results import grouped
 from optsched.studies.template import Record
 from optsched.studies.yang_2014.evaluation import (
@@ -53,16 +53,19 @@ PLACES: Mapping[str, tuple[str, Any]] = {
 }
 """The headings of metrics of allocations and large jobs, and how they are shown."""
 
+NUMBER_OF = {(one["log"], one["metric"]): number for number, one in PUBLISHED.items()}
+"""The numbers of the published tables, by log and metric."""
+
 
 def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
     """Return the names that the template uses."""
     own = grid(frame)
     middle, at_middle = varied(frame)
     blue = {"log": BLUE, "variant": SHOWN}
-    wait = next(n for n, t in PUBLISHED.items() if (t["log"], t["metric"]) == (BLUE, "mean_wait"))
     measured = cells(own, "mean_wait", solver=EXACT, **blue)
+    theirs = published(NUMBER_OF[BLUE, "mean_wait"])
     ends = {
-        name: {"measured": measured[size, size], "published": published(wait)[size, size]}
+        name: {"measured": measured[size, size], "published": theirs[size, size]}
         for name, size in (("least", SHARES[0]), ("most", SHARES[-1]))
     }
     pairs = compared(at_middle)
@@ -74,7 +77,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "shown": SHOWN,
         "metrics": METRICS,
         "logs": [log for log in LOGS if log in set(own["log"])],
-        "published": {(one["log"], one["metric"]): one for one in PUBLISHED.values()},
+        "published": {key: PUBLISHED[number] for key, number in NUMBER_OF.items()},
         "middle": middle,
         "counted": counted,
         "exact": exact_solver(own, **blue),
@@ -148,75 +151,63 @@ def part_records(frame: pd.DataFrame) -> list[Record]:
     usual = frame[(frame["window"].isin([WINDOW]) & ~frame["charged"]) | frame["window"].isna()]
     usual = usual[(usual["interval"] == INTERVAL) | usual["interval"].isna()]
     by_part = dict(grouped(usual, ["log", "part"]))
-    records = []
-    for log, part in sorted(by_part, key=lambda key: (LOGS.index(key[0]), _first_job(key[1]))):
-        for variant in list(VARIANTS)[1:]:
-            pairs = compared(by_part[log, part], solver=EXACT, variant=variant)
-            at = {size: (pairs["alpha"] == size) & (pairs["beta"] == size) for size in shown}
-            records.append(
-                {
-                    "log": log,
-                    "jobs": part,
-                    "variant": variant,
-                    "wait of Default": duration(pairs["mean_wait_default"].mean()),
-                }
-                | {
-                    f"alpha = beta = {100 * size:.0f}%": improved(gain(pairs[rows], "mean_wait"))
-                    for size, rows in at.items()
-                }
-            )
-    return records
+    parts = sorted(by_part, key=lambda key: (LOGS.index(key[0]), _first_job(key[1])))
+    return [
+        {
+            "log": log,
+            "jobs": part,
+            "variant": variant,
+            "wait of Default": duration(pairs["mean_wait_default"].mean()),
+            **{
+                f"alpha = beta = {100 * size:.0f}%": improved(gain(pairs[rows], "mean_wait"))
+                for size in shown
+                for rows in [(pairs["alpha"] == size) & (pairs["beta"] == size)]
+            },
+        }
+        for log, part in parts
+        for variant in list(VARIANTS)[1:]
+        for pairs in [compared(by_part[log, part], solver=EXACT, variant=variant)]
+    ]
 
 
 def improvements(own: pd.DataFrame, log: str, metric: str) -> list[Record]:
     """Return a table of the paper beside ours: rows are beta and algorithm, columns alpha."""
-    number = next(
-        (n for n, one in PUBLISHED.items() if (one["log"], one["metric"]) == (log, metric)), None
-    )
+    number = NUMBER_OF.get((log, metric))
     found = {
         solver: cells(own, metric, log=log, solver=solver, variant=SHOWN) for solver in SOLVERS
     }
-    theirs = {
-        solver: published(number, solver.replace("-", "_")) if number else {} for solver in SOLVERS
-    }
 
-    def note(solver: str, key: tuple[float, float]) -> str:
-        return f"paper {theirs[solver][key]:g}%" if number else ""
+    def beside(solver: str, key: tuple[float, float]) -> Cell:
+        theirs = published(number, solver.replace("-", "_"))[key] if number else None
+        return improved(found[solver][key], "" if theirs is None else f"paper {theirs:g}%")
 
     betas, alphas = (sorted(set(keys)) for keys in zip(*found[EXACT]))
     return [
         {"beta": f"{100 * beta:.0f}%", "algorithm": solver}
-        | {
-            f"alpha = {100 * alpha:.0f}%": improved(
-                found[solver][beta, alpha], note(solver, (beta, alpha))
-            )
-            for alpha in alphas
-        }
+        | {f"alpha = {100 * alpha:.0f}%": beside(solver, (beta, alpha)) for alpha in alphas}
         for beta in betas
         for solver in SOLVERS
     ]
 
 
 def _by_window(pairs: pd.DataFrame) -> list[Record]:
-    records = []
     by = ["window", "interval", "solver", "charged"]
-    for (window, interval, solver, charged), own in grouped(pairs, by):
-        exact = solver not in (GREEDY, EXCHANGE)
-        records.append(
-            {
-                "window": int(window),
-                "decides": "every event" if interval == 0 else f"every {interval:.0f} s",
-                "solver": solver,
-                "time": "charged" if charged else "free",
-                "runs": len(own),
-                "wait": improved(gain(own, "mean_wait")),
-                "response": improved(gain(own, "mean_response")),
-                "Greedy as good": share(matched(own)) if exact else None,
-                "unproven": int(own["unproven"].sum()) if exact else None,
-                "fallbacks": int(own["fallbacks"].sum()),
-            }
-        )
-    return records
+    return [
+        {
+            "window": int(window),
+            "decides": "every event" if interval == 0 else f"every {interval:.0f} s",
+            "solver": solver,
+            "time": "charged" if charged else "free",
+            "runs": len(own),
+            "wait": improved(gain(own, "mean_wait")),
+            "response": improved(gain(own, "mean_response")),
+            "Greedy as good": share(matched(own)) if exact else None,
+            "unproven": int(own["unproven"].sum()) if exact else None,
+            "fallbacks": int(own["fallbacks"].sum()),
+        }
+        for (window, interval, solver, charged), own in grouped(pairs, by)
+        for exact in [solver not in (GREEDY, EXCHANGE)]
+    ]
 
 
 def _places(own: pd.DataFrame, **wanted: str) -> Record:
@@ -226,18 +217,6 @@ def _places(own: pd.DataFrame, **wanted: str) -> Record:
         for metric, (head, shown) in PLACES.items()
         for whose, ending in (("Default", "_default"), ("window", ""))
     }
-
-
-def matched(runs: pd.DataFrame) -> float:
-    """Return the share of problems where Greedy is as good as the solution that counted."""
-    problems = runs["problems"].sum()
-    return float((runs["heuristic_matched"] * runs["problems"]).sum() / problems)
-
-
-def improved(found: Improvement, note: str = "") -> Cell:
-    """Show an improvement in percent, with its interval and a note."""
-    notes = ", ".join(part for part in (found.interval, note) if part)
-    return Cell(f"{percent(found.mean)}%", found.mean, note=notes)
 
 
 def _first_job(part: str) -> int:

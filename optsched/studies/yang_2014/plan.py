@@ -31,13 +31,7 @@ WINDOW, INTERVAL = 5, 30.0
 
 
 def plan(folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any]:
-    """State the sweep.
-
-    Raises
-    ------
-    InputError
-        If a log is missing.
-    """
+    """State the sweep."""
     return {"keep": TABLE["keep"], "runs": list(_blocks(folders, quick=quick))}
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from optsched.models import WindowMKP
-from optsched.models.window_mkp.text import read_window_mkp_text
+from optsched.models.snapshot_file import load_snapshot
 from optsched.solvers.window_mkp._depth_first import depth_first
 from optsched.solvers.window_mkp._greedy import greedy
 from optsched.solvers.window_mkp._lagrangian import cardinality_search, destructive_search
@@ -101,7 +101,7 @@ def test_small_windows_against_the_plain_search(kind, seed):
 def test_instances_of_the_literature_against_their_known_values(kind, seed, unpacked):  # noqa: F811
     rng = np.random.default_rng([seed, [*ALLOWANCES].index(kind)])
     path = rng.choice(sorted(path for path in unpacked.glob("*/*.txt") if path.stem in known()))
-    window, row = read_window_mkp_text(path).problem, known()[path.stem]
+    window, row = load_snapshot(path), known()[path.stem]
     low, high = float(row["lower_bound"] or 0), float(row["upper_bound"] or math.inf)
     start = greedy(window.weights, window.profits, window.capacities)
     search = CardinalitySearch(window.weights, window.profits, window.capacities, start, seed)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from optsched import Budget
-from optsched.models.window_mkp.text import read_window_mkp_text
+from optsched.models.snapshot_file import load_snapshot
 from optsched.solvers.result import Status
 from optsched.solvers.solving import solve
 
@@ -38,7 +38,7 @@ def unpacked(tmp_path_factory):
 
 def check(path, work):
     """Solve within a budget; value and bound must not contradict what is known."""
-    window = read_window_mkp_text(path).problem
+    window = load_snapshot(path)
     result = solve(window, "branch-and-bound", budget=Budget(work=work))
     assert result.verified
     row = known()[path.stem]
