@@ -117,8 +117,8 @@ def test_scores_without_order_within_a_kind_are_not_replayed():
     """The later of two like jobs goes first: the queue of a kind is no queue."""
 
     class LastFirst(FixedOrder):
-        def scores(self, processors, requested, submit, now):
-            return -submit
+        def scores(self, jobs):
+            return -jobs.submit
 
     trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 500)
     with_kernels = simulate(trace, "nodes:128", LastFirst(), compiled_from=0)
@@ -128,8 +128,8 @@ def test_scores_without_order_within_a_kind_are_not_replayed():
 
 def test_fixed_scores_of_a_subclass_are_replayed(monkeypatch):
     class Widest(FixedOrder):
-        def scores(self, processors, requested, submit, now):
-            return -processors
+        def scores(self, jobs):
+            return -jobs.processors
 
     trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 500)
     engine = simulate(trace, "nodes:128", Widest(), compiled_from=1000)
