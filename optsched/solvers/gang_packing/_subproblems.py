@@ -11,7 +11,7 @@ from optsched.models.gang_packing import NOT_PLACED
 from optsched.solvers.gang_packing._bounds import FreeColumns, largest_sum, longest_prefix, needed
 from optsched.solvers.gang_packing._job_sets import JobSets
 from optsched.solvers.gang_packing._row_tree import RowTree
-from optsched.solvers.gang_packing.placing import fitted
+from optsched.solvers.gang_packing.fit_rules import fitted
 
 if TYPE_CHECKING:
     from optsched.models.gang_packing import GangPacking, Packing

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from optsched.registry import solvers
-from optsched.solvers.gang_packing.placing import FitHeuristic, fitted
+from optsched.solvers.gang_packing.fit_rules import FitHeuristic, fitted
 
 if TYPE_CHECKING:
     from optsched.models.gang_packing import GangPacking, Packing
