@@ -38,14 +38,7 @@ Ints = NDArray[np.int64]
 
 
 class Intervals:
-    """CP-SAT model of a data placement, and the translation of plans.
-
-    Parameters
-    ----------
-    problem : DataPlacement
-        The problem.
-    bound : int
-        Lower bound of the objective.
+    """CP-SAT model of a data placement with a bound of the objective, and the translation of plans.
 
     Attributes
     ----------
@@ -362,16 +355,8 @@ def cores_for(
 ) -> dict[int, int]:
     """Return bit masks of the cores of jobs on a node that never need more than there are.
 
-    Parameters
-    ----------
-    problem : DataPlacement
-        The problem.
-    node : int
-        Number of the node.
-    jobs : int64 array
-        Numbers of the jobs on the node.
-    start, lasting : int64 array, shape (jobs of the problem,)
-        Start in seconds, and number of cores outside of holes, of each job.
+    `jobs` are the numbers of the jobs there; `start` in seconds, and `lasting`, the number of cores
+    outside of holes, are those of all jobs of the problem.
     """
     masks = dict.fromkeys(jobs.tolist(), 0)
     end = start + problem.walltimes

@@ -137,21 +137,10 @@ def fitted(
 ) -> list[int]:
     """Return the row of each waiting job, -1 if not placed.
 
-    Each job goes into a row in use with enough free columns, else into the first empty row. Under
-    ``fcfs``, placement ends at the first job that does not fit.
-
-    Parameters
-    ----------
-    problem : GangPacking
-        The problem.
-    rows_of_running : sequence of int
-        Row of each running job.
-    tightest : bool
-        Whether to choose the row with the fewest free columns (best fit) or the first (first fit).
-    order : iterable of int, optional
-        Order of the waiting jobs; that of the queue by default.
-    placed : sequence of int, optional
-        Fixed rows of waiting jobs, -1 for jobs to be placed.
+    Each job, in `order` or that of the queue, goes into a row in use with enough free columns, else
+    into the first empty row: into the row with the fewest free columns if `tightest` (best fit),
+    else into the first (first fit). Under ``fcfs``, placement ends at the first job that does not
+    fit. Waiting jobs whose row in `placed` is not -1 keep it.
     """
     free = [problem.columns - mask.bit_count() for mask in problem.occupied(rows_of_running)]
     rows = list(placed or (NOT_PLACED,) * len(problem.waiting))

@@ -29,14 +29,7 @@ BATCH = 64
 class Subproblem:
     """A packing subproblem: new boxes for given jobs beside the large job.
 
-    Parameters
-    ----------
-    cost : int
-        Cost of moving the jobs.
-    place : tuple of int
-        Box of the large job.
-    jobs : int
-        Bit mask of the jobs to move.
+    `cost` is that of moving the jobs, a bit mask; `place` is the box of the large job.
     """
 
     is_family: ClassVar[bool] = False
@@ -68,13 +61,7 @@ class PackingResult(NamedTuple):
 
 
 class Subproblems:
-    """Generator and solver of the packing subproblems of a migration problem.
-
-    Parameters
-    ----------
-    problem : Migration
-        The problem.
-    """
+    """Generator and solver of the packing subproblems of a migration problem."""
 
     def __init__(self, problem: Migration) -> None:
         self.problem = problem
@@ -130,12 +117,7 @@ class Subproblems:
     def wider(self, subproblem: Subproblem, needed: Sequence[int]) -> Family:
         """Return the family of larger subproblems that follow from an infeasible one.
 
-        Parameters
-        ----------
-        subproblem : Subproblem
-            The infeasible subproblem.
-        needed : sequence of int
-            Jobs that do not fit, one of which needs a box that overlaps further jobs.
+        One of the jobs in `needed`, which do not fit together, needs a box that overlaps further jobs.
         """
         if len(needed) == 1 and needed[0] not in self._floors:
             self._floors[needed[0]] = self._floor_of(needed[0])
@@ -271,19 +253,10 @@ class Family:
         )
 
     def overlapped_by(self, chosen: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return boxes by number, with flags of the running jobs that each overlaps.
+        """Return boxes, and flags of the running jobs that each overlaps, from a result of `boxes`.
 
-        Parameters
-        ----------
-        chosen : int64 array, shape (boxes, 2)
-            Result of `boxes`.
-
-        Returns
-        -------
-        boxes : int64 array, shape (boxes, 6)
-            Columns x, y, z, nx, ny, nz.
-        met : bool array, shape (boxes, running jobs)
-            Flags of the overlapped jobs, without those that move in any case.
+        Boxes have the columns x, y, z, nx, ny, nz. The flags have shape (boxes, running jobs); those of
+        jobs that move in any case are not set.
         """
         subproblems = self._subproblems
         assert self._others is not None
