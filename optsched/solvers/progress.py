@@ -70,8 +70,8 @@ class Progress:
     ) -> Result:
         """Return the result of an exact search from its best solution, the objective and the bound.
 
-        The solution is optimal if `value` and `bound` meet; `limit`, which stopped the search, is then
-        left out. Without solution and limit, the problem is infeasible.
+        The solution is optimal if `value` and `bound` meet; `limit`, which stopped the search, is
+        then left out. Without solution and limit, the problem is infeasible.
         """
         if solution is None:
             status = Status.INFEASIBLE if limit is None else Status.NO_SOLUTION

@@ -117,7 +117,8 @@ class Subproblems:
     def wider(self, subproblem: Subproblem, needed: Sequence[int]) -> Family:
         """Return the family of larger subproblems that follow from an infeasible one.
 
-        One of the jobs in `needed`, which do not fit together, needs a box that overlaps further jobs.
+        One of the jobs in `needed`, which do not fit together, needs a box that overlaps further
+        jobs.
         """
         if len(needed) == 1 and needed[0] not in self._floors:
             self._floors[needed[0]] = self._floor_of(needed[0])
@@ -255,8 +256,8 @@ class Family:
     def overlapped_by(self, chosen: Ints) -> tuple[Ints, NDArray[np.bool_]]:
         """Return boxes, and flags of the running jobs that each overlaps, from a result of `boxes`.
 
-        Boxes have the columns x, y, z, nx, ny, nz. The flags have shape (boxes, running jobs); those of
-        jobs that move in any case are not set.
+        Boxes have the columns x, y, z, nx, ny, nz. The flags have shape (boxes, running jobs);
+        those of jobs that move in any case are not set.
         """
         subproblems = self._subproblems
         assert self._others is not None

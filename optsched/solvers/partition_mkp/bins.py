@@ -174,7 +174,7 @@ class Bins:
         return sorted(Choice(idle, bins[b].remaining, b, shape) for idle, b, shape in ways)
 
     def direct(self, routers: int, besides: int = -1) -> tuple[Choice, Spot] | None:
-        """Return the most preferred bin but `besides` that accepts a job, with the spot, or None."""
+        """Return the best bin but `besides` that accepts a job, with the spot, or None."""
         bins = self.bins
         for choice in sorted(
             Choice(idle, remaining, b, shape)
