@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from optsched.boxes.box import Box, Triple
 from optsched.boxes.free_boxes import words_of
+from optsched.models.box_placement import BoxPlacement, Placement
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
-
-if TYPE_CHECKING:
-    from optsched.models.box_placement import BoxPlacement, Placement
 
 
 @solvers.register("direct-placement")

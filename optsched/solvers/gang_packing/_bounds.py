@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from optsched.column_sets import loads
-
-if TYPE_CHECKING:
-    from optsched.models.gang_packing import GangPacking
+from optsched.models.gang_packing import GangPacking
 
 
 class FreeColumns:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from optsched.column_sets import ColumnSet
-from optsched.models.gang_packing import NOT_PLACED
+from optsched.models.gang_packing import NOT_PLACED, GangPacking, Packing
 from optsched.solvers.gang_packing._bounds import FreeColumns, largest_sum, longest_prefix, needed
 from optsched.solvers.gang_packing._job_sets import JobSets
 from optsched.solvers.gang_packing._row_tree import RowTree
 from optsched.solvers.gang_packing.fit_rules import fitted
-
-if TYPE_CHECKING:
-    from optsched.models.gang_packing import GangPacking, Packing
 
 Placement = tuple[list[int], list[int]]
 """Row of each running and of each waiting job, -1 if not placed."""

@@ -5,14 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from optsched.models.gang_packing import NOT_PLACED
+from optsched.models.gang_packing import NOT_PLACED, GangPacking, Packing
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
-
-if TYPE_CHECKING:
-    from optsched.models.gang_packing import GangPacking, Packing
 
 
 class FitHeuristic(Heuristic):

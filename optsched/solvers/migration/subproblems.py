@@ -133,10 +133,6 @@ class Subproblems:
         boxes = Family(self, self.shapes_of(job), self.usable, 0, 1 << job, None).boxes(None, 2)
         return self.problem.costs[job] + int(boxes[1, 0]) if len(boxes) > 1 else NEVER
 
-    def members(self, jobs: int) -> list[int]:
-        """Return the jobs of a bit mask, largest first and grouped by kind."""
-        return [job for job in self.in_order if jobs >> job & 1]
-
     def shapes_of(self, job: int) -> Ints:
         """Return the shapes of a job, best-ranked first, array of shape (shapes, 3)."""
         kind = self._kinds[job]
@@ -144,7 +140,7 @@ class Subproblems:
 
     def solve(self, subproblem: Subproblem, most: int) -> PackingResult:
         """Solve a subproblem with at most `most` boxes tried."""
-        jobs = self.members(subproblem.jobs)
+        jobs = [job for job in self.in_order if subproblem.jobs >> job & 1]
         numbers = np.array(jobs, dtype=np.int64)
         words = freed(
             self.free, self.boxes, numbers, np.array(subproblem.place, dtype=np.int64), self.side

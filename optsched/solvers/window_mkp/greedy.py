@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from optsched.models.problem import Problem
+from optsched.models.window_mkp import Assignment, WindowMKP
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
-
-if TYPE_CHECKING:
-    from optsched.models.window_mkp import Assignment, WindowMKP
 
 
 class WindowHeuristic(Heuristic):
@@ -30,8 +28,6 @@ class WindowHeuristic(Heuristic):
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Compile the kernel, or load it from the cache."""
-        from optsched.models.window_mkp import WindowMKP
-
         self.place(WindowMKP(weights=[1], capacities=[1]))
 
 
