@@ -44,8 +44,7 @@ class BranchAndBound(Solver):
 
     Notes
     -----
-    The reference implementation of the plain search is
-    `optsched.solvers.window_mkp.reference.depth_first`.
+    The reference implementation of the plain search is in ``tests/solvers/window_mkp``.
 
     References
     ----------

@@ -45,7 +45,7 @@ class Greedy(WindowHeuristic):
 
     Notes
     -----
-    The reference implementation is `optsched.solvers.window_mkp.reference.greedy`.
+    The reference implementation is in ``tests/solvers/window_mkp/reference.py``.
 
     References
     ----------
@@ -84,9 +84,8 @@ class GreedyExchange(WindowHeuristic):
 
     Notes
     -----
-    The reference implementation is `optsched.solvers.window_mkp.reference.greedy_exchange`. The
-    time is O(n^2) for n jobs, plus O(n) for each job placed by an exchange. For the references, see
-    `Greedy`.
+    The time is O(n^2) for n jobs, plus O(n) for each job placed by an exchange. For the references
+    and the reference implementation, see `Greedy`.
 
     Examples
     --------
