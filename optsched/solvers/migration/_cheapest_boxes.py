@@ -115,16 +115,10 @@ def cheapest_boxes(
     ----------
     shapes : int64 array, shape (shapes, 3)
         Shapes of the boxes.
-    boxes : int64 array, shape (jobs, 6)
-        Boxes of the jobs.
-    costs : int64 array, shape (jobs,)
-        Costs of the jobs.
+    boxes, costs : int64 array, shapes (jobs, 6) and (jobs,)
+        Boxes and costs of the jobs.
     free : uint64 array, shape (X, Y)
         Routers that boxes may take, rows along Z as bits.
-    side : int
-        Routers along Z.
-    wrap : (bool, bool, bool)
-        Whether each dimension wraps around.
     overlapping : bool
         Whether to skip boxes that overlap no job.
     after : int64 array, shape (2,)

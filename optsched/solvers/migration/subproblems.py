@@ -40,18 +40,10 @@ class Subproblem:
 
 
 class PackingResult(NamedTuple):
-    """Result of a packing subproblem.
+    """Result of a packing subproblem: its plan, if it is feasible, and the number of boxes tried.
 
-    Parameters
-    ----------
-    plan : Plan or None
-        Plan, if the subproblem is feasible.
-    is_open : bool
-        Whether the limit was reached.
-    needed : tuple of int
-        Set of jobs that together do not fit, if the subproblem is infeasible.
-    tried : int
-        Number of boxes tried.
+    An infeasible subproblem has a set of jobs that together do not fit, in `needed`. It is open if
+    the limit was reached.
     """
 
     plan: Plan | None
