@@ -68,10 +68,7 @@ class Solver(ABC):
     def prepare(self, problem: Problem[Any] | None = None) -> None:  # noqa: B027
         """Import and compile the dependencies of `solve`, whose time then includes neither.
 
-        Parameters
-        ----------
-        problem : Problem, optional
-            The problem to prepare for; some solvers compile more kernels for some problems.
+        Some solvers compile more kernels for some problems.
         """
 
     @property
