@@ -362,16 +362,8 @@ def cores_for(
 ) -> dict[int, int]:
     """Return bit masks of the cores of jobs on a node that never need more than there are.
 
-    Parameters
-    ----------
-    problem : DataPlacement
-        The problem.
-    node : int
-        Number of the node.
-    jobs : int64 array
-        Numbers of the jobs on the node.
-    start, lasting : int64 array, shape (jobs of the problem,)
-        Start in seconds, and number of cores outside of holes, of each job.
+    `jobs` are the numbers of the jobs on the node; `start`, in seconds, and `lasting`, the
+    number of cores outside of holes, are of all jobs of the problem.
     """
     masks = dict.fromkeys(jobs.tolist(), 0)
     end = start + problem.walltimes

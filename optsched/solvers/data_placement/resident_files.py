@@ -19,16 +19,9 @@ if TYPE_CHECKING:
 class ResidentFiles:
     """Constraints on jobs that find a resident file.
 
-    Parameters
-    ----------
-    model : CpModel
-        Model to which the constraints are added.
-    problem : DataPlacement
-        Problem in which files are kept until the next start.
-    start : sequence of IntVar
-        Start of each job.
-    on : sequence of sequences of IntVar
-        Whether each job is on each node of the model.
+    They are added to the model of a problem in which files are kept until the next start.
+    `start` are the starts of the jobs, and `on` is whether each job is on each node of the
+    model.
     """
 
     def __init__(

@@ -74,12 +74,7 @@ def longest_prefix(sizes: Sequence[int], most_free: Sequence[int]) -> int:
     For every m, the m largest jobs take at most m rows; and if there are more jobs than rows, two
     of them share a row.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Sizes of the waiting jobs, in columns.
-    most_free : sequence of int, length rows + 1
-        Result of `FreeColumns.most`.
+    `most_free` is the result of `FreeColumns.most`; sizes are in columns.
     """
     rows, total = len(most_free) - 1, 0
     largest: list[int] = []  # negative sizes, ascending
@@ -105,14 +100,7 @@ def largest_sum(sizes: Sequence[int], most_free: Sequence[int], each: Sequence[i
     Jobs larger than half of every row need a row each. Subset sums are exact: bit s of an integer
     is set if some jobs have s columns together.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Sizes of the waiting jobs, in columns.
-    most_free : sequence of int, length rows + 1
-        Result of `FreeColumns.most`.
-    each : sequence of int or None
-        Result of `FreeColumns.per_row`.
+    `most_free` and `each` are the results of `FreeColumns.most` and `FreeColumns.per_row`.
     """
     fitting = [sizes[job] for job in needed(sizes, most_free)]
     within = [(1 << (most + 1)) - 1 for most in most_free]

@@ -12,12 +12,7 @@ class JobSets:
     If a set of jobs does not fit, a set with a job at least as large for each of them does not fit
     either (dominance). So small sets are enumerated first, and failed ones exclude others.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Sizes of the jobs, nonincreasing.
-    most_free : sequence of int, length rows + 1
-        Most free columns in any 0, 1, ... rows.
+    Sizes are nonincreasing; `most_free` are the most free columns in any 0, 1, ... rows.
     """
 
     def __init__(self, sizes: Sequence[int], most_free: Sequence[int]) -> None:

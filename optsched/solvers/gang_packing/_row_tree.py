@@ -90,10 +90,7 @@ class RowTree:
     def search(self, step: Callable[[], None]) -> list[int] | None:
         """Return the row of each item, -1 if not packed, or None if there is no packing.
 
-        Parameters
-        ----------
-        step : callable
-            Callback for each search node; may raise an exception to end the search.
+        `step` is called for each search node, and may raise an exception to end the search.
         """
         path: list[_Node] = []
         node: _Node | None = self._root

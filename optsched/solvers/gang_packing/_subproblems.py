@@ -26,14 +26,8 @@ class Subproblems:
     Placed jobs are measured in *steps*: jobs from the front of the queue under ``fcfs``, columns
     under ``skip``.
 
-    Parameters
-    ----------
-    problem : GangPacking
-        The problem.
-    best : Packing
-        Feasible packing to start from.
-    step : callable
-        Callback for each search node; may raise an exception to end the search.
+    The search starts from the packing `best`. `step` is called for each search node, and may
+    raise an exception to end the search.
     """
 
     def __init__(self, problem: GangPacking, best: Packing, step: Callable[[], None]) -> None:
@@ -141,19 +135,8 @@ def place_all(
 ) -> Placement | None:
     """Place all running jobs and some waiting ones, if they fit.
 
-    Parameters
-    ----------
-    problem : GangPacking
-        The problem.
-    jobs : iterable of int
-        Numbers of the waiting jobs.
-    rows : int
-        Number of rows.
-    crowded : column set
-        Columns that running jobs take in every row in any case, and which are removed from rows
-        and running jobs alike.
-    step : callable
-        Callback for each search node; may raise an exception to end the search.
+    `crowded` are the columns that running jobs take in every row in any case, and which are
+    removed from rows and running jobs alike. `step` is called for each search node.
     """
     items = [((mask & ~crowded).bit_count(), mask, job) for job, mask in enumerate(problem.running)]
     items += [(problem.waiting[job], 0, job) for job in jobs]
@@ -179,18 +162,8 @@ def place_waiting(
 ) -> Placement | None:
     """Place waiting jobs beside running ones that keep their rows, if they fit.
 
-    Parameters
-    ----------
-    problem : GangPacking
-        The problem.
-    jobs : iterable of int
-        Numbers of the waiting jobs.
-    rows : int
-        Number of rows that may be used.
-    spare : int
-        Largest total size of the waiting jobs that are not placed, in columns.
-    step : callable
-        Callback for each search node; may raise an exception to end the search.
+    `spare` is the largest total size, in columns, of the waiting jobs that are not placed.
+    `step` is called for each search node.
     """
     held = problem.occupied(problem.rows_of_running)
     names = sorted(range(problem.rows), key=lambda row: (not held[row], row))[:rows]

@@ -77,18 +77,9 @@ def fitted(
     Each job goes into a row in use with enough free columns, else into the first empty row. Under
     ``fcfs``, placement ends at the first job that does not fit.
 
-    Parameters
-    ----------
-    problem : GangPacking
-        The problem.
-    rows_of_running : sequence of int
-        Row of each running job.
-    tightest : bool
-        Whether to choose the row with the fewest free columns (best fit) or the first (first fit).
-    order : iterable of int, optional
-        Order of the waiting jobs; that of the queue by default.
-    placed : sequence of int, optional
-        Fixed rows of waiting jobs, -1 for jobs to be placed.
+    `tightest` is whether to choose the row with the fewest free columns (best fit) or the first
+    (first fit), `order` that of the waiting jobs (by default that of the queue), and `placed`
+    has fixed rows of waiting jobs, -1 for jobs to be placed.
     """
     free = [problem.columns - mask.bit_count() for mask in problem.occupied(rows_of_running)]
     rows = list(placed or (NOT_PLACED,) * len(problem.waiting))

@@ -29,14 +29,8 @@ BATCH = 64
 class Subproblem:
     """A packing subproblem: new boxes for given jobs beside the large job.
 
-    Parameters
-    ----------
-    cost : int
-        Cost of moving the jobs.
-    place : tuple of int
-        Box of the large job.
-    jobs : int
-        Bit mask of the jobs to move.
+    `place` is the box of the large job, `jobs` the bit mask of the jobs to move, at a total
+    `cost`.
     """
 
     is_family: ClassVar[bool] = False
@@ -49,16 +43,9 @@ class Subproblem:
 class PackingResult(NamedTuple):
     """Result of a packing subproblem.
 
-    Parameters
-    ----------
-    plan : Plan or None
-        Plan, if the subproblem is feasible.
-    is_open : bool
-        Whether the limit was reached.
-    needed : tuple of int
-        Set of jobs that together do not fit, if the subproblem is infeasible.
-    tried : int
-        Number of boxes tried.
+    The plan is None unless the subproblem is feasible; `is_open` is whether the limit was
+    reached. If the subproblem is infeasible, `needed` is a set of jobs that together do not
+    fit. `tried` is the number of boxes tried.
     """
 
     plan: Plan | None
@@ -68,13 +55,7 @@ class PackingResult(NamedTuple):
 
 
 class Subproblems:
-    """Generator and solver of the packing subproblems of a migration problem.
-
-    Parameters
-    ----------
-    problem : Migration
-        The problem.
-    """
+    """Generator and solver of the packing subproblems of a migration problem."""
 
     def __init__(self, problem: Migration) -> None:
         self.problem = problem
@@ -130,12 +111,7 @@ class Subproblems:
     def wider(self, subproblem: Subproblem, needed: Sequence[int]) -> Family:
         """Return the family of larger subproblems that follow from an infeasible one.
 
-        Parameters
-        ----------
-        subproblem : Subproblem
-            The infeasible subproblem.
-        needed : sequence of int
-            Jobs that do not fit, one of which needs a box that overlaps further jobs.
+        One of the jobs `needed`, which do not fit, needs a box that overlaps further jobs.
         """
         if len(needed) == 1 and needed[0] not in self._floors:
             self._floors[needed[0]] = self._floor_of(needed[0])
@@ -273,17 +249,9 @@ class Family:
     def overlapped_by(self, chosen: Ints) -> tuple[Ints, NDArray[np.bool_]]:
         """Return boxes by number, with flags of the running jobs that each overlaps.
 
-        Parameters
-        ----------
-        chosen : int64 array, shape (boxes, 2)
-            Result of `boxes`.
-
-        Returns
-        -------
-        boxes : int64 array, shape (boxes, 6)
-            Columns x, y, z, nx, ny, nz.
-        met : bool array, shape (boxes, running jobs)
-            Flags of the overlapped jobs, without those that move in any case.
+        `chosen` is a result of `boxes`. Boxes have shape (boxes, 6), with columns x, y, z,
+        nx, ny, nz; flags have shape (boxes, running jobs), without the jobs that move in
+        any case.
         """
         subproblems = self._subproblems
         assert self._others is not None

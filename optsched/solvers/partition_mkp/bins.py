@@ -18,10 +18,7 @@ NEVER = (LONGEST + 1) ** 2
 class Shelf:
     """Rectangles side by side along X.
 
-    Parameters
-    ----------
-    free : int
-        Free width.
+    `free` is the free width.
     """
 
     __slots__ = ("free", "height", "shapes")
@@ -44,10 +41,7 @@ class Shelf:
 class Layer:
     """Shelves on top of each other along Z.
 
-    Parameters
-    ----------
-    free : int
-        Free height.
+    `free` is the free height.
     """
 
     __slots__ = ("free", "shelves")
@@ -66,10 +60,7 @@ NEW: Spot = (None, None)
 class Bin:
     """A partly filled bin.
 
-    Parameters
-    ----------
-    extent : (int, int, int)
-        Routers in each dimension.
+    `extent` is the number of routers in each dimension.
     """
 
     __slots__ = ("extent", "free", "held", "layers", "remaining")
@@ -179,13 +170,7 @@ class Choice(NamedTuple):
 
 
 class Bins:
-    """The partly filled bins of a problem.
-
-    Parameters
-    ----------
-    problem : PartitionMKP
-        The problem.
-    """
+    """The partly filled bins of a problem."""
 
     def __init__(self, problem: PartitionMKP) -> None:
         self.bins = [Bin(box.extent) for box in problem.bins]
@@ -200,12 +185,7 @@ class Bins:
     def direct(self, routers: int, besides: int = -1) -> tuple[Choice, Spot] | None:
         """Return the most preferred bin that accepts a job, with the spot, or None.
 
-        Parameters
-        ----------
-        routers : int
-            Routers of the job.
-        besides : int
-            Number of an excluded bin.
+        The bin with the number `besides` is excluded.
         """
         bins = self.bins
         for choice in sorted(

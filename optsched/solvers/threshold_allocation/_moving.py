@@ -43,14 +43,8 @@ def move(lost: Integers, free: Integers, processes: Integers, enough: int) -> in
     Each unused free processor is offered once, in the order of nodes. The first node with the
     largest penalty gives a process to it if the penalty of the receiving node stays below that.
 
-    Parameters
-    ----------
-    lost : int64 array, shape (nodes, processors)
-        Penalized time of the job with 1, 2, ... processes on a node, in units.
-    free, processes : int64 array, shape (nodes,)
-        Free processors and initial processes of each node; processes are overwritten.
-    enough : int
-        Penalized time in units at which moves end.
+    `lost`, of shape (nodes, processors), is the penalized time of the job with 1, 2, ...
+    processes on a node, in units; moves end at `enough`. `processes` is overwritten.
     """
     spare = free - processes
     most: int

@@ -17,14 +17,8 @@ Integers = NDArray[np.int64]
 class Job(NamedTuple):
     """A job and the identical nodes that it may use.
 
-    Parameters
-    ----------
-    processors : int
-        Processors of each node.
-    asked, walltime : int
-        Processes, and their walltime in seconds.
-    demand, capacity, scale : int64 array, shape (resources,)
-        As in the threshold-allocation problem.
+    `processors` are those of each node; demand, capacity and scale have one value for each
+    resource, as in the problem, and the walltime is in seconds.
     """
 
     processors: int
@@ -125,19 +119,10 @@ def _costs(
 def take_cheapest(costs: Integers, asked: int) -> tuple[Integers, int]:
     """Return the cheapest placement of `asked` processes.
 
-    Parameters
-    ----------
-    costs : int64 array, shape (nodes, processors)
-        Cost of each further process on a node, nondecreasing; `NEVER` for an impossible one.
-    asked : int
-        Number of processes.
-
-    Returns
-    -------
-    processes : int64 array, shape (nodes,)
-        Processes on each node; of equal costs, nodes of lower number come first.
-    last : int
-        Largest cost of these processes; `NEVER` if there are too few.
+    Costs, of shape (nodes, processors), are those of each further process on a node:
+    nondecreasing, and `NEVER` for an impossible one. Returned are the processes on each node,
+    of equal costs on nodes of lower number first, and their largest cost, `NEVER` if there are
+    too few.
     """
     nodes, processors = costs.shape
     processes = np.zeros(nodes, dtype=np.int64)

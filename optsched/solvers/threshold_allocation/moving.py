@@ -34,19 +34,8 @@ def placed_by_moving(
 ) -> Placement | None:
     """Return the placement at the first start with enough free processors, if within the threshold.
 
-    Parameters
-    ----------
-    problem : ThresholdAllocation
-        The problem.
-    enough : int or None
-        Penalized time in units at which moves end; None for no moves.
-    later : bool
-        Whether a placement beyond the threshold is followed by an attempt at the next start time.
-
-    Returns
-    -------
-    Placement or None
-        None if no placement is within the threshold.
+    Moves end at the penalized time `enough` in units, None for no moves. With `later`, a
+    placement beyond the threshold is followed by an attempt at the next start time.
     """
     from optsched.solvers.threshold_allocation._moving import first_fit_with_moves
 

@@ -137,14 +137,7 @@ def _search_further(
 ) -> tuple[int, int, float, Limit | None]:
     """Continue with the Lagrangian search; `placement` is overwritten by better placements.
 
-    Returns
-    -------
-    value, bound : int
-        Profit of `placement`, and upper bound of the profit.
-    work : float
-        Total work.
-    limit : Limit or None
-        Limit that stopped the search before value and bound met.
+    Returned are profit, upper bound, total work, and the limit that stopped the search, if any.
     """
     from optsched.solvers.window_mkp._lagrangian.cardinality_search import CardinalitySearch
 
