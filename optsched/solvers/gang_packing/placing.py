@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ from optsched.models.gang_packing import NOT_PLACED
 from optsched.solvers.heuristic import Heuristic
 
 if TYPE_CHECKING:
-    from optsched.models.gang_packing import GangPacking, Packing
+    from optsched.models.gang_packing import GangPacking
 
 
 class FitHeuristic(Heuristic):
@@ -19,10 +18,6 @@ class FitHeuristic(Heuristic):
     models = frozenset({"gang-packing"})
     work_unit = "jobs times rows"
     seconds_per_work = 1e-7
-
-    @abstractmethod
-    def place(self, problem: GangPacking) -> Packing:
-        """Return a feasible packing."""
 
     def effort(self, problem: GangPacking) -> int:
         """Return the number of jobs times the number of rows."""

@@ -32,4 +32,4 @@ class FirstFit(MovingRule):
 
     def place(self, problem: ThresholdAllocation) -> Placement | None:
         """Return the placement, if it is within the threshold."""
-        return placed_by_moving(problem, enough=None)
+        return placed_by_moving(problem, enough=-1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from optsched.models.problem import Problem
@@ -22,7 +21,7 @@ class MovingRule(Heuristic):
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Compile the kernels, or load them from the cache."""
-        compile_kernels()
+        self.place(ThresholdAllocation(1, 1, [1], [], 1, 1, [1]))
 
     def effort(self, problem: ThresholdAllocation) -> int:
         """Return the number of nodes."""
@@ -30,11 +29,11 @@ class MovingRule(Heuristic):
 
 
 def placed_by_moving(
-    problem: ThresholdAllocation, enough: int | None, *, later: bool = False
+    problem: ThresholdAllocation, enough: int, *, later: bool = False
 ) -> Placement | None:
     """Return the placement at the first start with enough free processors, if within the threshold.
 
-    Moves end at the penalized time `enough` in units, None for no moves. With `later`, a
+    Moves end at the penalized time `enough` in units, -1 for no moves. With `later`, a
     placement beyond the threshold is followed by an attempt at the next start time.
     """
     from optsched.solvers.threshold_allocation._moving import first_fit_with_moves
@@ -42,17 +41,10 @@ def placed_by_moving(
     events, job = kernel_input(problem)
     limit = most_penalized(problem)
     for starts in start_batches(problem):
-        rule = (-1 if enough is None else enough, limit, later)
-        start, fits, processes = first_fit_with_moves(events, job, starts, *rule)
+        start, fits, processes = first_fit_with_moves(events, job, starts, enough, limit, later)
         if start >= 0:
             processes.flags.writeable = False
             return Placement(start, processes)
         if fits and not later:
             break
     return None
-
-
-@cache
-def compile_kernels() -> None:
-    """Compile the kernels, or load them from the cache."""
-    placed_by_moving(ThresholdAllocation(1, 1, [1], [], 1, 1, [1]), enough=0)

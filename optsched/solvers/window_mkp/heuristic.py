@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from optsched.models.problem import Problem
 from optsched.solvers.heuristic import Heuristic
 
 if TYPE_CHECKING:
-    from optsched.models.window_mkp import Assignment, WindowMKP
+    from optsched.models.window_mkp import WindowMKP
 
 
 class WindowHeuristic(Heuristic):
@@ -17,10 +16,6 @@ class WindowHeuristic(Heuristic):
 
     models = frozenset({"window-mkp"})
     work_unit = "jobs times slots"
-
-    @abstractmethod
-    def place(self, problem: WindowMKP) -> Assignment:
-        """Return a feasible assignment."""
 
     def effort(self, problem: WindowMKP) -> int:
         """Return the number of jobs times the number of slots."""
