@@ -356,15 +356,8 @@ def run_in_thread(
 ) -> None:
     """Call `run` in a second thread while this one handles Ctrl-C and records incumbents.
 
-    Parameters
-    ----------
-    run : callable
-        Function that searches without holding Python's global lock, and calls the `Post` that it
-        gets with each incumbent.
-    stop : callable
-        Function that makes `run` return soon.
-    search : Search
-        Search in which the incumbents are recorded.
+    `run` searches without holding Python's global lock, calls the `Post` that it gets with each
+    incumbent, and returns soon after `stop` is called. Incumbents are recorded in `search`.
 
     Raises
     ------

@@ -45,31 +45,11 @@ def call_solver(
     copies and checks of the result's form are left to the tests, because in a simulation both would
     take longer than many decisions.
 
-    Parameters
-    ----------
-    solver : Solver
-        The solver.
-    problem : Problem
-        The problem.
-    name : str
-        Name of the solver in the result.
-    budget : Budget
-        Budget of the solve.
-    hint : solution, optional
-        Feasible solution to start from.
-    seed : int
-        Seed of random choices.
-    on_incumbent : callable, optional
-        Callback for each `Incumbent`.
-    prepare : bool
-        Whether to call the solver's `prepare` first, whose time does not count.
-
-    Returns
-    -------
-    Result
-        Result, verified as by `verify`. An exception of the solver, or a result of the wrong form,
-        gives the status ``error``; an `InputError` is a refusal and gives ``no-solution``. Only
-        `KeyboardInterrupt` and exceptions of `on_incumbent` are raised.
+    The hint is a feasible solution, and `name` that of the solver in the result. With
+    `prepare`, the solver's `prepare` is called first, whose time does not count. The result is
+    verified as by `verify`. An exception of the solver, or a result of the wrong form, gives
+    the status ``error``; an `InputError` is a refusal and gives ``no-solution``. Only
+    `KeyboardInterrupt` and exceptions of `on_incumbent` are raised.
     """
     trusted = _is_bundled(solver)
     given = problem

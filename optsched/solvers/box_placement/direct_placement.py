@@ -50,12 +50,8 @@ def place_directly(problem: BoxPlacement, *, largest_first: bool = False) -> Pla
     that is router faces next to a used router or a border; of equal ones, the first in row-major
     order. A job that does not fit is skipped.
 
-    Parameters
-    ----------
-    problem : BoxPlacement
-        The problem.
-    largest_first : bool
-        Whether to place jobs by decreasing size instead; of equal sizes, in the order of the queue.
+    With `largest_first`, jobs are placed by decreasing size instead; of equal sizes, in the
+    order of the queue.
 
     Examples
     --------

@@ -57,10 +57,7 @@ def find_plan(problem: Migration) -> Plan | None:
     victims that have moved; no job is moved twice or on behalf of a victim. The first qualified bin
     is chosen.
 
-    Parameters
-    ----------
-    problem : Migration
-        The problem. Only the 4,096 cheapest places are examined.
+    Only the 4,096 cheapest places are examined.
     """
     subproblems = Subproblems(problem)
     if not subproblems.may_fit():

@@ -11,12 +11,7 @@ def restricted(problem: Migration, places: int) -> Migration:
     Plans that move further jobs are excluded, so the restricted problem may have a worse optimum,
     or be infeasible.
 
-    Parameters
-    ----------
-    problem : Migration
-        The problem.
-    places : int
-        Number of cheapest places of the large job.
+    `places` is the number of cheapest places of the large job.
     """
     from optsched.solvers.migration.subproblems import Subproblems
 
