@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -17,10 +16,6 @@ class FitHeuristic(Heuristic):
     models = frozenset({"gang-packing"})
     work_unit = "jobs times rows"
     seconds_per_work = 1e-7
-
-    @abstractmethod
-    def place(self, problem: GangPacking) -> Packing:
-        """Return a feasible packing."""
 
     def effort(self, problem: GangPacking) -> int:
         """Return the number of jobs times the number of rows."""
