@@ -6,6 +6,7 @@ import hashlib
 import re
 import sys
 import traceback
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -87,7 +88,8 @@ class ClassInFile:
         module.__file__ = str(self.path)
         sys.modules[module.__name__] = module  # where dataclasses look up types
         try:
-            exec(compile(self.source, str(self.path), "exec", dont_inherit=True), vars(module))
+            with redirect_stdout(sys.stderr):  # stdout is for the answer
+                exec(compile(self.source, str(self.path), "exec", dont_inherit=True), vars(module))
         except (Exception, SystemExit) as error:  # whatever the file does
             del sys.modules[module.__name__]
             reason = f"{type(error).__name__}: {one_line(' '.join(str(error).split()))}"

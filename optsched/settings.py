@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from itertools import chain
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from optsched.errors import InputError, UnknownNameError
 from optsched.numbers import LARGEST, parse_integer, parse_number
@@ -17,7 +18,7 @@ TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "of
 
 
 def settings_of(cls: type[Any]) -> list[Field[Any]]:
-    """Return the settings of a dataclass, in order; a class that is none has no settings."""
+    """Return the settings of a dataclass, in order, and no settings of any other class."""
     return [field for field in fields(cls) if field.init] if is_dataclass(cls) else []
 
 
@@ -29,17 +30,22 @@ def values_of(configured: Any) -> dict[str, Any]:
 def configure(cls: type[T], settings: Mapping[str, Any], noun: str) -> T:
     """Build a dataclass from settings; a text is read as the type of its field.
 
-    Fields are int, float, bool, str or a Literal of strings; a class that is no dataclass has no
-    settings. Messages call the owner of the settings by `noun`, ``policy 'window'`` for instance.
+    Fields are int, float, bool, str or a Literal of strings, or one of these ``| None``, for which
+    the text "None" stands for None. A class that is not a dataclass has no settings. Messages call
+    the owner of the settings by `noun`, ``policy 'window'`` for instance.
 
     Raises
     ------
     InputError
-        If a name is unknown, a value is not of the field's type, or a value without a default is
-        missing.
+        If a field has another type, a name is unknown, a value is not of the field's type, or a
+        value without a default is missing.
     """
     types = get_type_hints(cls)
     known = [field.name for field in settings_of(cls)]
+    for name in known:
+        if _plain(types[name]) is None:
+            expected = "expected int, float, bool, str or a Literal, or one of these | None"
+            raise InputError(f"{name} of {noun} has the type {types[name]}; {expected}")
     values = {}
     for name, value in settings.items():
         if name not in known:
@@ -92,7 +98,24 @@ def read_settings(assignments: Sequence[str]) -> dict[str, str]:
     return settings
 
 
+def has_plain_settings(cls: type[Any]) -> bool:
+    """Return whether the settings of a class can be stated as text, see `configure`."""
+    types = get_type_hints(cls)
+    return all(_plain(types[field.name]) is not None for field in settings_of(cls))
+
+
+def _plain(wanted: Any) -> Any:
+    """Return the type of a setting without ``| None``; None for a type that no text states."""
+    if get_origin(wanted) in (Union, UnionType):
+        others = [one for one in get_args(wanted) if one is not NoneType]
+        wanted = others[0] if len(others) == 1 else None
+    is_plain = wanted in (int, float, bool, str) or get_origin(wanted) is Literal
+    return wanted if is_plain else None
+
+
 def _read(value: Any, wanted: Any, place: str) -> Any:
+    if wanted is not (inner := _plain(wanted)):
+        return None if value is None or value == "None" else _read(value, inner, place)
     if get_origin(wanted) is Literal:
         if value not in get_args(wanted):
             choices = ", ".join(get_args(wanted))

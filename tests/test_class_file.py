@@ -198,3 +198,58 @@ def test_a_profile_names_a_registered_solver(folder):
     (folder / "profile.toml").write_text('solver = "theirs.py:Nothing"\n')
     with pytest.raises(optsched.InputError, match="expected the name of a registered solver"):
         optsched.solve(optsched.models.WindowMKP([6, 4], [10]), "profile.toml")
+
+
+BROKEN = """
+from optsched.extend import Policy, Start
+print("hello")
+
+class Broken(Policy):
+    def decide(self, system):
+        return 1 / 0
+
+class Greedy(Policy):
+    def decide(self, system):
+        for job in list(system.queue):
+            yield Start(job)
+
+class Nothing(Policy):
+    def decide(self, system):
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        ("Broken", "ZeroDivisionError: division by zero (bad.py, line 7)"),
+        ("Greedy", "ValueError: "),
+        ("Nothing", "TypeError: 'NoneType' object is not iterable"),
+    ],
+)
+def test_an_error_in_a_policy_is_one_line(folder, capsys, policy, reason):
+    (folder / "bad.py").write_text(BROKEN)
+    words = ["simulate", "tiny.swf", "--machine", "nodes:9", "--policy", f"bad.py:{policy}"]
+    assert command([*words, "--no-plots", "--json", "-o", "run"]) == 1
+    streams = capsys.readouterr()
+    assert streams.out == ""
+    error = streams.err.splitlines()[-1]
+    assert error.startswith(f"optsched: policy bad.py:{policy} failed at ")
+    assert reason in error
+
+
+def test_what_a_file_prints_is_not_part_of_the_answer(folder, capsys):
+    (folder / "loud.py").write_text(SOLVER + "print('hello')\n")
+    snapshot = optsched.models.WindowMKP(weights=[3, 2], capacities=[4])
+    optsched.save_snapshot(snapshot, "small.json")
+    assert command(["solve", "small.json", "--solver", "loud.py:Nothing", "--json"]) == 0
+    streams = capsys.readouterr()
+    assert json.loads(streams.out)["objective"] == 0
+    assert "hello" in streams.err
+
+
+def test_a_solver_that_is_not_registered_has_the_name_of_its_class():
+    problem = optsched.models.WindowMKP(weights=[3, 2], capacities=[4])
+    found = {}
+    exec(SOLVER, found)
+    assert optsched.solve(problem, found["Nothing"]()).solver == "Nothing"

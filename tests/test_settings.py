@@ -1,12 +1,23 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Literal, Optional
 
 import pytest
 
 from optsched.errors import InputError
-from optsched.settings import configure, read_settings
+from optsched.settings import configure, has_plain_settings, read_settings
+
+
+@dataclass
+class Limited:
+    cap: int | None = None
+    share: Optional[float] = 0.5  # noqa: UP045 (as older code has it)
+
+
+@dataclass
+class Listed:
+    names: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -55,3 +66,17 @@ def test_a_setting_is_a_number_that_means_something():
     ):
         with pytest.raises(InputError, match=f"{name} of thing: .*; expected a number of at most"):
             configure(Thing, {name: value}, "thing")
+
+
+def test_a_setting_may_be_none():
+    assert configure(Limited, {"cap": "5", "share": "None"}, "thing") == Limited(5, None)
+    assert configure(Limited, {"cap": None}, "thing") == Limited(None, 0.5)
+    with pytest.raises(InputError, match="cap of thing: 'x'; expected a whole number"):
+        configure(Limited, {"cap": "x"}, "thing")
+
+
+def test_a_setting_that_no_text_states_is_refused_by_name():
+    assert has_plain_settings(Limited)
+    assert not has_plain_settings(Listed)
+    with pytest.raises(InputError, match=r"names of thing has the type .*; expected int, float,"):
+        configure(Listed, {}, "thing")

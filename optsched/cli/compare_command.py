@@ -61,7 +61,7 @@ def command(
                 budget=Budget(time_limit, work_limit),
                 seed=seed,
                 progress=advance,
-                in_process_apart=True,
+                separate_process=True,
             )
         fill(comparison, folder)
     if json:

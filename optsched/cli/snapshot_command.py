@@ -35,11 +35,15 @@ def show(snapshot: Path, /, *, json: bool = False) -> None:
     if json:
         print_json(read.to_json())
         return
-    program = read.problem.formulate().program
+    try:
+        program = read.problem.formulate().program
+        size = f"{program.num_variables:,} variables, {program.num_rows:,} rows"
+    except InputError as error:  # too large, or the model has no formulation
+        size = f"- ({error})"
     lines = [
         ("kind", read.problem.name),
         ("size", read.problem.size),
-        ("program", f"{program.num_variables:,} variables, {program.num_rows:,} rows"),
+        ("program", size),
         *read.problem.describe(),
     ]
     lines += [(name, str(value)) for name, value in read.origin.items()]

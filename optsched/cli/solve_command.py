@@ -55,7 +55,7 @@ def command(
         A snapshot (.json, .json.gz) or a knapsack instance in the literature's text format (.txt).
     solver
         A solver, a profile, a profile's TOML file or FILE.py:CLASS; `optsched list solvers`. By
-        default the model's specialized exact solver.
+        default the default solver of the model, `optsched list models`.
     time_limit
         Wall-clock seconds; 60 if no limit is given.
     work_limit
@@ -147,6 +147,19 @@ def describe(snapshot: Snapshot, result: Result) -> dict[str, Any]:
     }
 
 
+def _is_empty(result: Result) -> bool:
+    """Return whether a result has nothing that could be verified, as after a refusal."""
+    return (
+        result.solution is None
+        and result.bound is None
+        and result.status
+        in (
+            Status.NO_SOLUTION,
+            Status.ERROR,
+        )
+    )
+
+
 def lines(snapshot: Snapshot, result: Result) -> list[tuple[str, str]]:
     """Return a result as lines for a terminal."""
     problem = snapshot.problem
@@ -159,7 +172,7 @@ def lines(snapshot: Snapshot, result: Result) -> list[tuple[str, str]]:
         ("bound", figure(result.bound)),
         ("gap", "-" if result.gap is None else f"{result.gap:.2%}"),
         ("seconds", f"{result.seconds:.4g}"),
-        ("verified", figure(result.verified)),
+        ("verified", "-" if _is_empty(result) else figure(result.verified)),
     ]
     if "objective" in snapshot.known:
         shown.append(("known", figure(snapshot.known["objective"])))

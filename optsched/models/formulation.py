@@ -102,6 +102,13 @@ class Formulations:
 
         return file_under
 
+    def __contains__(self, name: str) -> bool:
+        try:
+            self[name]
+        except InputError:
+            return False
+        return True
+
     def __getitem__(self, name: str) -> type[Formulation[Any, Any]]:
         if name not in self._classes:
             package = sys.modules[models[name].__module__].__package__

@@ -90,7 +90,9 @@ class Snapshot:
         }
         if isinstance(about["options"], dict):
             mistakes += [
-                f"{name}: also among the options" for name in former if name in about["options"]
+                f"{name}: also among the options; expected once"
+                for name in former
+                if name in about["options"]
             ]
             about["options"] = former | about["options"]
         try:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import math
+import sys
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from heapq import heappop, heappush
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.errors import InputError
 from optsched.machines.machine import Machine
 from optsched.schedule import Migration, Schedule, State
 from optsched.simulator.actions import Action, Migrate, Move, Share, Start, Wake
@@ -250,8 +255,15 @@ class Engine:
         self.decisions += 1
         problem_solver.begin_decision(system.now)
         waiting = len(system.queue)
-        for action in self.policy.decide(system):
-            self._execute(action)
+        try:
+            for action in self.policy.decide(system):
+                self._execute(action)
+        except Exception as error:
+            if isinstance(error, InputError) or type(self.policy).__module__.startswith(
+                "optsched."
+            ):
+                raise
+            raise self._policy_failed(error) from error
         system.submitted.clear()
         system.ended.clear()
         if problem_solver.charged:
@@ -259,6 +271,17 @@ class Engine:
         if self.policy.interval and 0 < len(system.queue) < waiting:
             # the jobs just started change the decision at the next tick
             self._request_decision(system.now + self.policy.interval / 2)
+
+    def _policy_failed(self, error: Exception) -> InputError:
+        """Return one line about an error in a policy of another package or file."""
+        logging.getLogger("optsched").debug("in policy %s:", self.policy.name, exc_info=error)
+        frames = traceback.extract_tb(error.__traceback__)
+        module = sys.modules.get(type(self.policy).__module__)
+        file = getattr(module, "__file__", None)
+        lines = [frame.lineno for frame in frames if frame.filename == file]
+        place = f" ({Path(file).name}, line {lines[-1]})" if file and lines else ""
+        reason = f"{type(error).__name__}: {error}{place}"
+        return InputError(f"policy {self.policy.name} failed at {self.system.now:.15g} s: {reason}")
 
     def _execute(self, action: Action) -> None:
         if isinstance(action, Start):

@@ -14,7 +14,7 @@ from optsched import registry
 from optsched.class_file import origin_of
 from optsched.errors import InputError
 from optsched.machines.machine import Machine
-from optsched.settings import values_of
+from optsched.settings import has_plain_settings, values_of
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import NoProblems, ProblemSolver
@@ -94,9 +94,10 @@ def _files(*parts: Any) -> dict[str, Any]:
 
 
 def _is_named(part: Any, kind: registry.Registry[Any]) -> bool:
-    """Return whether a command can name a policy or an execution model."""
+    """Return whether a command can state a policy or an execution model, with its settings."""
     in_file = origin_of(type(part)) is not None
-    return in_file or (part.name in kind and kind[part.name] is type(part))
+    is_registered = part.name in kind and kind[part.name] is type(part)
+    return (in_file or is_registered) and has_plain_settings(type(part))
 
 
 def _names_solvers(problem_solver: ProblemSolver | NoProblems) -> bool:

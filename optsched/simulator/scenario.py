@@ -133,7 +133,7 @@ class Scenario:
         Number of processors from which a job counts as large in the summary; by default the
         policy's number, or that of the largest tenth of the jobs.
     budget : Budget, optional
-        Budget of a solver for one problem; by default its default work.
+        Budget of a solver for one problem; by default that of its profile, or its default work.
     seed : int, optional
         Seed of the solver's random choices; by default the profile's seed.
     charge_decisions : bool
@@ -198,6 +198,17 @@ class Scenario:
         if not isinstance(self.settings, Mapping | None):
             expected = "expected a mapping of names to values"
             raise InputError(f"{self.settings!r}; {expected}", field="settings")
+        if not isinstance(self.execution, ExecutionModel | ClassInFile | str | None):
+            expected = "expected an execution model or the name of one"
+            raise InputError(f"{self.execution!r}; {expected}", field="execution")
+        for name in ("charge_decisions", "check", "journal"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise InputError(f"{value!r}; expected True or False", field=name)
+        if not isinstance(self.compiled_from, int):
+            expected = "expected a number of jobs"
+            raise InputError(f"{self.compiled_from!r}; {expected}", field="compiled_from")
+        if not (self.progress is None or callable(self.progress)):
+            raise InputError(f"{self.progress!r}; expected a function", field="progress")
         counts = {"capture every": self.capture_every}
         if self.large_from is not None:
             counts["large from"] = self.large_from

@@ -78,14 +78,8 @@ class CpSat(GenericSolver):
     def search_model(self, model: CpModel, search: Search, hinted: int | None = None) -> Outcome:
         """Search a model with the variables and the objective of the program of `search`.
 
-        Parameters
-        ----------
-        model : CpModel
-            Model, whose constraints may go beyond the rows of the program.
-        search : Search
-            Budget, seed and starting point.
-        hinted : int, optional
-            Number of leading variables that are hinted; all by default.
+        The constraints of the model may go beyond the rows of the program. Hinted are the
+        first `hinted` variables, all by default.
         """
         from ortools.sat.python import cp_model
 

@@ -240,16 +240,7 @@ class Search:
     ) -> Result:
         """Return the result of `solver`: what follows from `outcome`, and what was noted here.
 
-        Parameters
-        ----------
-        solver : Solver
-            The solver.
-        outcome : Outcome
-            How its search ended.
-        status, solution, objective, bound
-            What follows from that, as in a `Result`.
-        seed : int
-            The seed as it was given.
+        Status, solution, objective and bound are those that follow; the seed is as it was given.
         """
         return Result(
             solver=solver.name,
@@ -356,15 +347,8 @@ def run_in_thread(
 ) -> None:
     """Call `run` in a second thread while this one handles Ctrl-C and records incumbents.
 
-    Parameters
-    ----------
-    run : callable
-        Function that searches without holding Python's global lock, and calls the `Post` that it
-        gets with each incumbent.
-    stop : callable
-        Function that makes `run` return soon.
-    search : Search
-        Search in which the incumbents are recorded.
+    `run` searches without holding Python's global lock, and calls the `Post` that it gets with each
+    incumbent, which `search` records; `stop` makes it return soon.
 
     Raises
     ------

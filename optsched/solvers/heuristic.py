@@ -47,26 +47,21 @@ class Heuristic(Solver):
         solution = self.place(problem)
         if solution is None or (hint is not None and _is_better(problem, hint, solution)):
             solution = hint
-        if solution is None:
-            return Result(
-                solver=self.name,
-                status=Status.NO_SOLUTION,
-                seconds=time.perf_counter() - began,
-                work=self.effort(problem),
-                seed=seed,
-            )
-        objective = problem.objective(solution)
-        incumbent = Incumbent(time.perf_counter() - began, objective, None)
-        if on_incumbent is not None:
-            on_incumbent(incumbent)
+        objective: int | None = None
+        incumbents: tuple[Incumbent, ...] = ()
+        if solution is not None:
+            objective = problem.objective(solution)
+            incumbents = (Incumbent(time.perf_counter() - began, objective, None),)
+            if on_incumbent is not None:
+                on_incumbent(incumbents[0])
         return Result(
             solver=self.name,
-            status=Status.FEASIBLE,
+            status=Status.NO_SOLUTION if solution is None else Status.FEASIBLE,
             solution=solution,
             objective=objective,
             seconds=time.perf_counter() - began,
             work=self.effort(problem),
-            incumbents=(incumbent,),
+            incumbents=incumbents,
             seed=seed,
         )
 

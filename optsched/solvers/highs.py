@@ -37,15 +37,12 @@ class Highs(GenericSolver):
             "threads": 1,
             "random_seed": search.seed,
             "mip_rel_gap": self.relative_gap,
+            "mip_max_nodes": search.node_limit(),
+            "time_limit": search.seconds_left(),
         }
-        nodes = search.node_limit()
-        if nodes is not None:
-            options["mip_max_nodes"] = nodes
-        seconds = search.seconds_left()
-        if seconds is not None:
-            options["time_limit"] = seconds
         for name, value in options.items():
-            highs.setOptionValue(name, value)
+            if value is not None:
+                highs.setOptionValue(name, value)
         if search.start is not None:
             every = np.arange(search.program.num_variables, dtype=np.int32)
             highs.setSolution(len(every), every, search.start.astype(float))

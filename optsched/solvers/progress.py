@@ -11,22 +11,7 @@ from optsched.solvers.solver import OnIncumbent
 
 
 class Progress:
-    """Watches the budget of a search, and notes its incumbents.
-
-    Parameters
-    ----------
-    budget : Budget
-        What may be spent.
-    on_incumbent : callable, optional
-        Called with each incumbent.
-    sense : {"max", "min"}
-        Direction of the objective.
-
-    Attributes
-    ----------
-    incumbents : list of Incumbent
-        Those noted so far.
-    """
+    """Watches the budget of a search, and notes its incumbents."""
 
     def __init__(
         self,
@@ -83,23 +68,10 @@ class Progress:
         work: float,
         seed: int,
     ) -> Result:
-        """Return the result of an exact search; its status follows from the other parts.
+        """Return the result of an exact search from its best solution, the objective and the bound.
 
-        Parameters
-        ----------
-        solver : str
-            Name of the solver.
-        solution : solution or None
-            The best that was found.
-        value, bound : int or None
-            Its objective, and the bound of the search: the solution is optimal if they meet.
-        limit : Limit or None
-            What stopped the search; without it and without a solution, there is none. Of an optimal
-            solution it is left out.
-        work : float
-            Work done.
-        seed : int
-            Seed of the search.
+        The solution is optimal if `value` and `bound` meet; `limit`, which stopped the search, is
+        then left out. Without solution and limit, the problem is infeasible.
         """
         if solution is None:
             status = Status.INFEASIBLE if limit is None else Status.NO_SOLUTION

@@ -43,15 +43,16 @@ class Scip(GenericSolver):
         from pyscipopt import SCIP_STAGE
 
         model, variables = _scip_model(search.program)
-        model.setParam("misc/catchctrlc", False)
-        model.setParam("randomization/randomseedshift", search.seed)
-        model.setParam("limits/gap", self.relative_gap)
-        nodes = search.node_limit()
-        if nodes is not None:
-            model.setParam("limits/totalnodes", nodes)
-        seconds = search.seconds_left()
-        if seconds is not None:
-            model.setParam("limits/time", seconds)
+        parameters = {
+            "misc/catchctrlc": False,
+            "randomization/randomseedshift": search.seed,
+            "limits/gap": self.relative_gap,
+            "limits/totalnodes": search.node_limit(),
+            "limits/time": search.seconds_left(),
+        }
+        for name, value in parameters.items():
+            if value is not None:
+                model.setParam(name, value)
         if search.start is not None:
             start = model.createSol()
             for number in np.flatnonzero(search.start).tolist():

@@ -86,11 +86,6 @@ class SeparateProcess(Generic[Value]):
     A process that has been ended is replaced at the next call. Arguments and results are pickled;
     the function itself, and the objects that it refers to, are not. Output of the process goes to
     stderr. The process leads its own process group, so that its child processes end with it.
-
-    Parameters
-    ----------
-    function : callable
-        Function to call.
     """
 
     def __init__(self, function: Callable[..., Value]) -> None:

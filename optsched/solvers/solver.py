@@ -24,7 +24,7 @@ class Solver(ABC):
     Attributes
     ----------
     name : str
-        The registered name.
+        The registered name, or the name of the class if the solver is not registered.
     models : frozenset of str or None
         Models of the problems that the solver accepts; None for every problem with a formulation.
     exact : bool
@@ -53,6 +53,12 @@ class Solver(ABC):
     default_work: ClassVar[float] = 1e6
     requires: ClassVar[str | None] = None
 
+    def __init_subclass__(cls) -> None:
+        """Name a solver after its class until it is registered."""
+        super().__init_subclass__()
+        if "name" not in vars(cls):
+            cls.name = cls.__name__
+
     @abstractmethod
     def solve(
         self,
@@ -68,10 +74,7 @@ class Solver(ABC):
     def prepare(self, problem: Problem[Any] | None = None) -> None:  # noqa: B027
         """Import and compile the dependencies of `solve`, whose time then includes neither.
 
-        Parameters
-        ----------
-        problem : Problem, optional
-            The problem to prepare for; some solvers compile more kernels for some problems.
+        Some solvers compile more kernels for some problems.
         """
 
     @property

@@ -38,31 +38,13 @@ def call_solver(
     on_incumbent: OnIncumbent | None = None,
     prepare: bool = False,
 ) -> Result:
-    """Call a solver and verify its result.
+    """Call a solver and verify its result, which gets a `name`.
 
     A solver of another package gets copies of the problem and the hint, so that verification and
     the fallback use data that the solver cannot have changed. For the solvers of this package,
     copies and checks of the result's form are left to the tests, because in a simulation both would
-    take longer than many decisions.
-
-    Parameters
-    ----------
-    solver : Solver
-        The solver.
-    problem : Problem
-        The problem.
-    name : str
-        Name of the solver in the result.
-    budget : Budget
-        Budget of the solve.
-    hint : solution, optional
-        Feasible solution to start from.
-    seed : int
-        Seed of random choices.
-    on_incumbent : callable, optional
-        Callback for each `Incumbent`.
-    prepare : bool
-        Whether to call the solver's `prepare` first, whose time does not count.
+    take longer than many decisions. If `prepare`, the solver's method of that name is called first;
+    its time does not count. For the other parameters, see `Solver.solve`.
 
     Returns
     -------

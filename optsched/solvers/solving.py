@@ -11,7 +11,7 @@ from typing import Any
 
 from optsched import registry
 from optsched.class_file import ClassInFile, names_file
-from optsched.errors import InputError, MissingDependencyError
+from optsched.errors import InputError, MissingDependencyError, UnknownNameError
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import read_snapshot
@@ -186,8 +186,9 @@ def check_options(snapshot: Snapshot, file: str | Path | None = None) -> None:
         owners = (cls for cls in _classes_of_model(model) if name in _names_of_options(cls))
         owner = next(owners, None)
         if owner is None:
-            expected = f"expected an option of a solver of {model} problems"
-            raise InputError(expected, file=file, field=f"options.{name}")
+            known = {one for cls in _classes_of_model(model) for one in _names_of_options(cls)}
+            unknown = UnknownNameError("option", name, known)
+            raise InputError(str(unknown), file=file, field="options")
         try:
             solver_with(owner, {name: value})
         except InputError as error:

@@ -40,6 +40,9 @@ def test_a_scenario_is_checked_when_it_is_stated(make_trace):
         Scenario(trace, jobs="5")
     with pytest.raises(InputError, match="large from: 0; expected a whole number from 1"):
         Scenario(trace, large_from=0)
+    for name, value in {"execution": 3, "check": "no", "journal": 1, "compiled_from": "x"}.items():
+        with pytest.raises(InputError, match=f"{name}: {value!r}; expected"):
+            Scenario(trace, **{name: value})
 
 
 def test_words_become_arguments():

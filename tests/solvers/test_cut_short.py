@@ -50,7 +50,7 @@ SMALL_PIECES = {
         "window_mkp.best_first.PIECE": (1, 9),
         "window_mkp.best_first.LARGEST_TREE": (1,),
     },
-    "bottleneck-search": {"threshold_allocation.bottleneck_search.TURN": (1, 2, 5)},
+    "bottleneck-search": {"threshold_allocation.kernel_input.BATCH": (1, 2, 5)},
     "interval-search": {"data_placement.interval_search.LARGEST": (0, 30)},
     "position-search": {
         "migration.position_search.PATIENCE": (1, 2, 5),

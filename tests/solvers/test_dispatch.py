@@ -12,7 +12,7 @@ from optsched.models import GangPacking, PartitionMKP, WindowMKP
 from optsched.simulator.chosen_solvers import choose_solvers
 from optsched.simulator.policy import Answers
 from optsched.solvers.dispatch import Dispatch, classes_of
-from optsched.solvers.gang_packing.first_fit import FirstFit
+from optsched.solvers.gang_packing.fit_rules import FirstFit
 from optsched.solvers.result import Result, Status
 from optsched.solvers.solver import Solver
 from optsched.solvers.solving import find_solver

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from optsched.boxes.box import Box, Triple
 from optsched.boxes.free_boxes import words_of
+from optsched.models.box_placement import BoxPlacement, Placement
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
-
-if TYPE_CHECKING:
-    from optsched.models.box_placement import BoxPlacement, Placement
 
 
 @solvers.register("direct-placement")
@@ -48,14 +46,8 @@ def place_directly(problem: BoxPlacement, *, largest_first: bool = False) -> Pla
     This is Algorithm 2 of Li et al. 2015 without bins: the ranked shapes of a job replace the
     preferred bins. Of the free candidates of a shape, the one with the most contacts is chosen,
     that is router faces next to a used router or a border; of equal ones, the first in row-major
-    order. A job that does not fit is skipped.
-
-    Parameters
-    ----------
-    problem : BoxPlacement
-        The problem.
-    largest_first : bool
-        Whether to place jobs by decreasing size instead; of equal sizes, in the order of the queue.
+    order. A job that does not fit is skipped. If `largest_first`, jobs are placed by decreasing
+    size instead; of equal sizes, in the order of the queue.
 
     Examples
     --------

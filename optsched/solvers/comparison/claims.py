@@ -57,14 +57,7 @@ class Reconciled:
 
 
 def read_known(snapshot: Snapshot, place: str | Path) -> Known:
-    """Return the known objective, bound and solution of a snapshot.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The snapshot.
-    place : str or path
-        File or name of the snapshot, for messages.
+    """Return the known objective, bound and solution of a snapshot; messages name its `place`.
 
     Raises
     ------
@@ -97,19 +90,11 @@ def read_known(snapshot: Snapshot, place: str | Path) -> Known:
 
 
 def reconcile(problem: Problem[Any], known: Known, results: Sequence[Result]) -> Reconciled:
-    """Reconcile the results of several solvers with each other and with the known values.
+    """Reconcile the verified results of several solvers with each other and with the known values.
 
     A verified solution is a fact, so a result is wrong if it claims infeasibility or a bound that
-    the solution beats. A solver's proof outweighs a known objective without a solution.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem.
-    known : Known
-        Known values of the problem.
-    results : sequence of Result
-        Verified results; a result with status ``error`` is returned unchanged.
+    the solution beats. A solver's proof outweighs a known objective without a solution. A result
+    with status ``error`` is returned unchanged.
     """
     sign = 1 if problem.sense == "max" else -1
     contradictions = []

@@ -105,7 +105,7 @@ def compare(
     budget: Budget | None = None,
     seed: int | None = None,
     progress: Callable[[int], None] | None = None,
-    in_process_apart: bool = False,
+    separate_process: bool = False,
 ) -> Comparison:
     """Solve the same problems with several solvers, and verify every result.
 
@@ -126,7 +126,7 @@ def compare(
         Seed of random choices; by default that of the profile, or 0.
     progress : callable, optional
         Callback that takes the number of problems done.
-    in_process_apart : bool
+    separate_process : bool
         Whether to run the solvers in a separate process, as the command ``optsched compare`` does.
         There, a solver that crashes has failed, and so has a solver that exceeds its time limit by
         as long again, or by 20 s if that is more, after which it is ended.
@@ -163,7 +163,7 @@ def compare(
     failures: list[str] = []
     refusals: list[str] = []
     with SeparateProcess(answer) as call_in_process:
-        call = call_in_process if in_process_apart else answer
+        call = call_in_process if separate_process else answer
         for who, contender in enumerate(contenders):
             for what in _smallest(entries):
                 if supports(contender.solver, entries[what].problem):

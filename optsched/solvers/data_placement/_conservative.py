@@ -48,16 +48,8 @@ def plan_conservatively(
     Each job, in the order of the queue, goes to the node with the least score, at the first time
     with enough cores for the whole walltime. A partial plan ends when no core is idle now.
 
-    Parameters
-    ----------
-    available, reserved, occupied, resident, started, capacity, partial
-        As in the data-placement problem.
-    jobs : int64 array, shape (jobs, 4)
-        Processors, walltime, file and load time of each job, in seconds.
-    until_next : bool
-        Whether files are kept until the next start.
-    score : Score
-        Score of the rule.
+    A job is a row of processors, walltime, file and load time, in seconds; `until_next` is
+    whether files are kept until the next start. The other arguments are fields of the problem.
     """
     nodes = len(available)
     profiles = profiles_of(available, reserved, len(jobs))

@@ -167,17 +167,10 @@ def best_node(
 ) -> Choice:
     """Return the first node with the least score for a job, or node -1 if the job does not fit.
 
-    Parameters
-    ----------
-    keys, reserved, holes, files, job, score, capacity
-        As in `plan`.
-    turning_node : int
-        First node from which on only loading counts, once (LEO); -1 for no such node.
-    uses : (bool, bool)
-        Whether the job must start now in holes only, and whether it may use holes.
-    bounds : int64 array, shape (nodes,)
-        Lower bounds of the score on each node, which are raised. Bounds stay valid for equal jobs,
-        each of which changes the score of one node only.
+    From `turning_node` on, only loading counts, once (LEO); -1 for no such node. `uses` is
+    whether the job must start now in holes only, and whether it may use holes. `bounds` are
+    lower bounds of the score on each node, which are raised. They stay valid for equal jobs,
+    each of which changes the score of one node only. The other arguments are those of `plan`.
     """
     processors, walltime, file, load = job
     loading, reloading = score.loading, score.reloading

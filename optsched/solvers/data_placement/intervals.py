@@ -38,14 +38,7 @@ Ints = NDArray[np.int64]
 
 
 class Intervals:
-    """CP-SAT model of a data placement, and the translation of plans.
-
-    Parameters
-    ----------
-    problem : DataPlacement
-        The problem.
-    bound : int
-        Lower bound of the objective.
+    """CP-SAT model of a data placement with a bound of the objective, and the translation of plans.
 
     Attributes
     ----------
@@ -70,6 +63,7 @@ class Intervals:
         self._nodes = sorted(
             node for group in self._groups for node in group[: max(1, len(self._jobs))]
         )
+        self._place_of = {node: place for place, node in enumerate(self._nodes)}
         self._held = [
             bool(problem.reserved is not None and problem.reserved[node].any())
             for node in self._nodes
@@ -154,7 +148,6 @@ class Intervals:
         model, problem = self.model, self.problem
         start, load, on = self._start, self._load, self._on
         loads, walltimes = problem.loads.tolist(), problem.walltimes.tolist()
-        place_of = {node: place for place, node in enumerate(self._nodes)}
         resident = ResidentFiles(model, problem, start, on) if problem.kept == "next" else None
         ways: list[list[IntVar]] = [[] for _ in self._jobs]
         self._finds: dict[tuple[int, int], IntVar] = {}
@@ -180,14 +173,14 @@ class Intervals:
                 self._finds[i, j] = finds
         node, _, _, loaded, until = problem.resident.T.tolist()
         for entry, job in finding_pairs(problem):
-            if node[entry] not in place_of:
+            if node[entry] not in self._place_of:
                 continue
             finds = self._found[entry, job] = model.new_bool_var("")
-            model.add_implication(finds, on[job][place_of[node[entry]]])
+            model.add_implication(finds, on[job][self._place_of[node[entry]]])
             if resident is None:
                 model.add(start[job] <= until[entry]).only_enforce_if(finds)
             else:
-                resident.add_entry(finds, entry, job, place_of[node[entry]])
+                resident.add_entry(finds, entry, job, self._place_of[node[entry]])
             model.add(load[job] >= loaded[entry] - start[job]).only_enforce_if(finds)
             ways[job].append(finds)
         for job in self._jobs:
@@ -199,12 +192,11 @@ class Intervals:
         for same in self._classes:
             for one, other in pairwise(same):
                 self.model.add(self._start[one] <= self._start[other])
-        place_of = {node: place for place, node in enumerate(self._nodes)}
         for group in self._groups:
             for before, node in pairwise(group[: len(self._jobs)]):
                 for job in self._jobs:
-                    earlier = [self._on[i][place_of[before]] for i in range(job)]
-                    self.model.add_bool_or(*earlier, ~self._on[job][place_of[node]])
+                    earlier = [self._on[i][self._place_of[before]] for i in range(job)]
+                    self.model.add_bool_or(*earlier, ~self._on[job][self._place_of[node]])
 
     def _add_start_reasons(self) -> None:
         """Exclude starts that could be a second earlier at no loss (dominance).
@@ -275,7 +267,6 @@ class Intervals:
         """Return `plan` as a vector, with interchangeable jobs and nodes in canonical order."""
         problem, jobs = self.problem, len(self._jobs)
         plan = self._in_order(plan)
-        place_of = {node: place for place, node in enumerate(self._nodes)}
         renamed: dict[int, int] = {}
         for group in self._groups:
             inside = set(group)
@@ -285,7 +276,7 @@ class Intervals:
         lasting: list[int] = []
         starts = np.where(plan.node == LEFT_OUT, problem.horizon, plan.start)
         for job, node in enumerate(plan.node.tolist()):
-            at = LEFT_OUT if node == LEFT_OUT else place_of[renamed[node]]
+            at = LEFT_OUT if node == LEFT_OUT else self._place_of[renamed[node]]
             if at != LEFT_OUT:
                 on[job, at] = 1
             for place, held in enumerate(self._held):
@@ -362,16 +353,8 @@ def cores_for(
 ) -> dict[int, int]:
     """Return bit masks of the cores of jobs on a node that never need more than there are.
 
-    Parameters
-    ----------
-    problem : DataPlacement
-        The problem.
-    node : int
-        Number of the node.
-    jobs : int64 array
-        Numbers of the jobs on the node.
-    start, lasting : int64 array, shape (jobs of the problem,)
-        Start in seconds, and number of cores outside of holes, of each job.
+    `jobs` are the numbers of the jobs there; `start` in seconds, and `lasting`, the number of cores
+    outside of holes, are those of all jobs of the problem.
     """
     masks = dict.fromkeys(jobs.tolist(), 0)
     end = start + problem.walltimes

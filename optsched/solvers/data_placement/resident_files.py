@@ -17,18 +17,9 @@ if TYPE_CHECKING:
 
 
 class ResidentFiles:
-    """Constraints on jobs that find a resident file.
+    """Constraints of a model on jobs that find a file which is kept until the next start.
 
-    Parameters
-    ----------
-    model : CpModel
-        Model to which the constraints are added.
-    problem : DataPlacement
-        Problem in which files are kept until the next start.
-    start : sequence of IntVar
-        Start of each job.
-    on : sequence of sequences of IntVar
-        Whether each job is on each node of the model.
+    `start` has the start of each job, `on` whether each job is on each node of the model.
     """
 
     def __init__(

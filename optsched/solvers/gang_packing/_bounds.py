@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from optsched.column_sets import loads
-
-if TYPE_CHECKING:
-    from optsched.models.gang_packing import GangPacking
+from optsched.models.gang_packing import GangPacking
 
 
 class FreeColumns:
@@ -17,11 +14,6 @@ class FreeColumns:
 
     If running jobs keep their rows, the m emptiest rows give the bound. If running jobs may move, a
     column that l of them hold is taken in at least l - (k - m) of any m of k rows.
-
-    Parameters
-    ----------
-    problem : GangPacking
-        The problem.
 
     Attributes
     ----------
@@ -72,14 +64,7 @@ def longest_prefix(sizes: Sequence[int], most_free: Sequence[int]) -> int:
     """Return an upper bound on the number of jobs from the front of the queue that fit.
 
     For every m, the m largest jobs take at most m rows; and if there are more jobs than rows, two
-    of them share a row.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Sizes of the waiting jobs, in columns.
-    most_free : sequence of int, length rows + 1
-        Result of `FreeColumns.most`.
+    of them share a row. Sizes are in columns; `most_free` is the result of `FreeColumns.most`.
     """
     rows, total = len(most_free) - 1, 0
     largest: list[int] = []  # negative sizes, ascending
@@ -103,16 +88,8 @@ def largest_sum(sizes: Sequence[int], most_free: Sequence[int], each: Sequence[i
     """Return an upper bound on the columns that waiting jobs can take together.
 
     Jobs larger than half of every row need a row each. Subset sums are exact: bit s of an integer
-    is set if some jobs have s columns together.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Sizes of the waiting jobs, in columns.
-    most_free : sequence of int, length rows + 1
-        Result of `FreeColumns.most`.
-    each : sequence of int or None
-        Result of `FreeColumns.per_row`.
+    is set if some jobs have s columns together. Sizes are in columns; `most_free` and `each` are
+    the results of `FreeColumns.most` and `FreeColumns.per_row`.
     """
     fitting = [sizes[job] for job in needed(sizes, most_free)]
     within = [(1 << (most + 1)) - 1 for most in most_free]

@@ -10,14 +10,8 @@ class JobSets:
     """Minimal sets of jobs with at least a given total size.
 
     If a set of jobs does not fit, a set with a job at least as large for each of them does not fit
-    either (dominance). So small sets are enumerated first, and failed ones exclude others.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Sizes of the jobs, nonincreasing.
-    most_free : sequence of int, length rows + 1
-        Most free columns in any 0, 1, ... rows.
+    either (dominance). So small sets are enumerated first, and failed ones exclude others. Sizes
+    are nonincreasing; `most_free` is the result of `FreeColumns.most`.
     """
 
     def __init__(self, sizes: Sequence[int], most_free: Sequence[int]) -> None:

@@ -14,26 +14,12 @@ MOST_KNOWN = 200_000
 
 @dataclass(slots=True)
 class _Node:
-    """A search node.
+    """A search node, which decides one item; sets of items are bit masks.
 
-    Parameters
-    ----------
-    undecided : int
-        Mask of the undecided items.
-    spare : int
-        Largest total size of undecided items that are not packed.
-    free : list of int, shape (rows,)
-        Free columns of each row.
-    barred : list of int, shape (rows,)
-        Mask of the items that may not go into each row.
-    item : int
-        Item that this node decides.
-    rows : list of int
-        Rows not yet tried for the item, the next one last.
-    row : int
-        Row that is tried for the item.
-    key : tuple
-        Identity of the node up to permutations of rows.
+    Undecided items of a total size of at most `spare` may be left out. `free` and `barred` have the
+    free columns of each row and the items that may not go into it. `rows` are those not yet tried
+    for the item, the next one last; `row` is being tried. `key` identifies the node up to
+    permutations of rows.
     """
 
     undecided: int
@@ -90,10 +76,7 @@ class RowTree:
     def search(self, step: Callable[[], None]) -> list[int] | None:
         """Return the row of each item, -1 if not packed, or None if there is no packing.
 
-        Parameters
-        ----------
-        step : callable
-            Callback for each search node; may raise an exception to end the search.
+        `step` is called for each search node; it may raise an exception to end the search.
         """
         path: list[_Node] = []
         node: _Node | None = self._root

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from optsched.column_sets import ColumnSet
-from optsched.models.gang_packing import NOT_PLACED
+from optsched.models.gang_packing import NOT_PLACED, GangPacking, Packing
 from optsched.solvers.gang_packing._bounds import FreeColumns, largest_sum, longest_prefix, needed
 from optsched.solvers.gang_packing._job_sets import JobSets
 from optsched.solvers.gang_packing._row_tree import RowTree
-from optsched.solvers.gang_packing.placing import fitted
-
-if TYPE_CHECKING:
-    from optsched.models.gang_packing import GangPacking, Packing
+from optsched.solvers.gang_packing.fit_rules import fitted
 
 Placement = tuple[list[int], list[int]]
 """Row of each running and of each waiting job, -1 if not placed."""
@@ -24,16 +20,8 @@ class Subproblems:
     """Feasibility subproblems with ever more waiting jobs, and then with ever fewer rows.
 
     Placed jobs are measured in *steps*: jobs from the front of the queue under ``fcfs``, columns
-    under ``skip``.
-
-    Parameters
-    ----------
-    problem : GangPacking
-        The problem.
-    best : Packing
-        Feasible packing to start from.
-    step : callable
-        Callback for each search node; may raise an exception to end the search.
+    under ``skip``. `best` is a feasible packing to start from. `step` is called for each search
+    node; it may raise an exception to end the search.
     """
 
     def __init__(self, problem: GangPacking, best: Packing, step: Callable[[], None]) -> None:
@@ -139,21 +127,10 @@ def place_all(
     crowded: ColumnSet,
     step: Callable[[], None],
 ) -> Placement | None:
-    """Place all running jobs and some waiting ones, if they fit.
+    """Place all running jobs and the waiting `jobs` in any of `rows` rows, if they fit.
 
-    Parameters
-    ----------
-    problem : GangPacking
-        The problem.
-    jobs : iterable of int
-        Numbers of the waiting jobs.
-    rows : int
-        Number of rows.
-    crowded : column set
-        Columns that running jobs take in every row in any case, and which are removed from rows
-        and running jobs alike.
-    step : callable
-        Callback for each search node; may raise an exception to end the search.
+    The columns in `crowded`, which running jobs take in every row in any case, are removed from
+    rows and running jobs alike. `step` is called for each search node.
     """
     items = [((mask & ~crowded).bit_count(), mask, job) for job, mask in enumerate(problem.running)]
     items += [(problem.waiting[job], 0, job) for job in jobs]
@@ -177,20 +154,10 @@ def place_all(
 def place_waiting(
     problem: GangPacking, jobs: Iterable[int], rows: int, spare: int, step: Callable[[], None]
 ) -> Placement | None:
-    """Place waiting jobs beside running ones that keep their rows, if they fit.
+    """Place waiting jobs in `rows` rows, beside running ones that keep their rows, if they fit.
 
-    Parameters
-    ----------
-    problem : GangPacking
-        The problem.
-    jobs : iterable of int
-        Numbers of the waiting jobs.
-    rows : int
-        Number of rows that may be used.
-    spare : int
-        Largest total size of the waiting jobs that are not placed, in columns.
-    step : callable
-        Callback for each search node; may raise an exception to end the search.
+    Jobs of a total size of at most `spare` columns may be left out. `step` is called for each
+    search node.
     """
     held = problem.occupied(problem.rows_of_running)
     names = sorted(range(problem.rows), key=lambda row: (not held[row], row))[:rows]

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
 
+from optsched.models.gang_packing import GangPacking, Packing
 from optsched.registry import solvers
-from optsched.solvers.gang_packing.placing import FitHeuristic, fitted
-
-if TYPE_CHECKING:
-    from optsched.models.gang_packing import GangPacking, Packing
+from optsched.solvers.gang_packing.fit_rules import FitHeuristic, fitted
 
 
 @solvers.register("greedy-colouring")

@@ -9,7 +9,7 @@ from optsched.models.gang_packing import NOT_PLACED, GangPacking
 from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.gang_packing._subproblems import Subproblems
-from optsched.solvers.gang_packing.placing import compacted, fitted
+from optsched.solvers.gang_packing.fit_rules import compacted, fitted
 from optsched.solvers.progress import Progress
 from optsched.solvers.result import Budget, Limit, Result
 from optsched.solvers.solver import OnIncumbent, Solver

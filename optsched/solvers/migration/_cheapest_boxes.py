@@ -14,16 +14,9 @@ from optsched.compiled import kernel
 def anchor_runs(at: int, length: int, shape: int, side: int, ring: bool, runs: Integers) -> int:
     """Find the anchors, in one dimension, of boxes that overlap a given one; return the run count.
 
-    Parameters
-    ----------
-    at, length : int
-        Anchor and length of the given box.
-    shape, side : int
-        Length of the overlapping boxes, and of the dimension.
-    ring : bool
-        Whether the dimension wraps around.
-    runs : int64 array, shape (2, 2)
-        Overwritten by start and end (exclusive) of each run of anchors.
+    The given box has an anchor `at` and a `length`, the overlapping ones the length `shape`, and
+    the dimension `side`. `runs`, shape (2, 2), is overwritten by start and end (exclusive) of each
+    run of anchors.
     """
     low, high = at - shape + 1, at + length
     if not ring:
@@ -48,22 +41,8 @@ def sum_up(
     """Fill a table with the total value of the jobs that a box at each anchor overlaps.
 
     The anchors of the boxes that overlap a job form a box themselves. The value of the job is added
-    at the corners of that box in a table of differences, of which prefix sums are taken.
-
-    Parameters
-    ----------
-    shape : int64 array, shape (3,)
-        Routers of the box in each dimension.
-    boxes : int64 array, shape (jobs, 6)
-        Boxes of the jobs.
-    values : int64 array, shape (jobs,)
-        Values of the jobs.
-    side : int
-        Routers along Z.
-    wrap : (bool, bool, bool)
-        Whether each dimension wraps around.
-    table : int64 array, shape (X + 1, Y + 1, Z + 1)
-        Overwritten; entries beyond the torus are undefined.
+    at the corners of that box in a table of differences, of which prefix sums are taken. The table
+    has shape (X + 1, Y + 1, Z + 1); entries beyond the torus are undefined.
     """
     sx, sy = table.shape[0] - 1, table.shape[1] - 1
     runs = np.empty((3, 2, 2), dtype=np.int64)
@@ -136,16 +115,10 @@ def cheapest_boxes(
     ----------
     shapes : int64 array, shape (shapes, 3)
         Shapes of the boxes.
-    boxes : int64 array, shape (jobs, 6)
-        Boxes of the jobs.
-    costs : int64 array, shape (jobs,)
-        Costs of the jobs.
+    boxes, costs : int64 array, shapes (jobs, 6) and (jobs,)
+        Boxes and costs of the jobs.
     free : uint64 array, shape (X, Y)
         Routers that boxes may take, rows along Z as bits.
-    side : int
-        Routers along Z.
-    wrap : (bool, bool, bool)
-        Whether each dimension wraps around.
     overlapping : bool
         Whether to skip boxes that overlap no job.
     after : int64 array, shape (2,)

@@ -55,12 +55,7 @@ def find_plan(problem: Migration) -> Plan | None:
     victims, the jobs that overlap the place, find hosts one by one, largest first: the first free
     box of their best shapes outside the place. A victim may use its own routers and those of
     victims that have moved; no job is moved twice or on behalf of a victim. The first qualified bin
-    is chosen.
-
-    Parameters
-    ----------
-    problem : Migration
-        The problem. Only the 4,096 cheapest places are examined.
+    is chosen. Only the 4,096 cheapest places are examined.
     """
     subproblems = Subproblems(problem)
     if not subproblems.may_fit():

@@ -78,7 +78,7 @@ class PositionSearch(Solver):
         seed: int = 0,
         on_incumbent: OnIncumbent | None = None,
     ) -> Result:
-        """PackingResult a migration; nothing is drawn by `seed`."""
+        """Solve a migration; `seed` has no effect."""
         assert isinstance(problem, Migration)
         progress = Progress(budget, on_incumbent, sense="min")
         search = _Search(problem, progress, self.seconds_per_work)

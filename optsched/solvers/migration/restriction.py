@@ -8,15 +8,8 @@ from optsched.models.migration import Migration
 def restricted(problem: Migration, places: int) -> Migration:
     """Return the problem with only the jobs movable that overlap the cheapest places.
 
-    Plans that move further jobs are excluded, so the restricted problem may have a worse optimum,
-    or be infeasible.
-
-    Parameters
-    ----------
-    problem : Migration
-        The problem.
-    places : int
-        Number of cheapest places of the large job.
+    `places` is the number of these places of the large job. Plans that move further jobs are
+    excluded, so the restricted problem may have a worse optimum, or be infeasible.
     """
     from optsched.solvers.migration.subproblems import Subproblems
 

@@ -29,14 +29,7 @@ BATCH = 64
 class Subproblem:
     """A packing subproblem: new boxes for given jobs beside the large job.
 
-    Parameters
-    ----------
-    cost : int
-        Cost of moving the jobs.
-    place : tuple of int
-        Box of the large job.
-    jobs : int
-        Bit mask of the jobs to move.
+    `cost` is that of moving the jobs, a bit mask; `place` is the box of the large job.
     """
 
     is_family: ClassVar[bool] = False
@@ -47,18 +40,10 @@ class Subproblem:
 
 
 class PackingResult(NamedTuple):
-    """Result of a packing subproblem.
+    """Result of a packing subproblem: its plan, if it is feasible, and the number of boxes tried.
 
-    Parameters
-    ----------
-    plan : Plan or None
-        Plan, if the subproblem is feasible.
-    is_open : bool
-        Whether the limit was reached.
-    needed : tuple of int
-        Set of jobs that together do not fit, if the subproblem is infeasible.
-    tried : int
-        Number of boxes tried.
+    An infeasible subproblem has a set of jobs that together do not fit, in `needed`. It is open if
+    the limit was reached.
     """
 
     plan: Plan | None
@@ -68,13 +53,7 @@ class PackingResult(NamedTuple):
 
 
 class Subproblems:
-    """Generator and solver of the packing subproblems of a migration problem.
-
-    Parameters
-    ----------
-    problem : Migration
-        The problem.
-    """
+    """Generator and solver of the packing subproblems of a migration problem."""
 
     def __init__(self, problem: Migration) -> None:
         self.problem = problem
@@ -130,12 +109,8 @@ class Subproblems:
     def wider(self, subproblem: Subproblem, needed: Sequence[int]) -> Family:
         """Return the family of larger subproblems that follow from an infeasible one.
 
-        Parameters
-        ----------
-        subproblem : Subproblem
-            The infeasible subproblem.
-        needed : sequence of int
-            Jobs that do not fit, one of which needs a box that overlaps further jobs.
+        One of the jobs in `needed`, which do not fit together, needs a box that overlaps further
+        jobs.
         """
         if len(needed) == 1 and needed[0] not in self._floors:
             self._floors[needed[0]] = self._floor_of(needed[0])
@@ -150,10 +125,6 @@ class Subproblems:
         boxes = Family(self, self.shapes_of(job), self.usable, 0, 1 << job, None).boxes(None, 2)
         return self.problem.costs[job] + int(boxes[1, 0]) if len(boxes) > 1 else NEVER
 
-    def members(self, jobs: int) -> list[int]:
-        """Return the jobs of a bit mask, largest first and grouped by kind."""
-        return [job for job in self.in_order if jobs >> job & 1]
-
     def shapes_of(self, job: int) -> Ints:
         """Return the shapes of a job, best-ranked first, array of shape (shapes, 3)."""
         kind = self._kinds[job]
@@ -161,7 +132,7 @@ class Subproblems:
 
     def solve(self, subproblem: Subproblem, most: int) -> PackingResult:
         """Solve a subproblem with at most `most` boxes tried."""
-        jobs = self.members(subproblem.jobs)
+        jobs = [job for job in self.in_order if subproblem.jobs >> job & 1]
         numbers = np.array(jobs, dtype=np.int64)
         words = freed(
             self.free, self.boxes, numbers, np.array(subproblem.place, dtype=np.int64), self.side
@@ -271,19 +242,10 @@ class Family:
         )
 
     def overlapped_by(self, chosen: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return boxes by number, with flags of the running jobs that each overlaps.
+        """Return boxes, and flags of the running jobs that each overlaps, from a result of `boxes`.
 
-        Parameters
-        ----------
-        chosen : int64 array, shape (boxes, 2)
-            Result of `boxes`.
-
-        Returns
-        -------
-        boxes : int64 array, shape (boxes, 6)
-            Columns x, y, z, nx, ny, nz.
-        met : bool array, shape (boxes, running jobs)
-            Flags of the overlapped jobs, without those that move in any case.
+        Boxes have the columns x, y, z, nx, ny, nz. The flags have shape (boxes, running jobs);
+        those of jobs that move in any case are not set.
         """
         subproblems = self._subproblems
         assert self._others is not None

@@ -16,13 +16,7 @@ NEVER = (LONGEST + 1) ** 2
 
 
 class Shelf:
-    """Rectangles side by side along X.
-
-    Parameters
-    ----------
-    free : int
-        Free width.
-    """
+    """Rectangles side by side along X, with a free width."""
 
     __slots__ = ("free", "height", "shapes")
 
@@ -42,13 +36,7 @@ class Shelf:
 
 
 class Layer:
-    """Shelves on top of each other along Z.
-
-    Parameters
-    ----------
-    free : int
-        Free height.
-    """
+    """Shelves on top of each other along Z, with a free height."""
 
     __slots__ = ("free", "shelves")
 
@@ -64,13 +52,7 @@ NEW: Spot = (None, None)
 
 
 class Bin:
-    """A partly filled bin.
-
-    Parameters
-    ----------
-    extent : (int, int, int)
-        Routers in each dimension.
-    """
+    """A partly filled bin; its extent is the number of routers in each dimension."""
 
     __slots__ = ("extent", "free", "held", "layers", "remaining")
 
@@ -179,13 +161,7 @@ class Choice(NamedTuple):
 
 
 class Bins:
-    """The partly filled bins of a problem.
-
-    Parameters
-    ----------
-    problem : PartitionMKP
-        The problem.
-    """
+    """The partly filled bins of a problem."""
 
     def __init__(self, problem: PartitionMKP) -> None:
         self.bins = [Bin(box.extent) for box in problem.bins]
@@ -198,15 +174,7 @@ class Bins:
         return sorted(Choice(idle, bins[b].remaining, b, shape) for idle, b, shape in ways)
 
     def direct(self, routers: int, besides: int = -1) -> tuple[Choice, Spot] | None:
-        """Return the most preferred bin that accepts a job, with the spot, or None.
-
-        Parameters
-        ----------
-        routers : int
-            Routers of the job.
-        besides : int
-            Number of an excluded bin.
-        """
+        """Return the best bin but `besides` that accepts a job, with the spot, or None."""
         bins = self.bins
         for choice in sorted(
             Choice(idle, remaining, b, shape)

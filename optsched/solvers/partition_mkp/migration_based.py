@@ -14,18 +14,8 @@ from optsched.solvers.partition_mkp.bins import Bins, Choice
 class Move(NamedTuple):
     """A migration of a job to another bin, ordered by cost.
 
-    Parameters
-    ----------
-    increase : int
-        Increase of the victim's idle routers.
-    moved : int
-        Routers of the victim in its old bin.
-    victim : int
-        Number of the job that moves.
-    home : Choice
-        Old bin of the victim, for the incoming job.
-    host : Choice
-        New bin of the victim.
+    `increase` is that of the idle routers of the victim, `moved` its routers in the old bin. `home`
+    is the old bin, for the incoming job, and `host` the new one.
     """
 
     increase: int

@@ -30,16 +30,10 @@ def best_placement(
 
     Parameters
     ----------
-    events : Timeline
-        Allocations of the nodes.
-    job : Job
-        The job.
     goal, unit, limit : int
         Goal, units of a second, and largest penalized time in units.
     starts : int64 array, shape (times,)
         Candidate start times in seconds, ascending.
-    best : int
-        Objective of the incumbent.
 
     Returns
     -------

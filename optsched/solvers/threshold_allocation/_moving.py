@@ -42,15 +42,8 @@ def move(lost: Integers, free: Integers, processes: Integers, enough: int) -> in
 
     Each unused free processor is offered once, in the order of nodes. The first node with the
     largest penalty gives a process to it if the penalty of the receiving node stays below that.
-
-    Parameters
-    ----------
-    lost : int64 array, shape (nodes, processors)
-        Penalized time of the job with 1, 2, ... processes on a node, in units.
-    free, processes : int64 array, shape (nodes,)
-        Free processors and initial processes of each node; processes are overwritten.
-    enough : int
-        Penalized time in units at which moves end.
+    Moves end at a penalized time of `enough`. Of `lost`, see `penalized_times`; `free` and
+    `processes` are per node, and `processes` is overwritten.
     """
     spare = free - processes
     most: int
@@ -74,10 +67,6 @@ def first_fit_with_moves(
 
     Parameters
     ----------
-    events : Timeline
-        Allocations of the nodes.
-    job : Job
-        The job.
     starts : int64 array, shape (times,)
         Candidate start times in seconds, ascending.
     enough : int

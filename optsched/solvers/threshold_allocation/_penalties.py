@@ -15,17 +15,7 @@ Integers = NDArray[np.int64]
 
 
 class Job(NamedTuple):
-    """A job and the identical nodes that it may use.
-
-    Parameters
-    ----------
-    processors : int
-        Processors of each node.
-    asked, walltime : int
-        Processes, and their walltime in seconds.
-    demand, capacity, scale : int64 array, shape (resources,)
-        As in the threshold-allocation problem.
-    """
+    """A job and the identical nodes that it may use, as in the threshold-allocation problem."""
 
     processors: int
     asked: int
@@ -123,21 +113,11 @@ def _costs(
 
 @kernel
 def take_cheapest(costs: Integers, asked: int) -> tuple[Integers, int]:
-    """Return the cheapest placement of `asked` processes.
+    """Return the cheapest placement of `asked` processes, and the largest cost of one of them.
 
-    Parameters
-    ----------
-    costs : int64 array, shape (nodes, processors)
-        Cost of each further process on a node, nondecreasing; `NEVER` for an impossible one.
-    asked : int
-        Number of processes.
-
-    Returns
-    -------
-    processes : int64 array, shape (nodes,)
-        Processes on each node; of equal costs, nodes of lower number come first.
-    last : int
-        Largest cost of these processes; `NEVER` if there are too few.
+    Costs are those of each further process on a node, shape (nodes, processors), nondecreasing, and
+    `NEVER` for an impossible one, also as the largest if there are too few. Of equal costs, nodes
+    of lower number come first.
     """
     nodes, processors = costs.shape
     processes = np.zeros(nodes, dtype=np.int64)

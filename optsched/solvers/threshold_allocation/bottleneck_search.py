@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from optsched.models.problem import Problem
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
@@ -19,9 +15,6 @@ from optsched.solvers.progress import Progress
 from optsched.solvers.result import Budget, Result
 from optsched.solvers.solver import OnIncumbent, Solver
 from optsched.solvers.threshold_allocation.kernel_input import kernel_input, start_batches
-
-TURN = 64
-"""Start times between two checks of the budget."""
 
 
 @solvers.register("bottleneck-search")
@@ -82,7 +75,7 @@ class BottleneckSearch(Solver):
             objective = problem.objective(hint)
             progress.note(objective, 0)
         work, limit, bound = 0, None, 0
-        for starts in _batches(problem):
+        for starts in start_batches(problem):
             limit = progress.exhausted(work) if work else None
             if limit is not None:
                 bound = min(objective, _least_from(problem, int(starts[0])))
@@ -100,13 +93,6 @@ class BottleneckSearch(Solver):
         if limit is None:
             bound = objective
         return progress.result(self.name, solution, objective, bound, limit, work=work, seed=seed)
-
-
-def _batches(problem: ThresholdAllocation) -> Iterator[NDArray[np.int64]]:
-    """Yield the start times in batches, between which the budget is checked."""
-    for starts in start_batches(problem):
-        for first in range(0, len(starts), TURN):
-            yield starts[first : first + TURN]
 
 
 def _least_from(problem: ThresholdAllocation, start: int) -> int:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from optsched.models.threshold_allocation._timeline import Timeline
     from optsched.solvers.threshold_allocation._penalties import Job
 
+BATCH = 64
+"""Start times between two checks of a budget."""
+
 NOW = read_only(np.zeros(1, dtype=np.int64))
 """Start time that is tried first, since most jobs are to start now."""
 
@@ -36,7 +39,8 @@ def kernel_input(problem: ThresholdAllocation) -> tuple[Timeline, Job]:
 
 
 def start_batches(problem: ThresholdAllocation) -> Iterator[NDArray[np.int64]]:
-    """Yield the possible start times in two parts: now, which often suffices, and later."""
+    """Yield the possible start times: now, which often suffices, and batches of later ones."""
     yield NOW
-    if problem.latest != 0 and len(problem.starts) > 1:
-        yield problem.starts[1:]
+    if problem.latest != 0:
+        for first in range(1, len(problem.starts), BATCH):
+            yield problem.starts[first : first + BATCH]

@@ -56,27 +56,9 @@ def depth_first(
     smallest first, and finally not placed. Of slots with equal residual capacity only the first is
     tried, and equal jobs go into slots of nondecreasing number.
 
-    Parameters
-    ----------
-    all_weights, all_profits : int64 array, shape (jobs,)
-        As in the problem.
-    all_capacities : int64 array, shape (slots,)
-        As in the problem.
-    placement : int64 array, shape (jobs,)
-        Slot of each job, -1 if not placed; overwritten by better placements.
-    value : int
-        Profit of `placement`.
-    limit : int
-        Largest number of nodes to visit.
-
-    Returns
-    -------
-    value : int
-        Profit of `placement`.
-    bound : int
-        Upper bound of the profit; equal to `value` when the search is complete.
-    nodes : int
-        Number of nodes visited.
+    `value` is the profit of `placement`, which has -1 for a job that is not placed, and is
+    overwritten by better ones. Returned are its profit, an upper bound, which equals the profit
+    when the search is complete, and the number of nodes visited.
     """
     jobs, slots, weights, profits, residual, unit = reduce(all_weights, all_profits, all_capacities)
     n, m = len(jobs), len(slots)

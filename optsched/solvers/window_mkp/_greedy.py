@@ -1,4 +1,4 @@
-"""GREEDY and the exchanges of Martello and Toth, compiled; `reference` is in plain Python."""
+"""GREEDY and the exchanges of Martello and Toth, compiled."""
 
 from __future__ import annotations
 

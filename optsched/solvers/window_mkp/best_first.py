@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.problem import Problem
+from optsched.models.window_mkp import WindowMKP
 from optsched.registry import solvers
 from optsched.solvers.progress import Progress
 from optsched.solvers.result import Budget, Limit, Result
 from optsched.solvers.solver import OnIncumbent, Solver
-
-if TYPE_CHECKING:
-    from optsched.models.window_mkp import WindowMKP
 
 LARGEST_TREE = 1 << 22
 """Largest number of search nodes, of 48 bytes each and 8 in the heap."""
@@ -69,15 +67,14 @@ class BestFirst(Solver):
         from optsched.solvers.window_mkp._greedy import greedy
         from optsched.solvers.window_mkp._reduction import reduce
 
+        assert isinstance(problem, WindowMKP)
         progress = Progress(budget, on_incumbent)
-        window = cast("WindowMKP", problem)
-        solution = tuple(greedy(window.weights, window.profits, window.capacities).tolist())
-        value = window.objective(solution)
-        if hint is not None and window.objective(hint) > value:
-            solution, value = hint, window.objective(hint)
-        jobs, slots, weights, profits, residual, unit = reduce(
-            window.weights, window.profits, window.capacities
-        )
+        given = problem.weights, problem.profits, problem.capacities
+        solution = tuple(greedy(*given).tolist())
+        value = problem.objective(solution)
+        if hint is not None and problem.objective(hint) > value:
+            solution, value = hint, problem.objective(hint)
+        jobs, slots, weights, profits, residual, unit = reduce(*given)
         bound = int(profits.sum()) * unit
         progress.note(value, bound)
 
@@ -94,7 +91,7 @@ class BestFirst(Solver):
             bound = int(state[3]) * unit
             if state[2] * unit > value:
                 value = int(state[2]) * unit
-                placed = np.full(len(window.weights), -1)
+                placed = np.full(len(problem.weights), -1)
                 placed[jobs] = np.append(slots, -1)[placement]
                 solution = tuple(placed.tolist())
                 progress.note(value, bound)
@@ -113,8 +110,6 @@ class BestFirst(Solver):
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Compile the kernels, or load them from the cache."""
-        from optsched.models.window_mkp import WindowMKP
-
         self.solve(WindowMKP(weights=[1, 2], capacities=[2]), budget=Budget())
 
 

@@ -44,8 +44,7 @@ class BranchAndBound(Solver):
 
     Notes
     -----
-    The reference implementation of the plain search is
-    `optsched.solvers.window_mkp.reference.depth_first`.
+    The reference implementation of the plain search is in ``tests/solvers/window_mkp``.
 
     References
     ----------
@@ -137,14 +136,7 @@ def _search_further(
 ) -> tuple[int, int, float, Limit | None]:
     """Continue with the Lagrangian search; `placement` is overwritten by better placements.
 
-    Returns
-    -------
-    value, bound : int
-        Profit of `placement`, and upper bound of the profit.
-    work : float
-        Total work.
-    limit : Limit or None
-        Limit that stopped the search before value and bound met.
+    Returns the value of `placement`, the bound, the total work, and the limit that was reached.
     """
     from optsched.solvers.window_mkp._lagrangian.cardinality_search import CardinalitySearch
 

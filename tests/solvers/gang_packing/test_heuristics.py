@@ -7,7 +7,7 @@ from hypothesis import given
 
 from optsched import Budget, registry
 from optsched.models import GangPacking
-from optsched.solvers.gang_packing.placing import compacted
+from optsched.solvers.gang_packing.fit_rules import compacted
 from optsched.solvers.solving import find_solver
 from optsched.testing import gang_packings
 

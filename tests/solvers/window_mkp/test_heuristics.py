@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from optsched import Budget, registry
 from optsched.models import WindowMKP
-from optsched.solvers.window_mkp import reference
 
+from . import reference
 from .conftest import optimum_of, windows
 
 NAMES = ("greedy", "greedy-exchange")

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.models import WindowMKP
-from optsched.solvers.window_mkp import reference
 from optsched.solvers.window_mkp._depth_first import depth_first
 from optsched.solvers.window_mkp._lagrangian.knapsack import (
     INFEASIBLE,
@@ -23,6 +22,7 @@ from optsched.solvers.window_mkp._lagrangian.splitting import improve
 from optsched.solvers.window_mkp._lagrangian.surrogate import surrogate
 from optsched.solvers.window_mkp._reduction import reduce
 
+from . import reference
 from .conftest import optimum_of, windows
 
 UNIT = 1024

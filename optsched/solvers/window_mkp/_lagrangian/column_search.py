@@ -159,12 +159,8 @@ def bound_node(
 ) -> tuple[int, int]:
     """Bound a node, remove columns that cannot reach `target`, and branch if any remain.
 
-    Returns
-    -------
-    found : int
-        Profit of a placement, -1 without one.
-    looked_at : int
-        Number of table cells visited.
+    Returned are the profit of a placement, -1 without one, and the number of table cells
+    visited.
     """
     found, looked_at = -1, 0
     evaluations: Any = np.int64(EVALUATIONS)

@@ -45,14 +45,8 @@ class DestructiveSearch(TreeSearch):
     Between its nodes, large neighborhood search improves the incumbent by freeing a few slots.
     After repeated failures of that, the band extends down to the incumbent.
 
-    Parameters
-    ----------
-    weights, profits, capacities : int64 arrays
-        Instance as reduced by `reduce`.
-    placement : int64 array, shape (jobs,)
-        Slot of each job in the initial placement, -1 if not placed; overwritten.
-    seed : int
-        Seed of the neighborhoods.
+    The instance is reduced by `reduce`; `placement` is the initial slot of each job, -1 if not
+    placed, and is overwritten. The seed determines the neighborhoods.
     """
 
     def __init__(

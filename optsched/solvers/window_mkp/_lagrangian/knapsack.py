@@ -174,14 +174,8 @@ def conditional_bounds(
 ) -> None:
     """Bound the value of a knapsack with each job forced in, and forced out (Dantzig).
 
-    Parameters
-    ----------
-    worth, weights, capacity, must
-        As for `knapsack`.
-    bound : float
-        Bound without the condition.
-    inside, outside : int64 array, shape (jobs,)
-        Overwritten by the bounds.
+    `bound` is that without the condition, `inside` and `outside` are overwritten by the bounds;
+    the others are as for `knapsack`.
     """
     n = len(weights)
     order = np.arange(n)

@@ -54,10 +54,7 @@ def initial_multipliers(weights: Ints, profits: Ints, capacities: Ints) -> Ints:
     of at least that capacity. Capacity is then worth the profit per weight of the first job that
     does not fit. Its value to a job is the largest over all w up to the weight of the job.
 
-    Parameters
-    ----------
-    weights, profits, capacities : int64 arrays
-        Instance, jobs by decreasing profit per weight.
+    Jobs are ordered by decreasing profit per weight.
     """
     n = len(weights)
     multipliers = np.zeros(n, np.int64)

@@ -237,19 +237,8 @@ def conditional_patterns(
 ) -> int:
     """Find the optimum of each slot with each job forced in, and forced out.
 
-    Parameters
-    ----------
-    worth, weights, residual, allowed, leader, table
-        As for `best_patterns`.
-    pattern, value
-        Results of `best_patterns`.
-    inside, outside : int64 array, shape (slots, jobs)
-        Overwritten by the optima.
-
-    Returns
-    -------
-    int
-        Number of table cells visited.
+    `pattern` and `value` are results of `best_patterns`; `inside` and `outside`, of shape
+    (slots, jobs), are overwritten by the optima. Returned is the number of table cells visited.
     """
     m = len(residual)
     cells = 0

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from optsched.models.gang_packing import NOT_PLACED
+from optsched.models.gang_packing import NOT_PLACED, GangPacking, Packing
+from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
-
-if TYPE_CHECKING:
-    from optsched.models.gang_packing import GangPacking, Packing
 
 
 class FitHeuristic(Heuristic):
@@ -20,13 +17,70 @@ class FitHeuristic(Heuristic):
     work_unit = "jobs times rows"
     seconds_per_work = 1e-7
 
-    @abstractmethod
-    def place(self, problem: GangPacking) -> Packing:
-        """Return a feasible packing."""
-
     def effort(self, problem: GangPacking) -> int:
         """Return the number of jobs times the number of rows."""
         return (len(problem.running) + len(problem.waiting)) * problem.rows
+
+
+@solvers.register("first-fit")
+@dataclass(frozen=True)
+class FirstFit(FitHeuristic):
+    """Compaction of running jobs, then first fit of waiting jobs.
+
+    If running jobs may change their rows, the rows are compacted first (`compacted`), as in the
+    compaction step of gang schedulers of this family. Then each waiting job, in the order of the
+    queue, goes into the first row in use with enough free columns, else into the first empty row.
+    Under ``fcfs``, placement ends at the first job that does not fit; under ``skip``, the next job
+    is tried.
+
+    References
+    ----------
+    H. Franke, J. Jann, J. E. Moreira, P. Pattnaik, M. A. Jette, "An evaluation of parallel job
+    scheduling for ASCI Blue-Pacific", SC 1999.
+
+    Y. Zhang, H. Franke, J. E. Moreira, A. Sivasubramaniam, "Improving parallel job scheduling by
+    combining gang scheduling and backfilling techniques", IPDPS 2000.
+
+    Examples
+    --------
+    >>> from optsched.models import GangPacking
+    >>> problem = GangPacking(4, 2, running=[0b0011], rows_of_running=[0], waiting=[1, 2])
+    >>> FirstFit().place(problem).rows_of_waiting
+    (0, 1)
+    """
+
+    is_rule = True
+
+    def place(self, problem: GangPacking) -> Packing:
+        """Return the packing by first fit."""
+        return compacted_and_fitted(problem, tightest=False)
+
+
+@solvers.register("best-fit")
+@dataclass(frozen=True)
+class BestFit(FitHeuristic):
+    """Compaction of running jobs, then best fit of waiting jobs.
+
+    As `FirstFit`, but a waiting job goes into the row in use with the fewest sufficient free
+    columns; of equal rows, into that of lowest number.
+
+    Examples
+    --------
+    >>> from optsched.models import GangPacking
+    >>> problem = GangPacking(4, 2, [0b0001, 0b0011], rows_of_running=[0, 1], waiting=[2, 3])
+    >>> BestFit().place(problem).rows_of_waiting
+    (1, 0)
+    """
+
+    def place(self, problem: GangPacking) -> Packing:
+        """Return the packing by best fit."""
+        return compacted_and_fitted(problem, tightest=True)
+
+
+def compacted_and_fitted(problem: GangPacking, *, tightest: bool) -> Packing:
+    """Return the packing by compaction, then best fit (`tightest`) or first fit."""
+    rows = compacted(problem)
+    return problem.packing(rows, fitted(problem, rows, tightest=tightest))
 
 
 def compacted(problem: GangPacking) -> Sequence[int]:
@@ -74,21 +128,10 @@ def fitted(
 ) -> list[int]:
     """Return the row of each waiting job, -1 if not placed.
 
-    Each job goes into a row in use with enough free columns, else into the first empty row. Under
-    ``fcfs``, placement ends at the first job that does not fit.
-
-    Parameters
-    ----------
-    problem : GangPacking
-        The problem.
-    rows_of_running : sequence of int
-        Row of each running job.
-    tightest : bool
-        Whether to choose the row with the fewest free columns (best fit) or the first (first fit).
-    order : iterable of int, optional
-        Order of the waiting jobs; that of the queue by default.
-    placed : sequence of int, optional
-        Fixed rows of waiting jobs, -1 for jobs to be placed.
+    Each job, in `order` or that of the queue, goes into a row in use with enough free columns, else
+    into the first empty row: into the row with the fewest free columns if `tightest` (best fit),
+    else into the first (first fit). Under ``fcfs``, placement ends at the first job that does not
+    fit. Waiting jobs whose row in `placed` is not -1 keep it.
     """
     free = [problem.columns - mask.bit_count() for mask in problem.occupied(rows_of_running)]
     rows = list(placed or (NOT_PLACED,) * len(problem.waiting))

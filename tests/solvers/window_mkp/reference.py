@@ -1,4 +1,4 @@
-"""Reference implementations in plain Python, which the kernels of this package must agree with.
+"""Reference implementations in plain Python, which the kernels must agree with.
 
 Weights, profits and capacities are sequences of integers. A placement is a list with the slot of
 each job, or `NOT_PLACED`. Jobs are ordered by decreasing profit per weight, then by decreasing

@@ -1,0 +1,153 @@
+"""Published selection rules: first fit, and moves of processes to nodes with a lower penalty."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
+
+from optsched.models.problem import Problem
+from optsched.models.threshold_allocation import Placement, ThresholdAllocation
+from optsched.models.threshold_allocation.presolve import most_penalized
+from optsched.registry import solvers
+from optsched.solvers.heuristic import Heuristic
+from optsched.solvers.threshold_allocation.kernel_input import kernel_input, start_batches
+
+NO_MOVES = -1
+"""Penalized time at which moves end, for a rule without moves."""
+
+
+class MovingRule(Heuristic):
+    """Base class of the published selection rules, whose work is counted in nodes.
+
+    Attributes
+    ----------
+    later : bool
+        Whether a placement beyond the threshold is followed by an attempt at the next start time.
+    """
+
+    models = frozenset({"threshold-allocation"})
+    is_rule = True
+    work_unit = "nodes"
+    seconds_per_work = 1e-7
+
+    later: ClassVar[bool] = False
+
+    @abstractmethod
+    def enough(self, problem: ThresholdAllocation) -> int:
+        """Return the penalized time in units at which moves end."""
+
+    def place(self, problem: ThresholdAllocation) -> Placement | None:
+        """Return the placement, or None if the rule finds none within the threshold."""
+        from optsched.solvers.threshold_allocation._moving import first_fit_with_moves
+
+        events, job = kernel_input(problem)
+        rule = (self.enough(problem), most_penalized(problem), self.later)
+        for starts in start_batches(problem):
+            start, fits, processes = first_fit_with_moves(events, job, starts, *rule)
+            if start >= 0:
+                processes.flags.writeable = False
+                return Placement(start, processes)
+            if fits and not self.later:
+                break
+        return None
+
+    def prepare(self, problem: Problem[Any] | None = None) -> None:
+        """Compile the kernels, or load them from the cache."""
+        _compile()
+
+    def effort(self, problem: ThresholdAllocation) -> int:
+        """Return the number of nodes."""
+        return problem.nodes
+
+
+@solvers.register("first-fit")
+@dataclass(frozen=True)
+class FirstFit(MovingRule):
+    """Start the job as soon as enough processors are free, on the first nodes that have some.
+
+    The processors have to be free for all of the walltime. The penalized time is ignored; if it
+    exceeds the threshold, there is no solution.
+
+    References
+    ----------
+    F. Guim, I. Rodero, J. Corbalan, "The resource usage aware backfilling", JSSPP 2009, section 4.
+
+    Examples
+    --------
+    >>> problem = ThresholdAllocation(
+    ...     2, 4, [6000], [[0, 2, 0, 300, 2000]], asked=2, walltime=100, demand=[2000]
+    ... )
+    >>> FirstFit().place(problem).processes
+    array([2, 0])
+    """
+
+    def enough(self, problem: ThresholdAllocation) -> int:
+        """Return a value that stands for no moves."""
+        return NO_MOVES
+
+
+@solvers.register("less-consume")
+@dataclass(frozen=True)
+class LessConsume(MovingRule):
+    """First fit, followed by moves of processes away from the node with the largest penalty.
+
+    Each processor that is free for the walltime and unused by first fit is offered once, in the
+    order of nodes. The first node with the largest penalty gives a process to it if the penalty of
+    the receiving node stays below that. Moves end when the job has no penalty or all processors
+    were offered. There is no solution if the penalty factor then exceeds the threshold.
+
+    References
+    ----------
+    F. Guim, I. Rodero, J. Corbalan, "The resource usage aware backfilling", JSSPP 2009, section 4.
+
+    Examples
+    --------
+    >>> problem = ThresholdAllocation(
+    ...     2, 4, [6000], [[0, 2, 0, 300, 2000]], asked=2, walltime=100, demand=[2000]
+    ... )
+    >>> LessConsume().place(problem).processes
+    array([1, 1])
+    """
+
+    def enough(self, problem: ThresholdAllocation) -> int:
+        """Return 0: moves end when the job has no penalty."""
+        return 0
+
+
+@solvers.register("less-consume-threshold")
+@dataclass(frozen=True)
+class LessConsumeThreshold(MovingRule):
+    """LessConsume whose moves end as soon as the penalty factor is within the threshold.
+
+    If all processors were offered in vain, first fit and moves are repeated at the next start time.
+    Without a threshold, this rule is LessConsume.
+
+    References
+    ----------
+    F. Guim, I. Rodero, J. Corbalan, "The resource usage aware backfilling", JSSPP 2009, section 4.
+
+    Examples
+    --------
+    Two processes on node 0 have a penalty of a third of 100 s, which only a threshold of 2 allows:
+
+    >>> given = (2, 4, [6000], [[0, 2, 0, 300, 2000]])
+    >>> asked = {"asked": 2, "walltime": 100, "demand": [2000]}
+    >>> rule = LessConsumeThreshold()
+    >>> rule.place(ThresholdAllocation(*given, **asked, threshold=1150)).processes
+    array([1, 1])
+    >>> rule.place(ThresholdAllocation(*given, **asked, threshold=2000)).processes
+    array([2, 0])
+    """
+
+    later = True
+
+    def enough(self, problem: ThresholdAllocation) -> int:
+        """Return the threshold as a penalized time, 0 without one."""
+        return 0 if problem.threshold is None else most_penalized(problem)
+
+
+@cache
+def _compile() -> None:
+    LessConsume().place(ThresholdAllocation(1, 1, [1], [], 1, 1, [1]))
