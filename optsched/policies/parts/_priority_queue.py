@@ -52,12 +52,19 @@ class Rule(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """Waiting and running jobs."""
+    """Waiting and running jobs.
+
+    The kinds that wait are in slots without gaps, in no order, so that scans are fast.
+    """
 
     first: Numbers  # jobs[first[kind]:behind[kind]] of the kinds wait
     behind: Numbers
-    active: Numbers  # the kinds that wait, in no order
-    score: Times  # score of the first waiting job of each kind
+    slot: Numbers  # slot of each kind that waits
+    kind: Numbers  # kind of each slot, and what is known of its first job:
+    job: Numbers
+    score: Times
+    processors: Numbers
+    duration: Times
     end: Times  # estimated ends of the running jobs, ascending
     width: Numbers  # their processors
     tally: Numbers
@@ -70,11 +77,13 @@ def new_queue(kinds: Kinds, nodes: int) -> Queue:
     return Queue(
         kinds.first_job.copy(),
         kinds.first_job.copy(),
-        np.zeros(number, dtype=np.int64),
-        np.zeros(number),
-        np.zeros(running),
-        np.zeros(running, dtype=np.int64),
-        np.zeros(3, dtype=np.int64),
+        *(np.zeros(number, dtype=np.int64) for _ in range(3)),
+        score=np.zeros(number),
+        processors=np.zeros(number, dtype=np.int64),
+        duration=np.zeros(number),
+        end=np.zeros(running),
+        width=np.zeros(running, dtype=np.int64),
+        tally=np.zeros(3, dtype=np.int64),
     )
 
 
@@ -126,19 +135,45 @@ def reserve(queue: Queue, now: float, needed: int) -> tuple[float, int]:
 
 
 @kernel
-def goes_before(kinds: Kinds, queue: Queue, key: Times, one: int, other: int) -> bool:
-    """Return whether the first job of a kind has a lower key than that of another; ties by job."""
-    if key[one] != key[other]:
-        return key[one] < key[other]
-    return kinds.jobs[queue.first[one]] < kinds.jobs[queue.first[other]]
+def add_kind(queue: Queue, kinds: Kinds, kind: int, job: int, score: float) -> None:
+    """Add a kind that begins to wait with a job."""
+    slot = queue.tally[ACTIVE]
+    queue.tally[ACTIVE] += 1
+    queue.slot[kind] = slot
+    queue.kind[slot], queue.job[slot], queue.score[slot] = kind, job, score
+    queue.processors[slot], queue.duration[slot] = kinds.processors[kind], kinds.duration[kind]
+
+
+@kernel
+def remove_kind(queue: Queue, slot: int) -> None:
+    """Remove a kind that no longer waits; the last slot takes its place."""
+    queue.tally[ACTIVE] -= 1
+    last = queue.tally[ACTIVE]
+    kind = queue.kind[last]
+    queue.slot[kind] = slot
+    queue.kind[slot], queue.job[slot], queue.score[slot] = kind, queue.job[last], queue.score[last]
+    queue.processors[slot], queue.duration[slot] = queue.processors[last], queue.duration[last]
+
+
+@kernel
+def best_slot(queue: Queue) -> int:
+    """Return the slot whose first job has the lowest score; ties by job."""
+    best = 0
+    for slot in range(1, queue.tally[ACTIVE]):
+        score = queue.score[slot]
+        if score < queue.score[best] or (
+            score == queue.score[best] and queue.job[slot] < queue.job[best]
+        ):
+            best = slot
+    return best
 
 
 @kernel
 def start_first(
-    state: State, kinds: Kinds, queue: Queue, rule: Rule, runs: Runs, ends: Ends, kind: int
+    state: State, kinds: Kinds, queue: Queue, rule: Rule, runs: Runs, ends: Ends, slot: int
 ) -> Runs:
-    """Start the first waiting job of a kind; return the runs, see `begin`."""
-    job = kinds.jobs[queue.first[kind]]
+    """Start the first job of a slot; return the runs, see `begin`."""
+    job, kind = queue.job[slot], queue.kind[slot]
     runs = begin(state, runs, ends, job)
     if rule.backfills:
         add_running(queue, state.estimated_end[job], state.processors[job])
@@ -146,13 +181,10 @@ def start_first(
     queue.first[kind] += 1
     if queue.first[kind] < queue.behind[kind]:
         following = kinds.jobs[queue.first[kind]]
-        queue.score[kind] = score_of(rule, state.submit, state.now[0], following)
-        return runs
-    place = 0
-    while queue.active[place] != kind:
-        place += 1
-    queue.tally[ACTIVE] -= 1
-    queue.active[place] = queue.active[queue.tally[ACTIVE]]
+        queue.job[slot] = following
+        queue.score[slot] = score_of(rule, state.submit, state.now[0], following)
+    else:
+        remove_kind(queue, slot)
     return runs
 
 
@@ -178,28 +210,42 @@ def backfill(
     extra : int
         Remaining extra processors.
     """
-    key = kinds.duration if rule.shortest_first else queue.score
+    key = queue.duration if rule.shortest_first else queue.score
     longest = shadow - state.now[0]
     while True:
-        kept, best = 0, 0
+        kept, best, best_job = 0, 0, 0
+        least = np.inf
         for i in range(number):
-            kind = candidates[i]
-            width = kinds.processors[kind]
-            if width > state.tally[FREE] or (kinds.duration[kind] > longest and width > extra):
+            slot = queue.slot[candidates[i]]
+            width = queue.processors[slot]
+            if width > state.tally[FREE] or (queue.duration[slot] > longest and width > extra):
                 continue
-            candidates[kept] = kind
-            if goes_before(kinds, queue, key, kind, candidates[best]):
-                best = kept
+            candidates[kept] = candidates[i]
+            if key[slot] < least or (key[slot] == least and queue.job[slot] < best_job):
+                best, least, best_job = kept, key[slot], queue.job[slot]
             kept += 1
         if kept == 0:
             return runs, extra
         kind, number = candidates[best], kept
-        if kinds.duration[kind] > longest:
-            extra -= kinds.processors[kind]
-        runs = start_first(state, kinds, queue, rule, runs, ends, kind)
+        slot = queue.slot[kind]
+        if queue.duration[slot] > longest:
+            extra -= queue.processors[slot]
+        runs = start_first(state, kinds, queue, rule, runs, ends, slot)
         if queue.first[kind] == queue.behind[kind]:
             number -= 1
             candidates[best] = candidates[number]
+
+
+@kernel
+def fitting(queue: Queue, candidates: Numbers, free: int, longest: float, extra: int) -> int:
+    """Fill `candidates` with the kinds that do not delay the reservation; return their number."""
+    number = 0
+    for slot in range(queue.tally[ACTIVE]):
+        width = queue.processors[slot]
+        if width <= free and (queue.duration[slot] <= longest or width <= extra):
+            candidates[number] = queue.kind[slot]
+            number += 1
+    return number
 
 
 @kernel
@@ -213,10 +259,10 @@ def replay(
     int64 array, shape (runs, 2)
         First node and end of the runs of nodes that the jobs held, see `State.first_run`.
     """
-    tally, waiting, active = state.tally, queue.tally, queue.active
+    tally, waiting = state.tally, queue.tally
     runs = np.empty((2 * len(state.submit), 2), dtype=np.int64)
     ends = [NO_END]
-    candidates = np.empty_like(active)
+    candidates = np.empty_like(queue.kind)
     blocked, blocked_score, shadow, extra = NOBODY, 0.0, 0.0, 0
     while advance(state, ends, one_by_one):
         now = state.now[0]
@@ -233,12 +279,11 @@ def replay(
                 continue
             kind = kinds.of_job[job]
             if queue.first[kind] == queue.behind[kind]:
-                active[waiting[ACTIVE]] = kind
-                waiting[ACTIVE] += 1
+                score = score_of(rule, state.submit, now, job)
+                add_kind(queue, kinds, kind, job, score)
                 candidates[new] = kind
                 new += 1
-                queue.score[kind] = score_of(rule, state.submit, now, job)
-                if queue.score[kind] < blocked_score:
+                if score < blocked_score:
                     blocked = NOBODY
             queue.behind[kind] += 1
             waiting[WAITING] += 1
@@ -246,18 +291,13 @@ def replay(
             blocked = NOBODY
             continue
         if rule.power:
-            for i in range(waiting[ACTIVE]):
-                kind = active[i]
-                job = kinds.jobs[queue.first[kind]]
-                queue.score[kind] = score_of(rule, state.submit, now, job)
+            for slot in range(waiting[ACTIVE]):
+                queue.score[slot] = score_of(rule, state.submit, now, queue.job[slot])
         if blocked == NOBODY:
             while waiting[ACTIVE]:
-                best = active[0]
-                for i in range(1, waiting[ACTIVE]):
-                    if goes_before(kinds, queue, queue.score, active[i], best):
-                        best = active[i]
-                if kinds.processors[best] > tally[FREE]:
-                    blocked, blocked_score = best, queue.score[best]
+                best = best_slot(queue)
+                if queue.processors[best] > tally[FREE]:
+                    blocked, blocked_score = queue.kind[best], queue.score[best]
                     break
                 runs = start_first(state, kinds, queue, rule, runs, ends, best)
             if blocked == NOBODY or not rule.backfills:
@@ -267,8 +307,7 @@ def replay(
                 continue
             needed = kinds.processors[blocked] - tally[FREE]
             shadow, extra = reserve(queue, now, needed)
-            new = waiting[ACTIVE]
-            candidates[:new] = active[:new]
+            new = fitting(queue, candidates, tally[FREE], shadow - now, extra)
         if rule.backfills:
             runs, extra = backfill(
                 state, kinds, queue, rule, runs, ends, candidates, new, shadow, extra
