@@ -77,7 +77,9 @@ def new_queue(kinds: Kinds, nodes: int) -> Queue:
     return Queue(
         kinds.first_job.copy(),
         kinds.first_job.copy(),
-        *(np.zeros(number, dtype=np.int64) for _ in range(3)),
+        slot=np.zeros(number, dtype=np.int64),
+        kind=np.zeros(number, dtype=np.int64),
+        job=np.zeros(number, dtype=np.int64),
         score=np.zeros(number),
         processors=np.zeros(number, dtype=np.int64),
         duration=np.zeros(number),
