@@ -2,7 +2,7 @@
 
     python benchmarks/torus_decisions.py -o benchmarks/results
 
-Protocol: the policy `torus` runs a modelled workload like that of Blue Waters, more of it than the
+Protocol: the policy `torus` runs a modeled workload like that of Blue Waters, more of it than the
 machine can do, once placing jobs in bins and once in any free box, and what it poses is captured.
 Of each model so many snapshots are taken, evenly over those in which something is to be gained: the
 heuristic leaves jobs out (placements), or the job needs room that others hold (migration). Each is
