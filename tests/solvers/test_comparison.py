@@ -380,9 +380,14 @@ def test_profiles_have_their_own_name_budget_and_options(tmp_path):
         ([], None, InputError, "at least one snapshot"),
         ([EXAMPLE], ["greedy", "greedy"], InputError, "'greedy' is named twice"),
         ([EXAMPLE], ["gredy"], UnknownNameError, "did you mean greedy"),
-        ([EXAMPLE], [], InputError, "the installed solvers solve no window-mkp problems"),
+        ([EXAMPLE], [], InputError, "nothing to solve; no solver for window-mkp problems"),
         ([EXAMPLE], ["lea"], InputError, "nothing to solve; lea solves no window-mkp problems"),
-        ([OtherKind(weights=[1], capacities=[1])], ["greedy"], InputError, "none of: other-kind"),
+        (
+            [OtherKind(weights=[1], capacities=[1])],
+            ["greedy"],
+            InputError,
+            "greedy solves no other-kind problems",
+        ),
         (["missing.json"], ["greedy"], InputError, "missing.json"),
         (
             [Snapshot(EXAMPLE, known={"objective": "15"})],

@@ -160,10 +160,11 @@ def choose_contenders(
         contenders[profile.name] = Contender(profile.name, given, solver, profile)
     chosen = list(contenders.values())
     if not any(supports(contender.solver, one.problem) for contender in chosen for one in entries):
-        solve = "solves" if len(contenders) == 1 else "solve"
+        found = f"{' and '.join(contenders)} {'solve' if len(chosen) > 1 else 'solves'} no"
         wanted = " or ".join(kinds(entries))
-        names = " and ".join(contenders) or "the installed solvers"
-        raise InputError(f"nothing to solve; {names} {solve} no {wanted} problems")
+        raise InputError(
+            f"nothing to solve; {found if chosen else 'no solver for'} {wanted} problems"
+        )
     return chosen
 
 
