@@ -160,11 +160,11 @@ def choose_contenders(
         contenders[profile.name] = Contender(profile.name, given, solver, profile)
     chosen = list(contenders.values())
     if not any(supports(contender.solver, one.problem) for contender in chosen for one in entries):
-        found = f"{' and '.join(contenders)} {'solve' if len(chosen) > 1 else 'solves'} no"
-        wanted = " or ".join(kinds(entries))
-        raise InputError(
-            f"nothing to solve; {found if chosen else 'no solver for'} {wanted} problems"
-        )
+        wanted = f"{' or '.join(kinds(entries))} problems"
+        if not chosen:
+            raise InputError(f"nothing to solve; no solver for {wanted}")
+        solve = "solves" if len(chosen) == 1 else "solve"
+        raise InputError(f"nothing to solve; {' and '.join(contenders)} {solve} no {wanted}")
     return chosen
 
 
