@@ -1,13 +1,13 @@
-"""How far the rules of Gonthier et al. 2024 are from the best plan, on queues met under load.
+"""Distance of the rules of Gonthier et al. 2024 from the best plan, on queues met under load.
 
     python benchmarks/data_placement_decisions.py -o benchmarks/results
 
 Protocol: the policy `locality` runs the generated sample of 521 jobs on as many nodes as are asked
 for, fewer than it was made for, once with FCFS and once with LEA, and what it poses is captured. Of
-the queues of so many jobs, so many are taken, evenly over the run; all of their jobs are to be
-planned. Each queue is answered by the five rules, without backfilling and with full profiles, and
-by `interval-search` with a time limit, after compiling. What is minimised are the seconds in which
-jobs wait and load, and again with loads that weigh as much as LEA has it.
+the queues of `--fewest` to `--most` jobs, `--queues` are taken, evenly over the run; all of their
+jobs are to be planned. Each queue is solved by the five rules, without backfilling and with full
+profiles, and by `interval-search` with a time limit, after compiling. The objective is the seconds
+in which jobs wait and load, and again with the weight that LEA gives to loads.
 "optimal" counts the queues in which a rule has the cost of a proven optimum, "best" those in which
 nobody is better; "excess" is by how much its total cost is above that of the best plans known, and
 "median" and "worst" are the ratios of single queues.
@@ -54,7 +54,7 @@ def captured(machine: str, folder: Path) -> dict[str, list[DataPlacement]]:
 
 
 def chosen(problems: list[DataPlacement], jobs: range, number: int) -> list[DataPlacement]:
-    """Return so many queues of these sizes, evenly over all, to be planned as a whole."""
+    """Return a number of queues of these sizes, evenly over all, to be planned as a whole."""
     those = [one for one in problems if len(one.processors) in jobs]
     places = [place * len(those) // number for place in range(number)]
     return [replace(those[place], partial=False) for place in dict.fromkeys(places)]

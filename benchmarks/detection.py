@@ -57,7 +57,7 @@ WHOLE = ("maximal", "bins", "layered_bins", "anchors_us", "first_fit_us", "shape
 
 
 def torus(grid: Grid, busy: float, seed: int) -> np.ndarray:
-    """Return which routers are free beside random jobs that keep so large a share of them busy."""
+    """Return a mask of the routers that are free beside random jobs, which hold a share of them."""
     random = np.random.default_rng(seed)
     free = np.ones(grid.shape, dtype=bool)
     largest = math.log(min(LARGEST_JOB, grid.routers))

@@ -94,7 +94,7 @@ def rows_of(runs: list[dict[str, Any]], jobs: int) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--jobs", type=int, default=10_000, help="jobs of a workload")
-    parser.add_argument("--workloads", type=int, default=81, help="at most so many")
+    parser.add_argument("--workloads", type=int, default=81, help="largest number of workloads")
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
     measured_on = circumstances()

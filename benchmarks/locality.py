@@ -61,7 +61,7 @@ def week(jobs: int, load: float = 0.95, seed: int = 1) -> Trace:
 
 
 def measure(trace: Trace, rule: str, backfill: str) -> dict[str, Any]:
-    """Return what one run took."""
+    """Return the measurements of one run."""
     run = optsched.simulate(
         trace, MACHINE, "locality", solver=rule, settings={"backfill": backfill}
     )

@@ -4,7 +4,7 @@
 
 Protocol: `sjbf` runs the first jobs of the generated sample with demands drawn in the mix HIGH, by
 LessConsume and by LessConsume under a threshold of 1.15, on nodes of four processors, and what it
-poses is captured. Of these problems so many are taken, evenly over both runs. Each is answered for
+poses is captured. Of these, `--problems` are taken, evenly over both runs. Each is answered for
 every goal by every solver that can, after compiling: for the earliest start within a threshold of
 1.15, and without a threshold for the others. "answered" counts problems with a placement;
 "optimal" those of them whose cost is that of the proven optimum, and as many where nobody finds
@@ -56,7 +56,7 @@ def captured(machine: str, jobs: int, folder: Path) -> list[list[ThresholdAlloca
 
 
 def evenly(found: Sequence[Any], number: int) -> list[Any]:
-    """Return so many of a sequence, evenly over it."""
+    """Return a number of items of a sequence, evenly over it."""
     places = (place * len(found) // number for place in range(number))
     return [found[place] for place in dict.fromkeys(places)]
 

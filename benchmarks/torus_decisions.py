@@ -1,10 +1,10 @@
-"""What exact answers to the decisions on a torus are worth, on decisions met under load.
+"""Gains of exact solvers on the decisions of a torus, on decisions met under load.
 
     python benchmarks/torus_decisions.py -o benchmarks/results
 
-Protocol: the policy `torus` runs a modelled workload like that of Blue Waters, more of it than the
+Protocol: the policy `torus` runs a modeled workload like that of Blue Waters, more of it than the
 machine can do, once placing jobs in bins and once in any free box, and what it poses is captured.
-Of each model so many snapshots are taken, evenly over those in which something is to be gained: the
+Of each model `--snapshots` are taken, evenly over those in which something is to be gained: the
 heuristic leaves jobs out (placements), or the job needs room that others hold (migration). Each is
 answered by the heuristic of the paper and by an exact solver with a time limit, after compiling.
 "proven" counts the snapshots whose optimum is known, or that there is no solution; "found" those
@@ -65,7 +65,7 @@ def is_open(problem: Problem[Any]) -> bool:
 
 
 def spread(problems: list[Problem[Any]], number: int) -> list[Problem[Any]]:
-    """Return so many of the open problems, evenly over all."""
+    """Return a number of the open problems, evenly over all."""
     those = [problem for problem in problems if is_open(problem)]
     if len(those) <= number:
         return those

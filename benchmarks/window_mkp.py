@@ -1,4 +1,4 @@
-"""How fast the solvers of the window knapsack are, and what they leave open.
+"""Speed of the solvers of the window knapsack, and the problems that they leave open.
 
 Two measurements, each written to the folder ``-o`` and printed as a table::
 

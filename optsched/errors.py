@@ -79,7 +79,11 @@ class InputError(ValueError):
 
 
 class UnknownNameError(InputError):
-    """Name of some kind, a solver for instance, that is not among the known ones."""
+    """Name of some kind, a solver for instance, that is not among the known ones.
+
+    The noun may name an owner: of ``setting of policy 'easy'`` the message makes ``unknown setting
+    'x' of policy 'easy'``.
+    """
 
     def __init__(self, noun: str, name: str, known: Iterable[str]) -> None:
         self.noun = noun
@@ -88,7 +92,8 @@ class UnknownNameError(InputError):
         close = difflib.get_close_matches(name, self.known, n=3, cutoff=0.5)
         known_names = f"known: {', '.join(self.known)}" if self.known else "there is none"
         hint = f"did you mean {' or '.join(close)}?" if close else known_names
-        super().__init__(f"unknown {noun} {name!r}; {hint}")
+        kind, of, owner = noun.partition(" of ")
+        super().__init__(f"unknown {kind} {name!r}{of}{owner}; {hint}")
 
 
 class MissingDependencyError(InputError):

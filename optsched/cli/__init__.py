@@ -17,16 +17,20 @@ DONE, BAD_INPUT, USAGE, NO_SOLUTION, INFEASIBLE, INTERRUPTED = 0, 1, 2, 3, 4, 13
 
 COMMANDS = {
     "solve": "Solve one snapshot of a decision.",
-    "compare": "Compare solvers on the same snapshots: quality against time.",
-    "simulate": "Run a trace under a policy, with a solver behind it.",
+    "compare": (
+        "Compare solvers on the same snapshots: table, quality against time, performance profile."
+    ),
+    "simulate": "Run a trace under a policy, with a solver behind it, and write a run folder.",
     "sweep": "Run a sweep: many simulations from one file, each of them once.",
     "study": "Run the evaluation of a paper again, and judge its claims.",
-    "report": "Rewrite the HTML pages of run, comparison and study folders.",
+    "report": "Rewrite the HTML pages of run, comparison and study folders from the files in them.",
     "trace": "Inspect, clean, convert, scale, annotate, find, fit and generate traces.",
     "snapshot": "Inspect, check, convert and export snapshots.",
-    "list": "List policies, solvers, profiles, models, machines, workloads or trace formats.",
-    "doctor": "Check the installation and every solver.",
+    "list": "List policies, solvers and all else that the command line takes by name.",
+    "doctor": "Check the installation: versions, and a small problem for each solver.",
 }
+"""Commands, each with the first line of its docstring, so that help imports no command."""
+
 JOIN_SECONDS = 1.0
 """Time limit in seconds for threads to finish after a command."""
 

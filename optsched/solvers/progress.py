@@ -1,4 +1,4 @@
-"""What a search has spent and found so far."""
+"""Time and work spent by a search, and its incumbents."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Progress:
             self._on_incumbent(incumbent)
 
     def left(self, work: float, seconds_per_work: float) -> float:
-        """Return how much work may still be done before a limit is reached."""
+        """Return the work that remains before a limit is reached."""
         left = math.inf
         if self._budget.work is not None:
             left = self._budget.work - work

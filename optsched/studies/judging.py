@@ -116,8 +116,8 @@ def verdict(share: float) -> Verdict:
 def judge(cases: Iterable[bool], numbers: str) -> Judgement:
     """Judge a claim by whether it is true, case by case; there is at least one case.
 
-    `numbers` are those behind the verdict, with ``{so}`` and ``{of}`` for in how many of how many
-    cases it is true.
+    `numbers` are those behind the verdict; ``{so}`` stands for the number of cases in which the
+    claim is true, ``{of}`` for the number of all cases.
     """
     outcomes = list(cases)
     so = sum(map(bool, outcomes))

@@ -24,7 +24,7 @@ class Offered(NamedTuple):
 
 
 def offered_by(trace: Trace, processors: int) -> Offered:
-    """Measure the load of a trace on a machine of so many processors."""
+    """Measure the load of a trace on a machine with this number of processors."""
     seconds = float(trace.submit.max() - trace.submit.min())
     work = float((trace.processors * trace.runtime).sum())
     load = work / (processors * seconds) if seconds else float("inf")

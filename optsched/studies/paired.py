@@ -17,7 +17,7 @@ FEWEST = 3
 
 
 class Improvement(NamedTuple):
-    """How much better something is than what it is compared with.
+    """Relative improvement over a baseline, with its confidence interval.
 
     Parameters
     ----------
@@ -28,9 +28,9 @@ class Improvement(NamedTuple):
     worst, best : float
         The smallest and the largest improvement of a part.
     parts : int
-        How many parts.
+        Number of parts.
     pairs : int
-        How many pairs of runs, all parts together.
+        Number of pairs of runs, all parts together.
     """
 
     mean: float

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
-"""Function of a generator and a count that returns so many numbers, or rows of numbers."""
+"""Function that draws a given count of numbers, or of rows of numbers, from a generator."""
 
 BLOCK = 4096
 """Numbers drawn at once; blocks are always drawn whole, so that earlier numbers never change."""

@@ -60,7 +60,10 @@ def test_a_model_serves_two_runs(make_trace):
         ({"alpha": "much"}, "alpha of execution model 'contiguity'.*expected a number"),
         ({"beta": 1.5}, "expected a share from 0 to 1"),
         ({"draw": -1}, "expected a seed from 0"),
-        ({"gamma": 1}, "unknown setting of policy 'window' and execution model 'contiguity'"),
+        (
+            {"gamma": 1},
+            "unknown setting 'gamma' of policy 'window' and execution model 'contiguity'",
+        ),
     ],
 )
 def test_settings_are_checked(settings, message):

@@ -48,7 +48,7 @@ def test_the_text_asks_for_the_same_again(asked):
     [
         ("window-mkp=", "solver: 'window-mkp='; expected a name, or MODEL=NAME"),
         ("window-mkp=greedy,window-mkp=cp-sat", "with each model once"),
-        ("gang=first-fit", "unknown model of the policy 'gang'.*gang-packing"),
+        ("gang=first-fit", "unknown model 'gang' of the policy.*gang-packing"),
         ("gang-packing=greedy", "solver 'greedy' does not answer 'gang-packing' problems"),
         ("gang-packing=nobody", "unknown solver 'nobody'"),
     ],

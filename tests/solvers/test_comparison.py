@@ -378,10 +378,16 @@ def test_profiles_have_their_own_name_budget_and_options(tmp_path):
     ("problems", "solvers", "error", "words"),
     [
         ([], None, InputError, "at least one snapshot"),
-        ([EXAMPLE], ["greedy", "greedy"], InputError, "'greedy' is there twice"),
+        ([EXAMPLE], ["greedy", "greedy"], InputError, "'greedy' is named twice"),
         ([EXAMPLE], ["gredy"], UnknownNameError, "did you mean greedy"),
-        ([EXAMPLE], [], InputError, "nothing to solve"),
-        ([OtherKind(weights=[1], capacities=[1])], ["greedy"], InputError, "none of: other-kind"),
+        ([EXAMPLE], [], InputError, "nothing to solve; no solver for window-mkp problems"),
+        ([EXAMPLE], ["lea"], InputError, "nothing to solve; lea solves no window-mkp problems"),
+        (
+            [OtherKind(weights=[1], capacities=[1])],
+            ["greedy"],
+            InputError,
+            "greedy solves no other-kind problems",
+        ),
         (["missing.json"], ["greedy"], InputError, "missing.json"),
         (
             [Snapshot(EXAMPLE, known={"objective": "15"})],
@@ -413,7 +419,7 @@ def test_every_file_that_cannot_be_read_is_named(tmp_path):
 def test_one_file_twice_is_refused(tmp_path):
     file = tmp_path / "s.json"
     save_snapshot(EXAMPLE, file)
-    with pytest.raises(InputError, match="is there twice"):
+    with pytest.raises(InputError, match="is named twice"):
         compare([file, file], [finds(BEST)])
 
 

@@ -102,7 +102,7 @@ def test_options_are_those_of_the_solver_of_the_model(shared, tmp_path):
     profile.write_text('solver = "first-fit"\n[options]\npatience = 5\n')
     assert solve(WINDOW, str(profile)).work == 5
     assert solve(WINDOW, find_solver(str(profile))[0]).work == 5
-    with pytest.raises(InputError, match="unknown setting of solver 'first-fit' 'patience'"):
+    with pytest.raises(InputError, match="unknown setting 'patience' of solver 'first-fit'"):
         solve(GANG, str(profile))
     profile.write_text('solver = "first-fit"\n[options]\nhaste = 5\n')
     with pytest.raises(InputError, match="'haste'"):

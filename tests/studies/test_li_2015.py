@@ -29,7 +29,7 @@ from optsched.studies.li_2015.plan import (
     SMALL,
     SYSTEM,
     VARIANTS,
-    Modelled,
+    Modeled,
     inputs,
     jobs_of,
     plan,
@@ -46,12 +46,12 @@ ONLY_BACKFILLING, ONLY_MIGRATION = "paper, no migration", "paper, no backfilling
 NEITHER = "paper, neither"
 EASY, EASY_MIGRATION = "EASY on boxes", "EASY on boxes, migration"
 
-FILES = [Modelled(load, seed).file for load, seed in itertools.product(LOADS, SEEDS)]
+FILES = [Modeled(load, seed).file for load, seed in itertools.product(LOADS, SEEDS)]
 
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
-    """A folder with a small trace for every modelled workload."""
+    """A folder with a small trace for every modeled workload."""
     folder = tmp_path_factory.mktemp("inputs")
     trace = Trace(
         job_id=np.array([1, 2]),
@@ -124,7 +124,7 @@ def verdicts(frame):
 
 def test_what_the_paper_says_holds_in_results_that_look_like_it(tiny):
     frame = prepare(results(LIKE_THE_PAPER.__getitem__), tiny)
-    assert list(by_workload(frame)) == ["modelled, load 0.9", "modelled, load 1.1"]
+    assert list(by_workload(frame)) == ["modeled, load 0.9", "modeled, load 1.1"]
     assert verdicts(frame) == [[Verdict.HELD] * 3] * 9
 
 
@@ -228,10 +228,10 @@ def _two_jobs():
 
 
 def test_logs_that_are_not_there_are_left_out(tmp_path):
-    assert set(inputs([tmp_path], quick=True)) == {Modelled(LOADS[-1], SEEDS[0]).file}
+    assert set(inputs([tmp_path], quick=True)) == {Modeled(LOADS[-1], SEEDS[0]).file}
     table = plan([tmp_path], tmp_path / "inputs", quick=False)
     assert {workload_of(trace.rpartition("/")[2]) for trace in table["runs"][0]["trace"]} == {
-        f"modelled, load {load:g}" for load in LOADS
+        f"modeled, load {load:g}" for load in LOADS
     }
 
 

@@ -164,7 +164,7 @@ def test_the_threads_of_a_run_are_those_of_its_solver(read):
         (HEAD + 'combine = "sum"', ["combine: 'sum'; expected one of product, zip"]),
         (HEAD + 'keep = "plots"', ["keep: 'plots'; expected one of summary, jobs, all"]),
         (HEAD + "settings = 5", ["settings: 5; expected a table"]),
-        (HEAD + "settings.windw = 5", ["settings.windw: unknown setting of policy 'easy'"]),
+        (HEAD + "settings.windw = 5", ["settings.windw: unknown setting 'windw' of policy 'easy'"]),
         (HEAD + 'policy = "window"\nsettings.windw = 5', ["did you mean window?"]),
         (HEAD + 'policy = "window"\nsettings.window = ["a"]', ["settings.window: window of"]),
         (HEAD + 'policy = "window"\nsettings.window = 0', ["settings.window: window 0; expected"]),

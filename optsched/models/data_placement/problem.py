@@ -260,7 +260,8 @@ class DataPlacement(Problem[Plan]):
             "cores",
             wrong,
             lambda job: (
-                f"asks {self.processors[job]} cores and has {int(solution.cores[job]).bit_count()}"
+                f"requests {self.processors[job]} cores "
+                f"and has {int(solution.cores[job]).bit_count()}"
             ),
         )
         node, start = solution.node[placed], solution.start[placed]

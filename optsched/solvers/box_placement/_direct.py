@@ -1,7 +1,7 @@
 """Anchors of free boxes, boxes in corners and contacts of boxes, on bit rows, compiled.
 
 Bit z of word [x, y] stands for router (x, y, z), as in `optsched.boxes._rows`. The reference
-implementation is in ``tests/solvers/box_placement/test_direct.py``.
+implementation is in ``tests/solvers/box_placement/test_direct_placement.py``.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def read_entries(problems: Iterable[str | Path | Snapshot | Problem[Any]]) -> li
             digest = hashlib.sha256(data).hexdigest()
             name = f"{snapshot.problem.name}-{number}"
         if name in entries or (path is not None and path in paths):
-            raise InputError(f"snapshot {name!r} is there twice; expected different ones")
+            raise InputError(f"snapshot {name!r} is named twice; expected different ones")
         paths.add(path)
         try:
             check_options(snapshot, path)
@@ -156,12 +156,15 @@ def choose_contenders(
     for given in solvers:
         solver, profile = find_solver(given)
         if profile.name in contenders:
-            raise InputError(f"solver {profile.name!r} is there twice; expected different names")
+            raise InputError(f"solver {profile.name!r} is named twice; expected different names")
         contenders[profile.name] = Contender(profile.name, given, solver, profile)
     chosen = list(contenders.values())
     if not any(supports(contender.solver, one.problem) for contender in chosen for one in entries):
-        names = ", ".join(contenders) or "no installed solver"
-        raise InputError(f"nothing to solve; {names} answers none of: {', '.join(kinds(entries))}")
+        wanted = f"{' or '.join(kinds(entries))} problems"
+        if not chosen:
+            raise InputError(f"nothing to solve; no solver for {wanted}")
+        solve = "solves" if len(chosen) == 1 else "solve"
+        raise InputError(f"nothing to solve; {' and '.join(contenders)} {solve} no {wanted}")
     return chosen
 
 

@@ -6,7 +6,7 @@ from optsched.studies.study import PaperStudy
 
 @studies.register("franke-1999")
 class Franke1999(PaperStudy):
-    """Gang scheduling against backfilling: Figures 3 to 9, 81 modelled workloads, six variants."""
+    """Gang scheduling against backfilling: Figures 3 to 9, 81 modeled workloads, six variants."""
 
     paper = (
         'H. Franke, J. Jann, J. E. Moreira, P. Pattnaik, M. A. Jette, "An evaluation of parallel '

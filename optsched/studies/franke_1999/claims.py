@@ -37,7 +37,7 @@ def claims(frame: pd.DataFrame) -> list[Claim]:
 def ratio(
     table: pd.DataFrame, one: str, other: str, metrics: Sequence[str], at_most: float
 ) -> Judgement:
-    """Judge whether means are at most so many times those of another strategy."""
+    """Judge whether means are at most `at_most` times those of another strategy."""
     both = keeping_up(table, one, other)
     ratios = [both[metric, one] / both[metric, other] for metric in metrics]
     middles = " and ".join(f"{ratio.median():.2f}" for ratio in ratios)

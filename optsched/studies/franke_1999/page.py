@@ -46,7 +46,7 @@ ABOUT = 0.1
 """A figure of the baseline is that of the paper if it differs by no more than this share."""
 
 STANDS_IN = 1.5
-"""A model stands in for a trace where it gives means within so many times, up or down."""
+"""A model stands in for a trace where its means differ by at most this factor, up or down."""
 
 EXACT, GENERIC = "row-search", "cp-sat"
 SOLVERS = ("best-fit", "greedy-colouring", EXACT, GENERIC)
@@ -54,7 +54,7 @@ SOLVERS = ("best-fit", "greedy-colouring", EXACT, GENERIC)
 
 WORKLOAD = ["interarrival", "service", "seed"]
 SAME = [*WORKLOAD, "variant", "mpl"]
-"""What a run and the plain one that it is compared with have in common."""
+"""Columns that are equal in a run and in the plain run that it is compared with."""
 
 
 def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
@@ -284,7 +284,7 @@ def _over_plain(own: pd.DataFrame, metric: str) -> Cell:
 
 
 def ties(pairs: pd.DataFrame) -> list[float]:
-    """Return how far apart mean response times are with two exact solvers, run by run."""
+    """Return the relative differences of mean response times with two exact solvers, by run."""
     one, other = (pairs[pairs["solver"] == solver] for solver in (GENERIC, EXACT))
     both = one.merge(other, on=SAME, suffixes=("", "_other"))
     apart: list[float] = (both["mean_response"] / both["mean_response_other"] - 1).abs().tolist()

@@ -1,4 +1,4 @@
-"""The runs: modelled workloads and parts of SDSC-BLUE, in the blocks of ``plan.toml``."""
+"""The runs: modeled workloads and parts of SDSC-BLUE, in the blocks of ``plan.toml``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VARIANTS = [
     for admission in ("fcfs", "skip")
     for sharing in ("rows", "fill", "nodes")
 ]
-"""What the paper leaves open: may jobs behind a blocked one be placed, and who runs when."""
+"""Variants that the paper leaves open: the admission behind a blocked job, and the sharing."""
 
 SHOWN, SKIPPED = "fcfs, fill", "skip, fill"
 """The variants of the figures. Where one stands for all it is the first."""
@@ -44,7 +44,7 @@ LU_SECONDS = 100
 
 TRACE = "trace"
 MODELS: list[Sizes] = TABLE["blue"]["models"]
-"""What stands in for a part of SDSC-BLUE: the part itself, and what its models generate."""
+"""Stand-ins for a part of SDSC-BLUE: the part itself, and the jobs that its models generate."""
 
 
 class Workload(NamedTuple):
@@ -96,16 +96,16 @@ def workloads(*, quick: bool) -> dict[str, list[Any]]:
     table = TABLE | TABLE["quick"] if quick else TABLE
     first, *others = table["seeds"]
 
-    def modelled(factors: Mapping[str, list[float]], seed: int, *asked: float) -> list[Workload]:
+    def modeled(factors: Mapping[str, list[float]], seed: int, *asked: float) -> list[Workload]:
         pairs = ((i, s) for i in factors["interarrival"] for s in factors["service"])
         return [Workload(i, s, seed, *asked) for i, s in pairs]
 
-    few = {seed: modelled(table["few"], seed) for seed in table["seeds"]}
+    few = {seed: modeled(table["few"], seed) for seed in table["seeds"]}
     return {
-        "all": modelled(table["factors"], first),
+        "all": modeled(table["factors"], first),
         "few": few[first],
         "other seeds": [one for seed in others for one in few[seed]],
-        "imperfect": modelled(table["few"], first, REQUESTS),
+        "imperfect": modeled(table["few"], first, REQUESTS),
         "baseline": few[first][:1],
         "baselines": [own[0] for own in few.values()],
         "instances": [Instances(number) for number in INSTANCES],
@@ -140,7 +140,7 @@ def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
 
     def made(one: Any) -> Trace:
         if isinstance(one, Workload):
-            return _modelled(one, jobs)
+            return _modeled(one, jobs)
         if isinstance(one, Instances):
             return _instances(one.number)
         return _stand_in(blue.jobs(one.first, one.first + length - 1), one.stand_in, one.seed)
@@ -149,7 +149,7 @@ def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
     return {one.file: made(one) for one in every}
 
 
-def _modelled(workload: Workload, jobs: int) -> Trace:
+def _modeled(workload: Workload, jobs: int) -> Trace:
     """Generate a workload of the paper's model."""
     trace = read_workload("franke-1999").generate(
         jobs,

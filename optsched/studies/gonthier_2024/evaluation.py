@@ -138,7 +138,7 @@ def describe(ratios: NDArray[np.float64]) -> Improvement:
 def evaluated_sessions(
     workload: Workload, inputs: Path
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Return which jobs of a workload are evaluated, and the session of each of these."""
+    """Return a mask of the evaluated jobs of a workload, and the session of each of them."""
     trace = read_trace(inputs / workload.file)
     counts = trace.annotations["category"] == EVALUATED
     user, submit = trace.user[counts], trace.submit[counts]
@@ -185,12 +185,12 @@ def ratios(frame: pd.DataFrame, scheduler: str, base: str | None = None) -> NDAr
 
 
 def improvement(frame: pd.DataFrame, scheduler: str, base: str | None = None) -> Improvement:
-    """Return how much better sessions fare with a scheduler than with its base."""
+    """Return the improvement of sessions with a scheduler over its base."""
     return describe(ratios(frame, scheduler, base))
 
 
 def reduction(frame: pd.DataFrame, scheduler: str, metric: str) -> float:
-    """Return by which share a scheduler lowers the sum of a metric over the workloads."""
+    """Return the share by which a scheduler lowers the sum of a metric over the workloads."""
     before, after = _both(frame, scheduler, metric)
     return float(1 - after.sum() / before.sum())
 

@@ -59,7 +59,7 @@ THROTTLED = in_form("every 30 s", "holes, every 30 s")
 
 
 class Workload(NamedTuple):
-    """A trace on a cluster of so many nodes, chosen for a load if it is of a log."""
+    """A trace on a cluster; for a part of a log, a load determines the number of nodes."""
 
     name: str
     file: str

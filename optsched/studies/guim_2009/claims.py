@@ -63,7 +63,7 @@ def _as(
     within: float = np.inf,
     times: float = 0.0,
 ) -> NDArray[np.bool_]:
-    """Return which ratios are as claimed."""
+    """Return a mask of the ratios that are as claimed."""
     limit = 1 / (times * REACHED) if times else at_most
     low, high = between
     known = (ratios < below) | (below == np.inf)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SLOWDOWN, PENALISED = "p95_bounded_slowdown", "p95_penalised_percent"
 
 AGAINST = {PENALISED: "percentage of penalized runtime, 95%", KILLED: "killed jobs"}
-"""What the bounded slowdown is drawn against."""
+"""Metrics against which the bounded slowdown is drawn."""
 
 RUA = "RUA"
 NUMBERS = {

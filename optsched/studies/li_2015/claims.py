@@ -23,7 +23,7 @@ ALIKE = 0.02
 """Utilizations are similar if they are no further apart."""
 
 MORE = 1.1
-"""A window costs time if solving takes at least so many times as long."""
+"""A window costs time if solving takes at least this many times as long."""
 
 AVOIDED = 0.5
 """Drainage is avoided if no more than this share of it is left."""

@@ -54,7 +54,7 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
 
 
 def _label(variant: str) -> dict[str, Any]:
-    """Return what the runs of a variant have in common."""
+    """Return the columns that all runs of a variant share."""
     if variant == CEILING:
         return {"policy": "easy"}
     settings, solver = VARIANTS[variant]

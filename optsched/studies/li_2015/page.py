@@ -90,7 +90,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
 
 
 def ratio(frame: pd.DataFrame, one: str, other: str, metric: str) -> pd.Series[float]:
-    """Return how many times a metric is that of another variant, by file."""
+    """Return the ratio of a metric to that of another variant, by file."""
     first, second = both(frame, one, other, metric)
     return first / second.where(second > 0)
 

@@ -21,7 +21,7 @@ from optsched.workloads.spec_file import read_workload
 CONTENT = content_of("li-2015")
 TABLE = read_toml(CONTENT / PLAN)
 PUBLISHED = read_toml(CONTENT / "published.toml")
-QUICK, MODEL = TABLE["quick"], TABLE["modelled"]
+QUICK, MODEL = TABLE["quick"], TABLE["modeled"]
 SEEDS, LOADS = TABLE["seeds"], MODEL["loads"]
 
 LOGS: dict[str, Any] = dict(TABLE["logs"])
@@ -78,8 +78,8 @@ CEILING = "EASY on nodes"
 """EASY that counts nodes: no boxes, so nothing is fragmented."""
 
 
-class Modelled(NamedTuple):
-    """A modelled workload: the load that it offers, and the seed."""
+class Modeled(NamedTuple):
+    """A modeled workload: the load that it offers, and the seed."""
 
     load: float
     seed: int
@@ -90,16 +90,16 @@ class Modelled(NamedTuple):
         return f"modelled_load{self.load:g}_seed{self.seed}.swf.gz"
 
 
-MODELLED = {one.file: one for one in (Modelled(load, seed) for load in LOADS for seed in SEEDS)}
+MODELED = {one.file: one for one in (Modeled(load, seed) for load in LOADS for seed in SEEDS)}
 """By the names of their files."""
 
-WORKLOADS = (*(f"modelled, load {load:g}" for load in LOADS), *LOGS)
+WORKLOADS = (*(f"modeled, load {load:g}" for load in LOADS), *LOGS)
 """In the order of tables."""
 
 
-def modelled(*, quick: bool) -> list[Modelled]:
-    """List the modelled workloads."""
-    return [Modelled(LOADS[-1], SEEDS[0])] if quick else list(MODELLED.values())
+def modeled(*, quick: bool) -> list[Modeled]:
+    """List the modeled workloads."""
+    return [Modeled(LOADS[-1], SEEDS[0])] if quick else list(MODELED.values())
 
 
 def real_logs(folders: Sequence[Path], *, quick: bool) -> dict[str, Path]:
@@ -110,20 +110,20 @@ def real_logs(folders: Sequence[Path], *, quick: bool) -> dict[str, Path]:
 
 def jobs_of(file: str) -> str:
     """Return the name of the jobs in a file: those of a seed are the same at all loads."""
-    return f"seed {MODELLED[file].seed}" if file in MODELLED else file
+    return f"seed {MODELED[file].seed}" if file in MODELED else file
 
 
 def workload_of(file: str) -> str:
     """Return the workload of a file; the files of one workload differ in their seeds."""
-    if file in MODELLED:
-        return f"modelled, load {MODELLED[file].load:g}"
+    if file in MODELED:
+        return f"modeled, load {MODELED[file].load:g}"
     return file.removesuffix(".swf.gz")
 
 
 def plan(folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any]:
     """State the sweep."""
     machine = SMALL if quick else FULL
-    workloads = modelled(quick=quick)
+    workloads = modeled(quick=quick)
     real = [f"{name}.swf.gz" for name in real_logs(folders, quick=quick)]
     every = [*(one.file for one in workloads), *real]
     few = [one.file for one in workloads if one.load == LOADS[-1] or one.seed == SEEDS[0]]
@@ -143,12 +143,12 @@ def plan(folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any
 
 
 def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
-    """Generate the modelled workloads, and scale the parts of the logs that are there."""
+    """Generate the modeled workloads, and scale the parts of the logs that are there."""
     nodes = (SMALL if quick else FULL).nodes
     model, jobs = _model(quick=quick), QUICK["jobs"] if quick else MODEL["jobs"]
     traces = {
         one.file: _at_load(model.generate(jobs, one.seed), nodes, one.load)
-        for one in modelled(quick=quick)
+        for one in modeled(quick=quick)
     }
     for name, path in real_logs(folders, quick=quick).items():
         first, last = LOGS[name]["jobs"]
@@ -172,7 +172,7 @@ def _model(*, quick: bool) -> CapabilityMix:
 
 
 def _at_load(trace: Trace, nodes: int, load: float) -> Trace:
-    """Return a trace scaled to so many nodes, stretched to offer this load."""
+    """Return a trace scaled to a number of nodes and stretched to offer a load."""
     sized = scale_trace(trace, nodes).trace
     factor = load / offered_by(sized, nodes).load
     return scale_trace(sized, nodes, load=factor).trace

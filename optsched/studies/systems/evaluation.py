@@ -148,7 +148,7 @@ def run_of(frame: pd.DataFrame, key: Key) -> pd.Series[Any]:
 
 
 def is_baseline(frame: pd.DataFrame) -> pd.Series[bool]:
-    """Return which runs are compared with themselves."""
+    """Return a mask of the runs that are their own baselines."""
     return (frame["world"] == frame["base_world"]) & (frame["system"] == frame["base"])
 
 

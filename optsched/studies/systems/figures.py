@@ -21,7 +21,7 @@ PICTURE = "gains"
 
 SHOWN = ("mean_wait", "mean_bounded_slowdown", "mean_response")
 FARTHEST = 16.0
-"""Times that are more than so many times as long, or as short, stand at the edge."""
+"""Factor from which longer and shorter times are drawn at the edge."""
 
 TICKS = {"1/16": 1 / FARTHEST, "1/4": 0.25, "1": 1.0, "4": 4.0, "16": FARTHEST}
 

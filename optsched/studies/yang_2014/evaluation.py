@@ -31,7 +31,7 @@ METRICS = {
 MORE_IS_BETTER = frozenset({"utilization"})
 
 PAIRED_BY = ["log", "part", "alpha", "beta", "draw"]
-"""What a run and the Default run that it is compared with have in common."""
+"""Columns that are equal in a run and in the Default run that it is compared with."""
 
 NEEDED = (
     *("trace", "config.jobs", "solver", "charge_decisions", "error", "jobs"),

@@ -21,7 +21,7 @@ EXACT, GREEDY = SOLVERS = ("branch-and-bound", "greedy")
 EXCHANGE, GENERIC = "greedy-exchange", "cp-sat"
 
 VARIANTS: Mapping[str, Mapping[str, str]] = TABLE["variants"]
-"""What the paper leaves open."""
+"""Variants that the paper leaves open."""
 
 SHOWN = "backfill"
 """The variant that the tables show: contiguous always, and backfilled as the Default is."""
