@@ -67,7 +67,13 @@ class Machine(ABC):
     @classmethod
     @abstractmethod
     def from_table(cls, table: Mapping[str, Any]) -> Self:
-        """Build an empty machine from the keys of a TOML file, without ``kind``."""
+        """Build an empty machine from the keys of a TOML file, without ``kind``.
+
+        Raises
+        ------
+        InputError
+            If keys are missing or unknown, or values are wrong.
+        """
 
     @property
     @abstractmethod

@@ -19,7 +19,7 @@ from optsched.registry import machines
 BANDWIDTH = 6_000
 """Memory bandwidth of a node in MB/s (Guim et al. 2009, section 6.2)."""
 
-LARGEST = 2**20
+MOST_IN_ALL = 2**20
 """Most processors of a machine."""
 
 MOST_PROCESSORS = 64
@@ -96,8 +96,8 @@ class Smp(Nodes):
             raise InputError(
                 f"{processors}; expected at most {MOST_PROCESSORS}", field="processors"
             )
-        if nodes * processors > LARGEST:
-            raise InputError(f"{nodes * processors:,} processors; expected at most {LARGEST:,}")
+        if nodes * processors > MOST_IN_ALL:
+            raise InputError(f"{nodes * processors:,} processors; expected at most {MOST_IN_ALL:,}")
         super().__init__(nodes * processors)
         self.nodes = nodes
         self.processors = processors

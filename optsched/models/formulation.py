@@ -46,9 +46,12 @@ class Formulation(ABC, Generic[P, Solution]):
 
     @abstractmethod
     def decode(self, x: NDArray[np.int64]) -> Solution:
-        """Return the solution of a vector of the program, shape (variables,).
+        """Return the solution of a vector of the program.
 
-        The vector is within the bounds of the variables; it may violate rows.
+        Parameters
+        ----------
+        x : int64 array, shape (variables,)
+            The vector, within the bounds of the variables; it may violate rows.
         """
 
     @abstractmethod
@@ -66,7 +69,7 @@ def check_entries(entries: int, most: int, advice: str) -> None:
     """
     if entries > most:
         raise InputError(
-            f"the program would have some {entries} entries, more than {most}; {advice}"
+            f"the program would have some {entries:,} entries, more than {most:,}; {advice}"
         )
 
 

@@ -8,14 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
-"""Function of a generator and a count that returns so many numbers, or rows of numbers."""
+"""Function of a generator and a count that returns an array of as many numbers, or rows of them."""
 
 BLOCK = 4096
 """Numbers drawn at once; blocks are always drawn whole, so that earlier numbers never change."""
 
 
 class Stream:
-    """Sequence of random numbers that grows on demand."""
+    """Sequence of random numbers that grows on demand.
+
+    Parameters
+    ----------
+    seed : numpy.random.SeedSequence
+        Seed of the generator, of which the stream has one of its own.
+    draw : callable
+        Called with the generator and a count; returns an array of shape (count,), or
+        (count, columns) for rows of numbers. The count is always `BLOCK`, 4096, so that earlier
+        numbers never depend on the number requested.
+    """
 
     def __init__(self, seed: np.random.SeedSequence, draw: Draw) -> None:
         self._rng = np.random.default_rng(seed)
