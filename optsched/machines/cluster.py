@@ -27,7 +27,15 @@ BANDWIDTH = 100
 
 
 class Cores(NamedTuple):
-    """Cores of one node, a set in which bit c stands for core c; nodes count from 0."""
+    """Cores of one node.
+
+    Parameters
+    ----------
+    node : int
+        The node, from 0.
+    cores : int
+        Set of cores: bit c stands for core c.
+    """
 
     node: int
     cores: int

@@ -155,7 +155,12 @@ class Smp(Nodes):
         self._count(allocation, +1)
 
     def place(self, processes: Sequence[int] | NDArray[np.int64]) -> tuple[Run, ...]:
-        """Return the runs of the first free processors of each node for processes on each.
+        """Return the runs of the first free processors of each node for the given processes.
+
+        Parameters
+        ----------
+        processes : sequence of int, shape (nodes,)
+            Processes on each node.
 
         Raises
         ------
@@ -183,7 +188,13 @@ class Smp(Nodes):
         return tuple(runs)
 
     def processes(self, allocation: tuple[Run, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the nodes of an allocation, in order, and its processors on each."""
+        """Return the nodes of an allocation, in order, and its processors on each.
+
+        Returns
+        -------
+        nodes, processes : int64 array, shape (held nodes,)
+            Numbers of the nodes, and processors on each.
+        """
         width = self.processors
         numbers = np.concatenate([np.arange(start, stop) // width for start, stop in allocation])
         return np.unique(numbers, return_counts=True)

@@ -26,6 +26,11 @@ class Formulation(ABC, Generic[P, Solution]):
     """A formulation of a problem as a program, with the translation of solutions.
 
     A subclass is registered for its model with ``@formulations.register(model)``.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem to formulate.
     """
 
     name: ClassVar[str]
