@@ -141,7 +141,15 @@ class Migration(TorusProblem[Plan]):
         return self.grid.free_of([*self.holes, *(self.running[job] for job in sorted(kept))])
 
     def plan(self, destinations: Mapping[int, Box], place: Box | None) -> Plan:
-        """Return the plan of moves, with the steps in the order of `ordered`."""
+        """Return the plan of moves, with the steps in the order of `ordered`.
+
+        Parameters
+        ----------
+        destinations : mapping of int to Box
+            The new box of each job to move.
+        place : Box or None
+            The box of the large job.
+        """
         return Plan(ordered(self.grid, self.running, self.costs, destinations), place)
 
     def program_size(self) -> tuple[int, int]:
