@@ -17,7 +17,7 @@ from optsched.registry import machines
 MOST_CORES = 62
 """Most cores of a node, whose sets of cores are bits of a 64-bit number."""
 
-MOST_IN_ALL = 2**20
+MOST_CLUSTER_CORES = 2**20
 """Most cores of a cluster."""
 
 SPECIFICATION = re.compile(r"([0-9]{1,18})x([0-9]{1,18})((?::[a-z]+=[0-9a-z]{1,18})*)")
@@ -100,9 +100,9 @@ class Cluster(Machine):
         if memory < bandwidth:
             expected = f"expected at least {bandwidth}, what the link loads in a second (bandwidth)"
             raise InputError(f"{memory} MB; {expected}", field="memory")
-        if nodes * cores > MOST_IN_ALL:
+        if nodes * cores > MOST_CLUSTER_CORES:
             raise InputError(
-                f"cluster of {nodes * cores:,} cores; expected at most {MOST_IN_ALL:,}"
+                f"cluster of {nodes * cores:,} cores; expected at most {MOST_CLUSTER_CORES:,}"
             )
         if kept not in get_args(Kept):
             raise InputError(f"{kept!r}; expected {' or '.join(get_args(Kept))}", field="kept")

@@ -19,10 +19,10 @@ from optsched.registry import machines
 BANDWIDTH = 6_000
 """Memory bandwidth of a node in MB/s (Guim et al. 2009, section 6.2)."""
 
-MOST_IN_ALL = 2**20
+MOST_SMP_PROCESSORS = 2**20
 """Most processors of a machine."""
 
-MOST_PROCESSORS = 64
+MOST_PER_NODE = 64
 """Most processors of a node."""
 
 RESOURCE = re.compile(r"[a-z_]+")
@@ -92,12 +92,12 @@ class Smp(Nodes):
         for name, number in capacity.items():
             if number > MOST_CAPACITY:
                 raise InputError(f"{number}; expected at most {MOST_CAPACITY:,}", field=name)
-        if processors > MOST_PROCESSORS:
+        if processors > MOST_PER_NODE:
+            raise InputError(f"{processors}; expected at most {MOST_PER_NODE}", field="processors")
+        if nodes * processors > MOST_SMP_PROCESSORS:
             raise InputError(
-                f"{processors}; expected at most {MOST_PROCESSORS}", field="processors"
+                f"{nodes * processors:,} processors; expected at most {MOST_SMP_PROCESSORS:,}"
             )
-        if nodes * processors > MOST_IN_ALL:
-            raise InputError(f"{nodes * processors:,} processors; expected at most {MOST_IN_ALL:,}")
         super().__init__(nodes * processors)
         self.nodes = nodes
         self.processors = processors

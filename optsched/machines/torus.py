@@ -21,7 +21,7 @@ from optsched.machines.nodes import Nodes
 from optsched.machines.orderings import ORDERINGS, Coordinates, ordering
 from optsched.registry import machines
 
-MOST_NODES = 2**20
+MOST_TORUS_NODES = 2**20
 """Most nodes; about ten times those of the largest torus ever built."""
 
 FASTEST = 10**6
@@ -130,8 +130,8 @@ class Torus(Nodes):
         if not isinstance(wrap, list | tuple) or [type(axis) for axis in wrap] != [bool] * 3:
             raise InputError(f"{wrap!r}; expected three times true or false", field="wrap")
         nodes = math.prod(self.shape) * nodes_per_router
-        if nodes > MOST_NODES:
-            raise InputError(f"torus of {nodes:,} nodes; expected at most {MOST_NODES:,}")
+        if nodes > MOST_TORUS_NODES:
+            raise InputError(f"torus of {nodes:,} nodes; expected at most {MOST_TORUS_NODES:,}")
         self.grid = Grid(self.shape, (wrap[0], wrap[1], wrap[2]))
         if not isinstance(holes, list | tuple):
             raise InputError(f"{holes!r}; expected a list of boxes", field="holes")

@@ -73,8 +73,8 @@ class Solver(ABC):
             The time limit in wall-clock seconds, and the work limit in `work_unit`. The search
             ends at the first limit that it reaches; a limit of None never ends it.
         hint : object, optional
-            A feasible solution to start from, in the terms of the problem's model. The result must
-            not be worse, unless the solver is a rule.
+            A feasible solution to start from, in the terms of the problem's model. An exact solver
+            must return a solution that is at least as good.
         seed : int
             Seed of all random choices.
         on_incumbent : callable, optional
@@ -83,7 +83,7 @@ class Solver(ABC):
         Returns
         -------
         Result
-            The result, in which the limit that ended the search is named.
+            The result; its `limit` is the limit that ended the search, if any.
 
         Raises
         ------

@@ -20,7 +20,7 @@ class Stream:
     Parameters
     ----------
     seed : numpy.random.SeedSequence
-        Seed of the generator, of which the stream has one of its own.
+        Seed of the stream's own generator.
     draw : callable
         Called with the generator and a count; returns an array of shape (count,), or
         (count, columns) for rows of numbers. The count is always `BLOCK`, 4096, so that earlier
