@@ -11,7 +11,7 @@ from optsched.errors import MissingDependencyError as MissingDependencyError
 from optsched.machines.machine import Allocation as Allocation
 from optsched.machines.machine import Machine as Machine
 from optsched.metrics.metric import Metric as Metric
-from optsched.models.fields import LARGEST as LARGEST
+from optsched.models.fields import LARGEST_FIELD as LARGEST_FIELD
 from optsched.models.fields import FieldChecks as FieldChecks
 from optsched.models.formulation import Formulation as Formulation
 from optsched.models.formulation import formulations as formulations

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from optsched.errors import InputError
 from optsched.machines.free_runs import Run
 from optsched.machines.smp import Smp
-from optsched.models.fields import LARGEST
+from optsched.models.fields import LARGEST_FIELD
 from optsched.models.node_allocations import COUNTABLE, NO_PENALTY
 from optsched.numbers import LONGEST, MOST_CAPACITY
 from optsched.registry import executions
@@ -201,7 +201,7 @@ def _check_penalties(trace: Trace, machine: Smp, demanded: NDArray[np.int64]) ->
     each = 1 + sum(demand * (unit // own) for demand, own in zip(most, capacity))
     everybody = machine.nodes * (machine.processors**2 * each * walltime + ahead * (unit + 2))
     factor = NO_PENALTY * (unit + penalty) // unit + 1
-    if max(ahead, factor) > LARGEST or everybody >= COUNTABLE:
+    if max(ahead, factor) > LARGEST_FIELD or everybody >= COUNTABLE:
         demands_of = ", ".join(f"{name} {most}" for name, most in zip(machine.capacity, most))
         raise InputError(
             f"demands of up to {demands_of} and walltimes of up to {walltime:,} s make penalties "

@@ -17,7 +17,7 @@ from optsched.registry import machines
 MOST_CORES = 62
 """Most cores of a node, whose sets of cores are bits of a 64-bit number."""
 
-LARGEST = 2**20
+MOST_CLUSTER_CORES = 2**20
 """Most cores of a cluster."""
 
 SPECIFICATION = re.compile(r"([0-9]{1,18})x([0-9]{1,18})((?::[a-z]+=[0-9a-z]{1,18})*)")
@@ -27,7 +27,15 @@ BANDWIDTH = 100
 
 
 class Cores(NamedTuple):
-    """Cores of one node, a set in which bit c stands for core c; nodes count from 0."""
+    """Cores of one node.
+
+    Parameters
+    ----------
+    node : int
+        The node, from 0.
+    cores : int
+        Set of cores: bit c stands for core c.
+    """
 
     node: int
     cores: int
@@ -92,8 +100,10 @@ class Cluster(Machine):
         if memory < bandwidth:
             expected = f"expected at least {bandwidth}, what the link loads in a second (bandwidth)"
             raise InputError(f"{memory} MB; {expected}", field="memory")
-        if nodes * cores > LARGEST:
-            raise InputError(f"cluster of {nodes * cores:,} cores; expected at most {LARGEST:,}")
+        if nodes * cores > MOST_CLUSTER_CORES:
+            raise InputError(
+                f"cluster of {nodes * cores:,} cores; expected at most {MOST_CLUSTER_CORES:,}"
+            )
         if kept not in get_args(Kept):
             raise InputError(f"{kept!r}; expected {' or '.join(get_args(Kept))}", field="kept")
         self.nodes = nodes

@@ -67,7 +67,13 @@ class Machine(ABC):
     @classmethod
     @abstractmethod
     def from_table(cls, table: Mapping[str, Any]) -> Self:
-        """Build an empty machine from the keys of a TOML file, without ``kind``."""
+        """Build an empty machine from the keys of a TOML file, without ``kind``.
+
+        Raises
+        ------
+        InputError
+            If keys are missing or unknown, or values are wrong.
+        """
 
     @property
     @abstractmethod
@@ -122,13 +128,19 @@ class Machine(ABC):
         Returns
         -------
         dict of str to int64, float64 or text array, shape (allocations,)
+            Values by name of the measure.
         """
         blanks = (processors.count(" ") for processors in resources)
         return {"runs": 1 + np.fromiter(blanks, dtype=np.int64, count=len(resources))}
 
     @abstractmethod
     def violations(self, held: Mapping[int, Allocation]) -> list[str]:
-        """Compare the machine with the allocation of each running job.
+        """Compare the machine with the allocations of the running jobs.
+
+        Parameters
+        ----------
+        held : mapping of int to Allocation
+            The allocation of each running job.
 
         Returns
         -------

@@ -15,7 +15,15 @@ MOST_COLUMNS = 1 << 20
 
 
 class Slice(NamedTuple):
-    """Allocation of a job in a matrix: the time slice, from 0, and the set of processors."""
+    """Allocation of a job in a matrix.
+
+    Parameters
+    ----------
+    row : int
+        The time slice, from 0.
+    columns : int
+        The set of processors; see `optsched.column_sets`.
+    """
 
     row: int
     columns: ColumnSet

@@ -18,9 +18,19 @@ Coordinates = NDArray[np.int64]
 
 @lru_cache(maxsize=8)
 def ordering(name: str, shape: tuple[int, ...]) -> Coordinates:
-    """Return the coordinates of the routers of a grid in one of `ORDERINGS`.
+    """Return the coordinates of the routers in a processor ordering.
 
-    Row ``p`` is the router at position ``p``. The array is shared between calls and read-only.
+    Parameters
+    ----------
+    name : {"row-major", "snake", "hilbert"}
+        The ordering.
+    shape : tuple of int
+        Routers in each dimension.
+
+    Returns
+    -------
+    int64 array, shape (routers, dimensions)
+        Row ``p`` is the router at position ``p``. The array is shared between calls and read-only.
 
     Raises
     ------

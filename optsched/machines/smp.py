@@ -19,10 +19,10 @@ from optsched.registry import machines
 BANDWIDTH = 6_000
 """Memory bandwidth of a node in MB/s (Guim et al. 2009, section 6.2)."""
 
-LARGEST = 2**20
+MOST_SMP_PROCESSORS = 2**20
 """Most processors of a machine."""
 
-MOST_PROCESSORS = 64
+MOST_PER_NODE = 64
 """Most processors of a node."""
 
 RESOURCE = re.compile(r"[a-z_]+")
@@ -92,12 +92,12 @@ class Smp(Nodes):
         for name, number in capacity.items():
             if number > MOST_CAPACITY:
                 raise InputError(f"{number}; expected at most {MOST_CAPACITY:,}", field=name)
-        if processors > MOST_PROCESSORS:
+        if processors > MOST_PER_NODE:
+            raise InputError(f"{processors}; expected at most {MOST_PER_NODE}", field="processors")
+        if nodes * processors > MOST_SMP_PROCESSORS:
             raise InputError(
-                f"{processors}; expected at most {MOST_PROCESSORS}", field="processors"
+                f"{nodes * processors:,} processors; expected at most {MOST_SMP_PROCESSORS:,}"
             )
-        if nodes * processors > LARGEST:
-            raise InputError(f"{nodes * processors:,} processors; expected at most {LARGEST:,}")
         super().__init__(nodes * processors)
         self.nodes = nodes
         self.processors = processors
@@ -155,7 +155,12 @@ class Smp(Nodes):
         self._count(allocation, +1)
 
     def place(self, processes: Sequence[int] | NDArray[np.int64]) -> tuple[Run, ...]:
-        """Return the runs of the first free processors of each node for processes on each.
+        """Return the runs of the first free processors of each node for the given processes.
+
+        Parameters
+        ----------
+        processes : sequence of int, shape (nodes,)
+            Processes on each node.
 
         Raises
         ------
@@ -183,7 +188,13 @@ class Smp(Nodes):
         return tuple(runs)
 
     def processes(self, allocation: tuple[Run, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the nodes of an allocation, in order, and its processors on each."""
+        """Return the nodes of an allocation, in order, and its processors on each.
+
+        Returns
+        -------
+        nodes, processes : int64 array, shape (held nodes,)
+            Numbers of the nodes, and processors on each.
+        """
         width = self.processors
         numbers = np.concatenate([np.arange(start, stop) // width for start, stop in allocation])
         return np.unique(numbers, return_counts=True)

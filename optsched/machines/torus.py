@@ -21,7 +21,7 @@ from optsched.machines.nodes import Nodes
 from optsched.machines.orderings import ORDERINGS, Coordinates, ordering
 from optsched.registry import machines
 
-LARGEST = 2**20
+MOST_TORUS_NODES = 2**20
 """Most nodes; about ten times those of the largest torus ever built."""
 
 FASTEST = 10**6
@@ -130,8 +130,8 @@ class Torus(Nodes):
         if not isinstance(wrap, list | tuple) or [type(axis) for axis in wrap] != [bool] * 3:
             raise InputError(f"{wrap!r}; expected three times true or false", field="wrap")
         nodes = math.prod(self.shape) * nodes_per_router
-        if nodes > LARGEST:
-            raise InputError(f"torus of {nodes:,} nodes; expected at most {LARGEST:,}")
+        if nodes > MOST_TORUS_NODES:
+            raise InputError(f"torus of {nodes:,} nodes; expected at most {MOST_TORUS_NODES:,}")
         self.grid = Grid(self.shape, (wrap[0], wrap[1], wrap[2]))
         if not isinstance(holes, list | tuple):
             raise InputError(f"{holes!r}; expected a list of boxes", field="holes")
@@ -230,8 +230,17 @@ class Torus(Nodes):
     def job_measures(self, resources: Sequence[str]) -> dict[str, NDArray[Any]]:
         """Measure allocations: boxes, or the fields of `Locality` on the line.
 
-        Of a box, ``2x24x4@3,0,22`` for instance, these are the nodes on its routers, the sum of its
-        sides in routers, and the speed of all links between its halves.
+        Parameters
+        ----------
+        resources : sequence of str
+            Allocations as interval sets, not empty.
+
+        Returns
+        -------
+        dict of str to array, shape (allocations,)
+            Of boxes: ``box``, ``2x24x4@3,0,22`` for instance; ``held_nodes``, the nodes on its
+            routers; ``half_perimeter``, the sum of its sides in routers; ``bisection``, the speed
+            of all links between its halves, see `optsched.boxes.shapes.bisection`.
         """
         if not self.holds_boxes:
             return self.locality(resources)._asdict()
@@ -246,7 +255,12 @@ class Torus(Nodes):
         }
 
     def locality(self, allocations: Sequence[str]) -> Locality:
-        """Measure the locality of allocations, interval sets of positions that are not empty.
+        """Measure the locality of allocations.
+
+        Parameters
+        ----------
+        allocations : sequence of str
+            Positions as interval sets, ``1-3 5 7`` for instance; not empty.
 
         Examples
         --------

@@ -26,10 +26,18 @@ class Metric(ABC):
     def measure(
         cls, trace: Trace, machine: Machine, schedule: Schedule, large_from: int | None
     ) -> Metric | None:
-        """Measure a schedule of a cleaned trace; None on machines of another kind.
+        """Measure a schedule; None on machines of another kind.
 
-        The machine is in its state at the end. Jobs of `large_from` processors or more are large;
-        None for the largest tenth.
+        Parameters
+        ----------
+        trace : Trace
+            The cleaned trace.
+        machine : Machine
+            The machine in its state at the end.
+        schedule : Schedule
+            Starts, ends, states and resources of the jobs.
+        large_from : int or None
+            Number of processors from which a job is large; None for the largest tenth.
         """
 
     @abstractmethod

@@ -159,10 +159,18 @@ class NodeTime(Metric):
 def node_time(
     trace: Trace, torus: Torus, schedule: Schedule, large_from: int | None = None
 ) -> NodeTime:
-    """Follow the boxes of a torus, of at most 64 routers along Z, through a schedule.
+    """Follow the boxes of a torus through a schedule.
 
-    The resources of a job are all nodes of its box. Jobs of `large_from` processors or more are
-    large; by default the largest tenth.
+    Parameters
+    ----------
+    trace : Trace
+        The cleaned trace.
+    torus : Torus
+        The machine, of at most 64 routers along Z.
+    schedule : Schedule
+        Starts, ends and resources of the jobs; the resources of a job are all nodes of its box.
+    large_from : int, optional
+        Number of processors from which a job is large; by default that of the largest tenth.
     """
     submit, nodes = trace.submit.astype(np.float64), torus.size
     waits_until = _waiting_ends(schedule)

@@ -21,7 +21,7 @@ FORMATS = {".lp": "lp", ".mps": "mps", ".pb.txt": "cp-sat", ".pbtxt": "cp-sat"}
 LAST = {"lp": "end\n", "mps": "ENDATA\n"}
 """Last line of a complete file of HiGHS, by format."""
 
-LARGEST = 10**15
+LARGEST_NUMBER = 10**15
 """Upper limit of the numbers that LP and MPS files hold exactly."""
 
 PORTABLE_NAME = re.compile(r"(?![eE](\d|$))[A-Za-z_][A-Za-z0-9_.]{0,99}")
@@ -148,7 +148,7 @@ def _text_by_highs(program: Program, format: str) -> str:  # noqa: A002
         np.array([program.offset]),
     )
     numbers = np.abs(np.concatenate(parts))
-    if numbers[numbers != UNBOUNDED].max(initial=0) >= LARGEST:
+    if numbers[numbers != UNBOUNDED].max(initial=0) >= LARGEST_NUMBER:
         raise InputError("a number of 16 digits or more does not fit; export as cp-sat instead")
     columns = [program.variable_name(number) for number in range(program.num_variables)]
     rows = [program.row_name(number) for number in range(program.num_rows)]

@@ -13,7 +13,7 @@ from optsched.errors import InputError
 SHOWN = 5
 """Number of wrong values of one list in a message."""
 
-LARGEST = 10**12
+LARGEST_FIELD = 10**12
 """Largest number in a problem, so that sums of millions of numbers fit into 64 bits."""
 
 
@@ -52,7 +52,7 @@ class FieldChecks:
             array = array.astype(np.int64)
         if (
             array.dtype.kind not in "iu"
-            or (array.size and (array.min() < at_least or array.max() > LARGEST))
+            or (array.size and (array.min() < at_least or array.max() > LARGEST_FIELD))
             or (array is not values and bool in map(type, values))
         ):
             wrong = [
@@ -100,7 +100,7 @@ def _not_expected(value: Any, at_least: int) -> str:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < at_least:
         return f"of at least {at_least}"
-    return f"of at most {LARGEST}" if value > LARGEST else ""
+    return f"of at most {LARGEST_FIELD}" if value > LARGEST_FIELD else ""
 
 
 def plain(value: Any) -> Any:

@@ -26,6 +26,11 @@ class Formulation(ABC, Generic[P, Solution]):
     """A formulation of a problem as a program, with the translation of solutions.
 
     A subclass is registered for its model with ``@formulations.register(model)``.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem to formulate.
     """
 
     name: ClassVar[str]
@@ -46,9 +51,12 @@ class Formulation(ABC, Generic[P, Solution]):
 
     @abstractmethod
     def decode(self, x: NDArray[np.int64]) -> Solution:
-        """Return the solution of a vector of the program, shape (variables,).
+        """Return the solution of a vector of the program.
 
-        The vector is within the bounds of the variables; it may violate rows.
+        Parameters
+        ----------
+        x : int64 array, shape (variables,)
+            The vector, within the bounds of the variables; it may violate rows.
         """
 
     @abstractmethod
@@ -66,7 +74,7 @@ def check_entries(entries: int, most: int, advice: str) -> None:
     """
     if entries > most:
         raise InputError(
-            f"the program would have some {entries} entries, more than {most}; {advice}"
+            f"the program would have some {entries:,} entries, more than {most:,}; {advice}"
         )
 
 

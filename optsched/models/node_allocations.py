@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.fields import LARGEST, first_few, plain
+from optsched.models.fields import LARGEST_FIELD, first_few, plain
 from optsched.models.read_only import cache_last, read_only
 from optsched.models.schema import DOUBTFUL, Fields, Kind, Reading
 
@@ -68,7 +68,7 @@ class NodeAllocations(Kind):
         return [dict(zip(HELD, row)) | {"demand": row[len(HELD) :]} for row in value.tolist()]
 
     def json_schema(self) -> dict[str, Any]:
-        number = {"type": "integer", "minimum": 0, "maximum": LARGEST}
+        number = {"type": "integer", "minimum": 0, "maximum": LARGEST_FIELD}
         fields: dict[str, Any] = dict.fromkeys(HELD, number)
         fields["processes"] = number | {"minimum": 1}
         fields["demand"] = {"type": "array", "items": number}
@@ -128,7 +128,7 @@ def _are_valid(held: Any, nodes: int, resources: int) -> bool:
         return False
     if len(held):
         node, processes, start, end = held.T[:4]
-        if held.min() < 0 or held.max() > LARGEST or node.max() >= nodes:
+        if held.min() < 0 or held.max() > LARGEST_FIELD or node.max() >= nodes:
             return False
         if not processes.min() or (start >= end).any():
             return False
@@ -145,7 +145,7 @@ def _mistakes(row: Sequence[Any], nodes: int | None, resources: int | None) -> l
     """Return the mistakes in an allocation; None for a number of nodes or resources not known."""
     demand = row[len(HELD) :]
     mistakes = [
-        f".{name}: {value!r}; expected an integer from {least} to {LARGEST}"
+        f".{name}: {value!r}; expected an integer from {least} to {LARGEST_FIELD}"
         for name, value in zip(HELD, row)
         if not _is_whole(value, least := int(name == "processes"))
     ]
@@ -155,7 +155,7 @@ def _mistakes(row: Sequence[Any], nodes: int | None, resources: int | None) -> l
         )
     else:
         wrong = (
-            f".demand[{place}]: {value!r}; expected an integer from 0 to {LARGEST}"
+            f".demand[{place}]: {value!r}; expected an integer from 0 to {LARGEST_FIELD}"
             for place, value in enumerate(demand)
             if not _is_whole(value, 0)
         )
@@ -168,4 +168,4 @@ def _mistakes(row: Sequence[Any], nodes: int | None, resources: int | None) -> l
 
 
 def _is_whole(value: Any, least: int) -> bool:
-    return type(value) is int and least <= value <= LARGEST
+    return type(value) is int and least <= value <= LARGEST_FIELD

@@ -88,7 +88,12 @@ class Problem(ABC, Generic[Solution]):
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
         """Return the mistakes in combinations of valid fields; the default has no such check.
 
-        The fields are as the problem stores them. On file, jobs, rows and the like count from 1.
+        Parameters
+        ----------
+        fields : dict
+            The fields as the problem stores them.
+        on_file : bool
+            Whether the fields came from a file, where jobs, rows and the like count from 1.
         """
         return []
 

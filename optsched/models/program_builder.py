@@ -26,11 +26,8 @@ Name = str | Callable[..., str]
 class ProgramBuilder:
     """Builds a program from blocks of variables and families of rows.
 
-    Variables and rows are named by a template with ``{}``, or by a function, from the label of each
-    axis. A *term* of a row is a pair of coefficients and numbers of variables; coefficients are
-    broadcast to the shape of the numbers. No variable may be in two terms of a row. The bounds of
-    the rows, `at_least` and `at_most`, or `equal` for both, are broadcast to the shape of the
-    family.
+    A *term* of a row is a pair of coefficients and numbers of variables; coefficients are broadcast
+    to the shape of the numbers. No variable may be in two terms of a row.
 
     Parameters
     ----------
@@ -76,10 +73,21 @@ class ProgramBuilder:
         upper: ArrayLike = 1,
         objective: ArrayLike = 0,
     ) -> Ints:
-        """Add a block of variables, one for each combination of labels, and return their numbers.
+        """Add a block of variables, one for each combination of labels.
 
-        The shape of the numbers has the lengths of the axes; bounds and objective coefficients are
-        broadcast to that shape.
+        Parameters
+        ----------
+        name : str or callable
+            Names of the variables, from the label of each axis.
+        *axes : int or sequence
+            The index sets.
+        lower, upper, objective : array_like of int
+            Bounds and objective coefficients, broadcast to the shape of the block.
+
+        Returns
+        -------
+        int64 array, shape (lengths of the axes)
+            Numbers of the variables.
         """
         shape = tuple(axis if isinstance(axis, int) else len(axis) for axis in axes)
         numbers = len(self._objective) + np.arange(math.prod(shape)).reshape(shape)
@@ -106,10 +114,19 @@ class ProgramBuilder:
         at_most: ArrayLike = UNBOUNDED,
         equal: ArrayLike | None = None,
     ) -> None:
-        """Add a family of rows of equal length, `over` index sets or 1, 2, ... along each axis.
+        """Add a family of rows of equal length.
 
-        The last axis of the variables of a term is summed over; the axes before it are those of the
-        family, and are broadcast against those of the other terms.
+        Parameters
+        ----------
+        name : str or callable
+            Names of the rows, from the label of each axis.
+        *terms : (coefficients, variables)
+            The last axis of the variables is summed over; the axes before it are those of the
+            family, and are broadcast against those of the other terms.
+        over : sequence of int or sequence, optional
+            The index sets of the family; by default 1, 2, ... along each axis.
+        at_least, at_most, equal : array_like of int
+            Bounds of the rows, broadcast to the shape of the family; `equal` sets both.
         """
         numbers = [np.atleast_1d(variables) for _, variables in terms]
         shape = np.broadcast_shapes(*(block.shape[:-1] for block in numbers))
@@ -137,7 +154,14 @@ class ProgramBuilder:
     ) -> None:
         """Add one row.
 
-        A term is two numbers, two arrays of any shape, or a coefficient and a list of variables.
+        Parameters
+        ----------
+        name : str
+            Name of the row.
+        *terms : (coefficients, variables)
+            Two numbers, two arrays of any shape, or a coefficient and a list of variables.
+        at_least, at_most, equal : int
+            Bounds of the row; `equal` sets both.
         """
         for coefficients, variables in terms:
             # no arrays for a few numbers: some programs add tens of thousands of single rows
@@ -166,9 +190,19 @@ class ProgramBuilder:
     ) -> None:
         """Add a family of rows of different lengths, given by the entries of the rows.
 
-        The entries are coefficients, variables, and the row of each in row-major order of the
-        family, all of shape (entries,); coefficients are broadcast to that shape. A row without
-        entries is left out. The entries of a row keep their order.
+        A row without entries is left out. The entries of a row keep their order.
+
+        Parameters
+        ----------
+        name : str or callable
+            Names of the rows, from the label of each axis.
+        over : sequence of int or sequence
+            The index sets of the family.
+        *entries : (coefficients, variables, rows)
+            Variables, and the row of each in row-major order of the family, both of shape
+            (entries,); coefficients are broadcast to that shape.
+        at_least, at_most, equal : array_like of int
+            Bounds of the rows, broadcast to the shape of the family; `equal` sets both.
         """
         shape = tuple(axis if isinstance(axis, int) else len(axis) for axis in over)
         of_row = np.concatenate([rows for _, _, rows in entries])

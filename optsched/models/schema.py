@@ -21,7 +21,7 @@ import numpy as np
 
 from optsched.errors import UnknownNameError
 from optsched.json_text import json_text
-from optsched.models.fields import LARGEST, FieldChecks, plain, plain_sequence
+from optsched.models.fields import LARGEST_FIELD, FieldChecks, plain, plain_sequence
 from optsched.models.read_only import read_only
 
 Fields = dict[str, Any]
@@ -131,7 +131,7 @@ class Integer(Kind):
         self.most = math.inf if most is None else most
         self.blank = least if most is None else most
         self.bounds = {"minimum": least} | ({} if most is None else {"maximum": most})
-        is_open = most is None or most == LARGEST
+        is_open = most is None or most == LARGEST_FIELD
         self.on_file = f"integer from {least}" if is_open else f"integer, {least} to {most:,}"
         self.expected = expected or f"expected an integer from {least} to {most}"
 
@@ -172,7 +172,7 @@ class Integers(Kind):
         self.blank = () if as_tuple else np.empty(0, np.int64)
 
     def accept(self, value: Any, fields: Fields) -> Any:
-        most = LARGEST if self.limit is None else self.limit.most(fields)
+        most = LARGEST_FIELD if self.limit is None else self.limit.most(fields)
         if type(value) in (list, tuple):
             if not {*map(type, value)} <= {int}:
                 return DOUBTFUL
@@ -196,7 +196,7 @@ class Integers(Kind):
         return tuple(array.tolist()) if self.as_tuple else array
 
     def json_schema(self) -> dict[str, Any]:
-        most = LARGEST
+        most = LARGEST_FIELD
         if self.limit is not None and not self.limit.needs:
             most = self.limit.most({})
         return {
@@ -526,7 +526,7 @@ def _listed(words: Sequence[str]) -> str:
     return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
 
 
-def is_table(value: Any, dimensions: int, least: int, most: int = LARGEST) -> bool:
+def is_table(value: Any, dimensions: int, least: int, most: int = LARGEST_FIELD) -> bool:
     """Return whether a value is an int64 array with given dimensions and bounds."""
     if not isinstance(value, np.ndarray) or value.dtype != np.int64 or value.ndim != dimensions:
         return False

@@ -12,7 +12,7 @@ from optsched.models.fields import first_few, plain, plain_sequence
 from optsched.models.problem import Problem, Solution
 from optsched.models.schema import DOUBTFUL, Fields, Integer, Kind, Reading, declared, field
 
-LONGEST = 64
+LONGEST_SIDE = 64
 """Most routers along a dimension, so that a row fits into a machine word."""
 
 FASTEST = 10**6
@@ -99,7 +99,8 @@ class TorusProblem(Problem[Solution]):
     """Base class of the problems on a torus."""
 
     torus: Triple = field(
-        Three(int, LONGEST, f"three integers from 1 to {LONGEST}"), "routers in each dimension"
+        Three(int, LONGEST_SIDE, f"three integers from 1 to {LONGEST_SIDE}"),
+        "routers in each dimension",
     )
     wrap: tuple[bool, bool, bool] = field(
         Three(bool, expected="three times true or false"),

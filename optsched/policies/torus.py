@@ -103,13 +103,13 @@ class TorusBoxes(Policy):
     def begin(self, system: System) -> None:
         """Begin without reservations, and choose the way of fitting."""
         from optsched.machines.torus import Torus
-        from optsched.models.torus_fields import LONGEST
+        from optsched.models.torus_fields import LONGEST_SIDE
         from optsched.policies.parts.torus_fitting import InBins, InBoxes
 
         torus = system.machine
         assert isinstance(torus, Torus)
-        if max(torus.shape) > LONGEST:
-            few = f"at most {LONGEST} routers in each dimension"
+        if max(torus.shape) > LONGEST_SIDE:
+            few = f"at most {LONGEST_SIDE} routers in each dimension"
             raise InputError(f"policy {self.name!r} places boxes on {few}, not on {torus.spec}")
         self._torus = torus
         self._fitting: Fitting = (

@@ -28,6 +28,11 @@ class Move(NamedTuple):
     """Move running jobs to other places, in the machine's own terms, all at once.
 
     The jobs go on working.
+
+    Parameters
+    ----------
+    places : mapping of int to object
+        The new place of each job that moves, by its row in the trace.
     """
 
     places: Mapping[int, Any]
@@ -53,14 +58,28 @@ class Migrate(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Give a running job a share of its processors' time from now on, above 0 and up to 1."""
+    """Give a running job a share of its processors' time from now on.
+
+    Parameters
+    ----------
+    job : int
+        Row of the job in the trace.
+    share : float
+        Share of the time, above 0 and up to 1.
+    """
 
     job: int
     share: float
 
 
 class Wake(NamedTuple):
-    """Request a decision at a time, in seconds and later than now, even if there is no event."""
+    """Request a decision at a time, even if there is no event.
+
+    Parameters
+    ----------
+    at : float
+        Simulated time in seconds, later than now.
+    """
 
     at: float
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.class_file import ClassInFile, names_file
 from optsched.errors import InputError, UnknownNameError
+from optsched.numbers import LONGEST
 from optsched.solvers.profiles import Profile
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
@@ -17,9 +18,6 @@ from optsched.solvers.solving import find_solver
 
 if TYPE_CHECKING:
     from optsched.simulator.policy import Answers
-
-LONGEST = 1e9
-"""Upper limit of the nominal time of a decision: 1e9 s, some thirty years."""
 
 Named = str | ClassInFile | Solver
 """A solver, given as an object, a class in a file, or a name."""

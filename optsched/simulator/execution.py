@@ -13,7 +13,7 @@ from optsched.simulator.system import System
 from optsched.traces.trace import Trace
 
 Speeds = Iterable[tuple[int, float]]
-"""Running jobs, each with its new speed."""
+"""Running jobs, each with its new speed in seconds of work per second of simulated time."""
 
 
 class ExecutionReport(NamedTuple):
@@ -37,9 +37,9 @@ class ExecutionReport(NamedTuple):
 class ExecutionModel:
     """Base class of execution models: every job runs at speed 1 in any allocation.
 
-    A job has work left, at first its run time in the trace, and a speed: work done per second. The
-    engine integrates exactly between changes of speed. A subclass that is named on the
-    command line is a dataclass whose fields are its settings, registered with
+    A job has work left, at first its run time in the trace, and a speed: seconds of work done per
+    second of simulated time. The engine integrates exactly between changes of speed. A subclass
+    that is named on the command line is a dataclass whose fields are its settings, registered with
     ``@executions.register(name)``.
 
     Attributes
@@ -59,22 +59,41 @@ class ExecutionModel:
         """Prepare for a run of `trace`, and forget any earlier run."""
 
     def delay(self, job: int, allocation: Allocation, system: System) -> float:
-        """Return the seconds from the start of `job` to the beginning of its work."""
+        """Return the seconds from the start of `job` to the beginning of its work.
+
+        The job is already in ``system.running`` and ``system.held``.
+        """
         return 0.0
 
     def started(self, job: int, allocation: Allocation, system: System) -> Speeds:
-        """Return the running jobs whose speed the start of `job` changes."""
+        """Return the running jobs whose speed the start of `job` changes, each with its new speed.
+
+        The job, which may be among them, is already in ``system.running`` and ``system.held``. A
+        speed is in seconds of work per second of simulated time.
+        """
         return ()
 
     def ended(self, job: int, allocation: Allocation, system: System) -> Speeds:
-        """Return the running jobs whose speed the end of `job` changes."""
+        """Return the running jobs whose speed the end of `job` changes, each with its new speed.
+
+        The job is no longer in ``system.running`` and ``system.held``, and its `allocation` is
+        free. A speed is in seconds of work per second of simulated time.
+        """
         return ()
 
     def migrated(self, job: int, allocation: Allocation, parked: bool, system: System) -> float:
         """Return the seconds that `job` loses by its migration, from its stop to its next progress.
 
-        A `parked` job left its place before the new one was free. The state and the allocation are
-        those after the migration.
+        Parameters
+        ----------
+        job : int
+            A running job.
+        allocation : Allocation
+            The processors that the job holds now.
+        parked : bool
+            Whether the job left its place before the new one was free.
+        system : System
+            The state after the migration.
         """
         return 0.0
 

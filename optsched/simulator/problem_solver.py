@@ -12,7 +12,8 @@ from optsched.errors import InputError
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import save_snapshot
-from optsched.simulator.chosen_solvers import LONGEST, ChosenSolver, text_of
+from optsched.numbers import LONGEST
+from optsched.simulator.chosen_solvers import ChosenSolver, text_of
 from optsched.solvers.comparison.claims import contradicted
 from optsched.solvers.result import Budget, Result, Status
 from optsched.solvers.solver_call import call_solver, prepare

@@ -238,9 +238,10 @@ class Search:
         *,
         seed: int,
     ) -> Result:
-        """Return the result of `solver`: what follows from `outcome`, and what was noted here.
+        """Return the result of `solver`, with the seconds and the incumbents of this search.
 
-        Status, solution, objective and bound are those that follow; the seed is as it was given.
+        Limit, work and message are those of `outcome`. Status, solution, objective and bound are
+        the conclusions from it, and `seed` is the seed that the caller of the solver gave.
         """
         return Result(
             solver=solver.name,
@@ -294,10 +295,11 @@ class GenericSolver(Solver):
         seed: int = 0,
         on_incumbent: OnIncumbent | None = None,
     ) -> Result:
-        """Solve `problem` within `budget`, at least as well as the feasible solution `hint`.
+        """Solve `problem`, with the parameters and the result of `Solver.solve`.
 
-        The status is ``error`` if the solver fails, and ``no-solution`` if the program is too
-        large. Only `KeyboardInterrupt` and exceptions of `on_incumbent` are raised.
+        The solution is at least as good as the hint. The status is ``error`` if the solver fails,
+        and ``no-solution`` if the program is too large. Only `KeyboardInterrupt` and exceptions of
+        `on_incumbent` are raised.
         """
         search = Search(budget, seed, on_incumbent)
         x = bound = None

@@ -1,4 +1,4 @@
-"""Time and work spent by a search, and its incumbents."""
+"""Budget and incumbents of a search."""
 
 from __future__ import annotations
 
@@ -11,7 +11,22 @@ from optsched.solvers.solver import OnIncumbent
 
 
 class Progress:
-    """Watches the budget of a search, and notes its incumbents."""
+    """The budget and the incumbents of a search, which starts when the object is built.
+
+    Parameters
+    ----------
+    budget : Budget
+        Limits of the search.
+    on_incumbent : callable or None
+        Called with each incumbent.
+    sense : {"max", "min"}
+        Direction of the objective.
+
+    Attributes
+    ----------
+    incumbents : list of Incumbent
+        Improving solutions so far, in order of time.
+    """
 
     def __init__(
         self,
@@ -30,7 +45,15 @@ class Progress:
         return time.perf_counter() - self._began
 
     def note(self, objective: int, bound: int | None) -> None:
-        """Note an incumbent if it is better than the last."""
+        """Note an incumbent if its objective is better than that of the last one.
+
+        Parameters
+        ----------
+        objective : int
+            Objective of the solution.
+        bound : int or None
+            Bound proven so far; None without any.
+        """
         if self.incumbents:
             gain = self._sign * (objective - self.incumbents[-1].objective)
             if gain <= 0:
@@ -41,7 +64,20 @@ class Progress:
             self._on_incumbent(incumbent)
 
     def left(self, work: float, seconds_per_work: float) -> float:
-        """Return the work that remains before a limit is reached."""
+        """Return the work that may still be done before a limit is reached.
+
+        Parameters
+        ----------
+        work : float
+            Work done so far, in the solver's unit.
+        seconds_per_work : float
+            Wall-clock seconds of one unit of work, which turn the time limit into work.
+
+        Returns
+        -------
+        float
+            Work in the solver's unit: 0 at a limit, infinite without limits.
+        """
         left = math.inf
         if self._budget.work is not None:
             left = self._budget.work - work
@@ -50,7 +86,18 @@ class Progress:
         return max(0.0, left)
 
     def exhausted(self, work: float) -> Limit | None:
-        """Return the limit that has been reached, if any."""
+        """Return the limit that has been reached, or None.
+
+        Parameters
+        ----------
+        work : float
+            Work done so far, in the solver's unit.
+
+        Returns
+        -------
+        Limit or None
+            `Limit.WORK` if both limits have been reached.
+        """
         if self._budget.work is not None and work >= self._budget.work:
             return Limit.WORK
         if self._budget.seconds is not None and self.seconds() >= self._budget.seconds:
@@ -68,10 +115,30 @@ class Progress:
         work: float,
         seed: int,
     ) -> Result:
-        """Return the result of an exact search from its best solution, the objective and the bound.
+        """Return the result of an exact search.
 
-        The solution is optimal if `value` and `bound` meet; `limit`, which stopped the search, is
-        then left out. Without solution and limit, the problem is infeasible.
+        Parameters
+        ----------
+        solver : str
+            Name of the solver.
+        solution : object or None
+            Best solution found.
+        value : int or None
+            Objective of the solution.
+        bound : int or None
+            Proven bound.
+        limit : Limit or None
+            Limit that stopped the search; None if the search is complete.
+        work : float
+            Work done, in the solver's unit.
+        seed : int
+            Seed of random choices.
+
+        Returns
+        -------
+        Result
+            The status is `OPTIMAL`, without a limit, if `value` equals `bound`; `INFEASIBLE`
+            without solution and limit.
         """
         if solution is None:
             status = Status.INFEASIBLE if limit is None else Status.NO_SOLUTION

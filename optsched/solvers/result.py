@@ -68,7 +68,17 @@ class Budget:
 
 
 class Incumbent(NamedTuple):
-    """Objective and bound at the moment when a solve improves its best solution."""
+    """Objective and bound at the moment when a solve improves its best solution.
+
+    Parameters
+    ----------
+    seconds : float
+        Wall-clock seconds since the start of the solve.
+    objective : int
+        Objective of the new best solution.
+    bound : float or None
+        Bound proven so far; None without any.
+    """
 
     seconds: float
     objective: int

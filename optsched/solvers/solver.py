@@ -69,7 +69,34 @@ class Solver(ABC):
         seed: int = 0,
         on_incumbent: OnIncumbent | None = None,
     ) -> Result:
-        """Solve `problem` within `budget`, starting from the solution `hint` if there is one."""
+        """Solve a problem.
+
+        Parameters
+        ----------
+        problem : Problem
+            A problem of one of `models`. It must not be changed.
+        budget : Budget
+            The time limit in wall-clock seconds, and the work limit in `work_unit`. The search
+            ends at the first limit that it reaches; a limit of None never ends it.
+        hint : object, optional
+            A feasible solution to start from, in the terms of the problem's model. An exact solver
+            must return a solution that is at least as good.
+        seed : int
+            Seed of all random choices.
+        on_incumbent : callable, optional
+            To be called with each `Incumbent`, in order of time; its exceptions must be passed on.
+
+        Returns
+        -------
+        Result
+            The result; its `limit` is the limit that ended the search, if any.
+
+        Raises
+        ------
+        InputError
+            If the solver refuses the problem, as too large for instance. `optsched.solve` returns
+            the refusal as the status ``no-solution``, with the message.
+        """
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:  # noqa: B027
         """Import and compile the dependencies of `solve`, whose time then includes neither.

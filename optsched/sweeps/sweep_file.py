@@ -34,10 +34,18 @@ MOST_RUNS = 1_000_000
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """The runs of a sweep file, each once, in the order of the file; the last list varies fastest.
+    """The runs of a sweep file.
 
-    `table` is the content of the file, `duplicates` the number of its further runs that equal one
-    of `runs`, and `keep` names the files to keep of each run.
+    Parameters
+    ----------
+    table : mapping
+        Content of the file.
+    runs : tuple of PlannedRun
+        Each run once, in the order of the file; the last list of the file varies fastest.
+    duplicates : int
+        Number of further runs in the file that equal one of `runs`.
+    keep : {"summary", "jobs", "all"}
+        Files to keep of each run.
     """
 
     table: Mapping[str, Any]

@@ -40,10 +40,14 @@ log = logging.getLogger("optsched")
 
 
 class Sweep:
-    """A sweep with its folder. Runs that are finished there are not repeated.
+    """A sweep with its folder.
 
     Parameters
     ----------
+    plan : SweepPlan
+        The runs.
+    folder : path
+        The folder. Runs that are finished there are not repeated.
     shard : (int, int)
         Number of the shard to execute, and number of shards: (1, 1) for all runs.
 

@@ -18,10 +18,29 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class CleaningReport:
-    """Number of jobs read, and of those that cleaning dropped or changed; see `REASONS`.
+    """Number of jobs read, and of those that cleaning dropped or changed, by reason.
 
     A job is dropped for the first reason that applies; the other counts are over the jobs that
     were kept.
+
+    Parameters
+    ----------
+    jobs_read : int
+        Jobs in the raw trace.
+    dropped_runtime : int
+        Jobs dropped because the run time is unknown or less than 1 s.
+    dropped_processors : int
+        Jobs dropped because fewer than 1 processor is allocated and requested.
+    dropped_submit : int
+        Jobs dropped because the submit time is unknown.
+    processors_from_request : int
+        Jobs that count with their requested processors, because no allocated ones are stated.
+    requested_time_missing : int
+        Jobs without a requested time, which was set to the run time.
+    requested_time_raised : int
+        Jobs whose requested time was shorter than the run time, and was raised to it.
+    reordered : int
+        Jobs moved by ordering by submit time and job number.
     """
 
     jobs_read: int

@@ -15,11 +15,18 @@ from optsched.traces.trace import Trace
 
 
 def evaluate(trace: Trace, first: float, last: float) -> Trace:
-    """Return the trace, raw or cleaned, with the annotation ``category``, by submit time.
+    """Return the trace with the annotation ``category``, by submit time.
 
     The category of a job is 0 if it is submitted before `first`, 1 (evaluated) from `first` until
-    before `last`, and 2 from `last` on, all in seconds. Jobs that were running or waiting at the
-    start keep their categories -2 and -1.
+    before `last`, and 2 from `last` on. Jobs that were running or waiting at the start keep their
+    categories -2 and -1.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace, raw or cleaned.
+    first, last : float
+        Submit times, in seconds.
 
     Raises
     ------

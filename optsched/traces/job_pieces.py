@@ -17,9 +17,16 @@ MOST_JOBS = 10**8
 
 @dataclass(frozen=True)
 class SplitTrace:
-    """Trace of pieces of larger jobs and of jobs that were not split.
+    """Trace whose larger jobs were split into pieces.
 
-    The numbers are those of the jobs that were split, and of their pieces.
+    Parameters
+    ----------
+    trace : Trace
+        The pieces, and the jobs that were not split.
+    jobs : int
+        Number of jobs that were split.
+    pieces : int
+        Number of pieces of these jobs.
     """
 
     trace: Trace
@@ -33,8 +40,14 @@ def split_jobs(trace: Trace, cores: int) -> SplitTrace:
     All pieces but the last have `cores` processors. Pieces have the times, the user and all other
     columns of their job, and follow each other in the trace. If any job is split, all jobs are
     renumbered in the same order: the last digits count the pieces, from 0. With up to ten pieces
-    per job, job 12 becomes 120, 121, 122; a job 13 that is not split becomes 130. A raw trace is
-    cleaned first.
+    per job, job 12 becomes 120, 121, 122; a job 13 that is not split becomes 130.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace; a raw one is cleaned first.
+    cores : int
+        Cores of a node.
 
     Raises
     ------

@@ -180,7 +180,18 @@ partition, preceding_job, think_time : array, optional
         return replace(self, **columns, label=label, annotations=annotations)
 
     def annotated(self, **columns: NDArray[Any]) -> Trace:
-        """Return the trace with further annotations, which replace those of the same names."""
+        """Return the trace with further annotations, which replace those of the same names.
+
+        Parameters
+        ----------
+        **columns : int64 or float64 array, shape (jobs,)
+            Finite values by name.
+
+        Raises
+        ------
+        InputError
+            If a name is in `COLUMNS` or is ``label``, or an array is not of that form.
+        """
         return self.changed(annotations={**self.annotations, **columns})
 
     def changed(self, **fields: Any) -> Trace:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.numbers import LONGEST
 from optsched.registry import workloads
 from optsched.workloads.daily_cycle import clock
 from optsched.workloads.spec_table import SpecTable
@@ -28,8 +29,6 @@ MODEL_KEYS = (
 CLASS_KEYS = ("smallest", "largest", "share", "powers_of_two", "median", "sigma", "longest")
 HOURS = 24
 MOST_RATE = 1e9
-LONGEST = 1e9
-"""Longest run time in seconds; a longer one is taken for a mistake."""
 
 ROUNDING = 0.01
 """Largest deviation of the sum of the shares from 100, in percent."""

@@ -25,8 +25,19 @@ def generate_workload(
     ----------
     workload : WorkloadModel, WorkloadFit, path or str
         A workload model, a fit, the TOML file of a model, or the name of a bundled model.
-    jobs, seed, interarrival_factor, service_factor
-        See `WorkloadModel.generate`.
+    jobs : int
+        Number of jobs, at least 1.
+    seed : int
+        Seed of all random choices, from 0.
+    interarrival_factor, service_factor : float
+        Factors of the interarrival times and of the run times, above 0. The random numbers do not
+        depend on them.
+
+    Returns
+    -------
+    Trace
+        A raw trace in whole seconds. The requested time of a job is its run time if the model draws
+        no requested times. Run times that round to 0 are raised to 1 s.
 
     Raises
     ------

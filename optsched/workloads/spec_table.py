@@ -12,7 +12,17 @@ from optsched.errors import InputError, UnknownNameError
 class SpecTable:
     """Table of a workload spec, and the mistakes found so far in the whole file.
 
-    The place is the prefix of the keys in messages, ``classes[1].`` for instance.
+    A method that reads a key notes a mistake in its value, and returns a valid value in its place,
+    so that reading goes on. `done` raises all mistakes at once.
+
+    Parameters
+    ----------
+    table : mapping
+        The table as TOML gives it.
+    place : str
+        Prefix of the keys in messages, ``classes[1].`` for instance.
+    mistakes : list of str, optional
+        List that the mistakes are added to; a new one by default.
     """
 
     def __init__(
@@ -44,7 +54,19 @@ class SpecTable:
     def number(
         self, key: str, low: float, high: float, expected: str, *, default: float | None = None
     ) -> float:
-        """Return a number from `low` to `high`; `high` where there is a mistake."""
+        """Return a number from `low` to `high`; `high` where there is a mistake.
+
+        Parameters
+        ----------
+        key : str
+            The key.
+        low, high : float
+            Limits of the number.
+        expected : str
+            Description of a valid number, which follows "expected" in the message.
+        default : float, optional
+            The number if the key is missing; without a default, a missing key is a mistake.
+        """
 
         def is_valid(value: Any) -> bool:
             known = isinstance(value, int | float) and not isinstance(value, bool)
@@ -59,7 +81,19 @@ class SpecTable:
     def numbers(
         self, key: str, is_valid: Callable[[list[Any]], bool], expected: str, *default: Any
     ) -> tuple[Any, ...]:
-        """Return a list as a tuple, the default if the key is missing; empty if it is not valid."""
+        """Return a list as a tuple; an empty one where there is a mistake.
+
+        Parameters
+        ----------
+        key : str
+            The key.
+        is_valid : callable
+            Called with the list; returns whether it is valid. The elements may be of any type.
+        expected : str
+            Description of a valid list, which follows "expected" in the message.
+        *default : object
+            The elements if the key is missing; without any, a missing key gives an empty tuple.
+        """
 
         def is_list(value: Any) -> bool:
             return isinstance(value, list) and is_valid(value)
@@ -67,7 +101,15 @@ class SpecTable:
         return tuple(self._value(key, is_list, expected, (), default))
 
     def part(self, key: str, expected: str) -> SpecTable | None:
-        """Return the table that `key` holds; None where there is a mistake."""
+        """Return the table that `key` holds; None where there is a mistake.
+
+        Parameters
+        ----------
+        key : str
+            The key, which becomes part of the prefix of the keys in that table.
+        expected : str
+            Description of the table, which follows "expected" in the message.
+        """
         table = self._value(key, lambda value: isinstance(value, Mapping), expected, None)
         return None if table is None else SpecTable(table, f"{self.place}{key}.", self.mistakes)
 
@@ -83,7 +125,13 @@ class SpecTable:
         ]
 
     def done(self) -> None:
-        """Raise an `InputError` with all mistakes noted so far, if there are any."""
+        """Report the mistakes noted so far.
+
+        Raises
+        ------
+        InputError
+            If there are any; with all of them.
+        """
         if self.mistakes:
             raise InputError(*self.mistakes)
 

@@ -15,7 +15,17 @@ BLOCK = 4096
 
 
 class Stream:
-    """Sequence of random numbers that grows on demand."""
+    """Sequence of random numbers that grows on demand.
+
+    Parameters
+    ----------
+    seed : numpy.random.SeedSequence
+        Seed of the stream's own generator.
+    draw : callable
+        Called with the generator and a count; returns an array of shape (count,), or
+        (count, columns) for rows of numbers. The count is always `BLOCK`, 4096, so that earlier
+        numbers never depend on the number requested.
+    """
 
     def __init__(self, seed: np.random.SeedSequence, draw: Draw) -> None:
         self._rng = np.random.default_rng(seed)

@@ -86,10 +86,11 @@ class WorkloadModel(ABC):
 
     @abstractmethod
     def draw(self, jobs: int, seed: int, interarrival_factor: float, service_factor: float) -> Jobs:
-        """Draw jobs; see `generate`.
+        """Draw jobs, with times in seconds; the parameters are those of `generate`.
 
-        The first jobs must not depend on the number drawn, and the random numbers not on the
-        factors, so that workloads of one seed differ only in what was requested.
+        The factors multiply the interarrival times and the run times. The first jobs must not
+        depend on the number drawn, and the random numbers not on the factors, so that workloads of
+        one seed differ only in what was requested.
         """
 
     def generate(

@@ -9,7 +9,7 @@ from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.machines.nodes import Nodes
-from optsched.machines.torus import LARGEST, Torus
+from optsched.machines.torus import MOST_TORUS_NODES, Torus
 from optsched.simulator.replay import can_replay
 from optsched.traces.reading import read_trace
 
@@ -47,7 +47,10 @@ def test_a_specification_names_the_torus_and_comes_back(spec, shape, per_router,
         ("torus:8x12x1.5", "expected torus:XxYxZ"),
         ("torus:8x0x12", "shape: .*; expected three whole numbers from 1"),
         ("torus:8x12x12x0", "nodes_per_router: 0; expected a whole number from 1"),
-        (f"torus:1x1x{LARGEST + 1}", "torus of 1,048,577 nodes; expected at most 1,048,576"),
+        (
+            f"torus:1x1x{MOST_TORUS_NODES + 1}",
+            "torus of 1,048,577 nodes; expected at most 1,048,576",
+        ),
         (f"torus:{'9' * 18}x{'9' * 18}x9", "expected at most 1,048,576"),
         (f"torus:{'9' * 5000}x1x1", "expected torus:XxYxZ"),
     ],
@@ -65,9 +68,9 @@ def test_the_list_of_machines_shows_the_form_of_a_specification(capsys):
 
 
 def test_the_largest_torus_can_be_used():
-    machine = Torus((1, 1, LARGEST))
-    assert machine.size == LARGEST
-    assert machine.coordinates[-1].tolist() == [0, 0, LARGEST - 1]
+    machine = Torus((1, 1, MOST_TORUS_NODES))
+    assert machine.size == MOST_TORUS_NODES
+    assert machine.coordinates[-1].tolist() == [0, 0, MOST_TORUS_NODES - 1]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ SMALL_PIECES = {
         "window_mkp.best_first.LARGEST_TREE": (1,),
     },
     "bottleneck-search": {"threshold_allocation.kernel_input.BATCH": (1, 2, 5)},
-    "interval-search": {"data_placement.interval_search.LARGEST": (0, 30)},
+    "interval-search": {"data_placement.interval_search.MOST_CELLS": (0, 30)},
     "position-search": {
         "migration.position_search.PATIENCE": (1, 2, 5),
         "migration.position_search.FIRST_ROUND": (0, 1, 5),

@@ -171,7 +171,13 @@ class BoxPlacement(TorusProblem[Placement]):
         return {"box_of_job": [None if box is None else str(box) for box in solution]}
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Placement:
-        """Return the placement written by `solution_to_json`."""
+        """Return the placement written by `solution_to_json`.
+
+        Raises
+        ------
+        InputError
+            If `fields` do not have a list of boxes, or null, as ``box_of_job``.
+        """
         texts = fields.get("box_of_job") if isinstance(fields, Mapping) else None
         boxes: list[Box | None] = []
         for text in texts if isinstance(texts, list) else [0]:

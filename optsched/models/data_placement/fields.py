@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.data_placement.solution import WIDEST
-from optsched.models.fields import LARGEST, first_few
+from optsched.models.fields import LARGEST_FIELD, first_few
 from optsched.models.read_only import read_only
 from optsched.models.schema import DOUBTFUL, Fields, Integers, Kind, Reading, is_table
 
@@ -36,7 +36,7 @@ class Cores(Kind):
     on_file = "list of a list of integers for each node"
     in_python = "array_like of int, shape (nodes, cores)"
     blank = np.zeros((0, 1), dtype=np.int64)
-    least = -LARGEST
+    least = -LARGEST_FIELD
 
     def accept(self, value: Any, fields: Fields) -> Any:
         valid = is_table(value, 2, self.least) and len(value) and 0 < value.shape[1] <= WIDEST
@@ -55,7 +55,7 @@ class Cores(Kind):
         return read_only(table)
 
     def json_schema(self) -> dict[str, Any]:
-        number = {"type": "integer", "minimum": self.least, "maximum": LARGEST}
+        number = {"type": "integer", "minimum": self.least, "maximum": LARGEST_FIELD}
         return {"type": "array", "items": {"type": "array", "items": number, "maxItems": WIDEST}}
 
     def _table(self, name: str, values: Any, reading: Reading) -> Ints:
@@ -280,7 +280,7 @@ def wrong_sizes(files: Ints, loads: Ints, resident: Ints) -> list[str]:
 
 
 def _most(column: str) -> int:
-    return HEAVIEST if column == "load" else LARGEST
+    return HEAVIEST if column == "load" else LARGEST_FIELD
 
 
 def _are_distinct(node: Ints, file: Ints) -> bool:

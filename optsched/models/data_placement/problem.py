@@ -25,7 +25,7 @@ from optsched.models.data_placement.fields import (
     wrong_sizes,
 )
 from optsched.models.data_placement.solution import LEFT_OUT, Plan, plan_from_json
-from optsched.models.fields import LARGEST
+from optsched.models.fields import LARGEST_FIELD
 from optsched.models.problem import Problem, Violation
 from optsched.models.read_only import read_only
 from optsched.models.schema import (
@@ -145,7 +145,7 @@ class DataPlacement(Problem[Plan]):
         always=True,
     )
     capacity: int = field(
-        Integer(1, LARGEST),
+        Integer(1, LARGEST_FIELD),
         "seconds to load the whole memory of a node; heuristics weigh evictions by it",
         default=1280,
         always=True,
@@ -247,7 +247,7 @@ class DataPlacement(Problem[Plan]):
         note("once", remnant, lambda _: "is left out, but has a start or cores")
         nowhere = ~out & ((solution.node < 0) | (solution.node >= nodes))
         note("node", nowhere, lambda job: f"is on node {solution.node[job]}; there are {nodes}")
-        never = ~out & ((solution.start < 0) | (solution.start > LARGEST))
+        never = ~out & ((solution.start < 0) | (solution.start > LARGEST_FIELD))
         note("start", never, lambda job: f"starts after {solution.start[job]} s")
         placed = np.flatnonzero(~(out | nowhere | never))
         mask = solution.cores[placed]
@@ -285,7 +285,13 @@ class DataPlacement(Problem[Plan]):
         return solution.to_json()
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Plan:
-        """Return the plan written by `solution_to_json`."""
+        """Return the plan written by `solution_to_json`.
+
+        Raises
+        ------
+        InputError
+            If `fields` are not of that form.
+        """
         return plan_from_json(fields, self.available.shape[1])
 
     def describe(self, solution: Plan | None = None) -> list[tuple[str, str]]:

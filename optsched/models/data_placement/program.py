@@ -8,11 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.errors import InputError
 from optsched.models.data_placement.presolve import finding_pairs, latest_start, sharing_pairs
 from optsched.models.data_placement.problem import DataPlacement
 from optsched.models.data_placement.solution import LEFT_OUT, Plan
-from optsched.models.formulation import Formulation, formulations
+from optsched.models.formulation import Formulation, check_entries, formulations
 from optsched.models.program import Program
 from optsched.models.program_builder import ProgramBuilder
 
@@ -27,6 +26,11 @@ class DataFormulation(Formulation[DataPlacement, Plan]):
     """The formulation on the model's page."""
 
     @cached_property
+    def variables(self) -> Variables:
+        """The variables of the program, to which `program` adds the rows."""
+        return Variables(self.problem, ProgramBuilder("min"))
+
+    @cached_property
     def program(self) -> Program:
         """The program, with variables in the order of `Variables`.
 
@@ -35,9 +39,8 @@ class DataFormulation(Formulation[DataPlacement, Plan]):
         InputError
             If the program would have more entries than `MOST_ENTRIES`.
         """
-        problem = self.problem
-        builder = ProgramBuilder("min")
-        v = Variables(problem, builder)
+        problem, v = self.problem, self.variables
+        builder = v.builder
         _state_places(problem, v, builder)
         _state_order(problem, v, builder)
         _state_sharing(problem, v, builder)
@@ -50,25 +53,19 @@ class DataFormulation(Formulation[DataPlacement, Plan]):
 
     def decode(self, x: Ints) -> Plan:
         """Return the first node, the start and the cores of each job."""
-        x = np.asarray(x)
-        nodes, cores = self.problem.available.shape
-        jobs, all_cores = len(self.problem.processors), nodes * cores
-        held = x[: jobs * all_cores].reshape(jobs, nodes, cores) != 0
-        after = jobs * all_cores
-        on = x[after : after + jobs * nodes].reshape(jobs, nodes) != 0
-        after += jobs * nodes
+        v, x = self.variables, np.asarray(x)
+        held = x[v.h].reshape(v.jobs, v.nodes, v.cores) != 0
+        on = x[v.x].reshape(v.jobs, v.nodes) != 0
         node = np.where(on.any(axis=1), on.argmax(axis=1), LEFT_OUT)
         placed = node != LEFT_OUT
-        start = np.where(placed, x[after : after + jobs], 0)
-        masks = (held[np.arange(jobs), node] << np.arange(cores)).sum(axis=1)
+        start = np.where(placed, x[v.s], 0)
+        masks = (held[np.arange(v.jobs), node] << np.arange(v.cores)).sum(axis=1)
         return Plan(node, start, np.where(placed, masks, 0))
 
     def encode(self, solution: Plan) -> Ints:
         """Return the vector of a plan; a job that is left out starts at the horizon, on no node."""
-        problem = self.problem
-        builder = ProgramBuilder("min")
-        v = Variables(problem, builder)
-        x = np.zeros(builder.num_variables, dtype=np.int64)
+        problem, v = self.problem, self.variables
+        x = np.zeros(v.builder.num_variables, dtype=np.int64)
         node, mask = solution.node.tolist(), solution.cores.tolist()
         start = np.where(solution.node == LEFT_OUT, problem.horizon, solution.start).tolist()
         end = (np.array(start, dtype=np.int64) + problem.walltimes).tolist()
@@ -141,7 +138,7 @@ class Variables:
     """
 
     def __init__(self, problem: DataPlacement, builder: ProgramBuilder) -> None:
-        self._builder = builder
+        self.builder = builder
         self.nodes, self.cores = problem.available.shape
         self.jobs = len(problem.processors)
         self.all_cores = self.nodes * self.cores
@@ -224,7 +221,7 @@ class Variables:
 
     def _new(self, name: str, *of: int, lower: int = 0, upper: int = 1) -> int:
         name = "_".join((name, *(str(number + 1) for number in of)))
-        return self._builder.variable(name, lower=lower, upper=upper)
+        return self.builder.variable(name, lower=lower, upper=upper)
 
     def _refuse_if_large(self) -> None:
         entries = 4 * self.all_cores * self.jobs * max(self.jobs - 1, 5) // 2
@@ -232,11 +229,7 @@ class Variables:
         if self.until_next:
             entries += 24 * self.jobs * (len(self.pairs) + len(self.finds))
             entries += (4 * self.nodes + 10) * self.jobs * self.jobs
-        if entries > MOST_ENTRIES:
-            raise InputError(
-                f"the program would have some {entries} entries, more than {MOST_ENTRIES}; "
-                "interval-search needs none"
-            )
+        check_entries(entries, MOST_ENTRIES, "interval-search needs none")
 
     def ordered_pairs(self) -> list[tuple[int, int]]:
         """Return all pairs of two jobs, in both orders."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from optsched.column_sets import interval_text
 from optsched.errors import InputError
-from optsched.models.fields import LARGEST
+from optsched.models.fields import LARGEST_FIELD
 from optsched.models.gang_packing.matrix_fields import columns_on_file
 
 LEFT_OUT = -1
@@ -103,7 +103,7 @@ def _row(place: Any, cores: int) -> tuple[int, int, int] | None:
     if not isinstance(place, Mapping) or set(place) != {"node", "cores", "start"}:
         return None
     node, text, start = place["node"], place["cores"], place["start"]
-    if not all(type(number) is int and 0 <= number <= LARGEST for number in (node, start)):
+    if not all(type(number) is int and 0 <= number <= LARGEST_FIELD for number in (node, start)):
         return None
     mask = columns_on_file(text, cores) if isinstance(text, str) and text else None
     if text == "":

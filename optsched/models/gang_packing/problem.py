@@ -241,7 +241,13 @@ class GangPacking(Problem[Packing]):
         }
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Packing:
-        """Return the packing written by `solution_to_json`."""
+        """Return the packing written by `solution_to_json`.
+
+        Raises
+        ------
+        InputError
+            If `fields` are not of that form; with all mistakes at once.
+        """
         given = fields if isinstance(fields, Mapping) else {}
         check = FieldChecks(self.name)
         of_running = _rows(check, "rows_of_running", given, optional=False)

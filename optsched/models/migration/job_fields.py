@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from optsched.models.fields import LARGEST, first_few, plain
+from optsched.models.fields import LARGEST_FIELD, first_few, plain
 from optsched.models.schema import DOUBTFUL, Fields, Kind, Reading
 
 
@@ -26,7 +26,7 @@ class Movable(Kind):
         if not isinstance(given, list | tuple) or not {*map(type, given)} <= {int}:
             reading.wrong(name, "expected a list of numbers of running jobs, from 1")
             return self.blank
-        most, known = LARGEST, ""
+        most, known = LARGEST_FIELD, ""
         if "running" not in reading.unread:
             most = len(reading.fields["running"])
             known = f" to {most}"
@@ -60,9 +60,9 @@ def wrong_jobs(fields: Fields) -> list[str]:
                 f"sizes[{place}]: job {label} of {size} nodes has {held} in {box} "
                 f"(nodes_per_router: {nodes_per_router})"
             )
-        if size * elapsed > LARGEST:
+        if size * elapsed > LARGEST_FIELD:
             dear.append(
                 f"elapsed[{place}]: job {label} costs {size * elapsed} node-seconds; "
-                f"expected at most {LARGEST}"
+                f"expected at most {LARGEST_FIELD}"
             )
     return [*first_few("sizes", small), *first_few("elapsed", dear)]

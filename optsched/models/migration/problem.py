@@ -17,13 +17,13 @@ from optsched.boxes.box import Box, Triple, box_of_text
 from optsched.boxes.free_boxes import anchors
 from optsched.boxes.shapes import shapes as ranked_shapes
 from optsched.errors import InputError
-from optsched.models.fields import LARGEST
+from optsched.models.fields import LARGEST_FIELD
 from optsched.models.migration.job_fields import Movable, wrong_jobs
 from optsched.models.migration.solution import Plan, Step, ordered
 from optsched.models.problem import Violation
 from optsched.models.schema import Fields, Integer, Integers, Label, declared, field, labels
 from optsched.models.torus_fields import (
-    LONGEST,
+    LONGEST_SIDE,
     MOST_NODES,
     Boxes,
     TorusProblem,
@@ -41,7 +41,7 @@ FREE, HOLE, LARGE = -1, -2, -3
 PARKED = "parked"
 """The box, on file, of a step that parks a job."""
 
-MOST_IN_ALL = MOST_NODES * LONGEST**3
+MOST_IN_ALL = MOST_NODES * LONGEST_SIDE**3
 """Number of nodes of the largest torus."""
 
 
@@ -86,7 +86,7 @@ class Migration(TorusProblem[Plan]):
         Movable(), "running jobs that may be moved; all if left out", symbol="M", default=None
     )
     shapes: int | None = field(
-        Integer(1, LARGEST),
+        Integer(1, LARGEST_FIELD),
         "number of best-ranked shapes that the large job and moved jobs may have, all if left out; "
         "a running job may keep its present shape in any case",
         default=None,
@@ -141,7 +141,15 @@ class Migration(TorusProblem[Plan]):
         return self.grid.free_of([*self.holes, *(self.running[job] for job in sorted(kept))])
 
     def plan(self, destinations: Mapping[int, Box], place: Box | None) -> Plan:
-        """Return the plan of moves, with the steps in the order of `ordered`."""
+        """Return the plan of moves, with the steps in the order of `ordered`.
+
+        Parameters
+        ----------
+        destinations : mapping of int to Box
+            The new box of each job to move.
+        place : Box or None
+            The box of the large job.
+        """
         return Plan(ordered(self.grid, self.running, self.costs, destinations), place)
 
     def program_size(self) -> tuple[int, int]:
@@ -234,7 +242,13 @@ class Migration(TorusProblem[Plan]):
         }
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Plan:
-        """Return the plan written by `solution_to_json`."""
+        """Return the plan written by `solution_to_json`.
+
+        Raises
+        ------
+        InputError
+            If the steps or the place are not of that form; with both mistakes at once.
+        """
         given = fields if isinstance(fields, Mapping) else {}
         written, text = given.get("steps"), given.get("place")
         mistakes = []

@@ -185,7 +185,14 @@ class PartitionMKP(TorusProblem[Placement]):
         return written
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Placement:
-        """Return the placement written by `solution_to_json`; boxes are optional."""
+        """Return the placement written by `solution_to_json`; boxes are optional.
+
+        Raises
+        ------
+        InputError
+            If the lists are missing, differ in length, have other values than numbers from 1 and
+            null, or if the boxes are not those of the places.
+        """
         given = fields if isinstance(fields, Mapping) else {}
         names = [f"{field}_of_job" for field in Place._fields]
         places = _places([from_one(given.get(name)) for name in names])

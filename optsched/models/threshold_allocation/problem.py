@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.models.fields import LARGEST, FieldChecks
+from optsched.models.fields import LARGEST_FIELD, FieldChecks
 from optsched.models.node_allocations import (
     COUNTABLE,
     MOST_NODES,
@@ -113,7 +113,7 @@ class ThresholdAllocation(Problem[Placement]):
     asked: int = field(
         Integer(
             1,
-            LARGEST,
+            LARGEST_FIELD,
             limit=Limit(
                 ("nodes", "processors"),
                 lambda fields: fields["nodes"] * fields["processors"],
@@ -123,14 +123,14 @@ class ThresholdAllocation(Problem[Placement]):
         "processes of the job",
         symbol="a",
     )
-    walltime: int = field(Integer(1, LARGEST), "walltime of the job in seconds", symbol="d")
+    walltime: int = field(Integer(1, LARGEST_FIELD), "walltime of the job in seconds", symbol="d")
     demand: NDArray[np.int64] = field(
         Integers(0, like="capacity"),
         "demand of one process for each resource",
         symbol="b_r",
     )
     threshold: int | None = field(
-        Integer(NO_PENALTY, LARGEST),
+        Integer(NO_PENALTY, LARGEST_FIELD),
         "threshold: largest penalty factor in thousandths, 1150 for 1.15; no limit if left out",
         symbol="f",
         default=None,
@@ -143,7 +143,10 @@ class ThresholdAllocation(Problem[Placement]):
         always=True,
     )
     latest: int | None = field(
-        Integer(0, LARGEST), "latest allowed start; no limit if left out", default=None, always=True
+        Integer(0, LARGEST_FIELD),
+        "latest allowed start; no limit if left out",
+        default=None,
+        always=True,
     )
     resources: tuple[str, ...] = field(
         Labels("capacity", as_text=True),
@@ -244,10 +247,16 @@ class ThresholdAllocation(Problem[Placement]):
         return {"start": int(solution.start), "processes": solution.processes.tolist()}
 
     def solution_from_json(self, fields: Mapping[str, Any]) -> Placement:
-        """Return the placement written by `solution_to_json`."""
+        """Return the placement written by `solution_to_json`.
+
+        Raises
+        ------
+        InputError
+            If `fields` are not of that form.
+        """
         check = FieldChecks(self.name)
         start = fields.get("start")
-        if type(start) is not int or not 0 <= start <= LARGEST:
+        if type(start) is not int or not 0 <= start <= LARGEST_FIELD:
             check.mistakes.append(f"start: {start!r}; expected an integer from 0")
         processes = check.integers("processes", fields.get("processes"), at_least=0)
         check.done()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from optsched.errors import InputError
-from optsched.models.fields import LARGEST
+from optsched.models.fields import LARGEST_FIELD
 from optsched.models.snapshot import Snapshot
 from optsched.models.window_mkp.problem import WindowMKP
 
@@ -55,10 +55,10 @@ def parse_window_mkp_text(data: bytes, path: Path) -> Snapshot:
         for text, (name, at_least) in zip(fields, least.items()):
             digits = text.isascii() and text.isdigit()
             value = int(text) if digits and len(text) <= DIGITS else -1
-            if not at_least <= value <= LARGEST:
+            if not at_least <= value <= LARGEST_FIELD:
                 mistakes.append(
                     f"line {number}, {name}: {text[:24]!r}; "
-                    f"expected an integer from {at_least} to {LARGEST}"
+                    f"expected an integer from {at_least} to {LARGEST_FIELD}"
                 )
             values.append(max(0, value))
         return values

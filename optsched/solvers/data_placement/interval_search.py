@@ -18,7 +18,7 @@ from optsched.solvers.generic import Outcome, Search
 from optsched.solvers.result import Budget, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
 
-LARGEST = 50_000
+MOST_CELLS = 50_000
 """Largest number of job pairs times distinct nodes in a CP-SAT model.
 
 If files are kept until the next start, jobs between two users of a file count as well.
@@ -121,4 +121,4 @@ def is_large(problem: DataPlacement) -> bool:
     jobs = len(problem.processors)
     nodes = sum(min(len(group), jobs) for group in alike_nodes(problem))
     between = 2 * jobs * len(sharing_pairs(problem)) if problem.kept == "next" else 0
-    return jobs * jobs * nodes + between > LARGEST
+    return jobs * jobs * nodes + between > MOST_CELLS

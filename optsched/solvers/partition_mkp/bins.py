@@ -7,11 +7,11 @@ from typing import NamedTuple
 from optsched.boxes.box import Triple
 from optsched.boxes.layer_shapes import layer_shape
 from optsched.models.partition_mkp import PartitionMKP, Place, Placement
-from optsched.models.torus_fields import LONGEST
+from optsched.models.torus_fields import LONGEST_SIDE
 
 Shape = Triple
 
-NEVER = (LONGEST + 1) ** 2
+NEVER = (LONGEST_SIDE + 1) ** 2
 """Rank beyond that of every spot in a used layer."""
 
 
@@ -81,11 +81,11 @@ class Bin:
         least = NEVER
         for layer in self.layers:
             free = layer.free
-            if height <= free and (rank := height * LONGEST + free - height) < least:
+            if height <= free and (rank := height * LONGEST_SIDE + free - height) < least:
                 least, found = rank, (layer, None)
             for shelf in layer.shelves:
                 if width <= shelf.free and (gain := height - shelf.height) <= free:
-                    rank = -gain if gain <= 0 else gain * LONGEST + free - gain
+                    rank = -gain if gain <= 0 else gain * LONGEST_SIDE + free - gain
                     if rank < least:
                         least, found = rank, (layer, shelf)
         return found
