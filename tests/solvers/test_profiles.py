@@ -43,7 +43,10 @@ def test_a_profile_gives_options_budget_and_seed(tmp_path):
 @pytest.mark.parametrize(
     ("text", "messages"),
     [
-        ('solver = "cp-sat"\n[options]\nworker = 2', ["'worker'; did you mean workers?"]),
+        (
+            'solver = "cp-sat"\n[options]\nworker = 2',
+            ["'worker' of solver 'cp-sat'; did you mean workers?"],
+        ),
         ('solver = "cp-sat"\n[options]\nworkers = "two"', ["workers", "expected a whole number"]),
         *(
             (
@@ -55,7 +58,10 @@ def test_a_profile_gives_options_budget_and_seed(tmp_path):
             for told in ("expected at least 1 and at most 1,000",)
         ),
         ('solver = "cpsat"', ["unknown solver 'cpsat'; did you mean cp-sat?"]),
-        ('solver = "highs"\n[budget]\nsecond = 1', ["'second'; did you mean seconds?"]),
+        (
+            'solver = "highs"\n[budget]\nsecond = 1',
+            ["unknown key 'second' of budget; did you mean seconds?"],
+        ),
         ('solver = "highs"\n[budget]\nseconds = -1', ["-1 is not a time limit"]),
         ('solver = "greedy"\n[options]\nfast = true', ["'fast'"]),
         (

@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 
 class Kinds(NamedTuple):
-    """The kinds of all jobs of a trace, ascending by processors, then requested time."""
+    """The kinds of all jobs of a trace, ascending by processors, then requested time.
+
+    An argument of ``@kernel`` functions, whose cache is sealed with this file too.
+    """
 
     of_job: NDArray[np.int64]
     rank: NDArray[np.int64]  # number of each job among those of its kind
