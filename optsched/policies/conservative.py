@@ -52,6 +52,7 @@ class Conservative(Policy):
         self._table = _reservations.no_reservations(
             self._processors, self._durations, system.machine.size
         )
+        self._shared = _reservations.share(self._table)
         self._is_kept = True
         self._starts = np.full(len(system.submit), np.inf)
         self._started = np.empty(len(system.submit), dtype=np.int64)
@@ -65,8 +66,8 @@ class Conservative(Policy):
     def _keep(self, system: System) -> Iterator[Action]:
         """Start jobs by the reservations of runs of jobs."""
         ended, submitted = (np.array(jobs, np.int64) for jobs in (system.ended, system.submitted))
-        count = self._by_runs.decide(
-            self._table, float(system.now), self._starts, ended, submitted, self._started
+        count = self._by_runs.decide_shared(
+            self._shared, float(system.now), self._starts, ended, submitted, self._started
         )
         refused = []
         for job in self._started[:count].tolist():

@@ -44,6 +44,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
+from numba.experimental import structref
 
 from optsched.compiled import kernel
 from optsched.policies.parts._kinds import Kinds, kinds_of
@@ -122,6 +124,24 @@ class Reservations(NamedTuple):
     runs: Runs
     tally: Numbers
     soonest: Times  # start of the first reservation
+
+
+@structref.register
+class SharedType(types.StructRef):  # type: ignore[misc]
+    """Type of `Shared` in kernels."""
+
+
+class Shared(structref.StructRefProxy):  # type: ignore[misc]
+    """Reservations as one argument of a kernel: each array that is passed costs 150 ns."""
+
+
+structref.define_proxy(Shared, SharedType, ["table"])
+
+
+@kernel
+def share(table: Reservations) -> Shared:
+    """Return shared reservations."""
+    return Shared(table)
 
 
 def no_reservations(processors: Numbers, durations: Times, free: int) -> Reservations:
@@ -639,6 +659,14 @@ def decide(
     for place in range(count):
         start[started[place]] = now
     return count
+
+
+@kernel
+def decide_shared(
+    shared: Shared, now: float, start: Times, ended: Numbers, submitted: Numbers, started: Numbers
+) -> int:
+    """Call `decide` with shared reservations."""
+    return decide(shared.table, now, start, ended, submitted, started)
 
 
 def reserved_starts(table: Reservations) -> dict[int, float]:
