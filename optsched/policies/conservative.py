@@ -144,12 +144,9 @@ class Conservative(Policy):
             self._times = np.concatenate((self._times, np.zeros(grow)))
             self._free = np.concatenate((self._free, np.zeros(grow, dtype=np.int64)))
 
-    def replay(self, state: ReplayState, nodes: int, one_by_one: bool) -> Runs | None:
+    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
         """Replay the policy; return None if jobs exceed their requested times."""
-        from optsched.policies.parts._reservations import no_reservations, replay
+        from optsched.policies.parts._reservations import replay_by_runs
 
-        if (state.runtime > state.requested).any():
-            return None
-        table = no_reservations(state.processors, state.requested, nodes)
-        runs: Runs = replay(state, table, nodes, one_by_one)
-        return runs
+        exceeds = (state.runtime > state.requested).any()
+        return None if exceeds else replay_by_runs(state, nodes)

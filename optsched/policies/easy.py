@@ -58,8 +58,8 @@ class Easy(Policy):
         """Return the candidates in backfill order: by submission."""
         return jobs
 
-    def replay(self, state: ReplayState, nodes: int, one_by_one: bool) -> Runs | None:
+    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
         """Replay the policy."""
         from optsched.policies.parts._priority_queue import replay_by_score
 
-        return replay_by_score(state, nodes, one_by_one, backfills=True)
+        return replay_by_score(state, nodes, backfills=True)

@@ -29,8 +29,8 @@ class EasySJBF(Easy):
         """Return the candidates in backfill order: the shortest first."""
         return sorted(jobs, key=system.requested_time.__getitem__)
 
-    def replay(self, state: ReplayState, nodes: int, one_by_one: bool) -> Runs | None:
+    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
         """Replay the policy."""
         from optsched.policies.parts._priority_queue import replay_by_score
 
-        return replay_by_score(state, nodes, one_by_one, backfills=True, shortest_first=True)
+        return replay_by_score(state, nodes, backfills=True, shortest_first=True)

@@ -27,8 +27,8 @@ class FCFS(Policy):
         while queue and processors[queue[0]] <= system.machine.free:
             yield Start(queue[0])
 
-    def replay(self, state: ReplayState, nodes: int, one_by_one: bool) -> Runs | None:
+    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
         """Replay the policy."""
         from optsched.policies.parts._priority_queue import replay_by_score
 
-        return replay_by_score(state, nodes, one_by_one)
+        return replay_by_score(state, nodes)

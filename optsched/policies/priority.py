@@ -92,21 +92,19 @@ class PriorityOrder(Policy):
         If scores are fixed, these are all jobs of the trace, scored once.
         """
 
-    def replay(self, state: ReplayState, nodes: int, one_by_one: bool) -> Runs | None:
+    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
         """Replay the policy; return None if scores are not fixed."""
         if not self.is_fixed:
             return None
         processors = state.processors.astype(np.float64)
         everybody = Waiting(processors, state.requested, state.submit, state.submit[0])
-        return self._replay(state, nodes, one_by_one, score=self.scores(everybody))
+        return self._replay(state, nodes, score=self.scores(everybody))
 
-    def _replay(
-        self, state: ReplayState, nodes: int, one_by_one: bool, **order: Any
-    ) -> Runs | None:
+    def _replay(self, state: ReplayState, nodes: int, **order: Any) -> Runs | None:
         from optsched.policies.parts._priority_queue import replay_by_score
 
         backfills = self.backfill == "easy"
-        return replay_by_score(state, nodes, one_by_one, backfills=backfills, **order)
+        return replay_by_score(state, nodes, backfills=backfills, **order)
 
 
 class FixedOrder(PriorityOrder):
@@ -137,11 +135,11 @@ class WaitOrder(PriorityOrder):
         # not **: its last bit differs between machines
         return -(waits * waits * waits if self.power == 3 else waits) * weight
 
-    def replay(self, state: ReplayState, nodes: int, one_by_one: bool) -> Runs | None:
+    def replay(self, state: ReplayState, nodes: int) -> Runs | None:
         """Replay the policy."""
         unit, weight = self.terms(state.processors.astype(np.float64), state.requested)
         terms = {"unit": unit, "weight": weight, "power": self.power}
-        return self._replay(state, nodes, one_by_one, **terms)
+        return self._replay(state, nodes, **terms)
 
 
 @policies.register("sjf")

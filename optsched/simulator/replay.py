@@ -45,10 +45,10 @@ def can_replay(machine: Machine, policy: Policy) -> TypeGuard[Nodes]:
 def replay(trace: Trace, machine: Nodes, policy: Policy, order: EventOrder) -> Schedule | None:
     """Return the schedule of a cleaned trace on an empty line of nodes, which does not change.
 
-    The policy is one for which `can_replay` is True. Its method ``replay(state, nodes,
-    one_by_one)`` processes all events by the kernels of ``optsched.simulator._replay`` and returns
-    the runs of nodes that the jobs held, or None if it cannot replay these jobs with its settings.
-    Then the schedule is None as well.
+    The policy is one for which `can_replay` is True. Its method ``replay(state, nodes)`` processes
+    all events by the kernels of ``optsched.simulator._replay`` and returns the runs of nodes that
+    the jobs held, or None if it cannot replay these jobs with its settings. Then the schedule is
+    None as well.
     """
     from optsched.machines._interval_text import interval_text
     from optsched.simulator._replay import DECISIONS, new_state
@@ -58,8 +58,9 @@ def replay(trace: Trace, machine: Nodes, policy: Policy, order: EventOrder) -> S
     killed = trace.runtime > requested + KILL_TOLERANCE
     runtime = np.where(killed, requested, trace.runtime)
     submit = trace.submit.astype(np.float64)
-    state = new_state(submit, runtime, requested, trace.processors, machine.size)
-    runs = policy.replay(state, machine.size, order is EventOrder.ONE_BY_ONE)
+    one_by_one = order is EventOrder.ONE_BY_ONE
+    state = new_state(submit, runtime, requested, trace.processors, machine.size, one_by_one)
+    runs = policy.replay(state, machine.size)
     if runs is None:
         return None
     final_state = np.where(killed, State.KILLED, State.FINISHED)

@@ -11,6 +11,8 @@ from optsched import registry, simulate
 from optsched.content import bundled
 from optsched.policies.easy import Easy
 from optsched.policies.priority import FixedOrder
+from optsched.simulator import _replay
+from optsched.simulator._replay import new_state
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
@@ -146,3 +148,18 @@ def test_a_subclass_is_not_replayed_as_its_parent():
 
     trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 10)
     assert simulate(trace, policy=Lazy(), compiled_from=0).summary["waiting"] == 10
+
+
+@pytest.mark.parametrize("policy", ["easy", "conservative"])
+def test_a_replay_goes_on_when_the_room_for_runs_of_nodes_is_full(policy, monkeypatch):
+    narrow = []
+
+    def with_least_room(*given):
+        state = new_state(*given)
+        narrow.append(state._replace(runs=state.runs[: len(state.free_start)]))
+        return narrow[-1]
+
+    monkeypatch.setattr(_replay, "new_state", with_least_room)
+    trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 500)
+    assert_same(trace, "nodes:200", policy, "batched")
+    assert narrow[-1].tally[_replay.HELD] > 2 * len(narrow[-1].runs)

@@ -17,10 +17,7 @@ from optsched.simulator._replay import (
     ENDED,
     FIRST,
     FREE,
-    HELD,
     NEXT,
-    NO_END,
-    Ends,
     Numbers,
     Runs,
     State,
@@ -28,6 +25,9 @@ from optsched.simulator._replay import (
     advance,
     begin,
     finish,
+    has_room,
+    position,
+    process,
 )
 
 ACTIVE, WAITING, RUNNING = range(3)
@@ -65,6 +65,7 @@ class Queue(NamedTuple):
     score: Times
     processors: Numbers
     duration: Times
+    candidates: Numbers  # kinds that may be backfilled
     end: Times  # estimated ends of the running jobs, ascending
     width: Numbers  # their processors
     tally: Numbers
@@ -83,13 +84,14 @@ def new_queue(kinds: Kinds, nodes: int) -> Queue:
         score=np.zeros(number),
         processors=np.zeros(number, dtype=np.int64),
         duration=np.zeros(number),
+        candidates=np.zeros(number, dtype=np.int64),
         end=np.zeros(running),
         width=np.zeros(running, dtype=np.int64),
         tally=np.zeros(3, dtype=np.int64),
     )
 
 
-@kernel
+@kernel(allocates=False)
 def score_of(rule: Rule, submit: Times, now: float, job: int) -> float:
     """Return the score of a waiting job."""
     if rule.power == 0:
@@ -100,22 +102,22 @@ def score_of(rule: Rule, submit: Times, now: float, job: int) -> float:
     return -waits * rule.weight[job]
 
 
-@kernel
+@kernel(allocates=False)
 def add_running(queue: Queue, end: float, width: int) -> None:
     """Add a running job."""
     running = queue.tally[RUNNING]
-    place = np.searchsorted(queue.end[:running], end)
+    place = position(queue.end, running, end)
     for i in range(running, place, -1):
         queue.end[i], queue.width[i] = queue.end[i - 1], queue.width[i - 1]
     queue.end[place], queue.width[place] = end, width
     queue.tally[RUNNING] += 1
 
 
-@kernel
+@kernel(allocates=False)
 def remove_running(queue: Queue, end: float, width: int) -> None:
     """Remove a running job; jobs of equal end and width are exchangeable."""
     running = queue.tally[RUNNING]
-    place = np.searchsorted(queue.end[:running], end)
+    place = position(queue.end, running, end)
     while queue.width[place] != width:
         place += 1
     for i in range(place, running - 1):
@@ -123,7 +125,7 @@ def remove_running(queue: Queue, end: float, width: int) -> None:
     queue.tally[RUNNING] -= 1
 
 
-@kernel
+@kernel(allocates=False)
 def reserve(queue: Queue, now: float, needed: int) -> tuple[float, int]:
     """Return the shadow time and the extra processors of a job that needs `needed` more."""
     shadow = now
@@ -136,7 +138,7 @@ def reserve(queue: Queue, now: float, needed: int) -> tuple[float, int]:
     return shadow, -needed
 
 
-@kernel
+@kernel(allocates=False)
 def add_kind(queue: Queue, kinds: Kinds, kind: int, job: int, score: float) -> None:
     """Add a kind that begins to wait with a job."""
     slot = queue.tally[ACTIVE]
@@ -146,7 +148,7 @@ def add_kind(queue: Queue, kinds: Kinds, kind: int, job: int, score: float) -> N
     queue.processors[slot], queue.duration[slot] = kinds.processors[kind], kinds.duration[kind]
 
 
-@kernel
+@kernel(allocates=False)
 def remove_kind(queue: Queue, slot: int) -> None:
     """Remove a kind that no longer waits; the last slot takes its place."""
     queue.tally[ACTIVE] -= 1
@@ -157,7 +159,7 @@ def remove_kind(queue: Queue, slot: int) -> None:
     queue.processors[slot], queue.duration[slot] = queue.processors[last], queue.duration[last]
 
 
-@kernel
+@kernel(allocates=False)
 def best_slot(queue: Queue) -> int:
     """Return the slot whose first job has the lowest score; ties by job."""
     best = 0
@@ -170,13 +172,11 @@ def best_slot(queue: Queue) -> int:
     return best
 
 
-@kernel
-def start_first(
-    state: State, kinds: Kinds, queue: Queue, rule: Rule, runs: Runs, ends: Ends, slot: int
-) -> Runs:
-    """Start the first job of a slot; return the runs, see `begin`."""
+@kernel(allocates=False)
+def start_first(state: State, kinds: Kinds, queue: Queue, rule: Rule, slot: int) -> None:
+    """Start the first job of a slot."""
     job, kind = queue.job[slot], queue.kind[slot]
-    runs = begin(state, runs, ends, job)
+    begin(state, job)
     if rule.backfills:
         add_running(queue, state.estimated_end[job], state.processors[job])
     queue.tally[WAITING] -= 1
@@ -187,31 +187,23 @@ def start_first(
         queue.score[slot] = score_of(rule, state.submit, state.now[0], following)
     else:
         remove_kind(queue, slot)
-    return runs
 
 
-@kernel
+@kernel(allocates=False)
 def backfill(
     state: State,
     kinds: Kinds,
     queue: Queue,
     rule: Rule,
-    runs: Runs,
-    ends: Ends,
-    candidates: Numbers,
     number: int,
     shadow: float,
     extra: int,
-) -> tuple[Runs, int]:
+) -> int:
     """Start jobs of the first `number` candidates that do not delay the reservation.
 
-    Returns
-    -------
-    runs : int64 array, shape (runs, 2)
-        The runs, see `begin`.
-    extra : int
-        Remaining extra processors.
+    Returns the remaining extra processors.
     """
+    candidates = queue.candidates
     key = queue.duration if rule.shortest_first else queue.score
     longest = shadow - state.now[0]
     while True:
@@ -227,50 +219,41 @@ def backfill(
                 best, least, best_job = kept, key[slot], queue.job[slot]
             kept += 1
         if kept == 0:
-            return runs, extra
+            return extra
         kind, number = candidates[best], kept
         slot = queue.slot[kind]
         if queue.duration[slot] > longest:
             extra -= queue.processors[slot]
-        runs = start_first(state, kinds, queue, rule, runs, ends, slot)
+        start_first(state, kinds, queue, rule, slot)
         if queue.first[kind] == queue.behind[kind]:
             number -= 1
             candidates[best] = candidates[number]
 
 
-@kernel
-def fitting(queue: Queue, candidates: Numbers, free: int, longest: float, extra: int) -> int:
-    """Fill `candidates` with the kinds that do not delay the reservation; return their number."""
+@kernel(allocates=False)
+def fitting(queue: Queue, free: int, longest: float, extra: int) -> int:
+    """Fill the candidates with the kinds that do not delay the reservation; return their number."""
     number = 0
     for slot in range(queue.tally[ACTIVE]):
         width = queue.processors[slot]
         if width <= free and (queue.duration[slot] <= longest or width <= extra):
-            candidates[number] = queue.kind[slot]
+            queue.candidates[number] = queue.kind[slot]
             number += 1
     return number
 
 
-@kernel
-def replay(
-    state: State, kinds: Kinds, queue: Queue, rule: Rule, nodes: int, one_by_one: bool
-) -> Runs:
-    """Process all events.
-
-    Returns
-    -------
-    int64 array, shape (runs, 2)
-        First node and end of the runs of nodes that the jobs held, see `State.first_run`.
-    """
+@kernel(allocates=False)
+def replay(state: State, kinds: Kinds, queue: Queue, rule: Rule, nodes: int) -> bool:
+    """Process events; return whether these are all, see `process`."""
     tally, waiting = state.tally, queue.tally
-    runs = np.empty((2 * len(state.submit), 2), dtype=np.int64)
-    ends = [NO_END]
-    candidates = np.empty_like(queue.kind)
     blocked, blocked_score, shadow, extra = NOBODY, 0.0, 0.0, 0
-    while advance(state, ends, one_by_one):
+    while has_room(state):
+        if not advance(state):
+            return True
         now = state.now[0]
         for i in range(tally[ENDED]):
             job = state.ended[i]
-            finish(state, runs, job)
+            finish(state, job)
             if rule.backfills:
                 remove_running(queue, state.estimated_end[job], state.processors[job])
         if tally[ENDED] or rule.power:
@@ -283,7 +266,7 @@ def replay(
             if queue.first[kind] == queue.behind[kind]:
                 score = score_of(rule, state.submit, now, job)
                 add_kind(queue, kinds, kind, job, score)
-                candidates[new] = kind
+                queue.candidates[new] = kind
                 new += 1
                 if score < blocked_score:
                     blocked = NOBODY
@@ -301,7 +284,7 @@ def replay(
                 if queue.processors[best] > tally[FREE]:
                     blocked, blocked_score = queue.kind[best], queue.score[best]
                     break
-                runs = start_first(state, kinds, queue, rule, runs, ends, best)
+                start_first(state, kinds, queue, rule, best)
             if blocked == NOBODY or not rule.backfills:
                 continue
             if waiting[WAITING] < 2 or tally[FREE] == 0:
@@ -309,20 +292,17 @@ def replay(
                 continue
             needed = kinds.processors[blocked] - tally[FREE]
             shadow, extra = reserve(queue, now, needed)
-            new = fitting(queue, candidates, tally[FREE], shadow - now, extra)
+            new = fitting(queue, tally[FREE], shadow - now, extra)
         if rule.backfills:
-            runs, extra = backfill(
-                state, kinds, queue, rule, runs, ends, candidates, new, shadow, extra
-            )
+            extra = backfill(state, kinds, queue, rule, new, shadow, extra)
             if tally[FREE] == 0:
                 blocked = NOBODY
-    return runs[: tally[HELD]]
+    return False
 
 
 def replay_by_score(
     state: State,
     nodes: int,
-    one_by_one: bool,
     *,
     score: Times | None = None,
     unit: Times | None = None,
@@ -353,5 +333,5 @@ def replay_by_score(
         backfills,
         shortest_first,
     )
-    runs: Runs = replay(state, kinds, new_queue(kinds, nodes), rule, nodes, one_by_one)
-    return runs
+    queue = new_queue(kinds, nodes)
+    return process(state, lambda state: replay(state, kinds, queue, rule, nodes))

@@ -52,15 +52,15 @@ from optsched.policies.parts._kinds import Kinds, kinds_of
 from optsched.simulator._replay import (
     ENDED,
     FIRST,
-    HELD,
     NEXT,
-    NO_END,
     Numbers,
     State,
     Times,
     advance,
     begin,
     finish,
+    has_room,
+    process,
 )
 from optsched.simulator._replay import Runs as NodeRuns
 
@@ -188,7 +188,7 @@ def zeros(shape: int | tuple[int, ...]) -> Numbers:
     return np.zeros(shape, dtype=np.int64)
 
 
-@kernel
+@kernel(allocates=False)
 def entry_at(profile: Profile, at: float) -> int:
     """Return the last entry whose time is at most `at`."""
     low, high = profile.ends[HEAD], profile.ends[STOP]
@@ -201,7 +201,7 @@ def entry_at(profile: Profile, at: float) -> int:
     return low - 1
 
 
-@kernel
+@kernel(allocates=False)
 def entry_from(profile: Profile, entry: int, at: float) -> int:
     """Return the last entry whose time is at most `at`, which is `entry` or a later one."""
     times, stop = profile.times, profile.ends[STOP]
@@ -220,7 +220,7 @@ def entry_from(profile: Profile, entry: int, at: float) -> int:
     return entry - 1
 
 
-@kernel
+@kernel(allocates=False)
 def change(profile: Profile, start: float, end: float, processors: int, entry: int) -> int:
     """Add `processors` (negative to reserve) from `start`, which lies in `entry`, to `end`.
 
@@ -274,7 +274,7 @@ def change(profile: Profile, start: float, end: float, processors: int, entry: i
     return changed
 
 
-@kernel
+@kernel(allocates=False)
 def first_window(
     profile: Profile, since: float, processors: int, duration: float
 ) -> tuple[float, int]:
@@ -296,7 +296,7 @@ def first_window(
             return start, first
 
 
-@kernel
+@kernel(allocates=False)
 def forget(profile: Profile, now: float) -> None:
     """Drop the entries before `now`."""
     here = entry_at(profile, now)
@@ -310,7 +310,7 @@ def forget(profile: Profile, now: float) -> None:
         profile.ends[HEAD], profile.ends[STOP] = 0, count
 
 
-@kernel
+@kernel(allocates=False)
 def note_rise(
     profile: Profile,
     kinds: Kinds,
@@ -382,7 +382,7 @@ def note_rise(
             widths.next_high[width] = max(widths.next_high[width], high)
 
 
-@kernel
+@kernel(allocates=False)
 def begin_waiting(bounds: Bounds, widths: Widths, tally: Numbers, kind: int) -> None:
     """Count a waiting job, and list its kind and width if they did not wait."""
     bounds.waiting[kind] += 1
@@ -406,7 +406,7 @@ def begin_waiting(bounds: Bounds, widths: Widths, tally: Numbers, kind: int) -> 
     widths.num_kinds[width] += 1
 
 
-@kernel
+@kernel(allocates=False)
 def end_waiting(bounds: Bounds, widths: Widths, tally: Numbers, kind: int, jobs: int) -> None:
     """Uncount waiting jobs, and unlist their kind and width if no others wait."""
     bounds.waiting[kind] -= jobs
@@ -430,7 +430,7 @@ def end_waiting(bounds: Bounds, widths: Widths, tally: Numbers, kind: int, jobs:
     tally[WIDTHS] -= 1
 
 
-@kernel
+@kernel(allocates=False)
 def find_move(
     profile: Profile,
     kinds: Kinds,
@@ -478,7 +478,7 @@ def find_move(
     return target, entry, lowest // processors
 
 
-@kernel
+@kernel(allocates=False)
 def move(
     table: Reservations, kind: int, start: float, target: float, entry: int, jobs: int
 ) -> None:
@@ -495,7 +495,7 @@ def move(
         )
 
 
-@kernel
+@kernel(allocates=False)
 def append_run(
     runs: Runs, side: int, number: int, start: float, kind: int, rank: int, jobs: int
 ) -> int:
@@ -516,7 +516,7 @@ def append_run(
     return number + 1
 
 
-@kernel
+@kernel(allocates=False)
 def pass_over(table: Reservations, now: float, replaces: bool, started: Numbers, count: int) -> int:
     """Start the jobs whose reservations begin, after moving all reservations if `replaces`.
 
@@ -568,7 +568,7 @@ def pass_over(table: Reservations, now: float, replaces: bool, started: Numbers,
     return count
 
 
-@kernel
+@kernel(allocates=False)
 def release(table: Reservations, now: float, start: Times, ended: Numbers) -> None:
     """Free the processors of ended jobs until their estimated ends.
 
@@ -602,7 +602,7 @@ def release(table: Reservations, now: float, start: Times, ended: Numbers) -> No
             )
 
 
-@kernel
+@kernel(allocates=False)
 def submit(table: Reservations, now: float, job: int) -> float:
     """Reserve processors for a submitted job; return the start of the reservation."""
     kinds, bounds, runs, tally = table.kinds, table.bounds, table.runs, table.tally
@@ -622,7 +622,7 @@ def submit(table: Reservations, now: float, job: int) -> float:
     return start
 
 
-@kernel
+@kernel(allocates=False)
 def decide(
     table: Reservations,
     now: float,
@@ -680,24 +680,18 @@ def reserved_starts(table: Reservations) -> dict[int, float]:
     return found
 
 
-@kernel
-def replay(state: State, table: Reservations, nodes: int, one_by_one: bool) -> NodeRuns:
-    """Process all events.
-
-    Returns
-    -------
-    int64 array, shape (runs, 2)
-        First node and end of the runs of nodes that the jobs held, see `State.first_run`.
-    """
+@kernel(allocates=False)
+def replay(
+    state: State, table: Reservations, nodes: int, submitted: Numbers, started: Numbers
+) -> bool:
+    """Process events; return whether these are all, see `process`."""
     tally = state.tally
-    runs = np.empty((2 * len(state.submit), 2), dtype=np.int64)
-    submitted = np.empty_like(state.first_run)
-    started = np.empty_like(state.first_run)
-    ends = [NO_END]
-    while advance(state, ends, one_by_one):
+    while has_room(state):
+        if not advance(state):
+            return True
         ended = state.ended[: tally[ENDED]]
         for job in ended:
-            finish(state, runs, job)
+            finish(state, job)
         admitted = 0
         for job in range(tally[FIRST], tally[NEXT]):
             if state.processors[job] <= nodes:
@@ -706,5 +700,12 @@ def replay(state: State, table: Reservations, nodes: int, one_by_one: bool) -> N
         now = state.now[0]
         count = decide(table, now, state.start, ended, submitted[:admitted], started)
         for place in range(count):
-            runs = begin(state, runs, ends, started[place])
-    return runs[: tally[HELD]]
+            begin(state, started[place])
+    return False
+
+
+def replay_by_runs(state: State, nodes: int) -> NodeRuns:
+    """Process all events; return the runs of nodes, see `process`."""
+    table = no_reservations(state.processors, state.requested, nodes)
+    submitted, started = zeros((2, len(state.submit)))
+    return process(state, lambda state: replay(state, table, nodes, submitted, started))
