@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -83,3 +84,24 @@ def test_no_snapshot_on_file_is_stale():
         for file in snapshot_files(bundled("models") / model):
             written = json.loads(file.read_text())
             assert read_snapshot(file).to_json() == written, file
+
+
+def test_a_kernel_without_reference_counts_calls_no_kernel_that_may_return_a_new_array():
+    """Nobody would free such an array."""
+    allocates, calls = {}, {}
+    for path in (ROOT / "optsched").rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            kernel = [d for d in map(ast.unparse, node.decorator_list) if d.startswith("kernel")]
+            if kernel:
+                allocates[path, node.name] = "allocates=False" not in kernel[0]
+                called = [call.func for call in ast.walk(node) if isinstance(call, ast.Call)]
+                calls[path, node.name] = {f.id for f in called if isinstance(f, ast.Name)}
+    without = [kernel for kernel in allocates if not allocates[kernel]]
+    assert len(without) > 30
+    for path, name in without:
+        for called in calls[path, name]:
+            here = (path, called)
+            same = [here] if here in allocates else [k for k in allocates if k[1] == called]
+            assert not any(allocates[kernel] for kernel in same), (path, name, called)

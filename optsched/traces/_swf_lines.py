@@ -31,26 +31,26 @@ _EXACT = 2**53
 _EXACT_PLACES = 22
 
 
-@kernel
+@kernel(allocates=False)
 def _is_blank(character: int) -> bool:
     return character == 32 or character == 9 or character == 13
 
 
-@kernel
+@kernel(allocates=False)
 def _skip_blanks(data: NDArray[np.uint8], at: int) -> int:
     while at < len(data) and _is_blank(data[at]):
         at += 1
     return at
 
 
-@kernel
+@kernel(allocates=False)
 def _skip_line(data: NDArray[np.uint8], at: int) -> int:
     while at < len(data) and data[at] != _NEWLINE:
         at += 1
     return at
 
 
-@kernel
+@kernel(allocates=False)
 def count_jobs(data: NDArray[np.uint8]) -> tuple[int, int]:
     """Return the number of job lines, and the offset of the first one.
 
@@ -71,7 +71,7 @@ def count_jobs(data: NDArray[np.uint8]) -> tuple[int, int]:
     return jobs, first
 
 
-@kernel
+@kernel(allocates=False)
 def _number(
     data: NDArray[np.uint8], at: int, with_decimals: bool, lowest: int, highest: int
 ) -> tuple[int, int, np.int64, int]:
@@ -123,7 +123,7 @@ def _number(
     return WELL_FORMED, at, -value if negative else value, decimals
 
 
-@kernel
+@kernel(allocates=False)
 def parse(
     data: NDArray[np.uint8],
     with_decimals: NDArray[np.bool_],
