@@ -16,7 +16,7 @@ Times = NDArray[np.float64]
 Levels = NDArray[np.int64]
 
 
-@kernel
+@kernel(allocates=False)
 def position(times: Times, count: int, at: float) -> int:
     """Return the index of the last entry whose time is at most `at`."""
     low, high = 0, count
@@ -29,7 +29,7 @@ def position(times: Times, count: int, at: float) -> int:
     return low - 1
 
 
-@kernel
+@kernel(allocates=False)
 def split(times: Times, free: Levels, count: int, at: float) -> tuple[int, int]:
     """Ensure an entry at the time `at`; return its index and the new count."""
     here = position(times, count, at)
@@ -43,7 +43,7 @@ def split(times: Times, free: Levels, count: int, at: float) -> tuple[int, int]:
     return here + 1, count + 1
 
 
-@kernel
+@kernel(allocates=False)
 def change(
     times: Times, free: Levels, count: int, start: float, end: float, processors: int
 ) -> int:
@@ -62,7 +62,7 @@ def change(
     return count
 
 
-@kernel
+@kernel(allocates=False)
 def _drop(times: Times, free: Levels, count: int, entry: int) -> int:
     for later in range(entry, count - 1):
         times[later] = times[later + 1]
@@ -70,7 +70,7 @@ def _drop(times: Times, free: Levels, count: int, entry: int) -> int:
     return count - 1
 
 
-@kernel
+@kernel(allocates=False)
 def earliest(
     times: Times, free: Levels, count: int, now: float, processors: int, duration: float
 ) -> float:
@@ -89,7 +89,7 @@ def earliest(
     return start
 
 
-@kernel
+@kernel(allocates=False)
 def forget(times: Times, free: Levels, count: int, now: float) -> int:
     """Drop the entries before `now`; return the new count."""
     here = position(times, count, now)
@@ -102,7 +102,7 @@ def forget(times: Times, free: Levels, count: int, now: float) -> int:
     return count
 
 
-@kernel
+@kernel(allocates=False)
 def place(
     times: Times,
     free: Levels,
