@@ -82,14 +82,37 @@ SHARES = {
     *("contiguous_share", "loss_of_capacity", "external_fragmentation", "internal_fragmentation"),
     *("occupied", "useful", "drained", "heuristic_matched", "heuristic_gap"),
 }
-GROUPS = {
-    "free_by_slot_size": "free node time by slot size, from {} nodes",
+LABELS = {
+    "large_from": "least size of a large job",
+    "large_mean_wait": "mean wait of large jobs",
+    "large_max_wait": "longest wait of large jobs",
+    "large_mean_response": "mean response of large jobs",
+    "large_at_head": "large jobs as queue head",
+    "large_mean_drain": "mean time as queue head",
+    "large_max_drain": "longest time as queue head",
+    "occupied": "nodes held, recorded",
+    "useful": "nodes running, recorded",
     "node_time": "node time, {}",
     "recorded_node_time": "recorded node time, {}",
-    "recorded_held": "recorded time by nodes held, from {}%",
-    "recorded_running": "recorded time by nodes running, from {}%",
+    "recorded_held": "recorded time, held from {}%",
+    "recorded_running": "recorded time, running from {}%",
+    "free_by_slot_size": "free node time, slots from {}",
+    "mean_queue_time": "mean wait, evaluated",
+    "max_queue_time": "longest wait, evaluated",
+    "mean_flow": "mean response, evaluated",
+    "max_flow": "longest response, evaluated",
+    "penalised_jobs": "penalized jobs",
+    "mean_penalised_percent": "mean penalty, % of the run time",
+    "p95_penalised_percent": "95th percentile of the penalty, %",
+    "penalised_processor_hours": "penalized processor-hours",
+    "nominal_seconds": "nominal solving time",
+    "heuristic_matched": "heuristic as good as solver",
+    "heuristic_gap": "gap of the heuristic otherwise",
 }
-"""Labels of groups of shares; a class of a histogram is named by its lower end."""
+"""Labels of figures, where the name with blanks would say too little.
+
+Those with a place are of groups of shares; a class of a histogram is named by its lower end.
+"""
 FIGURE_NAME = re.compile(r"[^\x00-\x1f\x7f\",]+")
 JOBS = {
     "job_id": "int64",
@@ -269,10 +292,11 @@ def _others(summary: Mapping[str, Any]) -> list[str | Facts]:
 def _flat(figures: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Value]]:
     items: list[tuple[str, Value]] = []
     for name, value in figures.items():
-        label = prefix + name.replace("_", " ")
-        if isinstance(value, dict) and name in GROUPS:
+        label = prefix + LABELS.get(name, name.replace("_", " "))
+        if isinstance(value, dict) and "{}" in LABELS.get(name, ""):
             items += [
-                (GROUPS[name].format(part), _figure(own, share)) for part, own in value.items()
+                (prefix + LABELS[name].format(part), _figure(own, share))
+                for part, own in value.items()
             ]
         elif isinstance(value, dict):
             items += _flat(value, f"{label}: ")
@@ -319,7 +343,12 @@ def _facts(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str | 
 
 
 def _settings(settings: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} = {cell(value).text}" for name, value in settings.items()) or "none"
+    def shown(value: Any) -> str:
+        if isinstance(value, bool):
+            return cell(value).text
+        return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+    return ", ".join(f"{name} = {shown(value)}" for name, value in settings.items()) or "none"
 
 
 def _limits(budget: Mapping[str, float | None]) -> str:
