@@ -134,7 +134,8 @@ def remarks(frame: pd.DataFrame, world: World) -> Record:
 
 def _with_gain(runs: pd.DataFrame, metric: str, value: float) -> str:
     """Return the first system with a gain, how many more have it too, and the gain."""
-    first, *more = runs["system"][(runs[GAIN[metric]] - value).abs() <= NOTHING]
+    apart = (runs[GAIN[metric]] - value).abs().sort_values(kind="stable")
+    first, *more = runs["system"][apart.index[apart <= NOTHING]]
     others = f" and {counted(len(more), 'other')}" if more else ""
     return f"{first}{others} ({signed(value)}%)"
 
