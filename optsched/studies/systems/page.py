@@ -101,7 +101,7 @@ def _best(frame: pd.DataFrame, world: World) -> Record:
         found, head = shortest(frame, world, metric), f"shortest {TIMES[metric]}"
         gains = [f"{signed(own)}% over {other}" for own, other in found["gains"]] if found else []
         record[head, "system"] = found["system"] if found else None
-        record[head, "gain"] = ", ".join(gains) or ("baseline" if found else None)
+        record[head, "gain"] = "; ".join(gains) or ("baseline" if found else None)
     return record
 
 
