@@ -405,12 +405,13 @@ def _worst(jobs: pd.DataFrame) -> list[str | Table]:
     if never:
         tables.append(f"{counted(never, 'job')} never started, and not in the tables.")
     begin = jobs["submission_time"].min()
-    for measure, caption in (
-        ("waiting_time", "The jobs with the longest waits"),
-        ("bounded_slowdown", "The jobs with the highest bounded slowdown"),
+    for measure, least, caption in (
+        ("waiting_time", 0, "The jobs with the longest waits"),
+        ("bounded_slowdown", 1, "The jobs with the highest bounded slowdown"),
     ):
         known = jobs[jobs[measure].notna()]
-        worst = known.sort_values(measure, ascending=False, kind="stable").head(ROWS)
+        behind = known[known[measure] > least]
+        worst = behind.sort_values(measure, ascending=False, kind="stable").head(ROWS)
         if len(worst):
             caption += f": {len(worst):,} of {len(known):,}. Submission since the first one."
             tables.append(Table(caption, *_job_rows(worst, begin)))
