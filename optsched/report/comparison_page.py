@@ -237,11 +237,15 @@ def _snapshots(own: pd.DataFrame) -> Table:
         known = answers.iloc[0]
         proofs = answers[answers["status"].isin([Status.OPTIMAL, Status.INFEASIBLE])]
         reached = answers["verified"] & (answers["objective"] == answers["best_objective"])
-        has_objective = bool(answers["best_objective"].notna().any())
+        objective: Value = None
+        if answers["best_objective"].notna().any():
+            objective = int(known["best_objective"])
+        elif (answers["status"] == Status.INFEASIBLE).any():
+            objective = Cell("infeasible")
         row: list[Value] = [
             str(snapshot),
             str(known["size"]),
-            int(known["best_objective"]) if has_objective else None,
+            objective,
             float(known["best_bound"]),
             int(reached.fillna(value=False).sum()),
             len(proofs),

@@ -175,3 +175,13 @@ def test_one_snapshot_is_not_plural(tmp_path):
     found = compare([tmp_path / "a.json"], ["greedy"], budget=Budget(seconds=5))
     page = comparison_page.page(save(found, tmp_path / "out"))
     assert "objective on the only snapshot. Proofs: greedy on no snapshot." in page.lead
+
+
+def test_an_infeasible_snapshot_is_said_to_be(folder):
+    file = folder / "results.parquet"
+    results = pd.read_parquet(file)
+    results[["objective", "best_objective"]] = pd.NA
+    results["status"] = "infeasible"
+    results.to_parquet(file)
+    [table] = section(comparison_page.page(folder), "The snapshots")
+    assert [row[2].text for row in table.cells] == ["infeasible"] * 2
