@@ -130,7 +130,7 @@ def test_what_is_not_so_is_not_held():
     assert {text.partition(" (")[0] for text in held} == {
         "A threshold of 1 has the fewest killed jobs",
         "LessConsume performs like thresholds of 1.25 and 1.5",
-        "RUA: the 95th percentile of the bounded slowdown is less than 5 % above that of First Fit",
+        "RUA: the 95th percentile of the bounded slowdown is less than 5% above that of First Fit",
     }
 
 
