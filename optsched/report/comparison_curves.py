@@ -73,7 +73,8 @@ def seconds_to_proof(results: pd.DataFrame) -> pd.DataFrame:
 def seconds_to_best(results: pd.DataFrame, incumbents: pd.DataFrame) -> pd.DataFrame:
     """Return the seconds until each solver had the best known objective: snapshots x solvers.
 
-    The time is infinite if a solver did not reach the objective.
+    The time is infinite if a solver did not reach the objective. On an infeasible problem a proof
+    of infeasibility counts, as in the table of the comparison.
     """
     pair = ["snapshot", "solver"]
     best = results[[*pair, "best_objective"]]
@@ -81,7 +82,9 @@ def seconds_to_best(results: pd.DataFrame, incumbents: pd.DataFrame) -> pd.DataF
     reached = merged[(merged["objective"] == merged["best_objective"]).fillna(value=False)]
     first = reached.groupby(pair, as_index=False)["seconds"].min()
     when = results[pair].merge(first, on=pair, how="left")["seconds"]
-    return _by_solver(results, when.set_axis(results.index))
+    when = when.set_axis(results.index)
+    infeasible = results["status"] == Status.INFEASIBLE
+    return _by_solver(results, when.where(~infeasible, results["seconds"]))
 
 
 def performance_profile(seconds: Floats) -> list[tuple[Floats, Floats]]:

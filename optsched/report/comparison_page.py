@@ -108,17 +108,16 @@ def _lead(config: Mapping[str, Any], results: pd.DataFrame, table: pd.DataFrame)
     for own in _by_kind(table):
         kind, number = own["kind"].iloc[0], int(own["snapshots"].max())
         best = own[own["best"] == own["best"].max()]
-        reached = f"{_of(best['best'].iloc[0] * number, number)}"
         words.append(
             f"{kind}: {_listed(best['solver'])} reached the best known objective"
-            f" on {reached} snapshots."
+            f" on {_of(best['best'].iloc[0] * number, number)}."
         )
         proven = (own["proven"] * own["snapshots"]).round().astype(int)
         groups = [
-            f"{_listed(own['solver'][proven == count])} {_of(count, number) if count else 'none'}"
+            f"{_listed(own['solver'][proven == count])} on {_of(count, number)}"
             for count in sorted(set(proven), reverse=True)
         ]
-        words.append(f"Proven: {'; '.join(groups)}.")
+        words.append(f"Proofs: {'; '.join(groups)}.")
         answers = results[results["kind"] == kind]
         with_proof = answers["status"].isin([Status.OPTIMAL, Status.INFEASIBLE])
         unproven = number - answers.loc[with_proof, "snapshot"].nunique()
@@ -153,7 +152,12 @@ def _claims(title: str, found: Sequence[Any], explained: str, column: str) -> Se
 
 
 def _of(count: float, number: int) -> str:
-    return f"all {number:,}" if round(count) == number else f"{round(count):,} of {number:,}"
+    """Return a number of the snapshots in words."""
+    if round(count) == 0:
+        return "no snapshot"
+    if number == 1:
+        return "the only snapshot"
+    return f"{'all' if round(count) == number else f'{round(count):,} of'} {number:,} snapshots"
 
 
 def _listed(names: Sequence[str] | pd.Series[str]) -> str:
@@ -179,7 +183,7 @@ def _solvers(own: pd.DataFrame) -> Table:
     ]
     number = counted(int(own["snapshots"].max()), "snapshot")
     caption = f"{own['kind'].iloc[0]}, {number}. Best: the best known objective was reached."
-    caption += " Gaps are over the snapshots that were solved. Wall clock."
+    caption += " Gaps are over the snapshots that were solved. Times are wall-clock times."
     return Table(caption, [*columns, "errors"], rows)
 
 
@@ -233,11 +237,15 @@ def _snapshots(own: pd.DataFrame) -> Table:
         known = answers.iloc[0]
         proofs = answers[answers["status"].isin([Status.OPTIMAL, Status.INFEASIBLE])]
         reached = answers["verified"] & (answers["objective"] == answers["best_objective"])
-        has_objective = bool(answers["best_objective"].notna().any())
+        objective: Value = None
+        if answers["best_objective"].notna().any():
+            objective = int(known["best_objective"])
+        elif (answers["status"] == Status.INFEASIBLE).any():
+            objective = Cell("infeasible")
         row: list[Value] = [
             str(snapshot),
             str(known["size"]),
-            int(known["best_objective"]) if has_objective else None,
+            objective,
             float(known["best_bound"]),
             int(reached.fillna(value=False).sum()),
             len(proofs),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,6 +70,49 @@ FIGURES: Expected = dict.fromkeys(
     ("mean_slots", "loss_of_capacity", "external_fragmentation", "occupied", "useful"), NUMBER
 ) | {"wrong_answers": int}
 """Types of the figures that not every run has."""
+DURATIONS = {
+    *("large_mean_wait", "large_max_wait", "large_mean_response", "mean_pause"),
+    *("recorded_from", "recorded_until", "large_mean_drain", "large_max_drain"),
+    *("mean_queue_time", "max_queue_time", "mean_flow", "max_flow"),
+    *("transfer_time", "waiting_for_a_load", "core_time"),
+    *("mean_migration_delay", "nominal_seconds"),
+}
+"""Figures in seconds."""
+SHARES = {
+    *("contiguous_share", "loss_of_capacity", "external_fragmentation", "internal_fragmentation"),
+    *("occupied", "useful", "drained", "heuristic_matched", "heuristic_gap"),
+}
+LABELS = {
+    "large_from": "least size of a large job",
+    "large_mean_wait": "mean wait of large jobs",
+    "large_max_wait": "longest wait of large jobs",
+    "large_mean_response": "mean response of large jobs",
+    "large_at_head": "large jobs as queue head",
+    "large_mean_drain": "mean time as queue head",
+    "large_max_drain": "longest time as queue head",
+    "occupied": "nodes held, recorded",
+    "useful": "nodes running, recorded",
+    "node_time": "node time, {}",
+    "recorded_node_time": "recorded node time, {}",
+    "recorded_held": "recorded time, held from {}%",
+    "recorded_running": "recorded time, running from {}%",
+    "free_by_slot_size": "free node time, slots from {}",
+    "mean_queue_time": "mean wait, evaluated",
+    "max_queue_time": "longest wait, evaluated",
+    "mean_flow": "mean response, evaluated",
+    "max_flow": "longest response, evaluated",
+    "penalised_jobs": "penalized jobs",
+    "mean_penalised_percent": "mean penalty, % of the run time",
+    "p95_penalised_percent": "95th percentile of the penalty, %",
+    "penalised_processor_hours": "penalized processor-hours",
+    "nominal_seconds": "nominal solving time",
+    "heuristic_matched": "heuristic as good as solver",
+    "heuristic_gap": "gap of the heuristic otherwise",
+}
+"""Labels of figures, where the name with blanks would say too little.
+
+Those with a place are of groups of shares; a class of a histogram is named by its lower end.
+"""
 FIGURE_NAME = re.compile(r"[^\x00-\x1f\x7f\",]+")
 JOBS = {
     "job_id": "int64",
@@ -200,7 +243,7 @@ def _lead(summary: Mapping[str, Any]) -> str:
     words += "."
     if summary["problems"]:
         proven = summary["problems"] - summary["unproven"]
-        words += f" {proven:,} of {counted(summary['problems'], 'problem')} proven optimal."
+        words += f" {proven:,} of {counted(summary['problems'], 'problem')} solved with a proof."
     others = [
         f"{summary[name]:,} {what}"
         for name, what in (
@@ -240,7 +283,7 @@ def _measures(summary: Mapping[str, Any]) -> Table:
     )
 
 
-def _others(summary: Mapping[str, Any]) -> list[Facts]:
+def _others(summary: Mapping[str, Any]) -> list[str | Facts]:
     """Return the figures that a machine, execution model or policy adds to the common ones."""
     items = _flat({k: v for k, v in summary.items() if k not in SUMMARY})
     return [Facts(items)] if items else []
@@ -249,16 +292,27 @@ def _others(summary: Mapping[str, Any]) -> list[Facts]:
 def _flat(figures: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Value]]:
     items: list[tuple[str, Value]] = []
     for name, value in figures.items():
-        label = f"{prefix}{name}"
-        if isinstance(value, dict):
+        label = prefix + LABELS.get(name, name.replace("_", " "))
+        if isinstance(value, dict) and "{}" in LABELS.get(name, ""):
+            items += [
+                (prefix + LABELS[name].format(part), _figure(own, share))
+                for part, own in value.items()
+            ]
+        elif isinstance(value, dict):
             items += _flat(value, f"{label}: ")
+        elif isinstance(value, list):
+            items.append((label, ", ".join(map(str, value))))
         else:
-            items.append((label, ", ".join(map(str, value)) if isinstance(value, list) else value))
+            shown = duration if name in DURATIONS else share if name in SHARES else cell
+            items.append((label, _figure(value, shown)))
     return items
 
 
+def _figure(value: Any, shown: Callable[[Any], Cell]) -> Cell:
+    return shown(value) if isinstance(value, int | float) and abs(value) <= LARGEST else cell(value)
+
+
 def _facts(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str | Facts]:
-    settings = ", ".join(f"{name} = {value}" for name, value in config["settings"].items())
     policy = config["policy"]
     about = first_line(registry.policies[policy]) if policy in registry.policies else ""
     span = config["jobs"]
@@ -267,10 +321,15 @@ def _facts(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str | 
         ("jobs", "all" if span is None else " to ".join(f"{end:,}" for end in span)),
         ("machine", config["machine"]),
         ("policy", policy),
-        ("settings of the policy", settings or "none"),
+        ("settings of the policy", _settings(config["settings"])),
         ("event order", config["event_order"]),
         ("decisions", summary["decisions"]),
     ]
+    if config.get("execution"):
+        items += [
+            ("execution model", config["execution"]),
+            ("settings of the execution model", _settings(config["execution_settings"])),
+        ]
     if "solver" in config:
         for model, chosen in config["solvers"].items():
             items += [
@@ -281,6 +340,15 @@ def _facts(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str | 
             ]
         items.append(("decisions are charged", config["charge_decisions"]))
     return [*([f"{policy}: {about}"] if about else []), Facts(items)]
+
+
+def _settings(settings: Mapping[str, Any]) -> str:
+    def shown(value: Any) -> str:
+        if isinstance(value, bool):
+            return cell(value).text
+        return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+    return ", ".join(f"{name} = {shown(value)}" for name, value in settings.items()) or "none"
 
 
 def _limits(budget: Mapping[str, float | None]) -> str:
@@ -303,9 +371,15 @@ def _decisions(
     proven = problems - summary["unproven"]
     share_proven = "all" if proven == problems else f"{proven:,} ({proven / problems:.1%})"
     words = f"{counted(problems, 'problem')} posed to {config['solver']}: {share_proven}"
-    heuristics = dict.fromkeys(chosen["fallback"] for chosen in config["solvers"].values())
-    words += f" solved with a proof; {summary['fallbacks']:,} decided by"
-    words += f" {' or '.join(heuristics)} in its place."
+    heuristics = dict.fromkeys(
+        chosen["fallback"]
+        for chosen in config["solvers"].values()
+        if summary["fallbacks"] or chosen["fallback"] != chosen["solver"]
+    )
+    words += " solved with a proof"
+    if heuristics:
+        words += f"; {summary['fallbacks']:,} decided by {' or '.join(heuristics)} in its place"
+    words += "."
     rows: list[list[Value]] = [
         [
             str(model),
@@ -331,12 +405,13 @@ def _worst(jobs: pd.DataFrame) -> list[str | Table]:
     if never:
         tables.append(f"{counted(never, 'job')} never started, and not in the tables.")
     begin = jobs["submission_time"].min()
-    for measure, caption in (
-        ("waiting_time", "The jobs with the longest waits"),
-        ("bounded_slowdown", "The jobs with the highest bounded slowdown"),
+    for measure, least, caption in (
+        ("waiting_time", 0, "The jobs with the longest waits"),
+        ("bounded_slowdown", 1, "The jobs with the highest bounded slowdown"),
     ):
         known = jobs[jobs[measure].notna()]
-        worst = known.sort_values(measure, ascending=False, kind="stable").head(ROWS)
+        behind = known[known[measure] > least]
+        worst = behind.sort_values(measure, ascending=False, kind="stable").head(ROWS)
         if len(worst):
             caption += f": {len(worst):,} of {len(known):,}. Submission since the first one."
             tables.append(Table(caption, *_job_rows(worst, begin)))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from optsched.errors import InputError
+from optsched.numbers import counted
 from optsched.report.durations import short
 from optsched.report.page import Figure, Page, Section, Table
 from optsched.studies.judging import Claim
@@ -80,7 +81,7 @@ def page_from(
         "short": short,
         "sentence": sentence,
     }
-    known = {"table": table, "figure": figure, "claims_table": claims_table}
+    known = {"table": table, "figure": figure, "claims_table": claims_table, "counted": counted}
     try:
         text = environment.get_template(template.name).render(known | dict(values))
     except TemplateNotFound:

@@ -113,4 +113,4 @@ def test_times_to_proof_and_to_the_best_objective():
     proof = curves.seconds_to_proof(results)
     assert proof.columns.tolist() == ["zeta", "alpha"]
     assert proof.to_numpy().tolist() == [[9.0, INF], [2.0, INF]]
-    assert curves.seconds_to_best(results, found).to_numpy().tolist() == [[2.0, INF], [INF, INF]]
+    assert curves.seconds_to_best(results, found).to_numpy().tolist() == [[2.0, INF], [2.0, INF]]

@@ -50,7 +50,7 @@ def test_the_lead_says_who_was_best_and_who_proved_what(folder):
     assert page.title == "Comparison of 3 solvers on 2 snapshots"
     assert page.lead == (
         f"window-mkp: {listed} reached the best known objective on all 2 snapshots."
-        " Proven: branch-and-bound all 2; greedy and greedy-exchange none."
+        " Proofs: branch-and-bound on all 2 snapshots; greedy and greedy-exchange on no snapshot."
     )
 
 
@@ -118,7 +118,7 @@ def test_without_answers_there_is_a_page(folder):
     results.to_parquet(file)
     page = comparison_page.page(folder)
     assert all(row[2] is None for row in section(page, "The snapshots")[0].rows)
-    assert "Proven: branch-and-bound, greedy and greedy-exchange none." in page.lead
+    assert "Proofs: branch-and-bound, greedy and greedy-exchange on no snapshot." in page.lead
 
 
 def test_the_command_repeats_the_comparison(folder, tmp_path):
@@ -168,3 +168,20 @@ def test_all_tables_have_a_row_for_each_solver_or_snapshot(folder):
     page = comparison_page.page(folder)
     parts = [part for section in page.sections for part in section.parts]
     assert [len(part.rows) for part in parts if isinstance(part, Table)] == [3, 2, 3]
+
+
+def test_one_snapshot_is_not_plural(tmp_path):
+    save_snapshot(PROBLEMS[0], tmp_path / "a.json")
+    found = compare([tmp_path / "a.json"], ["greedy"], budget=Budget(seconds=5))
+    page = comparison_page.page(save(found, tmp_path / "out"))
+    assert "objective on the only snapshot. Proofs: greedy on no snapshot." in page.lead
+
+
+def test_an_infeasible_snapshot_is_said_to_be(folder):
+    file = folder / "results.parquet"
+    results = pd.read_parquet(file)
+    results[["objective", "best_objective"]] = pd.NA
+    results["status"] = "infeasible"
+    results.to_parquet(file)
+    [table] = section(comparison_page.page(folder), "The snapshots")
+    assert [row[2].text for row in table.cells] == ["infeasible"] * 2

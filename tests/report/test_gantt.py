@@ -120,3 +120,8 @@ def test_jobs_of_a_small_picture_carry_their_numbers(small_run):
         text.get_text(): text.get_position() for text in Gantt().figure(small_run).axes[0].texts
     }
     assert texts == {"1": (30, 2), "3": (24, 5.5), "2": (70, 4)}
+
+
+def test_a_single_job_is_not_plural(make_trace):
+    run = simulate(make_trace((0, 60, 60, 4)), "nodes:10", "easy")
+    assert caption(Gantt().figure(run)) == "1 job that started"

@@ -15,8 +15,9 @@ from optsched.errors import InputError
 from optsched.models.box_placement import BoxPlacement
 from optsched.models.migration import Migration, Plan, Step
 from optsched.models.partition_mkp import PartitionMKP, Place
-from optsched.models.threshold_allocation import Placement
+from optsched.models.threshold_allocation import Placement, ThresholdAllocation
 from optsched.report.solutions import find_picture, pictured
+from optsched.report.solutions.threshold_allocation import _demand
 from optsched.report.style import FILLS, save_as
 
 
@@ -193,3 +194,19 @@ def test_looking_for_a_picture_does_not_load_matplotlib():
     code += "find('migration'); print('matplotlib' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"
+
+
+def test_a_step_shows_one_resource_the_scarcest():
+    problem = ThresholdAllocation(
+        nodes=1,
+        processors=4,
+        capacity=[10, 10],
+        walltime=10,
+        asked=1,
+        demand=[0, 9],
+        held=[[0, 1, 0, 20, 5, 1]],
+    )
+    placement = Placement(start=0, processes=np.array([1]))
+    _, others, total = _demand(problem, placement, 0)
+    assert (others[0], total[0]) == (0.1, 1.0)  # not 0.5, the share of the other resource
+    assert (others[1], total[1]) == (0.5, 0.5)

@@ -99,3 +99,16 @@ def test_every_name_is_drawn_as_it_is_and_without_a_warning(tmp_path, name, draw
     assert drawn in text
     assert text.count(style.one_line(line)) >= 4
     assert "mathdefault" not in text  # the formulas of matplotlib's own ticks are drawn
+
+
+@style.applied()
+def test_a_short_logarithmic_axis_has_plain_labels():
+    drawing = style.new_figure(4, "a title")
+    axes = drawing.subplots()
+    axes.plot([1, 2], [0.3, 2.4])
+    axes.set_yscale("log")
+    style.log_labels(axes.yaxis)
+    drawing.canvas.draw()
+    shown = {label.get_text() for label in axes.get_yticklabels(which="both")}
+    assert {"0.4", "1", "2"} <= shown
+    assert not any("e" in text or "^" in text for text in shown)

@@ -130,7 +130,7 @@ def test_what_is_not_so_is_not_held():
     assert {text.partition(" (")[0] for text in held} == {
         "A threshold of 1 has the fewest killed jobs",
         "LessConsume performs like thresholds of 1.25 and 1.5",
-        "RUA: the 95th percentile of the bounded slowdown is less than 5 % above that of First Fit",
+        "RUA: the 95th percentile of the bounded slowdown is less than 5% above that of First Fit",
     }
 
 
@@ -253,8 +253,8 @@ def test_where_two_policies_have_to_do_the_same_the_page_says_why(sample):
         return texts["Tables 1 to 7"], texts["Is exact selection worth it?"]
 
     [like_first_fit], [like_less_consume] = said(lambda workload, name, metric: 100.0)
-    assert like_first_fit.startswith("LCT=1.5 is First Fit by construction here")
-    assert like_less_consume.startswith("LC, exact for all, is LC by construction here")
+    assert like_first_fit.startswith("LCT=1.5 equals First Fit by construction here")
+    assert like_less_consume.startswith('"LC, exact for all" equals LC by construction here')
     assert said(lambda workload, name, metric: float(len(name))) == ([], [])
 
 

@@ -174,10 +174,10 @@ def test_what_migration_and_changes_are_worth_is_shown(tiny):
     [row] = [r for r in migration_table({"all": frame}) if EASY in r["variant"]]
     assert [one.text for one in list(row.values())[2:5]] == ["+4.0", "-8.0", "-100.0%"]
     by_change = {r["change"]: r for r in change_table(frame, SYSTEM)}
-    assert by_change[ONLY_BACKFILLING]["times the", "wait"].text == "4.00"
-    assert by_change["(EASY on nodes)"]["times the", "wait"].text == "0.25"
+    assert by_change[ONLY_BACKFILLING]["ratio of the", "wait"].text == "4.00"
+    assert by_change["(EASY on nodes)"]["ratio of the", "wait"].text == "0.25"
     exact = {r["exact"]: r for r in exact_table({"all": frame})}
-    assert exact["paper, exact placement"]["points running"].text == "+0.0"
+    assert exact["paper, exact placement"]["points, running"].text == "+0.0"
 
 
 def test_the_page_has_all_parts_also_of_runs_that_record_nothing(tiny):

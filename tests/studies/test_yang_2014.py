@@ -10,6 +10,7 @@ import pytest
 
 from optsched.cli import run as optsched
 from optsched.errors import InputError
+from optsched.report import style
 from optsched.report.page import Verdict
 from optsched.studies.yang_2014.claims import claims
 from optsched.studies.yang_2014.evaluation import (
@@ -21,6 +22,7 @@ from optsched.studies.yang_2014.evaluation import (
     prepare,
     published,
 )
+from optsched.studies.yang_2014.figures import _curves
 from optsched.studies.yang_2014.plan import BLUE, INTREPID, TABLE, VARIANTS, plan
 from optsched.sweeps.sweep_file import read_sweep
 
@@ -152,3 +154,13 @@ def test_wrong_input(arguments, told, tmp_path, capsys, monkeypatch):
     assert optsched(["study", *arguments, "-o", "out"]) == 1
     assert told in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@style.applied()
+def test_a_beta_has_one_color_whichever_others_are_drawn():
+    figure = style.new_figure(3, "betas")
+    whole, part = figure.subplots(1, 2)
+    _curves(whole, {(beta, alpha): 1.0 for beta in SHARES for alpha in SHARES})
+    _curves(part, {(SHARES[-1], alpha): 1.0 for alpha in SHARES})
+    [only] = part.lines
+    assert only.get_color() == whole.lines[-1].get_color() != whole.lines[0].get_color()

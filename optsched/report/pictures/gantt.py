@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.numbers import counted
 from optsched.registry import pictures
 from optsched.report import load, style
 from optsched.report.durations import ROUND, spoken, time_axis, unit_for
@@ -220,7 +221,7 @@ class Gantt(RunPicture):
     def caption(self, facts: RunFacts) -> str:
         """Return the caption."""
         shared = " Overlapping jobs share processors in time."
-        return "The jobs on the processors; a busy part of a long run." + (
+        return "The jobs on the processors over time; of a long run, a busy part." + (
             shared if facts.time_shared else ""
         )
 
@@ -238,7 +239,7 @@ def _shown(run: Run, part: Window, boxes: Rectangles) -> str:
     started = np.isfinite(run.start)
     never = len(started) - np.count_nonzero(started)
     jobs = len(np.unique(boxes.job))
-    words = f"all {jobs:,} jobs that started"
+    words = f"{'all ' if jobs > 1 else ''}{counted(jobs, 'job')} that started"
     if (part.begin, part.end, part.processors) != (*load.span(run), run.machine.size):
         in_use = load.processors_in_use(run).integral([part.begin, part.end])
         load_of_one = np.diff(in_use)[0] / (part.end - part.begin) / run.machine.size

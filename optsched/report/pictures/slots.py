@@ -52,9 +52,8 @@ class Slots(RunPicture):
             axes.stairs(low + height, times, baseline=low, fill=True, color=color, label=label)
             low = low + height
         axes.set_title(
-            f"loss of capacity {figures['loss_of_capacity']:.1%}; of it in slots too small for "
-            f"every waiting job {figures['external_fragmentation']:.1%}; "
-            f"{figures['mean_slots']:.1f} slots on average"
+            f"loss of capacity {figures['loss_of_capacity']:.1%}, external fragmentation "
+            f"{figures['external_fragmentation']:.1%}; {figures['mean_slots']:.1f} slots on average"
         )
         axes.set_ylabel("free nodes, by the size\nof their slot")
         axes.set_ylim(0, 1.05 * max(1.0, float(low.max())))
@@ -64,7 +63,12 @@ class Slots(RunPicture):
 
     def caption(self, facts: RunFacts) -> str:
         """Return the caption."""
-        return "Free nodes over time, by the size of the slot (maximal free run) that they are in."
+        return (
+            "Free nodes over time, by the size of the slot (maximal free run) that they are in."
+            " Loss of capacity: the share of all node time that was free while a job waited that"
+            " needed no more nodes; external fragmentation: the part of it in slots too small for"
+            " every waiting job."
+        )
 
     def words(self, facts: RunFacts) -> str:
         """Return the numbers of the picture in words."""

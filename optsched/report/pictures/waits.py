@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.numbers import counted
 from optsched.registry import pictures
 from optsched.report import load, style
 from optsched.report.durations import log_ticks, spoken
@@ -74,7 +75,7 @@ class Waits(RunPicture):
         finite = waits[np.isfinite(waits)]
         right = 1.5 * max(60.0, float(np.max(finite, initial=0.0)))
         curves = [
-            (f"{_sizes(c)} ({np.count_nonzero(c.jobs):,} jobs)", waits[c.jobs]) for c in classes
+            (f"{_sizes(c)} ({counted(int(c.jobs.sum()), 'job')})", waits[c.jobs]) for c in classes
         ]
         if len(classes) > 1:
             curves.insert(0, (f"all {len(waits):,} jobs", waits))

@@ -60,6 +60,7 @@ def figure(problem: ThresholdAllocation, solution: Placement) -> Figure:
     axes.set_title(
         f"{processes} on {counted(len(used), 'node')} at {solution.start:,} s, "
         f"penalty factor {problem.factor(solution):.3f}"
+        f"{'; at each time, the scarcest resource' if len(problem.capacity) > 1 else ''}"
     )
     axes.grid(visible=False, axis="y")
     fill = style.FILLS[0]
@@ -95,7 +96,8 @@ def _demand(
 ) -> tuple[list[int], list[float], list[float]]:
     """Return edges of time, and between them the demand of others and with the job.
 
-    The demand is a share of the capacity; there is one edge more than demands.
+    The demand is a share of the capacity, of the resource with the largest share in all; there is
+    one edge more than demands.
     """
     end = solution.start + problem.walltime
     horizon = int(BEHIND * end) + 1
@@ -107,7 +109,9 @@ def _demand(
     others = inside @ (held[:, 1:2] * held[:, 4:])
     runs = (solution.start <= begins) & (begins < end)
     total = others + runs * int(solution.processes[node]) * problem.demand
-    others_share, total_share = (
-        (demand / problem.capacity).max(axis=1, initial=0).tolist() for demand in (others, total)
+    # one more column, of zeros, where nothing is shared
+    of_others, of_all = (
+        np.pad(demand / problem.capacity, ((0, 0), (0, 1))) for demand in (others, total)
     )
-    return times.tolist(), others_share, total_share
+    steps, scarcest = np.arange(len(of_all)), of_all.argmax(axis=1)
+    return times.tolist(), of_others[steps, scarcest].tolist(), of_all[steps, scarcest].tolist()

@@ -94,7 +94,7 @@ def _by_utilization(frame: pd.DataFrame, number: int, metric: str, variant: str)
                 hours = own[metric, name] / HOUR
                 panel.plot(own["utilization", name], hours, linewidth=1.0, **look)
     panels[0].set_yscale("log")
-    panels[0].yaxis.set_major_formatter("{x:g}")
+    style.log_labels(panels[0].yaxis)
     panels[0].set_ylim(top=1.1 * highest)
     figure.supxlabel("utilization")
     figure.supylabel("hours")
@@ -104,8 +104,6 @@ def _by_utilization(frame: pd.DataFrame, number: int, metric: str, variant: str)
 
 def _variants(frame: pd.DataFrame) -> Figure:
     """Draw the gain of gang scheduling over backfilling, by offered load, for each variant."""
-    from matplotlib.ticker import LogFormatter
-
     title = "Mean response time over that of perfect backfilling, by variant"
     figure = style.new_figure(5.2, title)
     panels = figure.subplots(2, 3, sharex=True, sharey=True)
@@ -119,8 +117,7 @@ def _variants(frame: pd.DataFrame) -> Figure:
         panel.axhline(1.0, **style.RULE)
         panel.set_title(variant)
         panel.set_yscale("log")
-        panel.yaxis.set_major_formatter("{x:g}")
-        panel.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.4)))
+        style.log_labels(panel.yaxis)
     for panel in panels[-1]:
         panel.set_xlabel("offered load")
     for row in panels:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from optsched.numbers import counted
 from optsched.report.page import Cell, Value, Verdict, duration, share
 from optsched.studies.cells import matched, span, spread
 from optsched.studies.franke_1999.evaluation import (
@@ -88,6 +89,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "skipped": SKIPPED,
         "metrics": METRICS,
         "published": PUBLISHED,
+        "baseline_jobs": len(baseline(frame)),
         "requests": REQUESTS,
         "kept_up": KEPT_UP,
         "ratio": ratio,
@@ -310,7 +312,7 @@ def _levels(frame: pd.DataFrame, varied: pd.DataFrame) -> dict[str, Any]:
     for level in sorted(frame["mpl"].dropna().unique()):
         own = pairs[pairs["mpl"] == level]
         ratios = own["mean_response"] / own["mean_response_plain"]
-        note = "; ".join(filter(None, (span(ratios, ".2f"), str(len(ratios)))))
+        note = "; ".join(filter(None, (span(ratios, ".2f"), counted(len(ratios), "workload"))))
         cells[f"MPL {level:.0f}"] = _times(ratios.median(), note) if len(ratios) else None
     return cells
 
@@ -372,7 +374,7 @@ def by_seed(frame: pd.DataFrame) -> list[Record]:
         {
             "factors": f"{interarrival:g} and {service:g}",
             "seed": int(seed),
-            "offered load": share(round(own["offered"].iloc[0], 3)),
+            "offered load": _times(own["offered"].iloc[0]),
         }
         | dict(zip(names, map(duration, own.set_index("strategy")["mean_response"].reindex(names))))
         for (interarrival, service, seed), own in grouped(runs[shared], WORKLOAD)

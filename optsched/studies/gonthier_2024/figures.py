@@ -33,7 +33,7 @@ STROKES = {
 }
 OUTCOMES = {
     "slower": style.FILLS[1],
-    "equal (within 1 %)": style.FAINT,
+    "equal (within 1%)": style.FAINT,
     "faster": style.FILLS[0],
 }
 

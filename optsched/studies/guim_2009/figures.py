@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SLOWDOWN, PENALISED = "p95_bounded_slowdown", "p95_penalised_percent"
 
-AGAINST = {PENALISED: "percentage of penalized runtime, 95%", KILLED: "killed jobs"}
+AGAINST = {PENALISED: "percentage of penalized runtime, 95th percentile", KILLED: "killed jobs"}
 """Metrics against which the bounded slowdown is drawn."""
 
 RUA = "RUA"
@@ -34,8 +34,8 @@ NAMES = {PENALISED: "slowdown-penalised", KILLED: "slowdown-killed", RUA: "rua"}
 """The names of the pictures of centres that are not in the paper."""
 
 SHOWN = {
-    SLOWDOWN: "bounded slowdown, 95%",
-    "p95_wait": "wait, 95%, in seconds",
+    SLOWDOWN: "bounded slowdown, 95th percentile",
+    "p95_wait": "wait in seconds, 95th percentile",
     **AGAINST,
 }
 """The panels of Figures 8 and 9."""

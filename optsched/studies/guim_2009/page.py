@@ -53,11 +53,11 @@ FOR_ALL = "LC, exact for all"
 
 HEADS = {
     "killed": ("killed", "jobs"),
-    "p95_bounded_slowdown": ("bounded slowdown", "95%"),
+    "p95_bounded_slowdown": ("bounded slowdown", "95th percentile"),
     "mean_bounded_slowdown": ("bounded slowdown", "mean"),
-    "p95_wait": ("wait, s", "95%"),
+    "p95_wait": ("wait, s", "95th percentile"),
     "mean_wait": ("wait, s", "mean"),
-    "p95_penalised_percent": ("penalized runtime, %", "95%"),
+    "p95_penalised_percent": ("penalized runtime, %", "95th percentile"),
     "mean_penalised_percent": ("penalized runtime, %", "mean"),
 }
 """The headings of the metrics."""
@@ -71,7 +71,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
 
     def figures(names: list[str], *, intervals: bool = False) -> list[Record]:
         return [
-            {"centre": centre, "mix": mix, "policy": name}
+            {"center": centre, "mix": mix, "policy": name}
             | {
                 head: measured(found) if intervals else cell(found.mean)
                 for metric, head in HEADS.items()
@@ -83,8 +83,11 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
 
     def ratios(pairs: Mapping[str, tuple[str, str]]) -> list[Record]:
         return [
-            {"policy": name, "centre": where[0], "mix": where[1]}
-            | {head: measured(change(own, *pair, metric)) for metric, head in HEADS.items()}
+            {"policy": name, "center": where[0], "mix": where[1]}
+            | {
+                (quantity.partition(",")[0], what): measured(change(own, *pair, metric))
+                for metric, (quantity, what) in HEADS.items()
+            }
             for name, pair in pairs.items()
             for where, own in (whole | parts).items()
         ]
@@ -125,9 +128,9 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "exact": ratios({exact: (exact, name) for exact, name in INSTEAD_OF.items()}),
         "limits": ratios({name: (name, requested) for name, requested in REQUESTED_OF.items()}),
         "percentiles": [
-            {"centre": centre, "mix": mix, "policy": name}
+            {"center": centre, "mix": mix, "policy": name}
             | {
-                (head, f"{p}%"): mean(frame, centre, mix, name, BY_PERCENTILE[of][p]).mean
+                (head, f"{p}th"): mean(frame, centre, mix, name, BY_PERCENTILE[of][p]).mean
                 for of, head in (("wait", "wait, s"), ("penalised_percent", "penalized runtime, %"))
                 for p in PERCENTILES
             }
@@ -168,7 +171,7 @@ def _beside(frame: pd.DataFrame, metric: str) -> list[Record]:
         return "paper -" if np.isnan(value) else f"paper {value:,g}"
 
     return [
-        {"centre": centre, "mix": mix}
+        {"center": centre, "mix": mix}
         | {
             name: measured(mean(frame, centre, mix, name, metric), note(centre, mix, name))
             for name in TABULATED
@@ -192,7 +195,7 @@ def _workload(case: tuple[str, str], own: pd.DataFrame) -> Record:
     trace = read_trace(first["path"])
     demand, work = trace.annotations["bandwidth"], trace.processors * trace.runtime
     return {
-        "centre": case[0],
+        "center": case[0],
         "mix": case[1],
         "machine": first["machine"],
         "jobs": int(first["jobs"]),

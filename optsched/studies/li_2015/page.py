@@ -17,6 +17,7 @@ from optsched.studies.li_2015.plan import (
     CEILING,
     FULL,
     LOGS,
+    MODELED,
     OWN,
     PUBLISHED,
     SMALL,
@@ -117,7 +118,7 @@ def _variant(own: pd.DataFrame, name: str) -> Record:
         ("utilization", "paper"): f"{PUBLISHED['utilization']:.0%}" if name in OWN else None,
         ("wait", "all jobs"): duration(of(own, name, "mean_wait").mean()),
         ("wait", "large jobs"): duration(of(own, name, "large_mean_wait").mean()),
-        "large job at the head": duration(of(own, name, "large_mean_drain").mean()),
+        "large job as queue head": duration(of(own, name, "large_mean_drain").mean()),
         "bounded slowdown": float(of(own, name, "mean_bounded_slowdown").mean()),
         "migrations": float(of(own, name, "migrations").mean()),
         "makespan": duration(of(own, name, "makespan").mean()),
@@ -143,7 +144,7 @@ def migration_table(parts: Mapping[str, pd.DataFrame]) -> list[Record]:
                 for metric, what in WAITS.items()
             },
             "migrations": float(of(own, with_, "migrations").mean()),
-            "their node time": _lost(own, with_),
+            "their share of node time": _lost(own, with_),
         }
         for workload, own in parts.items()
         for with_, without in TABLE["migrated"].items()
@@ -179,11 +180,11 @@ def change_table(frame: pd.DataFrame, base: str) -> list[Record]:
     return [
         {"change": label}
         | {
-            ("times the", what): _times(ratio(frame, name, base, metric))
+            ("ratio of the", what): _times(ratio(frame, name, base, metric))
             for metric, what in WAITS.items()
         }
         | {
-            ("times the wait", workload): _times(ratio(own, name, base, "mean_wait"))
+            ("ratio of the wait in", workload): _times(ratio(own, name, base, "mean_wait"))
             for workload, own in parts.items()
         }
         | {
@@ -203,21 +204,21 @@ def exact_table(parts: Mapping[str, pd.DataFrame]) -> list[Record]:
     return [
         {
             "exact": name,
-            "in the place of that of": base,
+            "in place of": base,
             "workload": workload,
             **{
                 ("a run", metric): float(runs[metric].mean())
                 for metric in ("problems", "unproven", "fallbacks")
             },
             "heuristic as good": share(float(runs["heuristic_matched"].astype(float).mean())),
-            "points running": _points(own, name, base, "useful"),
+            "points, running": _points(own, name, base, "useful"),
             **{
-                ("times the", what): replace(
+                ("ratio of the", what): replace(
                     _times(ratio(own, name, base, metric)), note=_both(own, name, base, metric)
                 )
                 for metric, what in WAITS.items()
             },
-            "times the solving time": _times(ratio(own, name, base, "nominal_seconds")),
+            "ratio of the solving time": _times(ratio(own, name, base, "nominal_seconds")),
         }
         for name, base in TABLE["exact"].items()
         for workload, own in parts.items()
@@ -235,18 +236,23 @@ def _workloads(own: pd.DataFrame, large_above: int) -> Sequence[Record]:
     traces = (read_trace(run["path"]) for run in runs)
     return [
         {
-            "workload": run["file"].removesuffix(".swf.gz"),
+            "workload": _workload(run["file"], run["workload"]),
             "jobs": len(trace),
             "days": float(run["days"]),
             "offered load": float(run["offered"]),
             "large jobs": int(large.sum()),
-            "their work": share(float(work[large].sum() / work.sum())),
+            "work of large jobs": share(float(work[large].sum() / work.sum())),
             "largest job": int(trace.processors.max()),
         }
         for run, trace in zip(runs, traces)
         for large in [trace.processors > large_above]
         for work in [trace.processors * trace.runtime]
     ]
+
+
+def _workload(file: str, workload: str) -> str:
+    drawn = MODELED.get(file)
+    return file.removesuffix(".swf.gz") if drawn is None else f"{workload}, seed {drawn.seed}"
 
 
 def _settings(frame: pd.DataFrame) -> list[Record]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TIMES = {
     "mean_wait": "mean wait",
-    "p95_wait": "wait, 95%",
+    "p95_wait": "wait, 95th percentile",
     "mean_bounded_slowdown": "bounded slowdown",
     "mean_response": "mean response",
     "large_mean_wait": "wait of large jobs",

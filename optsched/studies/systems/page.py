@@ -56,7 +56,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "farthest": FARTHEST,
         "behind": BEHIND,
         "unplanned": unplanned(),
-        "shortest_in": lambda world, metric: shortest(frame, world, metric),
+        "best": [_best(frame, world) for world in every.values()],
         "remarks": lambda world: remarks(frame, world),
         "compared": [
             {
@@ -92,6 +92,17 @@ def shortest(frame: pd.DataFrame, world: World, metric: str) -> Record | None:
     gains = {key: float(gain(run_of(frame, key)[metric], run[metric])) for key in yardsticks}
     known = [(found, _named(key, world)) for key, found in gains.items() if not np.isnan(found)]
     return {"system": run["system"], "gains": known}
+
+
+def _best(frame: pd.DataFrame, world: World) -> Record:
+    """Return the systems with the shortest times of a world, with their gains."""
+    record: Record = {"world": world.name}
+    for metric in ("mean_response", "mean_wait"):
+        found, head = shortest(frame, world, metric), f"shortest {TIMES[metric]}"
+        gains = [f"{signed(own)}% over {other}" for own, other in found["gains"]] if found else []
+        record[head, "system"] = found["system"] if found else None
+        record[head, "gain"] = "; ".join(gains) or ("baseline" if found else None)
+    return record
 
 
 def _only_beside(world: World) -> Key | None:
@@ -134,7 +145,8 @@ def remarks(frame: pd.DataFrame, world: World) -> Record:
 
 def _with_gain(runs: pd.DataFrame, metric: str, value: float) -> str:
     """Return the first system with a gain, how many more have it too, and the gain."""
-    first, *more = runs["system"][(runs[GAIN[metric]] - value).abs() <= NOTHING]
+    apart = (runs[GAIN[metric]] - value).abs().sort_values(kind="stable")
+    first, *more = runs["system"][apart.index[apart <= NOTHING]]
     others = f" and {counted(len(more), 'other')}" if more else ""
     return f"{first}{others} ({signed(value)}%)"
 

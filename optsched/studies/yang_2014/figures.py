@@ -11,6 +11,7 @@ from optsched.studies.results import grouped
 from optsched.studies.yang_2014.evaluation import (
     METRICS,
     PUBLISHED,
+    SHARES,
     cells,
     compared,
     gain,
@@ -60,8 +61,11 @@ def _table(frame: pd.DataFrame, number: str) -> Figure:
 
 
 def _curves(panel: Axes, values: Mapping[tuple[float, float], float]) -> None:
-    for colour, beta in zip(style.LINES, sorted({beta for beta, _ in values})):
+    """Draw a curve for each beta; a beta has the same color in all panels."""
+    for colour, beta in zip(style.LINES, SHARES):
         points = sorted((alpha, value) for (b, alpha), value in values.items() if b == beta)
+        if not points:
+            continue
         panel.plot(
             [100 * alpha for alpha, _ in points],
             [value for _, value in points],

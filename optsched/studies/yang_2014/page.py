@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from optsched.numbers import counted
 from optsched.report.page import Cell, duration, share
 from optsched.studies.cells import improved, matched
 from optsched.studies.results import grouped
@@ -79,7 +78,6 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "logs": [log for log in LOGS if log in set(own["log"])],
         "published": {key: PUBLISHED[number] for key, number in NUMBER_OF.items()},
         "middle": middle,
-        "counted": counted,
         "exact": exact_solver(own, **blue),
         "ties": scattering(
             at_middle, "mean_wait", EXACT, GENERIC, charged=False, interval=INTERVAL
@@ -134,13 +132,13 @@ def exact_solver(own: pd.DataFrame, **wanted: str) -> dict[str, Any]:
 def _solver_record(own: pd.DataFrame, **wanted: str) -> Record:
     found = exact_solver(own, **wanted)
     return {
-        "decisions": found["problems"],
+        "problems": found["problems"],
         "Greedy optimal": share(found["matched"]),
-        "its gap else": share(found["gap"]),
+        "gap otherwise": share(found["gap"]),
         "unproven": found["unproven"],
         "wait": improved(found["change"]),
         "response": improved(found["response"]),
-        "wait moves by": share(found["moves"]),
+        "wait differs by": share(found["moves"]),
     }
 
 
