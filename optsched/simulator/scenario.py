@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from optsched import registry
 from optsched.class_file import ClassInFile
+from optsched.docstrings import parameters
 from optsched.errors import InputError
 from optsched.machines.machine import Machine
 from optsched.numbers import parse_span
@@ -95,13 +96,16 @@ BUDGET = (
     ),
     Option(
         *("work_limit", float, None, "a number above 0"),
-        help="Work for one problem in the solver's own deterministic unit.",
+        help="Work for one problem in the solver's deterministic unit; each solver has a default.",
         needs_problems="a limit",
     ),
 )
 """The options that make up a budget, in the order of its fields."""
 
-TRACE = Option("trace", str, None, "a trace file or a name from the catalogue")
+TRACE = Option(
+    *("trace", str, None, "a trace file or a name from the catalogue"),
+    help="A trace file (.swf, .swf.gz, Batsim .json) or a name from the catalogue.",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,6 +272,12 @@ OPTIONS: Mapping[str, Option] = {
     for option in field.metadata.get("options", ())
 }
 """All options of the command line and of sweep files by name, in the order of the fields."""
+
+
+def described() -> dict[str, str]:
+    """Return the help of each of `OPTIONS`."""
+    entries = parameters(Scenario)
+    return {name: option.help or entries[name] for name, option in OPTIONS.items()}
 
 
 def from_words(words: Mapping[str, Any]) -> dict[str, Any]:
