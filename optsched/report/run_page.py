@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,10 +66,13 @@ SUMMARY: Expected = (
     | dict.fromkeys(("dropped", "utilization", "makespan", *_MEANS), NUMBER)
     | {"cleaning": (dict, type(None))}
 )
-FIGURES: Expected = dict.fromkeys(
-    ("mean_slots", "loss_of_capacity", "external_fragmentation", "occupied", "useful"), NUMBER
-) | {"wrong_answers": int}
-"""Types of the figures that not every run has."""
+SHOWN: dict[str, Callable[[Any], Cell]] = {
+    "number": cell,
+    "seconds": duration,
+    "share": share,
+    "shares": share,
+}
+"""Functions that show the figures of metrics, by kind."""
 FIGURE_NAME = re.compile(r"[^\x00-\x1f\x7f\",]+")
 JOBS = {
     "job_id": "int64",
@@ -167,16 +170,18 @@ def read_summary(folder: Path) -> dict[str, Any]:
     summary = read_object(file, SUMMARY)
     if summary["cleaning"] is not None:
         checked(summary["cleaning"], CLEANING, file, "cleaning")
-    checked(summary, {name: kind for name, kind in FIGURES.items() if name in summary}, file)
+    types: dict[str, Any] = {"wrong_answers": int}
+    types |= {name: dict if kind == "shares" else NUMBER for name, kind in _figures().items()}
+    checked(summary, {name: kind for name, kind in types.items() if name in summary}, file)
     for name, value in summary.items():
         if not FIGURE_NAME.fullmatch(name):
             raise InputError(f"{name!r:.40} is not the name of a figure", file=file)
-        if type(value) is int and abs(value) > LARGEST:
-            wrong = f"{value!r:.40}; expected a number of at most 2^53"
-            raise InputError(wrong, file=file, field=name)
-    if isinstance(summary.get("node_time"), dict):
-        parts = dict.fromkeys(summary["node_time"], NUMBER)
-        checked(summary["node_time"], parts, file, "node_time")
+        if types.get(name) is dict:
+            checked(value, dict.fromkeys(value, NUMBER), file, name)
+        for part in value.values() if types.get(name) is dict else [value]:
+            if type(part) is int and abs(part) > LARGEST:
+                wrong = f"{part!r:.40}; expected a number of at most 2^53"
+                raise InputError(wrong, file=file, field=name)
     return summary
 
 
@@ -242,19 +247,27 @@ def _measures(summary: Mapping[str, Any]) -> Table:
 
 def _others(summary: Mapping[str, Any]) -> list[Facts]:
     """Return the figures that a machine, execution model or policy adds to the common ones."""
-    items = _flat({k: v for k, v in summary.items() if k not in SUMMARY})
+    kinds = _figures()
+    items: list[tuple[str, Value]] = []
+    for name, value in summary.items():
+        if name not in SUMMARY:
+            items += _flat(name, value, SHOWN[kinds.get(name, "number")])
     return [Facts(items)] if items else []
 
 
-def _flat(figures: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Value]]:
-    items: list[tuple[str, Value]] = []
-    for name, value in figures.items():
-        label = f"{prefix}{name}"
-        if isinstance(value, dict):
-            items += _flat(value, f"{label}: ")
-        else:
-            items.append((label, ", ".join(map(str, value)) if isinstance(value, list) else value))
-    return items
+def _flat(label: str, value: Any, show: Callable[[Any], Cell]) -> Iterator[tuple[str, Cell]]:
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from _flat(f"{label}: {name}", part, show)
+    elif isinstance(value, list):
+        yield label, cell(", ".join(map(str, value)))
+    else:
+        yield label, show(value)
+
+
+def _figures() -> dict[str, str]:
+    """Return the kinds of the figures of all metrics, by name."""
+    return {k: kind for metric in registry.metrics.values() for k, kind in metric.figures.items()}
 
 
 def _facts(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str | Facts]:

@@ -125,7 +125,19 @@ def test_figures_that_a_system_adds_are_shown(small_run, tmp_path):
     (folder / "summary.json").write_text(json.dumps(summary | added))
     *_, others = section(run_page.page(folder), "Result")
     assert isinstance(others, Facts)
-    assert others.items[-2:] == [("migrations", 7), ("large: mean_wait", 12.5)]
+    shown = [(name, value.key) for name, value in others.cells]
+    assert shown[-2:] == [("migrations", 7), ("large: mean_wait", 12.5)]
+
+
+def test_a_metric_says_how_its_figures_are_shown(small_run, tmp_path):
+    folder = save(small_run, tmp_path / "run", plots=False)
+    summary = json.loads((folder / "summary.json").read_text())
+    added = {"loss_of_capacity": 0.125, "node_time": {"running": 0.5}, "large_mean_drain": 7200.0}
+    (folder / "summary.json").write_text(json.dumps(summary | added))
+    *_, others = section(run_page.page(folder), "Result")
+    shown = {name: value.text for name, value in others.cells}
+    assert (shown["loss_of_capacity"], shown["node_time: running"]) == ("12.5%", "50%")
+    assert shown["large_mean_drain"] == "2 h"
 
 
 DAMAGES = [
