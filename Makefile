@@ -38,9 +38,11 @@ check: .venv/ready
 fuzz: .venv/ready
 	PYTHONPATH=tests $(BIN)/python -m fuzz --seed $(SEED) --seconds $(SECONDS) $(if $(CASE),--case $(CASE))
 
-# The tables of fields on the pages of models, and their JSON Schemas, from the declarations.
+# The tables of fields on the pages of models, and their JSON Schemas, and the tables of options, keys and
+# solvers in docs/, from the declarations.
 pages: .venv/ready
 	$(BIN)/python -m optsched.models.pages
+	$(BIN)/python -m optsched.cli.pages
 
 benchmark: .venv/ready
 	$(BIN)/python benchmarks/engine.py --traces $(TRACES) -o benchmarks/results

@@ -77,7 +77,7 @@ def available(names: str | None) -> dict[str, Solver]:
         except MissingDependencyError as error:
             print(f"left out: {error}")
             continue
-        if solver.supports(example):
+        if solver.supports(example.name):
             solver.prepare()
             solve(example, solver)
             found[name] = solver

@@ -1,4 +1,8 @@
-"""Classes in the user's Python files that no package registers: ``my.py:Mine``."""
+"""Classes in the user's Python files, by the file: ``my.py:Mine``.
+
+This text is the name of the class in all output, since it alone repeats a run, even if the file
+registers the class under another name.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,8 @@ from typing import Any
 from optsched.errors import InputError, UnknownNameError, one_line
 
 NAMED = re.compile(r"(?P<path>.+\.py):(?P<name>[^:/]*)", re.DOTALL)
+
+_PREFIX = "optsched-file-"  # of the names of modules; no import has such a name
 
 _modules: dict[tuple[Path, str], ModuleType] = {}
 _origins: dict[type[Any], ClassInFile] = {}
@@ -84,7 +90,7 @@ class ClassInFile:
         if key in _modules:
             return _modules[key]
         place = hashlib.sha256(str(self.path).encode() + self.source).hexdigest()
-        module = ModuleType(f"file_{place[:16]}")
+        module = ModuleType(f"{_PREFIX}{place[:16]}")
         module.__file__ = str(self.path)
         sys.modules[module.__name__] = module  # where dataclasses look up types
         try:
@@ -134,6 +140,11 @@ def find_class(text: str, base: Path | None = None) -> ClassInFile:
         return ClassInFile(text, path.absolute(), path.read_bytes())
     except OSError as error:
         raise InputError(f"{error.strerror}; expected a Python file", file=path) from None
+
+
+def in_file(cls: type[Any]) -> bool:
+    """Return whether a class stands in a file that was named with a class of it."""
+    return cls.__module__.startswith(_PREFIX)
 
 
 def origin_of(cls: type[Any]) -> ClassInFile | None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
-from optsched.class_file import ClassInFile, find_class, names_file
+from optsched.class_file import ClassInFile, find_class, in_file, names_file
 from optsched.errors import InputError, UnknownNameError
 
 T = TypeVar("T", bound=type[Any])
@@ -71,6 +71,8 @@ class Registry(Generic[T]):
     def register(self, name: str) -> Callable[[T], T]:
         """Return a decorator that registers a class under `name` and sets its ``name``.
 
+        A class in a file, ``FILE.py:CLASS``, leaves a name to the class that already has it.
+
         Raises
         ------
         ValueError
@@ -81,6 +83,8 @@ class Registry(Generic[T]):
             one, holder = cls, self._classes.get(name)
             if holder is not None:
                 shared = self._shared(holder, cls)
+                if shared is None and in_file(cls):
+                    return cls  # an edited copy of a module: FILE.py:CLASS names the class
                 if shared is None:
                     raise ValueError(f"{self.noun} {name!r} is already {holder.__qualname__}")
                 one = shared
@@ -93,10 +97,12 @@ class Registry(Generic[T]):
     def _shared(self, holder: T, added: T) -> T | None:
         if self._combined:
             return _named(self._combined)(holder, added)  # type: ignore[no-any-return]
-        return added if holder.__qualname__ == added.__qualname__ else None
+        is_version = (holder.__qualname__, in_file(holder)) == (added.__qualname__, in_file(added))
+        return added if is_version else None
 
     def __getitem__(self, name: str | ClassInFile) -> T:
         if self._contract and (isinstance(name, ClassInFile) or names_file(name)):
+            self._discover()  # so that the file takes no name of a package
             found = find_class(name) if isinstance(name, str) else name
             return found.load(self.noun, _named(self._contract))  # type: ignore[return-value]
         assert isinstance(name, str)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import pickle
 import shlex
@@ -149,6 +150,29 @@ def test_the_name_of_a_run_depends_on_the_content_of_the_file_alone(folder):
     (folder / "theirs.py").write_text(SOLVER + "# changed\n")
     assert name("mine.py:LargestFirst") != before
     assert name("window", solver="theirs.py:Nothing") != solved
+
+
+def test_a_class_that_its_file_registers_too_has_the_name_with_the_file(folder):
+    head = "from optsched.registry import policies\n"
+    own = POLICY.replace("@dataclass", '@policies.register("mine")\n@dataclass')
+    (folder / "mine.py").write_text(own.replace("from dataclasses", head + "from dataclasses"))
+    for text in ("mine.py:LargestFirst", "mine"):
+        run = optsched.simulate("tiny.swf", "nodes:10", text)
+        assert run.config["policy"] == "mine.py:LargestFirst"
+        assert "--policy mine.py:LargestFirst" in run.config["repeat"]
+    del registry.policies._classes["mine"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(registry.policies, "easy"), (registry.solvers, "greedy")]
+)
+def test_an_edited_copy_of_a_registered_class_does_not_take_its_place(kind, name, folder):
+    kept = kind[name]
+    source = inspect.getsource(inspect.getmodule(kept))
+    (folder / "copied.py").write_text(source)
+    copied = kind[f"copied.py:{kept.__name__}"]
+    assert copied.name == f"copied.py:{kept.__name__}"
+    assert (kind[name] is kept, kept.name) == (True, name)
 
 
 def test_a_class_that_is_pickled_is_the_one_that_was_read(folder):

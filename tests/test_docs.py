@@ -12,6 +12,10 @@ import pytest
 
 from optsched import registry
 from optsched.cli import run as optsched
+from optsched.cli.pages import PAGES as TABLES
+from optsched.cli.pages import with_table, write_pages
+from optsched.solvers.generic import LARGEST_COEFFICIENT
+from optsched.solvers.solver_call import TOLERANCE
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -64,6 +68,31 @@ def test_what_a_page_shows_works(page, tmp_path, monkeypatch, capsys):
             registered = getattr(registry, kind)._classes
             for name in set(registered) - classes:
                 del registered[name]
+
+
+@pytest.mark.parametrize("page", TABLES)
+def test_the_table_of_a_page_is_what_the_declarations_say(page):
+    """Otherwise: make pages."""
+    text = (ROOT / "docs" / page).read_text()
+    assert with_table(page, text) == text
+
+
+def test_tables_are_written_from_the_declarations(tmp_path):
+    for page, (name, _) in TABLES.items():
+        (tmp_path / page).parent.mkdir(exist_ok=True)
+        (tmp_path / page).write_text(f"<!-- {name}: make pages -->\nold\n<!-- end of {name} -->\n")
+    write_pages(tmp_path)
+    for page in TABLES:
+        assert with_table(page, text := (tmp_path / page).read_text()) == text
+        assert text.count("\n|") > 5
+
+
+def test_the_limits_on_the_page_of_solvers_are_those_of_the_package():
+    text = (ROOT / "docs" / "solvers.md").read_text()
+    [digits] = re.findall(r"number above 10\^(\d+)", text)
+    assert 10 ** int(digits) == LARGEST_COEFFICIENT
+    [tolerance] = re.findall(r"relative tolerance of (\S+)\.", text)
+    assert float(tolerance) == TOLERANCE
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

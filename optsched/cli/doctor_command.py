@@ -64,7 +64,7 @@ def _check(cls: type[Solver]) -> dict[str, Any]:
         row["version"] = version_of(cls)
         if row["version"] is None:
             return row | {"state": f"not installed: {cls.install_command()}"}
-        if not supports(cls, example):
+        if not supports(cls, example.name):
             return row | {"state": "not tried: supports other models"}
     except InputError as error:
         return row | {"works": False, "state": str(error)}

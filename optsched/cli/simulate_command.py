@@ -17,14 +17,13 @@ from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.options import Integer, Number, Output, as_options
 from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say
 from optsched.cli.trace_files import say_file
-from optsched.docstrings import parameters
 from optsched.errors import InputError
 from optsched.files import check_replaceable, write_json, written_folder
 from optsched.models.snapshot_file import CAPTURE
 from optsched.report.run_folder import FOLDER, fill
 from optsched.settings import read_settings
 from optsched.simulator.problem_solver import never_answered
-from optsched.simulator.scenario import OPTIONS, Option, Scenario, from_words
+from optsched.simulator.scenario import OPTIONS, TRACE, Option, Scenario, described, from_words
 from optsched.simulator.simulate import prepare_trace, run_scenario
 from optsched.traces.demands import check_demands
 
@@ -36,13 +35,13 @@ def _with_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options of a scenario to a command, after the required ones of the command."""
     own = list(inspect.signature(command, eval_str=True).parameters.values())[:-1]
     required = [one for one in own if one.default is one.empty]
-    described = parameters(Scenario)
+    helps = described()
     options = [
         inspect.Parameter(
             option.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=option.default,
-            annotation=_annotation(option, option.help or described[name]),
+            annotation=_annotation(option, helps[name]),
         )
         for name, option in OPTIONS.items()
         if name != "trace"
@@ -67,7 +66,7 @@ def _annotation(option: Option, help_text: str) -> Any:
 
 @_with_options
 def command(
-    trace: str,
+    trace: Annotated[str, Parameter(help=TRACE.help)],
     /,
     *,
     output: Output,
@@ -80,8 +79,6 @@ def command(
 
     Parameters
     ----------
-    trace
-        A trace file (.swf, .swf.gz, Batsim .json) or a name from the catalogue.
     output
         The run folder. An existing run is replaced.
     demands_sha256

@@ -230,11 +230,6 @@ class Torus(Nodes):
     def job_measures(self, resources: Sequence[str]) -> dict[str, NDArray[Any]]:
         """Measure allocations: boxes, or the fields of `Locality` on the line.
 
-        Parameters
-        ----------
-        resources : sequence of str
-            Allocations as interval sets, not empty.
-
         Returns
         -------
         dict of str to array, shape (allocations,)

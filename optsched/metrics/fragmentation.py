@@ -57,6 +57,14 @@ class Fragmentation(Metric):
     classes: NDArray[np.float64]
     nodes: int
 
+    figures = {
+        "loss_of_capacity": "share",
+        "external_fragmentation": "share",
+        "mean_slots": "number",
+        "mean_largest_slot": "number",
+        "free_by_slot_size": "shares",
+    }
+
     @classmethod
     def measure(
         cls, trace: Trace, machine: Machine, schedule: Schedule, large_from: int | None

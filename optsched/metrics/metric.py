@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 from optsched.machines.machine import Machine
 from optsched.schedule import Schedule
 from optsched.traces.trace import Trace
+
+Kind = Literal["number", "seconds", "share", "shares"]
 
 
 class Metric(ABC):
@@ -17,9 +20,13 @@ class Metric(ABC):
     ----------
     name : str
         The registered name, which is the key of the metric in ``run.metrics``.
+    figures : mapping of str to {"number", "seconds", "share", "shares"}
+        How pages show the figures of the summary, by name; ``shares`` is a table of shares. Pages
+        read figures without an entry as numbers or texts.
     """
 
     name: ClassVar[str]
+    figures: ClassVar[Mapping[str, Kind]] = {}
 
     @classmethod
     @abstractmethod

@@ -86,6 +86,16 @@ class NodeTime(Metric):
     recorded_shares: Mapping[str, float]
     drain: NDArray[np.float64]
 
+    figures = {
+        **dict.fromkeys(("occupied", "useful"), "share"),
+        **dict.fromkeys(("recorded_from", "recorded_until"), "seconds"),
+        **dict.fromkeys(("internal_fragmentation", "external_fragmentation", "drained"), "share"),
+        "large_at_head": "number",
+        **dict.fromkeys(("large_mean_drain", "large_max_drain"), "seconds"),
+        **dict.fromkeys(("node_time", "recorded_node_time"), "shares"),
+        **dict.fromkeys(("recorded_held", "recorded_running"), "shares"),
+    }
+
     @classmethod
     def measure(
         cls, trace: Trace, machine: Machine, schedule: Schedule, large_from: int | None

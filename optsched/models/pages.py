@@ -15,7 +15,20 @@ from optsched.models.snapshot import has_schema, snapshot_schema
 from optsched.models.snapshot_file import SCHEMA_FILE
 from optsched.registry import models
 
-TABLE = re.compile(r"(?<=<!-- fields: make pages -->\n).*?(?=<!-- end of fields -->)", re.DOTALL)
+
+def between_marks(page: str, name: str, table: str) -> str:
+    """Return a page with a table between the marks of its name.
+
+    Raises
+    ------
+    InputError
+        If the page does not have each mark once.
+    """
+    begin, end = f"<!-- {name}: make pages -->", f"<!-- end of {name} -->"
+    between = re.compile(rf"(?<={begin}\n).*?(?={end})", re.DOTALL)
+    if len(between.findall(page)) != 1:
+        raise InputError(f"expected {begin} and {end} once")
+    return between.sub(lambda _: table + "\n", page)
 
 
 def with_table(page: str, model: str) -> str:
@@ -26,9 +39,7 @@ def with_table(page: str, model: str) -> str:
     InputError
         If the page does not have each mark once.
     """
-    if len(TABLE.findall(page)) != 1:
-        raise InputError("expected <!-- fields: make pages --> and <!-- end of fields --> once")
-    return TABLE.sub(lambda _: models[model].schema.table() + "\n", page)
+    return between_marks(page, "fields", models[model].schema.table())
 
 
 def write_pages(folder: str | Path) -> None:

@@ -427,8 +427,8 @@ class Schema:
         """Return the table of the fields on the model's page, Markdown."""
         lines = ["| symbol | field | on file | meaning |", "|---|---|---|---|"]
         for f in self.fields:
-            lines.append(_row(f.symbol, f"`{f.name}`", f.on_file, f.meaning))
-            lines += [_row(symbol, "", "", meaning) for symbol, meaning in f.kind.parts()]
+            lines.append(markdown_row(f.symbol, f"`{f.name}`", f.on_file, f.meaning))
+            lines += [markdown_row(symbol, "", "", meaning) for symbol, meaning in f.kind.parts()]
         return "\n".join(lines)
 
     def parameters(self) -> str:
@@ -518,7 +518,8 @@ def _property(declared: Declared) -> dict[str, Any]:
     return schema
 
 
-def _row(*cells: str) -> str:
+def markdown_row(*cells: str) -> str:
+    """Return a row of a Markdown table."""
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

@@ -70,7 +70,9 @@ def cell(value: Value) -> Cell:
 
 def share(value: float | None) -> Cell:
     """Return a share, from 0 to 1, in percent."""
-    return cell(None) if value is None or math.isnan(value) else Cell(f"{100 * value:.4g}%", value)
+    if value is None or not math.isfinite(value):
+        return cell(None)
+    return Cell(f"{100 * value:.4g}%", value)
 
 
 def duration(seconds: float | None) -> Cell:

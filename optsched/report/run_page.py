@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,22 +66,15 @@ SUMMARY: Expected = (
     | dict.fromkeys(("dropped", "utilization", "makespan", *_MEANS), NUMBER)
     | {"cleaning": (dict, type(None))}
 )
-FIGURES: Expected = dict.fromkeys(
-    ("mean_slots", "loss_of_capacity", "external_fragmentation", "occupied", "useful"), NUMBER
-) | {"wrong_answers": int}
-"""Types of the figures that not every run has."""
 DURATIONS = {
     *("large_mean_wait", "large_max_wait", "large_mean_response", "mean_pause"),
-    *("recorded_from", "recorded_until", "large_mean_drain", "large_max_drain"),
     *("mean_queue_time", "max_queue_time", "mean_flow", "max_flow"),
     *("transfer_time", "waiting_for_a_load", "core_time"),
     *("mean_migration_delay", "nominal_seconds"),
 }
-"""Figures in seconds."""
-SHARES = {
-    *("contiguous_share", "loss_of_capacity", "external_fragmentation", "internal_fragmentation"),
-    *("occupied", "useful", "drained", "heuristic_matched", "heuristic_gap"),
-}
+"""Figures in seconds that no metric states."""
+SHARES = {"contiguous_share", "heuristic_matched", "heuristic_gap"}
+"""Figures that are shares and that no metric states."""
 LABELS = {
     "large_from": "least size of a large job",
     "large_mean_wait": "mean wait of large jobs",
@@ -113,6 +106,13 @@ LABELS = {
 
 Those with a place are of groups of shares; a class of a histogram is named by its lower end.
 """
+SHOWN: dict[str, Callable[[Any], Cell]] = {
+    "number": cell,
+    "seconds": duration,
+    "share": share,
+    "shares": share,
+}
+"""Functions that show the figures of metrics, by kind."""
 FIGURE_NAME = re.compile(r"[^\x00-\x1f\x7f\",]+")
 JOBS = {
     "job_id": "int64",
@@ -210,16 +210,18 @@ def read_summary(folder: Path) -> dict[str, Any]:
     summary = read_object(file, SUMMARY)
     if summary["cleaning"] is not None:
         checked(summary["cleaning"], CLEANING, file, "cleaning")
-    checked(summary, {name: kind for name, kind in FIGURES.items() if name in summary}, file)
+    types: dict[str, Any] = {"wrong_answers": int}
+    types |= {name: dict if kind == "shares" else NUMBER for name, kind in _figures().items()}
+    checked(summary, {name: kind for name, kind in types.items() if name in summary}, file)
     for name, value in summary.items():
         if not FIGURE_NAME.fullmatch(name):
             raise InputError(f"{name!r:.40} is not the name of a figure", file=file)
-        if type(value) is int and abs(value) > LARGEST:
-            wrong = f"{value!r:.40}; expected a number of at most 2^53"
-            raise InputError(wrong, file=file, field=name)
-    if isinstance(summary.get("node_time"), dict):
-        parts = dict.fromkeys(summary["node_time"], NUMBER)
-        checked(summary["node_time"], parts, file, "node_time")
+        if types.get(name) is dict:
+            checked(value, dict.fromkeys(value, NUMBER), file, name)
+        for part in value.values() if types.get(name) is dict else [value]:
+            if type(part) is int and abs(part) > LARGEST:
+                wrong = f"{part!r:.40}; expected a number of at most 2^53"
+                raise InputError(wrong, file=file, field=name)
     return summary
 
 
@@ -285,31 +287,40 @@ def _measures(summary: Mapping[str, Any]) -> Table:
 
 def _others(summary: Mapping[str, Any]) -> list[str | Facts]:
     """Return the figures that a machine, execution model or policy adds to the common ones."""
-    items = _flat({k: v for k, v in summary.items() if k not in SUMMARY})
+    items: list[tuple[str, Value]] = []
+    for name, value in summary.items():
+        if name not in SUMMARY:
+            items += _flat(_label(name), value, _shown(name))
     return [Facts(items)] if items else []
 
 
-def _flat(figures: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Value]]:
-    items: list[tuple[str, Value]] = []
-    for name, value in figures.items():
-        label = prefix + LABELS.get(name, name.replace("_", " "))
-        if isinstance(value, dict) and "{}" in LABELS.get(name, ""):
-            items += [
-                (prefix + LABELS[name].format(part), _figure(own, share))
-                for part, own in value.items()
-            ]
-        elif isinstance(value, dict):
-            items += _flat(value, f"{label}: ")
-        elif isinstance(value, list):
-            items.append((label, ", ".join(map(str, value))))
-        else:
-            shown = duration if name in DURATIONS else share if name in SHARES else cell
-            items.append((label, _figure(value, shown)))
-    return items
+def _flat(label: str, value: Any, show: Callable[[Any], Cell]) -> Iterator[tuple[str, Cell]]:
+    if isinstance(value, dict):
+        grouped = label if "{}" in label else f"{label}: {{}}"
+        for name, part in value.items():
+            own = _shown(name) if show is cell else show
+            yield from _flat(grouped.format(_label(name)), part, own)
+    elif isinstance(value, list):
+        yield label, cell(", ".join(map(str, value)))
+    else:
+        exact = isinstance(value, int | float) and abs(value) <= LARGEST
+        yield label, show(value) if exact else cell(value)
 
 
-def _figure(value: Any, shown: Callable[[Any], Cell]) -> Cell:
-    return shown(value) if isinstance(value, int | float) and abs(value) <= LARGEST else cell(value)
+def _label(name: str) -> str:
+    return LABELS.get(name, name.replace("_", " "))
+
+
+def _shown(name: str) -> Callable[[Any], Cell]:
+    """Return the function that shows a figure."""
+    if name in DURATIONS:
+        return duration
+    return share if name in SHARES else SHOWN[_figures().get(name, "number")]
+
+
+def _figures() -> dict[str, str]:
+    """Return the kinds of the figures of all metrics, by name."""
+    return {k: kind for metric in registry.metrics.values() for k, kind in metric.figures.items()}
 
 
 def _facts(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str | Facts]:

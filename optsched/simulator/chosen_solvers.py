@@ -13,7 +13,7 @@ from optsched.numbers import LONGEST
 from optsched.solvers.profiles import Profile
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
-from optsched.solvers.solver_call import version_of
+from optsched.solvers.solver_call import supports, unsupported, version_of
 from optsched.solvers.solving import find_solver
 
 if TYPE_CHECKING:
@@ -112,9 +112,6 @@ def choose_solvers(
         solver, profile = find_solver(given, model, options)
         fallback_solver = solver if given == fallback else find_solver(fallback, model, options)[0]
         _check_nominal_time(solver)
-        for one in (solver, fallback_solver):
-            if not answers(one, model):
-                raise InputError(f"solver {one.name!r} does not answer {model!r} problems")
         if models[model].by_objective and solver.is_rule:
             raise InputError(
                 f"solver {solver.name!r} is a rule, which ignores the objective that the settings "
@@ -143,11 +140,6 @@ def text_of(chosen: Mapping[str, ChosenSolver]) -> str:
     return ",".join(f"{model}={one.name}" for model, one in chosen.items())
 
 
-def answers(solver: Solver, model: str) -> bool:
-    """Return whether a solver supports a model."""
-    return solver.models is None or model in solver.models
-
-
 def _check_nominal_time(solver: Solver) -> None:
     for name in ("seconds_per_solve", "seconds_per_work"):
         value = getattr(solver, name)
@@ -167,10 +159,9 @@ def _solvers_of_choice(models: Mapping[str, Answers], choice: SolverChoice) -> M
                 raise UnknownNameError("model of the policy", str(model), models)
         return choice
     solver, _ = find_solver(choice)
-    own = {model: choice for model in models if answers(solver, model)}
+    own = {model: choice for model in models if supports(solver, model)}
     if not own:
-        wanted = " or ".join(map(repr, models))
-        raise InputError(f"solver {solver.name!r} does not answer {wanted} problems")
+        raise unsupported(solver.name, *models)
     return own
 
 

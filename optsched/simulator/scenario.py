@@ -8,13 +8,14 @@ default, entry in the docstring, and an `Option` in the metadata.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from optsched import registry
 from optsched.class_file import ClassInFile
+from optsched.docstrings import parameters
 from optsched.errors import InputError
 from optsched.machines.machine import Machine
 from optsched.numbers import parse_span
@@ -46,6 +47,8 @@ class Option(NamedTuple):
         line has.
     help : str
         Help of the command line, if it differs from the docstring of the field.
+    needs_problems : str
+        Words for the option in messages, if only a policy that poses problems has a use for it.
     """
 
     name: str
@@ -53,6 +56,7 @@ class Option(NamedTuple):
     default: Any = None
     expected: str = ""
     help: str = ""
+    needs_problems: str = ""
 
     @property
     def flag(self) -> str:
@@ -77,9 +81,10 @@ def _option(
     help: str = "",  # noqa: A002 (as in Option)
     *,
     recorded: bool = False,
+    needs_problems: str = "",
 ) -> Any:
     """Return a field with one option; ``run.json`` holds its value if it is recorded."""
-    option = Option("", kind, default, expected, help)
+    option = Option("", kind, default, expected, help, needs_problems)
     return field(default=default, metadata={"options": (option,), "recorded": recorded})
 
 
@@ -87,15 +92,20 @@ BUDGET = (
     Option(
         *("time_limit", float, None, "seconds above 0"),
         help="Wall-clock seconds for one problem. The run then depends on the machine.",
+        needs_problems="a limit",
     ),
     Option(
         *("work_limit", float, None, "a number above 0"),
-        help="Work for one problem in the solver's own deterministic unit.",
+        help="Work for one problem in the solver's deterministic unit; each solver has a default.",
+        needs_problems="a limit",
     ),
 )
 """The options that make up a budget, in the order of its fields."""
 
-TRACE = Option("trace", str, None, "a trace file or a name from the catalogue")
+TRACE = Option(
+    *("trace", str, None, "a trace file or a name from the catalogue"),
+    help="A trace file (.swf, .swf.gz, Batsim .json) or a name from the catalogue.",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +172,9 @@ class Scenario:
     )
     policy: Policy | ClassInFile | str = _option("easy", str, "the name of a policy")
     _: KW_ONLY
-    solver: SolverChoice = _option(None, str, "a solver, a profile or a TOML file")
+    solver: SolverChoice = _option(
+        None, str, "a solver, a profile or a TOML file", needs_problems="a solver"
+    )
     settings: Mapping[str, Any] | None = _option(
         *(None, dict, ""),
         "KEY=VALUE, a setting of the policy or of the execution model; may be given several times.",
@@ -177,13 +189,16 @@ class Scenario:
         EventOrder.BATCHED, tuple(map(str, EventOrder)), " or ".join(EventOrder), recorded=True
     )
     capture: Path | str | None = _option(
-        None, Path, "", "Folder for snapshots of the posed problems."
+        *(None, Path, "", "Folder for snapshots of the posed problems."),
+        needs_problems="a capture folder",
     )
     capture_every: int = _option(1, int, recorded=True)
     large_from: int | None = _option(None, int, "a number of processors", recorded=True)
     budget: Budget | None = field(default=None, metadata={"options": BUDGET, "recorded": True})
-    seed: int | None = _option(None, int, "an integer", recorded=True)
-    charge_decisions: bool = _option(False, bool, "true or false")
+    seed: int | None = _option(None, int, "an integer", recorded=True, needs_problems="a seed")
+    charge_decisions: bool = _option(
+        False, bool, "true or false", needs_problems="charging decisions"
+    )
     check: bool = _option(False, bool)
     journal: bool = _option(
         False, bool, "", "Write every event and action to journal.parquet.", recorded=True
@@ -232,6 +247,15 @@ class Scenario:
         """The order of the events of an instant."""
         return EventOrder(self.event_order)
 
+    def for_problems(self) -> list[Option]:
+        """Return the given options that only a policy that poses problems has a use for."""
+        return [
+            option
+            for field in fields(self)
+            for option in field.metadata.get("options", ())
+            if option.needs_problems and getattr(self, field.name) != field.default
+        ]
+
     def recorded(self) -> dict[str, Any]:
         """Return the recorded options by name, JSON-able."""
         recorded = {
@@ -248,6 +272,12 @@ OPTIONS: Mapping[str, Option] = {
     for option in field.metadata.get("options", ())
 }
 """All options of the command line and of sweep files by name, in the order of the fields."""
+
+
+def described() -> dict[str, str]:
+    """Return the help of each of `OPTIONS`."""
+    entries = parameters(Scenario)
+    return {name: option.help or entries[name] for name, option in OPTIONS.items()}
 
 
 def from_words(words: Mapping[str, Any]) -> dict[str, Any]:
@@ -297,6 +327,20 @@ def configure(
     model = built.pop() if isinstance(execution, ClassInFile | str) else execution
     chosen.check_interval()
     return chosen, model
+
+
+def check_use(policy: Policy, for_problems: Sequence[Option], field: str | None = None) -> None:
+    """Check that a policy has a use for options that need posed problems.
+
+    Raises
+    ------
+    InputError
+        If there are such options and the policy poses no problems; for the given field of a file.
+    """
+    if for_problems and not policy.posed():
+        words = ", ".join(dict.fromkeys(option.needs_problems for option in for_problems))
+        reason = f"poses no problems, so it has no use for {words}"
+        raise InputError(f"policy {policy.name!r} {reason}", field=field)
 
 
 def _event_order(name: EventOrder | str) -> EventOrder:

@@ -24,7 +24,7 @@ from optsched.simulator.problem_solver import NoProblems, ProblemSolver
 from optsched.simulator.provenance import describe
 from optsched.simulator.replay import find_replay
 from optsched.simulator.run import Run
-from optsched.simulator.scenario import Scenario, configure
+from optsched.simulator.scenario import Scenario, check_use, configure
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
 
@@ -208,17 +208,7 @@ def _problem_solver(
             capture_every=scenario.capture_every,
             origin={"trace": trace.name, "machine": machine.spec, "policy": policy.name},
         )
-    needs_problems = {
-        "a solver": scenario.solver,
-        "a limit": scenario.budget,
-        "a seed": scenario.seed,
-        "a capture folder": scenario.capture,
-        "charging decisions": scenario.charge_decisions or None,
-    }
-    given = [name for name, value in needs_problems.items() if value is not None]
-    if given:
-        reason = f"so it has no use for {', '.join(given)}"
-        raise InputError(f"policy {policy.name!r} poses no problems, {reason}")
+    check_use(policy, scenario.for_problems())
     return NoProblems()
 
 

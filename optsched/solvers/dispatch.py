@@ -12,6 +12,7 @@ from optsched.models.problem import Problem
 from optsched.settings import configure
 from optsched.solvers.result import Result
 from optsched.solvers.solver import Solver
+from optsched.solvers.solver_call import supports, unsupported
 
 
 class Dispatch(Solver):
@@ -56,9 +57,14 @@ class Dispatch(Solver):
             If there is none.
         """
         for one in cls.classes:
-            if one.models is not None and model in one.models:
+            if supports(one, model):
                 return one
-        raise InputError(f"solver {cls.name!r} does not answer {model!r} problems")
+        raise unsupported(cls.name, model)
+
+    @classmethod
+    def supports(cls, model: str) -> bool:
+        """Return whether one of the solvers accepts problems of a model."""
+        return any(supports(one, model) for one in cls.classes)
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Prepare the solver of the problem's model, all of them if there is no problem."""

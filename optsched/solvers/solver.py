@@ -110,9 +110,9 @@ class Solver(ABC):
         return 1
 
     @classmethod
-    def supports(cls, problem: Problem[Any]) -> bool:
-        """Return whether the solver accepts problems of this model."""
-        return cls.models is None or problem.name in cls.models
+    def supports(cls, model: str) -> bool:
+        """Return whether the solver accepts problems of a model; by default, of one of `models`."""
+        return cls.models is None or model in cls.models
 
     @classmethod
     def installed_version(cls) -> str | None:

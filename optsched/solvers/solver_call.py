@@ -125,16 +125,21 @@ def prepare(solver: Solver, name: str) -> None:
         raise InputError(f"solver {name!r} cannot be prepared: {_described(error)}") from None
 
 
-def supports(solver: Solver | type[Solver], problem: Problem[Any]) -> bool:
-    """Return whether a solver accepts problems of this model.
+def supports(solver: Solver | type[Solver], model: str) -> bool:
+    """Return whether a solver accepts problems of a model.
 
     Raises
     ------
     InputError
-        If the method of the solver fails.
+        If the solver states its models in the wrong form, or its method fails.
     """
     check_models(solver)
-    return bool(_stated(solver, "supports", problem))
+    return bool(_stated(solver, "supports", model))
+
+
+def unsupported(name: str, *models: str) -> InputError:
+    """Return the error of a solver, by its name, that supports no model of these."""
+    return InputError(f"solver {name!r} does not answer {' or '.join(map(repr, models))} problems")
 
 
 def version_of(solver: Solver | type[Solver]) -> str | None:

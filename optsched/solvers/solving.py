@@ -25,6 +25,7 @@ from optsched.solvers.solver_call import (
     call_solver,
     check_models,
     supports,
+    unsupported,
     version_of,
     violations_of,
 )
@@ -47,8 +48,8 @@ def find_solver(
     name : str, ClassInFile or Solver
         The name, or the solver.
     model : str, optional
-        The model to be answered. If left out, a name of several solvers stands for all of them, see
-        `Dispatch`.
+        A model that the solver has to support. If left out, a name of several solvers stands for
+        all of them, see `Dispatch`.
     options : mapping, optional
         Options of solvers of the model. The solver takes those that it has and its profile does not
         state.
@@ -57,14 +58,15 @@ def find_solver(
     ------
     InputError
         If there is no such solver or profile, if the profile has mistakes, or if the solver states
-        its models in the wrong form; if several solvers have the name and none supports the model,
-        or the one that does lacks options of the profile.
+        its models in the wrong form, does not support the model, or lacks options of the profile.
     MissingDependencyError
         If the package that the solver needs is not installed.
     """
     if isinstance(name, Solver):
-        if model is not None and isinstance(name, Dispatch):
-            name = name.of_model(model)
+        if model is not None:
+            if not supports(name, model):
+                raise unsupported(name.name, model)
+            name = name.of_model(model) if isinstance(name, Dispatch) else name
         check_models(name)
         return name, Profile(name=name.name, solver=name.name, options=options_of(name))
     if not isinstance(name, str | ClassInFile):
@@ -80,8 +82,10 @@ def find_solver(
         cls = registry.solvers[profile.solver]
     else:
         raise registry.solvers.unknown(name, profile_names())
-    if model is not None and issubclass(cls, Dispatch):
-        cls = cls.class_of_model(model)
+    if model is not None:
+        if not supports(cls, model):
+            raise unsupported(profile.name, model)
+        cls = cls.class_of_model(model) if issubclass(cls, Dispatch) else cls
     own = _names_of_options(cls)
     taken = {name: value for name, value in (options or {}).items() if name in own}
     solver = solver_with(cls, taken | dict(profile.options))
@@ -142,8 +146,6 @@ def solve(
     given = problem.default_solver if solver is None else solver
     solver, profile = find_solver(given, problem.name, options)
     label = given if isinstance(given, str) else profile.name
-    if not supports(solver, problem):
-        raise InputError(f"solver {label!r} does not answer {problem.name!r} problems")
     budget = budget or profile.budget
     spent = 0.0
     if isinstance(hint, str):
@@ -199,7 +201,7 @@ def _classes_of_model(model: str) -> Iterator[type[Solver]]:
     for name in registry.solvers:
         with suppress(InputError):  # a broken plug-in
             for cls in classes_of(name):
-                if cls.models is None or model in cls.models:
+                if supports(cls, model):
                     yield cls
 
 

@@ -27,7 +27,7 @@ from optsched.simulator.chosen_solvers import (
 )
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
-from optsched.simulator.scenario import OPTIONS, configure, from_words
+from optsched.simulator.scenario import OPTIONS, check_use, configure, from_words
 from optsched.solvers.profiles import Profile
 from optsched.solvers.result import Budget
 from optsched.solvers.solver import Solver
@@ -115,7 +115,7 @@ class Planner:
         Raises
         ------
         InputError
-            If a value names nothing, or the policy does not take the settings.
+            If a value names nothing, or the policy has no use for a setting or an option.
 
         Notes
         -----
@@ -125,6 +125,9 @@ class Planner:
         versions.
         """
         policy, execution = self.configured(values, values.get("settings", {}))
+        given = [OPTIONS[name] for name, value in values.items() if value != OPTIONS[name].default]
+        for_problems = [option for option in given if option.needs_problems]
+        check_use(policy, for_problems, for_problems[0].name if for_problems else None)
         settings = values_of(policy) | values_of(execution)
         trace: TraceFile = self.look_up["trace"](values["trace"])
         choice, profile = None, None

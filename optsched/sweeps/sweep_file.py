@@ -103,11 +103,14 @@ def read_sweep(source: str | Path | Mapping[str, Any], base: Path | None = None)
     if mistakes:
         raise InputError(*dict.fromkeys(mistakes), file=file)
     planned = []
-    for values in (values for block in blocks for values in block.expanded()):
-        try:
-            planned.append(planner.plan(values))
-        except InputError as error:  # incompatible settings
-            mistakes += error.lines()
+    for block in blocks:
+        for values in block.expanded():
+            try:
+                planned.append(planner.plan(values))
+            except InputError as error:  # incompatible values
+                if error.file is None and error.field in values:
+                    error.field = block.place(error.field)
+                mistakes += error.lines()
     if mistakes:
         raise InputError(*dict.fromkeys(mistakes), file=file)
     runs = {run.name: run for run in reversed(planned)}  # keeps the first of equal runs

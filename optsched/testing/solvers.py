@@ -54,7 +54,7 @@ def check_solver(
     AssertionError
         If the contract is broken.
     """
-    expect(solver.supports(problem), f"does not support {problem.name}")
+    expect(solver.supports(problem.name), f"does not support {problem.name}")
     if optimum is None and problem.name in formulations and is_small(problem.formulate().program):
         optimum = brute_force(problem)
     before = problem.copy()

@@ -27,6 +27,8 @@ INEXACT = 127
 
 _NEWLINE, _SEMICOLON, _MINUS, _POINT, _ZERO, _NINE = 10, 59, 45, 46, 48, 57
 _LARGEST = np.iinfo(np.int64).max
+
+# facts of float64 and no limits of `optsched.numbers`: digits and power of ten that are exact
 _EXACT = 2**53
 _EXACT_PLACES = 22
 

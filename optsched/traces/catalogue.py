@@ -27,9 +27,34 @@ _TIMEOUT = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A published trace; the fields are those of the file format, with the name of the trace.
+    """A published trace; the fields besides its name are those of the file format.
 
-    `sha256` is that of the decompressed text, so that any compression of the file verifies.
+    Parameters
+    ----------
+    name : str
+        Name of the trace.
+    title : str
+        Machine and period.
+    processors : int
+        Number of processors, as the header of the trace states it.
+    nodes : int
+        Number of nodes, 0 if the header does not state it.
+    jobs : int
+        Number of job lines in the file, before cleaning.
+    file : str
+        Name of the file, as published.
+    sha256 : str
+        SHA-256 of the decompressed text, so that any compression of the file verifies.
+    page : str
+        URL of the page that describes the trace.
+    url : str
+        URL of the file.
+    acknowledge : str
+        People whom the publisher asks to acknowledge.
+    citation : str
+        Citation, as the publisher states it.
+    terms : str
+        Terms of use, as the publisher states them.
     """
 
     name: str

@@ -161,6 +161,17 @@ def test_the_scenario_names_execution_model_and_settings(make_trace, tmp_path):
     assert posed.endswith("solved with a proof.")  # first-fit is its own fallback
 
 
+def test_a_metric_says_how_its_figures_are_shown(small_run, tmp_path):
+    folder = save(small_run, tmp_path / "run", plots=False)
+    summary = json.loads((folder / "summary.json").read_text())
+    added = {"loss_of_capacity": 0.125, "node_time": {"running": 0.5}, "large_mean_drain": 7200.0}
+    (folder / "summary.json").write_text(json.dumps(summary | added))
+    *_, others = section(run_page.page(folder), "Result")
+    shown = {name: value.text for name, value in others.cells}
+    assert (shown["loss of capacity"], shown["node time, running"]) == ("12.5%", "50%")
+    assert shown["mean time as queue head"] == "2 h"
+
+
 DAMAGES = [
     ("run.json", lambda fields: fields.pop("policy"), "policy: missing; expected a text"),
     ("run.json", lambda fields: fields.update(jobs=["a"]), "expected two integers or null"),

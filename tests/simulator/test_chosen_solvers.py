@@ -64,6 +64,18 @@ def test_a_solver_of_other_models_is_refused():
         choose_solvers(models, "row-search")
 
 
+def test_a_solver_may_exclude_a_model_that_it_could_solve():
+    class Choosy(CpSat):
+        @classmethod
+        def supports(cls, model):
+            return model != "window-mkp"
+
+    chosen = choose_solvers(MODELS, Choosy())
+    assert [type(one.solver) is Choosy for one in chosen.values()] == [False, True]
+    with pytest.raises(InputError, match="does not answer 'window-mkp' problems"):
+        choose_solvers(MODELS, {"window-mkp": Choosy()})
+
+
 def test_budgets_and_seeds_are_the_asked_ones_or_their_own():
     own = choose_solvers(MODELS, "highs-quick")["window-mkp"]
     assert own.budget == own.profile.budget

@@ -696,8 +696,7 @@ def test_a_solver_that_misstates_itself_is_named(field, file_under, snapshot, tm
         ["compare", str(snapshot), "--solvers", "odd,greedy", "-o", str(tmp_path / "out")],
     ]
     words = ["simulate", str(SAMPLE), "--policy", "window", "--jobs", "1:5", "--solver", "odd"]
-    if field != "supports":  # a simulation looks at the models alone
-        commands.append([*words, "-o", str(tmp_path / "run")])
+    commands.append([*words, "-o", str(tmp_path / "run")])
     for command in commands:
         assert optsched(command) == 1
         [line] = capsys.readouterr().err.splitlines()

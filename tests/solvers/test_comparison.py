@@ -67,7 +67,7 @@ def exact_solvers():
         for name in registry.solvers
         if registry.solvers[name].exact
         and registry.solvers[name].installed_version() is not None
-        and registry.solvers[name].supports(EXAMPLE)
+        and registry.solvers[name].supports(EXAMPLE.name)
     ]
 
 
@@ -218,7 +218,9 @@ def test_pairs_that_are_not_supported_are_left_out_and_said():
         ["other-kind", "everything"],
         ["other-kind", "everything"],
     ]
-    assert comparison.skipped == ("finder does not answer other-kind problems: 2 skipped",)
+    assert comparison.skipped == (
+        "solver 'finder' does not answer 'other-kind' problems: 2 skipped",
+    )
     assert comparison.table[["kind", "solver", "snapshots"]].to_numpy().tolist() == [
         ["window-mkp", "finder", 1],
         ["window-mkp", "everything", 1],
@@ -234,7 +236,7 @@ def test_every_installed_solver_is_taken_by_default():
         name
         for name in registry.solvers
         if registry.solvers[name].installed_version() is not None
-        and registry.solvers[name].supports(EXAMPLE)
+        and registry.solvers[name].supports(EXAMPLE.name)
     ]
     assert comparison.results["solver"].tolist() == expected
     assert comparison.skipped == ()

@@ -56,7 +56,7 @@ CASES = [
     pytest.param(solver, example, id=f"{solver}-{example}")
     for solver in registry.solvers
     for example, (problem, _) in _examples().items()
-    if registry.solvers[solver].supports(problem)
+    if registry.solvers[solver].supports(problem.name)
 ]
 
 
@@ -66,7 +66,7 @@ def test_every_solver_keeps_the_contract(solver, example, solver_named):
     check_solver(solver_named(solver), problem, optimum=optimum)
 
 
-FITTING = [name for name in registry.solvers if registry.solvers[name].supports(_hard())]
+FITTING = [name for name in registry.solvers if registry.solvers[name].supports(_hard().name)]
 
 
 @pytest.mark.parametrize("name", FITTING)

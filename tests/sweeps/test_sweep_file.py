@@ -180,6 +180,14 @@ def test_the_threads_of_a_run_are_those_of_its_solver(read):
             HEAD + f"seed = {list(range(1001))}\nwork_limit = {list(range(1, 1001))}",
             ["asks for 1,001,000 runs; expected at most 1,000,000"],
         ),
+        (
+            HEAD + "charge_decisions = false\n[[runs]]\n[[runs]]\npolicy = 'fcfs'\nseed = [1, 2]",
+            ["runs[2].seed: policy 'fcfs' poses no problems, so it has no use for a seed"],
+        ),
+        (
+            HEAD + 'solver = "greedy"\nwork_limit = 5\ntime_limit = 1',
+            ["solver: policy 'easy' poses no problems, so it has no use for a solver, a limit"],
+        ),
         ("trace = ", ["not TOML"]),
     ],
 )

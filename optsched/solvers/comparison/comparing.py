@@ -166,13 +166,13 @@ def compare(
         call = call_in_process if separate_process else answer
         for who, contender in enumerate(contenders):
             for what in _smallest(entries):
-                if supports(contender.solver, entries[what].problem):
+                if supports(contender.solver, entries[what].problem.name):
                     _result(call, contender, entries[what].problem, who, what, True)
         for what, entry in enumerate(entries):
             results = [
                 _result(call, contender, entry.problem, who, what, False)
                 for who, contender in enumerate(contenders)
-                if supports(contender.solver, entry.problem)
+                if supports(contender.solver, entry.problem.name)
             ]
             for result in results:
                 message = f"{entry.name}: {result.message}"

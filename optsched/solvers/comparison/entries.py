@@ -19,7 +19,7 @@ from optsched.models.snapshot_file import read_hashed, snapshot_files
 from optsched.solvers.comparison.claims import Known, read_known
 from optsched.solvers.profiles import Profile
 from optsched.solvers.solver import Solver
-from optsched.solvers.solver_call import supports, version_of
+from optsched.solvers.solver_call import supports, unsupported, version_of
 from optsched.solvers.solving import check_options, find_solver
 
 
@@ -159,8 +159,9 @@ def choose_contenders(
             raise InputError(f"solver {profile.name!r} is named twice; expected different names")
         contenders[profile.name] = Contender(profile.name, given, solver, profile)
     chosen = list(contenders.values())
-    if not any(supports(contender.solver, one.problem) for contender in chosen for one in entries):
-        wanted = f"{' or '.join(kinds(entries))} problems"
+    models = kinds(entries)
+    if not any(supports(contender.solver, model) for contender in chosen for model in models):
+        wanted = f"{' or '.join(models)} problems"
         if not chosen:
             raise InputError(f"nothing to solve; no solver for {wanted}")
         solve = "solves" if len(chosen) == 1 else "solve"
@@ -179,11 +180,11 @@ def skipped(contenders: Sequence[Contender], entries: Sequence[Entry]) -> tuple[
         (contender.name, entry.problem.name)
         for contender in contenders
         for entry in entries
-        if not supports(contender.solver, entry.problem)
+        if not supports(contender.solver, entry.problem.name)
     )
     return tuple(
-        f"{solver} does not answer {kind} problems: {count} skipped"
-        for (solver, kind), count in counts.items()
+        f"{unsupported(solver, model)}: {count} skipped"
+        for (solver, model), count in counts.items()
     )
 
 
@@ -191,7 +192,7 @@ def _is_of_use(cls: type[Solver], entries: Sequence[Entry]) -> bool:
     try:
         if version_of(cls) is None:
             return False
-        return any(supports(cls, entry.problem) for entry in entries)
+        return any(supports(cls, model) for model in kinds(entries))
     except InputError as error:
         logging.getLogger("optsched").warning("left out: %s", error)
         return False

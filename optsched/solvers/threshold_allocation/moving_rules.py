@@ -25,6 +25,25 @@ class MovingRule(Heuristic):
     ----------
     later : bool
         Whether a placement beyond the threshold is followed by an attempt at the next start time.
+
+    References
+    ----------
+    F. Guim, I. Rodero, J. Corbalan, "The resource usage aware backfilling", JSSPP 2009, section 4.
+
+    Examples
+    --------
+    Two processes on node 0 have a penalty of a third of 100 s, which only a threshold of 2 allows:
+
+    >>> given = (2, 4, [6000], [[0, 2, 0, 300, 2000]])
+    >>> job = {"asked": 2, "walltime": 100, "demand": [2000]}
+    >>> low, high = (ThresholdAllocation(*given, **job, threshold=most) for most in (1150, 2000))
+    >>> FirstFit().place(low), FirstFit().place(high).processes
+    (None, array([2, 0]))
+    >>> LessConsume().place(low).processes, LessConsume().place(high).processes
+    (array([1, 1]), array([1, 1]))
+    >>> rule = LessConsumeThreshold()
+    >>> rule.place(low).processes, rule.place(high).processes
+    (array([1, 1]), array([2, 0]))
     """
 
     models = frozenset({"threshold-allocation"})
@@ -69,18 +88,6 @@ class FirstFit(MovingRule):
 
     The processors have to be free for all of the walltime. The penalized time is ignored; if it
     exceeds the threshold, there is no solution.
-
-    References
-    ----------
-    F. Guim, I. Rodero, J. Corbalan, "The resource usage aware backfilling", JSSPP 2009, section 4.
-
-    Examples
-    --------
-    >>> problem = ThresholdAllocation(
-    ...     2, 4, [6000], [[0, 2, 0, 300, 2000]], asked=2, walltime=100, demand=[2000]
-    ... )
-    >>> FirstFit().place(problem).processes
-    array([2, 0])
     """
 
     def enough(self, problem: ThresholdAllocation) -> int:
@@ -97,18 +104,6 @@ class LessConsume(MovingRule):
     order of nodes. The first node with the largest penalty gives a process to it if the penalty of
     the receiving node stays below that. Moves end when the job has no penalty or all processors
     were offered. There is no solution if the penalty factor then exceeds the threshold.
-
-    References
-    ----------
-    F. Guim, I. Rodero, J. Corbalan, "The resource usage aware backfilling", JSSPP 2009, section 4.
-
-    Examples
-    --------
-    >>> problem = ThresholdAllocation(
-    ...     2, 4, [6000], [[0, 2, 0, 300, 2000]], asked=2, walltime=100, demand=[2000]
-    ... )
-    >>> LessConsume().place(problem).processes
-    array([1, 1])
     """
 
     def enough(self, problem: ThresholdAllocation) -> int:
@@ -123,22 +118,6 @@ class LessConsumeThreshold(MovingRule):
 
     If all processors were offered in vain, first fit and moves are repeated at the next start time.
     Without a threshold, this rule is LessConsume.
-
-    References
-    ----------
-    F. Guim, I. Rodero, J. Corbalan, "The resource usage aware backfilling", JSSPP 2009, section 4.
-
-    Examples
-    --------
-    Two processes on node 0 have a penalty of a third of 100 s, which only a threshold of 2 allows:
-
-    >>> given = (2, 4, [6000], [[0, 2, 0, 300, 2000]])
-    >>> asked = {"asked": 2, "walltime": 100, "demand": [2000]}
-    >>> rule = LessConsumeThreshold()
-    >>> rule.place(ThresholdAllocation(*given, **asked, threshold=1150)).processes
-    array([1, 1])
-    >>> rule.place(ThresholdAllocation(*given, **asked, threshold=2000)).processes
-    array([2, 0])
     """
 
     later = True

@@ -1,0 +1,119 @@
+"""Generated tables of the documentation: options of commands, keys of sweep files, solvers.
+
+``python -m optsched.cli.pages`` writes them to the folder ``docs`` from the declarations, see
+`write_pages`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from optsched import registry
+from optsched.cli import build
+from optsched.docstrings import first_line
+from optsched.files import written
+from optsched.models.pages import between_marks
+from optsched.models.schema import markdown_row
+from optsched.settings import settings_of
+from optsched.simulator.scenario import described
+from optsched.solvers.dispatch import classes_of
+from optsched.solvers.heuristic import Heuristic
+from optsched.sweeps.sweep_file import KEYS
+
+Rows = Iterator[tuple[str, ...]]
+
+
+def options(command: str) -> Rows:
+    """Yield the rows of the table of a command's options, the heading first."""
+    yield "option", "meaning"
+    for argument in build()[command].assemble_argument_collection(parse_docstring=True):
+        default = argument.field_info.default
+        names = argument.names[:1] if default is False else argument.names
+        words = " ".join((argument.parameter.help or "").split())
+        if choices := argument.get_choices():
+            words += f" One of {', '.join(f'`{choice}`' for choice in choices)}."
+        words += _default(names[0] if default is True else default)
+        yield ", ".join(f"`{name}`" for name in names), words
+
+
+def keys() -> Rows:
+    """Yield the rows of the table of the keys of a sweep file, the heading first."""
+    yield "key", "value", "meaning"
+    helps = described()
+    for name, option in KEYS.items():
+        yield f"`{name}`", option.expected, helps[name] + _default(option.default)
+    yield "`[settings]`", "a table", "The settings of the policy and of the execution model."
+
+
+def solvers() -> Rows:
+    """Yield the rows of the table of solvers by model, the heading first."""
+    yield (
+        *("model", "solver", "method", "exact", "options"),
+        *("unit of work", "seconds per unit", "work limit in a simulation"),
+    )
+    classes = chain.from_iterable(map(classes_of, registry.solvers))
+    for cls in sorted(classes, key=lambda cls: (sorted(cls.models or ()), cls.name)):
+        models = ", ".join(f"[{name}](../models/{name}/README.md)" for name in cls.models or ())
+        work = "" if issubclass(cls, Heuristic) else f"{cls.default_work:,.10g}"
+        exact = "yes" if cls.exact else ""
+        taken = ", ".join(f"`{option.name}={option.default}`" for option in settings_of(cls))
+        unit = (cls.work_unit, f"{cls.seconds_per_work:g}", work)
+        yield models or "all", f"`{cls.name}`", first_line(cls), exact, taken, *unit
+
+
+PAGES: Mapping[str, tuple[str, Callable[[], Rows]]] = {
+    "commands/simulate.md": ("options", partial(options, "simulate")),
+    "commands/solve.md": ("options", partial(options, "solve")),
+    "commands/study.md": ("options", partial(options, "study")),
+    "commands/sweep.md": ("options", partial(options, "sweep")),
+    "formats/sweep-file.md": ("keys", keys),
+    "solvers.md": ("solvers", solvers),
+}
+"""The name of the table of each page, and the function that yields its rows."""
+
+
+def with_table(page: str, text: str) -> str:
+    """Return the text of one of `PAGES` with its table between the marks.
+
+    Raises
+    ------
+    InputError
+        If the page does not have each mark once.
+    """
+    name, rows = PAGES[page]
+    return between_marks(text, name, _markdown(list(rows())))
+
+
+def write_pages(folder: Path) -> None:
+    """Write the tables to the pages in `folder`.
+
+    Raises
+    ------
+    InputError
+        If a page cannot be written, or has no marks for its table.
+    """
+    for page in PAGES:
+        file = folder / page
+        text = with_table(page, file.read_text(encoding="utf-8"))
+        with written(file) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
+
+def _default(value: object) -> str:
+    """Return a sentence on the default value of an option; empty for None, False and no default."""
+    return f" By default `{value}`." if isinstance(value, str | int) and value else ""
+
+
+def _markdown(rows: Sequence[Sequence[Any]]) -> str:
+    heading, *rest = rows
+    return "\n".join(
+        [markdown_row(*heading), "|---" * len(heading) + "|", *(markdown_row(*row) for row in rest)]
+    )
+
+
+if __name__ == "__main__":
+    write_pages(Path("docs"))
