@@ -193,13 +193,6 @@ class ProblemSolver:
         """The models whose problems the fallback solves beside the solver."""
         return frozenset(model for model, one in self.solvers.items() if one.is_compared)
 
-    @property
-    def frame(self) -> pd.DataFrame:
-        """The problems, one row each, with the columns of `COLUMNS`."""
-        import pandas as pd
-
-        return pd.DataFrame(self.rows, columns=list(COLUMNS))
-
 
 def _choose_result(
     problem: Problem[Any], result: Result, heuristic: Result
@@ -234,7 +227,7 @@ def mishaps(decisions: pd.DataFrame) -> list[str]:
     Parameters
     ----------
     decisions : pandas.DataFrame
-        One row per problem, see `ProblemSolver.frame`.
+        One row per problem, with the columns `COLUMNS`.
     """
     if decisions.empty:
         return []
@@ -270,6 +263,7 @@ class NoProblems:
     fallbacks = 0
     solver_seconds = 0.0
     compared: frozenset[str] = frozenset()
+    rows: tuple[tuple[Any, ...], ...] = ()
 
     def __init__(self) -> None:
         self.config: dict[str, Any] = {}
@@ -287,10 +281,3 @@ class NoProblems:
             Always: the policy names no models.
         """
         raise RuntimeError("this policy names no models, so it cannot pose problems")
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """An empty table."""
-        import pandas as pd
-
-        return pd.DataFrame(columns=list(COLUMNS))

@@ -5,31 +5,41 @@ A replay produces the schedule of the engine ten times as fast.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
 from optsched.schedule import Schedule, State
 from optsched.simulator.engine import KILL_TOLERANCE, EventOrder
+from optsched.simulator.job_table import Texts
 from optsched.simulator.policy import Policy
 from optsched.traces.trace import Trace
 
-REPLAY_FROM = 100_000
-"""Number of jobs from which a replay outweighs loading, or first compiling, its kernel."""
+COMPILED_FROM = 100_000
+"""Number of jobs from which a replay outweighs the compilation of its kernels."""
 
 
 def find_replay(
-    machine: Machine, policy: Policy
+    machine: Machine, policy: Policy, *, may_compile: bool = True
 ) -> Callable[[Trace, EventOrder], Schedule | None] | None:
-    """Return the replay of `policy` on `machine`, with compiled kernels; None if it has none."""
+    """Return the replay of `policy` on `machine`, with compiled kernels.
+
+    Returns None if there is none, or if its kernels are not on disk and it may not compile them.
+    """
     if not can_replay(machine, policy):
         return None
+    from optsched.kernel_cache import NotOnDiskError, only_loading
+
     one = np.ones(1, dtype=np.int64)
-    replay(Trace(one, one, one, one, one), Nodes(1), policy, EventOrder.BATCHED)
+    try:
+        with nullcontext() if may_compile else only_loading():
+            replay(Trace(one, one, one, one, one), Nodes(1), policy, EventOrder.BATCHED)
+    except NotOnDiskError:
+        return None
     return lambda trace, order: replay(trace, machine, policy, order)
 
 
@@ -70,17 +80,6 @@ def replay(trace: Trace, machine: Nodes, policy: Policy, order: EventOrder) -> S
         start=state.start,
         end=state.start + runtime,
         state=final_state,
-        resources=_strings(text, offset),
+        resources=Texts(text, offset),
         decisions=int(state.tally[DECISIONS]),
     )
-
-
-def _strings(text: NDArray[np.uint8], offset: NDArray[np.int64]) -> Sequence[str]:
-    """Return a view of concatenated texts as a sequence of strings."""
-    import pandas as pd
-    import pyarrow as pa
-
-    buffers = pa.py_buffer(offset), pa.py_buffer(text)
-    strings = pa.LargeStringArray.from_buffers(len(offset) - 1, *buffers)
-    texts: Sequence[str] = pd.array(strings, dtype="str")
-    return texts

@@ -14,15 +14,16 @@ from optsched.docstrings import section
 from optsched.errors import InputError
 from optsched.machines.machine import Machine, read_machine
 from optsched.numbers import LARGEST
+from optsched.schedule import Schedule
 from optsched.simulator.chosen_solvers import choose_solvers
-from optsched.simulator.engine import Engine
+from optsched.simulator.engine import Engine, EventOrder
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.invariants import InvariantChecker
 from optsched.simulator.journal import Journal
 from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import NoProblems, ProblemSolver
 from optsched.simulator.provenance import describe
-from optsched.simulator.replay import find_replay
+from optsched.simulator.replay import COMPILED_FROM, find_replay
 from optsched.simulator.run import Run
 from optsched.simulator.scenario import Scenario, check_use, configure
 from optsched.traces.reading import read_trace
@@ -52,8 +53,7 @@ def run_scenario(scenario: Scenario) -> Run:
     began = time.perf_counter()
     problem_solver = _problem_solver(scenario, trace, machine, policy)
     needs_engine = execution is not None or scenario.check or scenario.journal
-    may_replay = not needs_engine and len(trace) >= scenario.compiled_from
-    replay = find_replay(machine, policy) if may_replay else None
+    replay = None if needs_engine else _find_replay(scenario, trace, machine, policy)
     prepare_seconds = time.perf_counter() - began
     config = describe(scenario, source, trace, machine, policy, execution, problem_solver)
     journal = Journal() if scenario.journal else None
@@ -83,7 +83,7 @@ def run_scenario(scenario: Scenario) -> Run:
         trace=trace,
         machine=machine,
         schedule=schedule,
-        decisions=problem_solver.frame,
+        problems=problem_solver.rows,
         fallbacks=problem_solver.fallbacks,
         execution_report=report,
         notes=(*_odd_pair(policy, execution), *(() if report is None else report.notes)),
@@ -194,6 +194,16 @@ def _large_from(scenario: Scenario, machine: Machine, policy: Policy) -> int | N
         expected = f"expected at most the {machine.size:,} processors of the machine"
         raise InputError(f"{stated:,}; {expected}", field="large from")
     return stated
+
+
+def _find_replay(
+    scenario: Scenario, trace: Trace, machine: Machine, policy: Policy
+) -> Callable[[Trace, EventOrder], Schedule | None] | None:
+    """Return the replay of the policy if it is to be used for the trace."""
+    stated = scenario.compiled_from
+    if stated is not None:
+        return find_replay(machine, policy) if len(trace) >= stated else None
+    return find_replay(machine, policy, may_compile=len(trace) >= COMPILED_FROM)
 
 
 def _problem_solver(

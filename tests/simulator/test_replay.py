@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -163,3 +167,30 @@ def test_a_replay_goes_on_when_the_room_for_runs_of_nodes_is_full(policy, monkey
     trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 500)
     assert_same(trace, "nodes:200", policy, "batched")
     assert narrow[-1].tally[_replay.HELD] > 2 * len(narrow[-1].runs)
+
+
+def test_a_short_trace_is_replayed_once_the_kernels_are_on_disk(tmp_path):
+    """In processes of their own, with a cache of their own."""
+    code = """
+import numpy as np
+from optsched.simulator import replay
+from optsched.simulator.simulate import simulate
+from optsched.traces.trace import Trace
+replays, real = [], replay.replay
+replay.replay = lambda *given: replays.append(given) or real(*given)
+trace = Trace(*[np.arange(1, 50)] * 5)
+run = simulate(trace, "nodes:50", "fcfs", **{given})
+print(len(replays), *run.start.tolist())
+"""
+
+    def started(given: str) -> list[str]:
+        command = [sys.executable, "-c", code.replace("{given}", given)]
+        env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    by_engine = started("{}")
+    assert by_engine[0] == "1"  # the attempt to load the kernels
+    assert started("{'compiled_from': 0}") == ["2", *by_engine[1:]]
+    assert started("{}") == ["2", *by_engine[1:]]
