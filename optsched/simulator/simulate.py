@@ -52,13 +52,15 @@ def run_scenario(scenario: Scenario) -> Run:
     began = time.perf_counter()
     problem_solver = _problem_solver(scenario, trace, machine, policy)
     needs_engine = execution is not None or scenario.check or scenario.journal
-    may_replay = not needs_engine and len(trace) >= scenario.compiled_from
-    replay = find_replay(machine, policy) if may_replay else None
+    order, stated = scenario.order, scenario.compiled_from
+    may_replay = len(trace) >= (policy.replay_from if stated is None else stated)
+    may_replay = may_replay and not needs_engine
+    replay = find_replay(machine, policy, order, problem_solver) if may_replay else None
     prepare_seconds = time.perf_counter() - began
     config = describe(scenario, source, trace, machine, policy, execution, problem_solver)
     journal = Journal() if scenario.journal else None
     began = time.perf_counter()
-    schedule = None if replay is None else replay(trace, scenario.order)
+    schedule = None if replay is None else replay(trace)
     if schedule is None:
         checker = InvariantChecker() if scenario.check else None
         engine = Engine(
@@ -67,7 +69,7 @@ def run_scenario(scenario: Scenario) -> Run:
             policy,
             problem_solver,
             execution,
-            order=scenario.order,
+            order=order,
             journal=journal,
             observe=None if checker is None else checker.check,
             progress=scenario.progress,

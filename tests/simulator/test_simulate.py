@@ -31,9 +31,9 @@ find_replay = module.find_replay
 def watched(*arguments):
     replay = find_replay(*arguments)
 
-    def replayed(trace, order):
+    def replayed(trace):
         before = list(_priority_queue.replay.signatures)
-        schedule = replay(trace, order)
+        schedule = replay(trace)
         assert before == list(_priority_queue.replay.signatures) != []
         return schedule
 
