@@ -1,6 +1,7 @@
-"""Replay of policies that only count processors, on a line of nodes, by a compiled kernel.
+"""Replay of policies by a compiled kernel.
 
-A replay produces the schedule of the engine ten times as fast.
+A replay produces the schedule of the engine ten times as fast. Policies that only count processors,
+on a line of nodes, share the events and nodes of a replay; others bring a replay of the whole run.
 """
 
 from __future__ import annotations
@@ -14,33 +15,56 @@ import numpy as np
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
 from optsched.schedule import Schedule, State
+from optsched.simulator.chosen_solvers import choose_solvers
 from optsched.simulator.engine import KILL_TOLERANCE, EventOrder
 from optsched.simulator.job_table import Texts
 from optsched.simulator.policy import Policy
+from optsched.simulator.problem_solver import NoProblems, ProblemSolver
 from optsched.traces.trace import Trace
-
-COMPILED_FROM = 100_000
-"""Number of jobs from which a replay outweighs the compilation of its kernels."""
 
 
 def find_replay(
-    machine: Machine, policy: Policy, *, may_compile: bool = True
-) -> Callable[[Trace, EventOrder], Schedule | None] | None:
-    """Return the replay of `policy` on `machine`, with compiled kernels.
+    machine: Machine,
+    policy: Policy,
+    order: EventOrder,
+    problem_solver: ProblemSolver | NoProblems,
+    *,
+    may_compile: bool = True,
+) -> Callable[[Trace], Schedule | None] | None:
+    """Return the replay of a run, with compiled kernels.
 
-    Returns None if there is none, or if its kernels are not on disk and it may not compile them.
+    A policy that poses problems is replayed if the events of an instant are batched and its default
+    solvers do nothing but solve. Returns None if there is no replay, or if its kernels are not on
+    disk and it may not compile them.
     """
-    if not can_replay(machine, policy):
+    one = np.ones(1, dtype=np.int64)
+    sample = Trace(one, one, one, one, one)
+    if can_replay(machine, policy):
+        if not _is_ready(lambda: replay(sample, Nodes(1), policy, EventOrder.BATCHED), may_compile):
+            return None
+        return lambda trace: replay(trace, machine, policy, order)
+    run, batched = policy.replay_run, order is EventOrder.BATCHED
+    if run is None or not batched or not isinstance(problem_solver, ProblemSolver):
         return None
+    own = choose_solvers(policy.posed())
+    chosen = problem_solver.solvers
+    if not problem_solver.only_solves or any(chosen[m].solver != own[m].solver for m in own):
+        return None
+    if not _is_ready(lambda: run(sample, machine, ProblemSolver(own)), may_compile):
+        return None
+    return lambda trace: run(trace, machine, problem_solver)
+
+
+def _is_ready(warm_up: Callable[[], object], may_compile: bool) -> bool:
+    """Load, or compile, the kernels of a replay; return whether they are there."""
     from optsched.kernel_cache import NotOnDiskError, only_loading
 
-    one = np.ones(1, dtype=np.int64)
     try:
         with nullcontext() if may_compile else only_loading():
-            replay(Trace(one, one, one, one, one), Nodes(1), policy, EventOrder.BATCHED)
+            warm_up()
     except NotOnDiskError:
-        return None
-    return lambda trace, order: replay(trace, machine, policy, order)
+        return False
+    return True
 
 
 def can_replay(machine: Machine, policy: Policy) -> TypeGuard[Nodes]:

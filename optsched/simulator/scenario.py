@@ -154,7 +154,8 @@ class Scenario:
     compiled_from : int, optional
         Number of jobs from which the compiled implementation of the policy is used, if there is
         one. The run is the same. By default, it is always used if its kernels have been compiled
-        before, and from 100,000 jobs on if not: the engine takes less time for fewer.
+        before, and if not from the policy's ``replay_from`` on: the engine takes less time for
+        fewer jobs.
     progress : callable, optional
         Called periodically with the number of jobs that have left the queue (started or rejected),
         and the simulated time.

@@ -16,14 +16,14 @@ from optsched.machines.machine import Machine, read_machine
 from optsched.numbers import LARGEST
 from optsched.schedule import Schedule
 from optsched.simulator.chosen_solvers import choose_solvers
-from optsched.simulator.engine import Engine, EventOrder
+from optsched.simulator.engine import Engine
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.invariants import InvariantChecker
 from optsched.simulator.journal import Journal
 from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import NoProblems, ProblemSolver
 from optsched.simulator.provenance import describe
-from optsched.simulator.replay import COMPILED_FROM, find_replay
+from optsched.simulator.replay import find_replay
 from optsched.simulator.run import Run
 from optsched.simulator.scenario import Scenario, check_use, configure
 from optsched.traces.reading import read_trace
@@ -53,12 +53,14 @@ def run_scenario(scenario: Scenario) -> Run:
     began = time.perf_counter()
     problem_solver = _problem_solver(scenario, trace, machine, policy)
     needs_engine = execution is not None or scenario.check or scenario.journal
-    replay = None if needs_engine else _find_replay(scenario, trace, machine, policy)
+    replay = None
+    if not needs_engine:
+        replay = _find_replay(scenario, trace, machine, policy, problem_solver)
     prepare_seconds = time.perf_counter() - began
     config = describe(scenario, source, trace, machine, policy, execution, problem_solver)
     journal = Journal() if scenario.journal else None
     began = time.perf_counter()
-    schedule = None if replay is None else replay(trace, scenario.order)
+    schedule = None if replay is None else replay(trace)
     if schedule is None:
         checker = InvariantChecker() if scenario.check else None
         engine = Engine(
@@ -197,13 +199,18 @@ def _large_from(scenario: Scenario, machine: Machine, policy: Policy) -> int | N
 
 
 def _find_replay(
-    scenario: Scenario, trace: Trace, machine: Machine, policy: Policy
-) -> Callable[[Trace, EventOrder], Schedule | None] | None:
+    scenario: Scenario,
+    trace: Trace,
+    machine: Machine,
+    policy: Policy,
+    problem_solver: ProblemSolver | NoProblems,
+) -> Callable[[Trace], Schedule | None] | None:
     """Return the replay of the policy if it is to be used for the trace."""
-    stated = scenario.compiled_from
-    if stated is not None:
-        return find_replay(machine, policy) if len(trace) >= stated else None
-    return find_replay(machine, policy, may_compile=len(trace) >= COMPILED_FROM)
+    stated, order = scenario.compiled_from, scenario.order
+    if stated is not None and len(trace) < stated:
+        return None
+    may_compile = stated is not None or len(trace) >= policy.replay_from
+    return find_replay(machine, policy, order, problem_solver, may_compile=may_compile)
 
 
 def _problem_solver(

@@ -28,12 +28,12 @@ from optsched.traces.trace import Trace
 module = importlib.import_module("optsched.simulator.simulate")
 find_replay = module.find_replay
 
-def watched(machine, policy, **options):
-    replay = find_replay(machine, policy, **options)
+def watched(*arguments, **options):
+    replay = find_replay(*arguments, **options)
 
-    def replayed(trace, order):
+    def replayed(trace):
         before = list(_priority_queue.replay.compiled.signatures)
-        schedule = replay(trace, order)
+        schedule = replay(trace)
         assert before == list(_priority_queue.replay.compiled.signatures) != []
         return schedule
 
