@@ -11,7 +11,7 @@ JSSPP 1999, doi:10.1007/3-540-47954-6_4.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -107,7 +107,7 @@ def read_swf(path: str | Path) -> Trace:
             path=path,
             sha256=content.sha256,
             header=jobs.header(),
-            oddities=_oddities(columns, jobs.comments_between),
+            oddities=unusual(columns) | {"comment lines between jobs": jobs.comments_between},
         )
 
 
@@ -128,13 +128,12 @@ def write_swf(trace: Trace, path: str | Path) -> None:
 def _encode(trace: Trace, path: Path) -> bytes:
     for field in FIELDS:
         _check_writable(field, getattr(trace, field.column), path)
-    lines = [f"; {key}: {value}" if key else f";{value}" for key, value in trace.header.lines]
-    lines += [f"; Note: {note}" for note in _notes(trace)]
-    if any("\n" in line for line in lines):
-        raise InputError("a header line with a line break cannot be written", file=path)
+    header = trace.header
+    for note in _notes(trace):
+        header = header.noted(note)
     columns = [_texts(getattr(trace, field.column)) for field in FIELDS]
     jobs = zip(*columns)
-    chunks = ["".join(f"{line}\n" for line in lines)]
+    chunks = ["".join(f";{comment}\n" for comment in header.comments(path))]
     while chunk := [" ".join(job) for job in islice(jobs, _ROWS_AT_ONCE)]:
         chunks.append("\n".join(chunk) + "\n")
     return "".join(chunks).encode()
@@ -291,8 +290,8 @@ def _decoded(text: bytes) -> str:
         return text.decode("latin-1")
 
 
-def _oddities(columns: dict[str, Any], comments_between: int) -> dict[str, int]:
-    """Count the jobs and lines that are unusual, but valid."""
+def unusual(columns: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    """Count the jobs that are unusual, but valid, by columns of a raw trace."""
     job_id, submit = columns["job_id"], columns["submit"]
     ascending = bool((np.diff(job_id) > 0).all())  # as in most logs; much faster than sorting
     status = columns.get("status", np.empty(0))
@@ -303,16 +302,21 @@ def _oddities(columns: dict[str, Any], comments_between: int) -> dict[str, int]:
             ((status >= 2) & (status <= 4)).sum()
         ),
         "jobs with a status that SWF does not define": int(((status < -1) | (status > 5)).sum()),
-        "comment lines between jobs": comments_between,
     }
 
 
-def _check_writable(field: Field, column: NDArray[Any], path: Path) -> None:
-    wrong = column < field.lowest
+def invalid(field: Field, column: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return a mask of the values that are not valid in a column."""
+    valid = (column >= field.lowest) & (column <= field.highest)
     if column.dtype.kind == "f":
-        wrong |= (column < 0) & (column != UNKNOWN)
+        valid &= (column >= 0) | (column == UNKNOWN)
+    return ~valid
+
+
+def _check_writable(field: Field, column: NDArray[Any], path: Path) -> None:
+    wrong = invalid(field, column)
     if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
+        row = int(wrong.argmax())
         raise InputError(
             f"{column[row]} for the job in row {row + 1}; expected {field.expected}",
             file=path,
@@ -323,8 +327,7 @@ def _check_writable(field: Field, column: NDArray[Any], path: Path) -> None:
 def _notes(trace: Trace) -> list[str]:
     notes = []
     if trace.cleaning is not None:
-        done = [f"{line.strip()}" for line in trace.cleaning.lines()]
-        notes.append(f"cleaned by optsched ({'; '.join(done)}); {len(trace):,} jobs here")
+        notes.append(trace.cleaning.note(len(trace)))
     if trace.label is not None:
         notes.append("jobs are numbered; their names in the original are not part of this format")
     if trace.annotations:
