@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import islice, repeat
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -174,7 +174,8 @@ class _Jobs:
     def __init__(self, path: Path) -> None:
         self.comments_between = 0
         self._path = path
-        self._parts: list[list[NDArray[Any]]] = []
+        self._jobs = 0
+        self._parts: list[list[NDArray[Any]]] = [[] for _ in FIELDS]
         self._leading: list[tuple[int, str]] = []
         self._leading_bytes = 0
 
@@ -184,7 +185,7 @@ class _Jobs:
 
         text = np.frombuffer(piece.data, dtype=np.uint8)
         capacity, first_job = _swf_lines.count_jobs(text)
-        if not self._parts:
+        if not self._jobs:
             self._add_comments(piece.data[:first_job], piece.line)
         values = np.empty((len(FIELDS), capacity), dtype=np.int64)
         decimals = np.empty((len(FIELDS), capacity), dtype=np.int8)
@@ -193,26 +194,29 @@ class _Jobs:
             np.array([field.decimals for field in FIELDS]),
             np.array([field.lowest for field in FIELDS]),
             np.array([field.highest for field in FIELDS]),
-            bool(self._parts),
+            self._jobs > 0,
             values,
             decimals,
         )
         if found[0] != _swf_lines.WELL_FORMED:
             raise _mistake(piece.data, self._path, piece.line + lines, *found)
         self.comments_between += comments
-        if rows:
-            self._parts.append([*map(_column, repeat(piece.data), values, decimals)])
+        self._jobs += rows
+        for parts, digits, places in zip(self._parts, values, decimals):
+            if rows:
+                parts.append(_column(piece.data, digits, places))
 
     def columns(self) -> dict[str, Any]:
         """Return the known columns by name; refuse a file without a job."""
-        if not self._parts:
+        if not self._jobs:
             what = "only comments" if self._leading else "the file is empty"
             raise InputError(f"{what}; expected {JOBS}", file=self._path)
         known: dict[str, NDArray[Any]] = {}
-        for field, parts in zip(FIELDS, zip(*self._parts)):
-            if any((part != UNKNOWN).any() for part in parts):
+        for field, parts in zip(FIELDS, self._parts):
+            if any(part.strides != (0,) for part in parts):
                 known[field.column] = np.concatenate(parts)
-        unknown = np.broadcast_to(np.int64(UNKNOWN), sum(len(part[0]) for part in self._parts))
+            parts.clear()  # so that two copies of one column at most are in memory
+        unknown = np.broadcast_to(np.int64(UNKNOWN), self._jobs)
         for required in ("runtime", "requested_time", "processors", "submit"):
             known.setdefault(required, unknown)
         return known
@@ -243,11 +247,15 @@ class _Jobs:
 
 
 def _column(data: bytes, digits: NDArray[np.int64], decimals: NDArray[np.int8]) -> NDArray[Any]:
-    """Return a column of numbers: float64 if any has a decimal point, else int64."""
+    """Return a column of numbers: float64 if any has a decimal point, else int64.
+
+    A column that is unknown for all jobs takes no memory: its stride is 0.
+    """
     from optsched.traces._swf_lines import INEXACT
 
     if decimals.max() < 0:
-        return digits.copy()
+        unknown = bool((digits == UNKNOWN).all())
+        return np.broadcast_to(np.int64(UNKNOWN), len(digits)) if unknown else digits.copy()
     numbers: NDArray[np.float64] = (
         digits / _POWERS_OF_TEN[np.clip(decimals, 0, len(_POWERS_OF_TEN) - 1)]
     )
