@@ -103,7 +103,7 @@ BUDGET = (
 
 TRACE = Option(
     *("trace", str, None, "a trace file or a name from the catalogue"),
-    help="A trace file (.swf, .swf.gz, Batsim .json) or a name from the catalogue.",
+    help="A trace file (.swf, .parquet, Batsim .json, also .gz) or a name from the catalogue.",
 )
 
 
@@ -114,8 +114,8 @@ class Scenario:
     Parameters
     ----------
     trace : Trace, path or str
-        A trace, a trace file (.swf, .swf.gz, Batsim .json), or a name from the catalogue. A raw
-        trace is cleaned first.
+        A trace, a trace file (.swf, .parquet, Batsim .json, also .gz), or a name from the
+        catalogue. A raw trace is cleaned first.
     machine : Machine, path or str, optional
         nodes:NUMBER, another of `optsched list machines`, or a TOML file; by default of the size
         that the trace states.

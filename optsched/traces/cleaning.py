@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.traces.cleaning_report import CleaningReport
@@ -27,14 +29,22 @@ def clean(trace: Trace) -> Trace:
     if trace.cleaning is not None:
         return trace
     from_request = (trace.processors <= 0) & (trace.requested_processors > 0)
-    processors = np.where(from_request, trace.requested_processors, trace.processors)
+    processors = _changed(trace.processors, from_request, trace.requested_processors)
     too_short = trace.runtime < 1
     too_small = ~too_short & (processors < 1)
     never_submitted = ~too_short & ~too_small & (trace.submit < 0)
-    kept = np.flatnonzero(~(too_short | too_small | never_submitted))
-    order = np.lexsort((trace.job_id[kept], trace.submit[kept]))
-    rows = kept[order]
-    requested, runtime = trace.requested_time[rows], trace.runtime[rows]
+    kept = ~(too_short | too_small | never_submitted)
+    reordered = 0
+    if not kept.all() or not _in_order(trace):
+        rows = np.flatnonzero(kept)
+        order = np.lexsort((trace.job_id[rows], trace.submit[rows]))
+        reordered = int((order != np.arange(len(order))).sum())
+        rows = rows[order]
+        selected = trace.select(rows)
+        processors, from_request = processors[rows], from_request[rows]
+    else:
+        selected = trace
+    requested, runtime = selected.requested_time, selected.runtime
     missing = requested <= 0
     raised = ~missing & (requested < runtime) & (not trace.limits_hold)
     report = CleaningReport(
@@ -42,16 +52,30 @@ def clean(trace: Trace) -> Trace:
         dropped_runtime=int(too_short.sum()),
         dropped_processors=int(too_small.sum()),
         dropped_submit=int(never_submitted.sum()),
-        processors_from_request=int(from_request[rows].sum()),
+        processors_from_request=int(from_request.sum()),
         requested_time_missing=int(missing.sum()),
         requested_time_raised=int(raised.sum()),
-        reordered=int((order != np.arange(len(order))).sum()),
+        reordered=reordered,
     )
-    if not len(rows):
+    if not len(selected):
         raise InputError(f"all {len(trace)} jobs were dropped by cleaning", file=trace.path)
     return replace(
-        trace.select(rows),
-        processors=processors[rows],
-        requested_time=np.where(missing | raised, runtime, requested),
+        selected,
+        processors=processors,
+        requested_time=_changed(requested, missing | raised, runtime),
         cleaning=report,
     )
+
+
+def _in_order(trace: Trace) -> bool:
+    """Return whether the jobs are in the order of a cleaned trace."""
+    submit, job_id = trace.submit, trace.job_id
+    later, same = submit[1:] > submit[:-1], submit[1:] == submit[:-1]
+    return bool((later | (same & (job_id[1:] >= job_id[:-1]))).all())
+
+
+def _changed(column: NDArray[Any], rows: NDArray[np.bool_], values: NDArray[Any]) -> NDArray[Any]:
+    """Return a column with the values in some rows; without a copy if there are no such rows."""
+    if rows.any():
+        return np.where(rows, values, column)
+    return column.astype(np.result_type(column, values), copy=False)

@@ -69,3 +69,8 @@ class CleaningReport:
         """Return the positive counts as lines for a terminal."""
         counts = [(self.jobs_read, "jobs read"), *self.counts()]
         return [f"{count:>9,} {what}" for count, what in counts]
+
+    def note(self, jobs: int) -> str:
+        """Return the note for the header of a file with the cleaned trace, which has `jobs`."""
+        done = "; ".join(line.strip() for line in self.lines())
+        return f"cleaned by optsched ({done}); {jobs:,} jobs here"

@@ -86,7 +86,7 @@ def with_demands(trace: Trace, path: Path) -> Trace:
         return trace
     data, sha256 = read_bytes(file)
     lines = BytesIO(data.removeprefix(BYTE_ORDER_MARK))
-    names = _names(next(lines, b"").strip(), file)
+    names = _names(next(lines, b"").strip(), trace, file)
     demands = dict(zip(names, _columns(lines, names, trace, file)))
     annotations = {**trace.annotations, **demands}
     return replace(trace, annotations=annotations, demands_sha256=sha256)
@@ -127,7 +127,7 @@ def _stated() -> set[str]:
     return {name for kind in readers for name in readers[kind].annotations}
 
 
-def _names(header: bytes, file: Path) -> list[str]:
+def _names(header: bytes, trace: Trace, file: Path) -> list[str]:
     """Return the names of the resources."""
     first, *names = header.decode("utf-8", errors="replace").split(",")
     if first != JOB_ID or not names:
@@ -140,7 +140,7 @@ def _names(header: bytes, file: Path) -> list[str]:
             mistake = "expected small letters and underscores"
         elif name in names[:place]:
             mistake = "is the name of an earlier column"
-        elif name in (*COLUMNS, "label") or name in stated:
+        elif name in (*COLUMNS, "label", *trace.annotations) or name in stated:
             mistake = "is the name of a column of traces; expected another name"
         if mistake is not None:
             field = f"column {place + 2}"

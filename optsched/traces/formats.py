@@ -35,6 +35,8 @@ class TraceFormat(ABC):
         Suffixes of the files of the format, without ``.gz``.
     annotations : frozenset of str
         Annotations that a file of the format can state.
+    any_annotation : bool
+        Whether a file can state annotations of all names, and so demands too.
     encode : callable or None
         Function that returns the content of a file, before compression; None for a format that is
         only read.
@@ -43,6 +45,7 @@ class TraceFormat(ABC):
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     annotations: ClassVar[frozenset[str]] = frozenset()
+    any_annotation: ClassVar[bool] = False
     encode: ClassVar[Encoder | None] = None
 
     @staticmethod
@@ -72,6 +75,16 @@ class TraceFormat(ABC):
         return None
 
 
+def known_columns(trace: Trace) -> list[str]:
+    """Return the columns that are known for any job, without a stated time that is requested."""
+    return [
+        name
+        for name in COLUMNS
+        if (getattr(trace, name) != UNKNOWN).any()
+        and not (name == "stated_time" and np.array_equal(trace.stated_time, trace.requested_time))
+    ]
+
+
 def say_left_out(
     trace: Trace, target: str, written: Set[str], header: Set[str] = frozenset()
 ) -> None:
@@ -81,13 +94,7 @@ def say_left_out(
     `header`, in lower case.
     """
     lines = sum(bool(text) and key.lower() not in header for key, text in trace.header.lines)
-    names = [
-        name
-        for name in COLUMNS
-        if name not in written
-        and (getattr(trace, name) != UNKNOWN).any()
-        and not (name == "stated_time" and np.array_equal(trace.stated_time, trace.requested_time))
-    ]
+    names = [name for name in known_columns(trace) if name not in written]
     names += [name for name in trace.annotations if name not in written]
     left_out = [f"{lines:,} header lines"] if lines else []
     left_out += [f"{len(names)} columns ({', '.join(names)})"] if names else []

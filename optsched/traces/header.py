@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from optsched.errors import InputError
 from optsched.numbers import LARGEST, MOST_PROCESSORS
@@ -47,6 +48,19 @@ class Header:
             else:
                 lines.append(("", comment.rstrip()))
         return cls(tuple(lines))
+
+    def comments(self, path: Path) -> list[str]:
+        """Return the text of each comment line for a file, the inverse of `from_comments`.
+
+        Raises
+        ------
+        InputError
+            If a line has a line break.
+        """
+        comments = [f" {key}: {value}" if key else value for key, value in self.lines]
+        if any("\n" in comment for comment in comments):
+            raise InputError("a header line with a line break cannot be written", file=path)
+        return comments
 
     def noted(self, text: str) -> Header:
         """Return the header with a further line: ``Note: `` and the text."""

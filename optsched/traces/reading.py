@@ -85,8 +85,9 @@ def find_trace(
 def write_trace(trace: Trace, path: str | Path) -> tuple[Path, ...]:
     """Write a trace in the format that the suffix of `path` names; gzipped if it ends in ``.gz``.
 
-    Demands of the jobs are written to a file beside the trace (`optsched.traces.demands`). If the
-    jobs have no demands, such a file of an earlier trace is removed.
+    Demands of the jobs are written to a file beside the trace (`optsched.traces.demands`), unless
+    the format holds annotations of all names. If there are none to write, such a file of an earlier
+    trace is removed.
 
     Returns
     -------
@@ -106,7 +107,7 @@ def write_trace(trace: Trace, path: str | Path) -> tuple[Path, ...]:
         suffixes = ", ".join(suffix for kind in written for suffix in kind.suffixes)
         raise InputError(f"unknown suffix; expected {suffixes}", file=path)
     assert kind.encode is not None
-    demands, others = split_demands(trace)
+    demands, others = ({}, trace.annotations) if kind.any_annotation else split_demands(trace)
     beside = demands_file(path)
     text = encode_demands(demands, kind.job_numbers(trace), path) if demands else None
     with written_bytes(path, kind.encode(replace(trace, annotations=others), path)):

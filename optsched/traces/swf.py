@@ -11,8 +11,8 @@ JSSPP 1999, doi:10.1007/3-540-47954-6_4.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import islice, repeat
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -107,7 +107,7 @@ def read_swf(path: str | Path) -> Trace:
             path=path,
             sha256=content.sha256,
             header=jobs.header(),
-            oddities=_oddities(columns, jobs.comments_between),
+            oddities=unusual(columns) | {"comment lines between jobs": jobs.comments_between},
         )
 
 
@@ -128,13 +128,12 @@ def write_swf(trace: Trace, path: str | Path) -> None:
 def _encode(trace: Trace, path: Path) -> bytes:
     for field in FIELDS:
         _check_writable(field, getattr(trace, field.column), path)
-    lines = [f"; {key}: {value}" if key else f";{value}" for key, value in trace.header.lines]
-    lines += [f"; Note: {note}" for note in _notes(trace)]
-    if any("\n" in line for line in lines):
-        raise InputError("a header line with a line break cannot be written", file=path)
+    header = trace.header
+    for note in _notes(trace):
+        header = header.noted(note)
     columns = [_texts(getattr(trace, field.column)) for field in FIELDS]
     jobs = zip(*columns)
-    chunks = ["".join(f"{line}\n" for line in lines)]
+    chunks = ["".join(f";{comment}\n" for comment in header.comments(path))]
     while chunk := [" ".join(job) for job in islice(jobs, _ROWS_AT_ONCE)]:
         chunks.append("\n".join(chunk) + "\n")
     return "".join(chunks).encode()
@@ -175,7 +174,8 @@ class _Jobs:
     def __init__(self, path: Path) -> None:
         self.comments_between = 0
         self._path = path
-        self._parts: list[list[NDArray[Any]]] = []
+        self._jobs = 0
+        self._parts: list[list[NDArray[Any]]] = [[] for _ in FIELDS]
         self._leading: list[tuple[int, str]] = []
         self._leading_bytes = 0
 
@@ -185,7 +185,7 @@ class _Jobs:
 
         text = np.frombuffer(piece.data, dtype=np.uint8)
         capacity, first_job = _swf_lines.count_jobs(text)
-        if not self._parts:
+        if not self._jobs:
             self._add_comments(piece.data[:first_job], piece.line)
         values = np.empty((len(FIELDS), capacity), dtype=np.int64)
         decimals = np.empty((len(FIELDS), capacity), dtype=np.int8)
@@ -194,26 +194,29 @@ class _Jobs:
             np.array([field.decimals for field in FIELDS]),
             np.array([field.lowest for field in FIELDS]),
             np.array([field.highest for field in FIELDS]),
-            bool(self._parts),
+            self._jobs > 0,
             values,
             decimals,
         )
         if found[0] != _swf_lines.WELL_FORMED:
             raise _mistake(piece.data, self._path, piece.line + lines, *found)
         self.comments_between += comments
-        if rows:
-            self._parts.append([*map(_column, repeat(piece.data), values, decimals)])
+        self._jobs += rows
+        for parts, digits, places in zip(self._parts, values, decimals):
+            if rows:
+                parts.append(_column(piece.data, digits, places))
 
     def columns(self) -> dict[str, Any]:
         """Return the known columns by name; refuse a file without a job."""
-        if not self._parts:
+        if not self._jobs:
             what = "only comments" if self._leading else "the file is empty"
             raise InputError(f"{what}; expected {JOBS}", file=self._path)
         known: dict[str, NDArray[Any]] = {}
-        for field, parts in zip(FIELDS, zip(*self._parts)):
-            if any((part != UNKNOWN).any() for part in parts):
+        for field, parts in zip(FIELDS, self._parts):
+            if any(part.strides != (0,) for part in parts):
                 known[field.column] = np.concatenate(parts)
-        unknown = np.broadcast_to(np.int64(UNKNOWN), sum(len(part[0]) for part in self._parts))
+            parts.clear()  # so that two copies of one column at most are in memory
+        unknown = np.broadcast_to(np.int64(UNKNOWN), self._jobs)
         for required in ("runtime", "requested_time", "processors", "submit"):
             known.setdefault(required, unknown)
         return known
@@ -244,11 +247,15 @@ class _Jobs:
 
 
 def _column(data: bytes, digits: NDArray[np.int64], decimals: NDArray[np.int8]) -> NDArray[Any]:
-    """Return a column of numbers: float64 if any has a decimal point, else int64."""
+    """Return a column of numbers: float64 if any has a decimal point, else int64.
+
+    A column that is unknown for all jobs takes no memory: its stride is 0.
+    """
     from optsched.traces._swf_lines import INEXACT
 
     if decimals.max() < 0:
-        return digits.copy()
+        unknown = bool((digits == UNKNOWN).all())
+        return np.broadcast_to(np.int64(UNKNOWN), len(digits)) if unknown else digits.copy()
     numbers: NDArray[np.float64] = (
         digits / _POWERS_OF_TEN[np.clip(decimals, 0, len(_POWERS_OF_TEN) - 1)]
     )
@@ -291,8 +298,8 @@ def _decoded(text: bytes) -> str:
         return text.decode("latin-1")
 
 
-def _oddities(columns: dict[str, Any], comments_between: int) -> dict[str, int]:
-    """Count the jobs and lines that are unusual, but valid."""
+def unusual(columns: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    """Count the jobs that are unusual, but valid, by columns of a raw trace."""
     job_id, submit = columns["job_id"], columns["submit"]
     ascending = bool((np.diff(job_id) > 0).all())  # as in most logs; much faster than sorting
     status = columns.get("status", np.empty(0))
@@ -303,16 +310,21 @@ def _oddities(columns: dict[str, Any], comments_between: int) -> dict[str, int]:
             ((status >= 2) & (status <= 4)).sum()
         ),
         "jobs with a status that SWF does not define": int(((status < -1) | (status > 5)).sum()),
-        "comment lines between jobs": comments_between,
     }
 
 
-def _check_writable(field: Field, column: NDArray[Any], path: Path) -> None:
-    wrong = column < field.lowest
+def invalid(field: Field, column: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return a mask of the values that are not valid in a column."""
+    valid = (column >= field.lowest) & (column <= field.highest)
     if column.dtype.kind == "f":
-        wrong |= (column < 0) & (column != UNKNOWN)
+        valid &= (column >= 0) | (column == UNKNOWN)
+    return ~valid
+
+
+def _check_writable(field: Field, column: NDArray[Any], path: Path) -> None:
+    wrong = invalid(field, column)
     if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
+        row = int(wrong.argmax())
         raise InputError(
             f"{column[row]} for the job in row {row + 1}; expected {field.expected}",
             file=path,
@@ -323,8 +335,7 @@ def _check_writable(field: Field, column: NDArray[Any], path: Path) -> None:
 def _notes(trace: Trace) -> list[str]:
     notes = []
     if trace.cleaning is not None:
-        done = [f"{line.strip()}" for line in trace.cleaning.lines()]
-        notes.append(f"cleaned by optsched ({'; '.join(done)}); {len(trace):,} jobs here")
+        notes.append(trace.cleaning.note(len(trace)))
     if trace.label is not None:
         notes.append("jobs are numbered; their names in the original are not part of this format")
     if trace.annotations:

@@ -174,9 +174,15 @@ partition, preceding_job, think_time : array, optional
 
     def select(self, rows: slice | NDArray[Any]) -> Trace:
         """Return the trace of a slice, of row numbers from 0 in the order given, or of a mask."""
-        columns = {name: getattr(self, name)[rows] for name in COLUMNS}
+        jobs = len(self.job_id[rows])
+
+        def selected(column: NDArray[Any]) -> NDArray[Any]:
+            # one value for all jobs, such as unknown, takes no memory
+            return np.broadcast_to(column[:1], jobs) if column.strides == (0,) else column[rows]
+
+        columns: dict[str, Any] = {name: selected(getattr(self, name)) for name in COLUMNS}
         label = None if self.label is None else self.label[rows]
-        annotations = {name: column[rows] for name, column in self.annotations.items()}
+        annotations = {name: selected(column) for name, column in self.annotations.items()}
         return replace(self, **columns, label=label, annotations=annotations)
 
     def annotated(self, **columns: NDArray[Any]) -> Trace:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import tomllib
 from functools import cache
 from pathlib import Path
 from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from fuzz.mutation import damaged, damaged_bytes, damaged_text, damaged_tree, to_json, to_toml
 from fuzz.seeds import (
@@ -45,6 +49,25 @@ def rackham(rng: Random, folder: Path, seeds: Seeds) -> Case:
 def batsim(rng: Random, folder: Path, seeds: Seeds) -> Case:
     (folder / "t.json").write_bytes(_damaged_json(rng, seeds.traces[".json"]))
     return reading_a_trace(rng, "t.json")
+
+
+@target
+def parquet(rng: Random, folder: Path, seeds: Seeds) -> Case:
+    data = seeds.traces[".parquet"]
+    table = pq.read_table(io.BytesIO(data))
+    metadata = {key: value.decode() for key, value in table.schema.metadata.items()}
+    tree = damaged_tree(rng, {"columns": table.to_pydict(), "metadata": metadata})
+    made = io.BytesIO()
+    try:
+        damaged_table = pa.table(tree["columns"]).replace_schema_metadata(tree["metadata"])
+        pq.write_table(damaged_table, made, compression=rng.choice(("none", "gzip", "zstd")))
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError, pa.ArrowException):
+        made = io.BytesIO(data)  # not even a table
+    written = made.getvalue()
+    (folder / "t.parquet").write_bytes(
+        written if rng.random() < 0.6 else damaged_bytes(rng, written)
+    )
+    return reading_a_trace(rng, "t.parquet")
 
 
 @target

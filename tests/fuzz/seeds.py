@@ -95,7 +95,8 @@ class Seeds:
             self._make()
 
     def _make(self) -> None:
-        assert _done("trace", "convert", "t.swf", "-o", "t.json")
+        for suffix in (".json", ".parquet"):
+            assert _done("trace", "convert", "t.swf", "-o", f"t{suffix}")
         assert _done("trace", "annotate", "bandwidth", "t.swf", "--mix", "HIGH", "-o", "d.swf")
         assert _done("trace", "info", "t.swf", "--json")
         assert _done("trace", "fit", "t.swf", "--fewest", "2", "-o", "w.toml")

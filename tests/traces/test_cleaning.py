@@ -44,6 +44,18 @@ def test_the_report_can_be_written_and_shown(small_swf):
     assert len(CleaningReport(5, 0, 0, 0, 0, 0, 0, 0).lines()) == 1
 
 
+def test_a_clean_log_is_not_copied():
+    jobs = np.arange(1, 6)
+    raw = Trace(jobs, jobs // 2, jobs, 2 * jobs, jobs)
+    trace = clean(raw)
+    assert trace.cleaning == CleaningReport(5, 0, 0, 0, 0, 0, 0, 0)
+    for name in ("job_id", "submit", "runtime", "requested_time", "processors"):
+        assert np.shares_memory(getattr(trace, name), getattr(raw, name))
+    decimal = clean(raw.changed(runtime=jobs + 0.5))
+    assert decimal.requested_time.tolist() == [2.0, 4.0, 6.0, 8.0, 10.0]
+    assert decimal.requested_time.dtype == np.float64
+
+
 def test_nothing_left_is_an_error(small_swf):
     raw = read_swf(small_swf)
     with pytest.raises(InputError, match="all 1 jobs were dropped"):

@@ -57,7 +57,9 @@ def test_a_file_with_a_known_suffix_gets_the_message_of_its_format(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"hello", b"\0\1\2", b'{"kind": "window-mkp"}', b"[1]"])
 def test_unknown_formats_are_refused(tmp_path, content):
     (tmp_path / "a.bin").write_bytes(content)
-    with pytest.raises(InputError, match="not a known trace format; known: batsim, rackham, swf"):
+    with pytest.raises(
+        InputError, match="not a known trace format; known: batsim, parquet, rackham, swf"
+    ):
         read_trace(tmp_path / "a.bin")
 
 
@@ -78,13 +80,15 @@ def test_a_format_is_one_registered_class(tmp_path, small_swf, monkeypatch):
 
     (tmp_path / "a.toy.gz").write_bytes(gzip.compress(b"toy"))
     assert len(read_trace(tmp_path / "a.toy.gz")) == 4
-    with pytest.raises(InputError, match=r"unknown suffix; expected .json, .rackham, .swf$"):
+    with pytest.raises(
+        InputError, match=r"unknown suffix; expected .json, .parquet, .rackham, .swf$"
+    ):
         write_trace(read_trace(small_swf), tmp_path / "b.toy")
 
 
 def test_traces_are_written_by_suffix(tmp_path, small_swf):
     trace = read_trace(small_swf)
-    for name in ("a.swf", "a.swf.gz", "a.json", "a.json.gz"):
+    for name in ("a.swf", "a.swf.gz", "a.json", "a.json.gz", "a.parquet"):
         write_trace(trace, tmp_path / name)
         again = read_trace(tmp_path / name)
         assert again.processors.tolist() == trace.processors.tolist()

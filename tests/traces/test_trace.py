@@ -94,6 +94,15 @@ def test_select_takes_rows_in_the_order_given():
     assert trace.select(trace.processors > 3).job_id.tolist() == [4, 5]
 
 
+def test_unknown_columns_take_no_memory():
+    one = np.arange(1, 1001)
+    trace = Trace(one, one, one, one, one)
+    for part in (trace, trace.select(one[::-2] - 1), trace.select(one > 7), trace.jobs(3, 900)):
+        assert part.user.strides == part.memory.strides == (0,)
+        assert part.user.tolist() == [-1] * len(part)
+    assert trace.select(one[:0]).user.tolist() == []
+
+
 def test_frame_has_all_columns():
     frame = make(label=np.array(list("abcde"))).frame
     assert list(frame.columns) == [*COLUMNS, "label"]
