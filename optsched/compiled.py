@@ -55,10 +55,11 @@ class Kernel:
     @functools.cached_property
     def compiled(self) -> Any:
         """The function as an object of numba, which compiles it for each types of arguments."""
-        njit = _numba().njit
+        from numba import njit
 
         from optsched.kernel_cache import KernelCache
 
+        _announce()
         compiled = njit(self.py_func, _nrt=self._allocates)  # numba has no public name for this
         compiled._cache = KernelCache(self.py_func)  # nor a public interface for this
         return compiled
@@ -67,25 +68,6 @@ class Kernel:
     def _numba_type_(self) -> Any:
         """The type of the kernel in other kernels, in an attribute that numba looks for."""
         return _called_kernel()(self.compiled)
-
-
-@functools.cache
-def _numba() -> Any:
-    """Import numba, without ``scipy.linalg``, which it imports to look for a BLAS."""
-    import numba
-    from numba.np import linalg
-
-    ensure_blas, linalg.ensure_blas = linalg.ensure_blas, _refuse
-    try:
-        import numba.np.arraymath  # uses a BLAS in ``kron`` only, if there is one
-    finally:
-        linalg.ensure_blas = ensure_blas
-    _announce()
-    return numba
-
-
-def _refuse() -> None:
-    raise ImportError
 
 
 @functools.cache
@@ -107,6 +89,7 @@ def _called_kernel() -> Any:
     return CalledKernel
 
 
+@functools.cache
 def _announce() -> None:
     """Log the first compilation of the process."""
     import logging

@@ -30,6 +30,7 @@ import numpy as np
 from numba.core import config
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
@@ -79,8 +80,12 @@ class KernelCache(NullCache):  # type: ignore[misc]
         self._source = Path(function.__code__.co_filename).absolute()
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """Return the compiled kernel for argument types; None without a valid file."""
-        target.refresh()
+        """Return the compiled kernel for argument types; None without a valid file.
+
+        All that numba knows of Python and NumPy, which ``target.refresh()`` imports in a quarter of
+        a second, is needed to compile and not to load.
+        """
+        rtsys.initialize(target)
         file = self._file(signature, target.codegen())
         data = b""
         if file is not None:

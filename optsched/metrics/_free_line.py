@@ -1,4 +1,7 @@
-"""Compiled kernels that follow the free slots of a line of nodes through a schedule."""
+"""Compiled kernels that follow the free slots of a line of nodes through a schedule.
+
+They are loops over scalars: an expression of arrays takes numba seconds to compile.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,23 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-@kernel
+@kernel(allocates=False)
+def slot_after(starts: Ints, count: int, start: int) -> int:
+    """Return the first of `count` slots in order that begins after `start`."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        if starts[middle] <= start:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel(allocates=False)
 def release(starts: Ints, stops: Ints, count: int, start: int, stop: int) -> int:
     """Free a run of nodes, merged with adjacent slots; return the new number of slots."""
-    after = int(np.searchsorted(starts[:count], start, side="right"))
+    after = slot_after(starts, count, start)
     joins_before = after > 0 and stops[after - 1] == start
     joins_after = after < count and starts[after] == stop
     if joins_before and joins_after:
@@ -34,10 +50,10 @@ def release(starts: Ints, stops: Ints, count: int, start: int, stop: int) -> int
     return count + 1
 
 
-@kernel
+@kernel(allocates=False)
 def take(starts: Ints, stops: Ints, count: int, start: int, stop: int) -> int:
     """Remove a run of nodes from the slot that contains it; return the new number of slots."""
-    slot = int(np.searchsorted(starts[:count], start, side="right")) - 1
+    slot = slot_after(starts, count, start) - 1
     left, right = starts[slot] < start, stop < stops[slot]
     if left and right:
         for k in range(count, slot, -1):
@@ -55,9 +71,10 @@ def take(starts: Ints, stops: Ints, count: int, start: int, stop: int) -> int:
     return count - 1
 
 
-@kernel
+@kernel(allocates=False)
 def free_line(
-    size: int,
+    starts: Ints,
+    stops: Ints,
     instants: Floats,
     events: Ints,
     kinds: Ints,
@@ -67,6 +84,8 @@ def free_line(
     first: Ints,
     last: Ints,
     runs: Ints,
+    waiting: Ints,
+    by_class: Ints,
     table: Ints,
     in_class: Floats,
 ) -> None:
@@ -74,8 +93,8 @@ def free_line(
 
     Parameters
     ----------
-    size : int
-        Nodes of the line.
+    starts, stops : int64 array, shape (runs + 2,)
+        First node and end of each free slot; at first, one slot is free.
     instants : float64 array, shape (instants,)
         Times, in order.
     events : int64 array, shape (instants + 1,)
@@ -90,25 +109,22 @@ def free_line(
         ``runs[first[j]:last[j]]`` are the nodes of job j.
     runs : int64 array, shape (runs, 2)
         First node and end of each run of nodes.
+    waiting : int64 array, shape (sizes,)
+        Number of waiting jobs of each size; 0 at first.
+    by_class : int64 array, shape (classes,)
+        Nodes in free slots of each class.
     table : int64 array, shape (instants, 5)
         Output, the state from each instant on: free nodes, number of slots, nodes of the largest
         slot, size of the smallest waiting job (0 if no job waits), and the free nodes in slots too
         small for that job, if enough nodes are free for it in all slots together.
     in_class : float64 array, shape (stretches, classes)
-        Output, for stretches of equal length from the first to the last instant: node-seconds
-        free in slots of 2^k to 2^(k+1) - 1 nodes.
+        Output, 0 before: for stretches of equal length from the first to the last instant,
+        node-seconds free in slots of 2^k to 2^(k+1) - 1 nodes.
     """
-    starts = np.zeros(len(runs) + 2, np.int64)
-    stops = np.zeros(len(runs) + 2, np.int64)
-    stops[0] = size
-    count = 1
-    waiting = np.zeros(len(sizes), np.int64)
-    smallest = 0
-    in_class[:] = 0.0
     if len(instants) == 0:  # all jobs were rejected
         return
-    by_class = np.zeros(in_class.shape[1], np.int64)
-    stretches = len(in_class)
+    stretches, classes = in_class.shape
+    count, smallest = 1, 0
     begin = instants[0]
     width = (instants[-1] - begin) / stretches
     for instant in range(len(instants)):
@@ -128,7 +144,8 @@ def free_line(
             smallest += 1
         wanted = sizes[smallest] if smallest < len(sizes) else 0
         free, largest, useless = 0, 0, 0
-        by_class[:] = 0
+        for kind in range(classes):
+            by_class[kind] = 0
         for slot in range(count):
             length = stops[slot] - starts[slot]
             free += length
@@ -145,7 +162,8 @@ def free_line(
             while stretch < stretches:
                 end = until if stretch == stretches - 1 else begin + (stretch + 1) * width
                 if end > now:
-                    in_class[stretch] += (min(end, until) - now) * by_class
+                    for kind in range(classes):
+                        in_class[stretch, kind] += (min(end, until) - now) * by_class[kind]
                     now = end
                 if now >= until:
                     break

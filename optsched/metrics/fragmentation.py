@@ -134,9 +134,12 @@ def fragmentation(trace: Trace, nodes: int, schedule: Schedule) -> Fragmentation
     first, last, runs = interval_runs(text, jobs)
     table = np.zeros((len(instants), 5), np.int64)
     classes = np.zeros((STRETCHES, int(nodes).bit_length()))
+    starts, stops = np.zeros((2, len(runs) + 2), np.int64)
+    stops[0] = nodes
+    waiting, by_class = np.zeros(len(sizes), np.int64), np.zeros(classes.shape[1], np.int64)
     free_line(
-        nodes, instants, np.append(begins, len(time)), kinds, job, rank.astype(np.int64),
-        sizes.astype(np.int64), first, last, runs, table, classes,
+        starts, stops, instants, np.append(begins, len(time)), kinds, job, rank.astype(np.int64),
+        sizes.astype(np.int64), first, last, runs, waiting, by_class, table, classes,
     )  # fmt: skip
     free, slots, largest, smallest, useless = np.ascontiguousarray(table.T)
     return Fragmentation(instants, free, slots, largest, smallest, useless, classes, nodes)
