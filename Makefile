@@ -11,6 +11,7 @@ SEED ?= 1
 .PHONY: demo test bounds check fuzz pages benchmark clean
 
 demo: .venv/ready
+	$(OPTSCHED) doctor --compile
 	$(OPTSCHED) simulate traces/samples/sample-256.swf --policy window --set window=10 \
 	    --capture demo/snapshots --capture-every 25 -o demo/window
 	$(OPTSCHED) simulate traces/samples/sample-256.swf --policy easy -o demo/easy

@@ -59,7 +59,6 @@ class Kernel:
 
         from optsched.kernel_cache import KernelCache
 
-        _announce()
         compiled = njit(self.py_func, _nrt=self._allocates)  # numba has no public name for this
         compiled._cache = KernelCache(self.py_func)  # nor a public interface for this
         return compiled
@@ -87,21 +86,3 @@ def _called_kernel() -> Any:
 
     register_default(CalledKernel)(models.OpaqueModel)
     return CalledKernel
-
-
-@functools.cache
-def _announce() -> None:
-    """Log the first compilation of the process."""
-    import logging
-
-    from numba.core import event
-
-    class Announcement(event.Listener):  # type: ignore[misc]
-        def on_start(self, _event: event.Event) -> None:
-            event.unregister("numba:compile", self)
-            logging.getLogger("optsched").info("compiling kernels, once on this machine")
-
-        def on_end(self, _event: event.Event) -> None:
-            pass
-
-    event.register("numba:compile", Announcement())

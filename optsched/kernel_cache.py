@@ -34,6 +34,7 @@ from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
+from optsched import compilation
 from optsched.version import IMPORTED
 
 PACKAGE = Path(__file__).parent
@@ -98,10 +99,12 @@ class KernelCache(NullCache):  # type: ignore[misc]
                 return CompileResult._rebuild(target, *parts)
         if _only_loads:
             raise NotOnDiskError(self._function.__qualname__)
+        compilation.begin(self._function)
         return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Save the compiled kernel for argument types."""
+        compilation.end(self._function)
         file = self._file(signature, compiled.codegen)
         if file is None or compiled.library.has_dynamic_globals:
             return

@@ -181,9 +181,11 @@ def _run(arguments: list[str]) -> int:
     # imported here, so that Ctrl-C is handled during these imports
     from cyclopts import CycloptsError, MissingArgumentError
 
+    from optsched.cli.terminal import show_compilation
     from optsched.errors import InputError, one_line
 
     app = build()
+    show_compilation()
     try:
         if arguments in INCOMPLETE:
             app.help_print(arguments)

@@ -25,8 +25,18 @@ WEIGHTS, CAPACITIES, OPTIMUM = (6, 4, 3), (3, 6), 9
 """A problem that even exhaustive search solves at once."""
 
 
-def command(*, json: Json = False) -> int:
-    """Check the installation: versions, and a small problem for each solver."""
+def command(*, compile: bool = False, json: Json = False) -> int:  # noqa: A002 (an option)
+    """Check the installation: versions, and a small problem for each solver.
+
+    Parameters
+    ----------
+    compile
+        Compile all kernels ahead, so that no later command waits for it: a minute or two.
+    """
+    if compile:
+        from optsched.cli.compiling import compile_all
+
+        compile_all()
     installed = {
         "optsched": __version__,
         "python": platform.python_version(),

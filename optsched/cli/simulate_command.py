@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, redirect_stdout
 from dataclasses import replace
@@ -17,6 +16,7 @@ from optsched.cli import BAD_INPUT, DONE
 from optsched.cli.options import Integer, Number, Output, as_options
 from optsched.cli.terminal import figure, print_json, print_lines, progress_bar, say
 from optsched.cli.trace_files import say_file
+from optsched.compilation import clock
 from optsched.errors import InputError
 from optsched.files import check_replaceable, write_json, written_folder
 from optsched.models.snapshot_file import CAPTURE
@@ -97,12 +97,12 @@ def command(
     with as_options(OPTIONS):
         scenario = Scenario(trace, **from_words(options))
     span = scenario.span
-    began = time.perf_counter()
+    began = clock()
     prepared = prepare_trace(trace)
     say_file(prepared)
     if demands_sha256 is not None:
         check_demands(prepared, demands_sha256)
-    read_seconds = time.perf_counter() - began
+    read_seconds = clock() - began
     total = len(prepared) if span is None else span[1] - span[0] + 1
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(sys.stderr))  # for the output of solvers

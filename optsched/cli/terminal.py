@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from optsched import compilation
 from optsched.errors import one_line
 from optsched.json_text import json_text
 
@@ -88,6 +89,45 @@ def progress_bar(what: str, total: int, unit: str) -> Iterator[Callable[[int], N
     if not sys.stderr.isatty():
         yield lambda done: None
         return
+    with _bars() as bars:
+        task = bars.add_task(what, total=total, unit=unit)
+        yield lambda done: bars.update(task, completed=done)
+        bars.remove_task(task)
+
+
+def show_compilation() -> None:
+    """Show the compilation of kernels with a bar, if stderr is a terminal."""
+    if sys.stderr.isatty():
+        compilation.show(_show_compiled)
+
+
+def _show_compiled(done: int, total: int) -> None:
+    if not _compiling:
+        stack = ExitStack()
+        bars = stack.enter_context(_bars())
+        task = bars.add_task("compiling, once on this machine", total=total, unit="kernels")
+        stack.callback(bars.remove_task, task)
+        _compiling.append((stack, bars, task))
+    stack, bars, task = _compiling[0]
+    bars.update(task, completed=done, total=total)
+    if done == total:
+        _compiling.clear()
+        stack.close()
+
+
+_shown: list[Any] = []
+"""The bars on the terminal, if any: there is one display for all."""
+
+_compiling: list[tuple[ExitStack, Any, Any]] = []
+"""The bar of the compilation, while it is shown."""
+
+
+@contextmanager
+def _bars() -> Iterator[Any]:
+    """Yield the display of bars, which is opened if there is none yet."""
+    if _shown:
+        yield _shown[0]
+        return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, Task, TextColumn, TimeRemainingColumn
     from rich.text import Text
@@ -96,15 +136,19 @@ def progress_bar(what: str, total: int, unit: str) -> Iterator[Callable[[int], N
         """Units per second, empty before the first unit is done."""
 
         def render(self, task: Task) -> Text:
-            return Text("" if task.speed is None else f"{task.speed:,.0f} {unit}/s")
+            speed = "" if task.speed is None else f"{task.speed:,.0f} {task.fields['unit']}/s"
+            return Text(speed)
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed:,.0f}/{task.total:,.0f} " + unit),
+        TextColumn("{task.completed:,.0f}/{task.total:,.0f} {task.fields[unit]}"),
         Rate(""),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(what, total=total)
-        yield lambda done: bars.update(task, completed=done)
+        _shown.append(bars)
+        try:
+            yield bars
+        finally:
+            _shown.clear()

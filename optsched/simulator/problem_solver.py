@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optsched.compilation import clock
 from optsched.errors import InputError
 from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
@@ -128,11 +128,11 @@ class ProblemSolver:
             If both the solver and the fallback fail.
         """
         chosen = self.solvers[problem.name]
-        began = time.perf_counter()
+        began = clock()
         result = call_solver(
             chosen.solver, problem, name=chosen.name, budget=chosen.budget, seed=chosen.seed
         )
-        self.solver_seconds += time.perf_counter() - began
+        self.solver_seconds += clock() - began
         if result.work * chosen.solver.seconds_per_work > LONGEST:
             message = f"{chosen.name} claims work of {result.work:g}, which would take years"
             result = Result(chosen.name, Status.ERROR, message=message)

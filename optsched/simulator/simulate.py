@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import ParamSpec
 
 from optsched import registry
+from optsched.compilation import clock
 from optsched.docstrings import section
 from optsched.errors import InputError
 from optsched.machines.machine import Machine, read_machine
@@ -44,22 +44,22 @@ def run_scenario(scenario: Scenario) -> Run:
         If a name, a file, a setting or a combination of these cannot be used.
     """
     policy, execution = configure(scenario.policy, scenario.execution, scenario.settings or {})
-    began = time.perf_counter()
+    began = clock()
     source = prepare_trace(scenario.trace)
     trace = source if scenario.span is None else source.jobs(*scenario.span)
-    read_seconds = time.perf_counter() - began
+    read_seconds = clock() - began
     machine = _machine(scenario, trace, policy)
     scenario = replace(scenario, large_from=_large_from(scenario, machine, policy))
-    began = time.perf_counter()
+    began = clock()
     problem_solver = _problem_solver(scenario, trace, machine, policy)
     needs_engine = execution is not None or scenario.check or scenario.journal
     replay = None
     if not needs_engine:
         replay = _find_replay(scenario, trace, machine, policy, problem_solver)
-    prepare_seconds = time.perf_counter() - began
+    prepare_seconds = clock() - began
     config = describe(scenario, source, trace, machine, policy, execution, problem_solver)
     journal = Journal() if scenario.journal else None
-    began = time.perf_counter()
+    began = clock()
     schedule = None if replay is None else replay(trace)
     if schedule is None:
         checker = InvariantChecker() if scenario.check else None
@@ -78,7 +78,7 @@ def run_scenario(scenario: Scenario) -> Run:
         if checker is not None:
             checker.check_end(engine)
         schedule = engine.schedule()
-    seconds = time.perf_counter() - began
+    seconds = clock() - began
     report = None if execution is None else execution.report(trace, schedule)
     return Run(
         config=config,

@@ -7,7 +7,6 @@ hints, incumbents, the rounding of bounds and the final status.
 from __future__ import annotations
 
 import math
-import time
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.compilation import clock
 from optsched.errors import InputError
 from optsched.models.formulation import Formulation
 from optsched.models.problem import Problem
@@ -108,7 +108,7 @@ class Search:
         self.incumbents: list[Incumbent] = []
         self.callback_error: BaseException | None = None
         self._seconds = budget.seconds
-        self._began = time.perf_counter()
+        self._began = clock()
         self._on_incumbent = on_incumbent
 
     def begin(self, problem: Problem[Any], hint: Any) -> None:
@@ -121,7 +121,7 @@ class Search:
 
     def seconds(self) -> float:
         """Return the seconds since the solver was called."""
-        return time.perf_counter() - self._began
+        return clock() - self._began
 
     def seconds_left(self) -> float | None:
         """Return the remaining seconds, or None without a time limit."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from typing import Any
 
+from optsched.compilation import clock
 from optsched.models.problem import Problem
 from optsched.solvers.result import Budget, Incumbent, Result, Status
 from optsched.solvers.solver import OnIncumbent, Solver
@@ -43,7 +43,7 @@ class Heuristic(Solver):
         on_incumbent: OnIncumbent | None = None,
     ) -> Result:
         """Solve a problem; `seed` has no effect."""
-        began = time.perf_counter()
+        began = clock()
         solution = self.place(problem)
         if solution is None or (hint is not None and _is_better(problem, hint, solution)):
             solution = hint
@@ -51,7 +51,7 @@ class Heuristic(Solver):
         incumbents: tuple[Incumbent, ...] = ()
         if solution is not None:
             objective = problem.objective(solution)
-            incumbents = (Incumbent(time.perf_counter() - began, objective, None),)
+            incumbents = (Incumbent(clock() - began, objective, None),)
             if on_incumbent is not None:
                 on_incumbent(incumbents[0])
         return Result(
@@ -59,7 +59,7 @@ class Heuristic(Solver):
             status=Status.NO_SOLUTION if solution is None else Status.FEASIBLE,
             solution=solution,
             objective=objective,
-            seconds=time.perf_counter() - began,
+            seconds=clock() - began,
             work=self.effort(problem),
             incumbents=incumbents,
             seed=seed,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import time
 from typing import Any, Literal
 
+from optsched.compilation import clock
 from optsched.solvers.result import Budget, Incumbent, Limit, Result, Status
 from optsched.solvers.solver import OnIncumbent
 
@@ -38,11 +38,11 @@ class Progress:
         self._budget = budget
         self._on_incumbent = on_incumbent
         self._sign = 1 if sense == "max" else -1
-        self._began = time.perf_counter()
+        self._began = clock()
 
     def seconds(self) -> float:
         """Return the seconds since the search began."""
-        return time.perf_counter() - self._began
+        return clock() - self._began
 
     def note(self, objective: int, bound: int | None) -> None:
         """Note an incumbent if its objective is better than that of the last one.

@@ -6,11 +6,11 @@ import copy
 import logging
 import reprlib
 import textwrap
-import time
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
+from optsched.compilation import clock
 from optsched.errors import InputError
 from optsched.models.problem import Problem, Violation
 from optsched.solvers import separate_process
@@ -69,13 +69,13 @@ def call_solver(
             raised_by_callback.append(error)
             raise
 
-    began = time.perf_counter()
+    began = clock()
     try:
         if prepare:
             separate_process.allow_preparation()
             solver.prepare(given)
         separate_process.allow_solve(budget.seconds)
-        began = time.perf_counter()
+        began = clock()
         answer = solver.solve(
             given,
             budget=budget,
@@ -85,7 +85,7 @@ def call_solver(
         )
         if raised_by_callback:  # the solver has ignored the exception
             raise raised_by_callback[0]
-        seconds = time.perf_counter() - began
+        seconds = clock() - began
         mistake = "" if trusted else _form_error(answer)
         if not mistake:
             parts = _parts(answer, name, seconds) if trusted else _plain(answer, name, seconds)
@@ -97,7 +97,7 @@ def call_solver(
     except BaseException as error:
         if raised_by_callback:
             raise raised_by_callback[0] from None
-        seconds = time.perf_counter() - began
+        seconds = clock() - began
         if isinstance(error, InputError):
             status, message = Status.NO_SOLUTION, f"{name}: {_one_line(error)}"
         else:

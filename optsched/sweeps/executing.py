@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optsched.compilation import clock
 from optsched.errors import InputError
 from optsched.sweeps.run_check import is_finished
 
@@ -49,7 +49,7 @@ def execute(task: Task) -> Outcome:
     An error, be it in the config of the run or in the program, is returned as an outcome, so that
     it does not end the other runs.
     """
-    began = time.perf_counter()
+    began = clock()
     folder, summary, failure = Path(task.folder), None, None
     try:
         with _one_at_a_time:  # a second thread of a Dask worker would gain nothing
@@ -60,7 +60,7 @@ def execute(task: Task) -> Outcome:
         failure = str(error)
     except Exception as error:
         failure = f"{type(error).__name__}: {error}"
-    return Outcome(task.run.name, summary, failure, time.perf_counter() - began)
+    return Outcome(task.run.name, summary, failure, clock() - began)
 
 
 def _simulate(task: Task, folder: Path) -> None:

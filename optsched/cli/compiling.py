@@ -1,0 +1,86 @@
+"""All kernels compiled ahead: each reference snapshot and each policy is used once, in small."""
+
+from __future__ import annotations
+
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
+from typing import TYPE_CHECKING
+
+from optsched import registry
+from optsched.cli.terminal import progress_bar
+from optsched.content import bundled
+from optsched.models.snapshot_file import read_snapshot, snapshot_files
+from optsched.sweeps.local import cores
+
+if TYPE_CHECKING:
+    from optsched.traces.trace import Trace
+
+SAMPLES = {
+    "nodes": ("nodes:256", "sample-256.swf"),
+    "torus": ("torus:8x8x4", "sample-256.swf"),
+    "matrix": ("matrix:256", "sample-256.swf"),
+    "smp": ("smp:64x4", "sample-256.swf"),
+    "cluster": ("cluster:8x20", "sample-8x20.rackham"),
+}
+"""A machine and a bundled trace for each kind of machine."""
+
+JOBS = 200
+"""Number of jobs of a simulation, enough for a queue."""
+
+PROCESSES = 2
+"""Number of processes: more would compile the same kernels."""
+
+
+def compile_all() -> None:
+    """Compile the kernels of all solvers and policies of optsched, and keep them on disk."""
+    parts = list_parts()
+    context = multiprocessing.get_context("spawn")
+    with (
+        progress_bar("compiling", len(parts), "parts") as advance,
+        ProcessPoolExecutor(min(PROCESSES, cores()), mp_context=context) as pool,
+    ):
+        for done, part in enumerate(as_completed([pool.submit(part) for part in parts]), 1):
+            part.result()
+            advance(done)
+
+
+def list_parts() -> list[partial[None]]:
+    """Return functions that together compile all kernels, the longest first."""
+    solvers = [partial(_prepare, model) for model in registry.models]
+    policies = [
+        partial(_simulate, name, kind)
+        for name in registry.policies
+        for kind in sorted(registry.policies[name].machines & SAMPLES.keys())
+        if registry.policies[name].__module__.startswith("optsched.")
+    ]
+    return sorted(solvers, key=lambda part: part.args != ("window-mkp",)) + policies
+
+
+def _prepare(model: str) -> None:
+    """Compile what the own solvers of a model need for its reference snapshots."""
+    for file in snapshot_files(bundled("models") / model):
+        problem = read_snapshot(file).problem
+        for name in registry.solvers:
+            if model in (registry.solvers[name].models or ()):
+                registry.solvers[name]().prepare(problem)
+
+
+def _simulate(policy: str, kind: str) -> None:
+    """Compile what a policy needs on a kind of machine, in the engine and in a replay."""
+    from optsched.machines.machine import read_machine
+    from optsched.simulator.replay import find_replay
+    from optsched.simulator.simulate import simulate
+
+    machine, trace = SAMPLES[kind][0], _trace(kind)
+    run = simulate(trace, machine, policy, jobs=(1, JOBS), check=True)
+    assert run.summary
+    find_replay(read_machine(machine), registry.policies[policy]())
+
+
+def _trace(kind: str) -> Trace:
+    from optsched.traces.bandwidth import drawn
+    from optsched.traces.reading import read_trace
+
+    trace = read_trace(bundled("traces") / "samples" / SAMPLES[kind][1])
+    return drawn(trace, "HIGH") if kind == "smp" else trace

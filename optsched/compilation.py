@@ -1,0 +1,77 @@
+"""The kernels that this process has to compile: their number, and a clock without their time."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_needed: set[Any] = set()
+_ready: set[Any] = set()
+_begun: list[float] = []  # one time for each kernel that is being compiled, the outermost first
+_spent = 0.0
+_show: Callable[[int, int], None] | None = None
+_announced = False
+
+
+def clock() -> float:
+    """Return seconds since an arbitrary time, without those in which kernels were compiled."""
+    return (_begun[0] if _begun else time.perf_counter()) - _spent
+
+
+def show(progress: Callable[[int, int], None] | None) -> None:
+    """Call a function with the numbers of compiled and of needed kernels whenever they change.
+
+    The needed kernels are those that the first kernel calls, directly or through others; more
+    become known with the next kernel. Without a function, the first compilation is logged.
+    """
+    global _show
+    _show = progress
+
+
+def begin(function: Callable[..., Any]) -> None:
+    """Note that the compilation of a kernel begins."""
+    global _announced
+    _needed.update(_called(function))
+    _ready.discard(function)  # it may be for other types
+    _begun.append(time.perf_counter())
+    if _show is None and not _announced:
+        _announced = True
+        logging.getLogger("optsched").info("compiling kernels, once on this machine")
+    _report()
+
+
+def end(function: Callable[..., Any]) -> None:
+    """Note that the compilation of a kernel ends."""
+    global _spent
+    _ready.add(function)
+    began = _begun.pop()
+    if not _begun:
+        _spent += time.perf_counter() - began
+        _ready.update(_needed)
+    _report()
+
+
+def _report() -> None:
+    if _show is not None:
+        _show(len(_needed & _ready), len(_needed))
+
+
+def _called(function: Callable[..., Any]) -> set[Any]:
+    """Return the kernels that a kernel calls, directly or through others, and itself."""
+    found: set[Any] = set()
+    waiting = [function]
+    while waiting:
+        one: Any = waiting.pop()
+        if one not in found:
+            found.add(one)
+            waiting += _kernels_named_in(one)
+    return found
+
+
+def _kernels_named_in(function: Any) -> Iterator[Any]:
+    for name in function.__code__.co_names:
+        kernel = getattr(function.__globals__.get(name), "py_func", None)
+        if kernel is not None:
+            yield kernel

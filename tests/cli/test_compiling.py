@@ -1,0 +1,48 @@
+"""``optsched doctor --compile``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+
+from optsched import registry
+from optsched.cli import compiling
+
+
+def test_each_model_and_each_policy_on_each_of_its_machines_is_compiled():
+    parts = {part.args for part in compiling.list_parts()}
+    assert {(model,) for model in registry.models} <= parts
+    for name, policy in zip(registry.policies, registry.policies.values()):
+        assert {(name, kind) for kind in policy.machines} <= parts
+    assert parts <= {(model,) for model in registry.models} | {
+        (name, kind) for name in registry.policies for kind in registry.policies[name].machines
+    }
+
+
+def test_after_a_part_nothing_is_left_to_compile(tmp_path):
+    code = """
+from optsched import compilation, registry
+from optsched.cli.compiling import list_parts
+shown = []
+compilation.show(lambda *counts: shown.append(counts))
+[part] = [one for one in list_parts() if one.args == ("fcfs", "nodes")]
+part()
+print(bool(shown))
+"""
+    command = [sys.executable, "-c", code]
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    done = [
+        subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        for _ in range(2)
+    ]
+    assert [one.stdout for one in done] == ["True\n", "False\n"], done[0].stderr
+
+
+def test_a_failure_of_a_part_is_raised(monkeypatch):
+    monkeypatch.setattr(compiling, "list_parts", lambda: [partial(len, ()), partial(len, None)])
+    with pytest.raises(TypeError):
+        compiling.compile_all()
