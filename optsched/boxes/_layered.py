@@ -10,18 +10,18 @@ from optsched.compiled import kernel
 Integers = NDArray[np.int64]
 
 
-@kernel
-def largest_rectangle(layer: NDArray[np.bool_]) -> tuple[int, int, int, int]:
+@kernel(allocates=False)
+def largest_rectangle(
+    layer: NDArray[np.bool_], bars: Integers, begin: Integers, height: Integers
+) -> tuple[int, int, int, int]:
     """Return x, z, nx, nz of the first largest free rectangle of a layer; 0 x 0 if all is taken.
 
     In each row, z has a bar: the number of consecutive free routers up to this row. A stack keeps
     the bars that may still grow to the right, each with the z at which a rectangle of its height
-    begins. O(X Z).
+    begins. O(X Z). The arrays, of shape (Z + 1,), are overwritten.
     """
     sx, sz = layer.shape
-    bars = np.zeros(sz, dtype=np.int64)
-    begin = np.empty(sz + 1, dtype=np.int64)
-    height = np.empty(sz + 1, dtype=np.int64)
+    bars[:] = 0
     x, z, nx, nz = 0, 0, 0, 0
     for row in range(sx):
         depth = 0
@@ -42,33 +42,50 @@ def largest_rectangle(layer: NDArray[np.bool_]) -> tuple[int, int, int, int]:
     return x, z, nx, nz
 
 
+@kernel(allocates=False)
+def free_in_all(one: NDArray[np.bool_], other: NDArray[np.bool_], both: NDArray[np.bool_]) -> int:
+    """Find the routers that are free in two layers; return their number."""
+    free = 0
+    for x in range(both.shape[0]):
+        for z in range(both.shape[1]):
+            both[x, z] = one[x, z] & other[x, z]
+            free += both[x, z]
+    return free
+
+
 @kernel
 def bins(free: NDArray[np.bool_], nodes: Integers, at_least: int, most: int) -> Integers:
     """Return up to `most` disjoint boxes, each the largest over all nodes; overwrites `free`.
 
     The rows of `nodes` are those of `optsched.boxes.layered.tree`, the rows of the result x, y, z,
-    nx, ny, nz. Boxes of fewer than `at_least` routers are left out.
+    nx, ny, nz. Boxes of fewer than `at_least` routers are left out. The largest rectangle of a node
+    is searched once no other node has a larger bound, which is the number of its free routers.
     """
     sx, sy, sz = free.shape
     layers = np.empty((len(nodes), sx, sz), dtype=np.bool_)
     candidates = np.empty((len(nodes), 6), dtype=np.int64)
-    volumes = np.empty(len(nodes), dtype=np.int64)
-    found = np.empty((min(most, free.size), 6), dtype=np.int64)
+    volumes = np.zeros(len(nodes), dtype=np.int64)
+    is_bound = np.zeros(len(nodes), dtype=np.bool_)
+    bars, begin, height = np.empty((3, sz + 1), dtype=np.int64)
+    found = np.empty((min(most, free.size // at_least), 6), dtype=np.int64)
     changed, behind = 0, sy
     for count in range(len(found)):
         for node in range(len(nodes)):
             y, ny, left, right = nodes[node]
-            if y >= behind or y + ny <= changed:
-                continue
-            if ny == 1:
-                layers[node] = free[:, y]
-            else:
-                layers[node] = layers[left] & layers[right]
-            x, z, nx, nz = largest_rectangle(layers[node])
-            candidates[node, 0], candidates[node, 1], candidates[node, 2] = x, y, z
-            candidates[node, 3], candidates[node, 4], candidates[node, 5] = nx, ny, nz
-            volumes[node] = nx * ny * nz
+            if y < behind and y + ny > changed:
+                one = free[:, y] if ny == 1 else layers[left]
+                other = one if ny == 1 else layers[right]
+                volumes[node] = ny * free_in_all(one, other, layers[node])
+                is_bound[node] = True
         best = volumes.argmax()
+        while is_bound[best] and volumes[best] >= at_least:
+            ny = nodes[best, 1]
+            x, z, nx, nz = largest_rectangle(layers[best], bars, begin, height)
+            candidates[best, 0], candidates[best, 1], candidates[best, 2] = x, nodes[best, 0], z
+            candidates[best, 3], candidates[best, 4], candidates[best, 5] = nx, ny, nz
+            volumes[best] = nx * ny * nz
+            is_bound[best] = False
+            best = volumes.argmax()
         if volumes[best] < at_least:
             return found[:count].copy()
         x, y, z, nx, ny, nz = candidates[best]

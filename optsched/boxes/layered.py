@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from optsched.boxes.box import Box, Grid
 
 
-def largest_layered_box(free: NDArray[np.bool_], grid: Grid) -> Box | None:
-    """Return the largest candidate over all nodes of the tree; None if no router is free."""
-    return next(iter(_bins(free, grid, 1, 1)), None)
+def largest_layered_box(free: NDArray[np.bool_], grid: Grid, at_least: int = 1) -> Box | None:
+    """Return the largest candidate over all nodes of the tree; None below `at_least` routers."""
+    return next(iter(_bins(free, grid, max(at_least, 1), 1)), None)
 
 
 def layered_bins(free: NDArray[np.bool_], grid: Grid, at_least: int = 1) -> tuple[Box, ...]:
@@ -69,5 +69,10 @@ def _bins(free: NDArray[np.bool_], grid: Grid, at_least: int, most: int) -> tupl
 
     if free.shape != grid.shape:
         raise ValueError(f"free has shape {free.shape}; expected {grid.shape}")
-    nodes = np.array(tree(grid.shape[1]))
+    nodes = _nodes(grid.shape[1])
     return tuple(Box(*row) for row in compiled.bins(free.copy(), nodes, at_least, most).tolist())
+
+
+@lru_cache
+def _nodes(layers: int) -> NDArray[np.int64]:
+    return np.array(tree(layers))

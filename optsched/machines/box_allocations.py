@@ -13,13 +13,14 @@ class BoxAllocations:
     """Free routers of a torus on which jobs hold boxes.
 
     The mask `free`, of the shape of the grid, is True for routers that lie in no hole and that no
-    job holds. It is read-only for callers.
+    job holds. It is read-only for callers; `changes` counts its changes.
     """
 
     def __init__(self, grid: Grid, holes: Iterable[Box]) -> None:
         self._grid = grid
         self._usable = grid.free_of(holes)
         self.free = self._usable.copy()
+        self.changes = 0
 
     def claim(self, box: Box) -> None:
         """Take a box for a job.
@@ -36,10 +37,12 @@ class BoxAllocations:
         if not self.free[routers].all():
             raise ValueError(f"box {box} is not free")
         self.free[routers] = False
+        self.changes += 1
 
     def release(self, box: Box) -> None:
         """Take back the box of a job."""
         self.free[self._grid.routers_of(box)] = True
+        self.changes += 1
 
     def violations(self, held: Mapping[int, Box]) -> list[str]:
         """Compare the free routers with the boxes that the running jobs hold."""

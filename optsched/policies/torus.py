@@ -119,6 +119,7 @@ class TorusBoxes(Policy):
         )
         self._admitted: dict[int, bool] = {}
         self._no_plan = (-1, -1, 0)
+        self._reserved: tuple[int, int, BoxReservation] | None = None
 
     def admits(self, job: int, system: System) -> bool:
         """Return whether the job fits on the empty machine."""
@@ -136,35 +137,41 @@ class TorusBoxes(Policy):
                 front = window[: self._first_large(system, window) + 1]
                 if (yield from self._start(system, front)):
                     continue
-            reserved = self._reserve(system)
-            if self.migrate and (yield from self._admit_large(system, window, reserved)):
+            blocked = not self._fits(system, window[0])  # else the solver left the head out
+            if self.migrate and (yield from self._admit_large(system, window, blocked)):
                 continue
-            if self.backfill != "none":
-                yield from self._backfill(system, window, reserved)
+            if self.backfill != "none" and blocked:
+                yield from self._backfill(system, window)
             return
 
     def _is_large(self, system: System, job: int) -> bool:
         return system.processors[job] > self.large
 
     def _fits(self, system: System, job: int) -> bool:
-        routers = self._fitting.routers(system.processors[job])
-        enough = routers * self._torus.nodes_per_router <= self._torus.free
-        return enough and self._fitting.fits(self._torus.boxes.free, routers)
+        nodes = system.processors[job]
+        return nodes <= self._torus.free and self._fitting.fits_now(self._fitting.routers(nodes))
+
+    def _may_place(self, system: System, jobs: Sequence[int]) -> bool:
+        """Return whether there is a problem of placing some of the jobs."""
+        if not jobs:
+            return False
+        least = min(system.processors[job] for job in jobs)
+        return least <= self._torus.free and self._fitting.may_place(self._fitting.routers(least))
 
     def _first_large(self, system: System, jobs: Sequence[int]) -> int:
         """Return the index of the first large job, or of the last job without one."""
-        large = (place for place, job in enumerate(jobs) if self._is_large(system, job))
+        processors, most = system.processors, self.large
+        large = (place for place, job in enumerate(jobs) if processors[job] > most)
         return next(large, len(jobs) - 1)
 
     def _start(
         self, system: System, jobs: Sequence[int], kept: Sequence[Box] = ()
     ) -> Generator[Action, None, list[int]]:
         """Pose the placement of jobs beside `kept` boxes; start and return the placed ones."""
-        torus, processors = self._torus, system.processors
-        nodes = torus.nodes_per_router
-        jobs = [job for job in jobs if self._fitting.routers(processors[job]) * nodes <= torus.free]
-        if not jobs:
+        processors = system.processors
+        if not self._may_place(system, jobs):
             return []
+        jobs = [job for job in jobs if processors[job] <= self._torus.free]
         profits = [processors[job] for job in jobs]
         profits[0] += sum(profits)  # the first job has priority
         problem = self._fitting.problem(system, jobs, profits, kept)
@@ -177,32 +184,38 @@ class TorusBoxes(Policy):
                 yield Start(job, box)
         return started
 
-    def _reserve(self, system: System) -> BoxReservation | None:
-        """Return the reservation of the queue head, which does not fit now."""
-        head = system.queue[0]
-        if self._fits(system, head):
-            return None  # the solver left the head out; the next decision places it
-        return self._fitting.reserve(system, self._fitting.routers(system.processors[head]))
+    def _reserve(self, system: System) -> BoxReservation:
+        """Return the reservation of the queue head, which does not fit now.
+
+        It stays the same until a box is taken, freed or moved.
+        """
+        head, changes = system.queue[0], self._torus.boxes.changes
+        if self._reserved is None or self._reserved[:2] != (head, changes):
+            routers = self._fitting.routers(system.processors[head])
+            self._reserved = head, changes, self._fitting.reserve(system, routers)
+        return self._reserved[2]
 
     def _admit_large(
-        self, system: System, window: Sequence[int], reserved: BoxReservation | None
+        self, system: System, window: Sequence[int], blocked: bool
     ) -> Generator[Action, None, bool]:
-        """Migrate running jobs for the first large job of the window, if that frees a box."""
+        """Migrate running jobs for the first large job of the window, if that frees a box.
+
+        If the queue head is `blocked`, it has a reservation, which stays as it is.
+        """
         from optsched.models.migration import Migration
 
         torus, place = self._torus, self._first_large(system, window)
         job = window[place]
-        routers = self._fitting.routers(system.processors[job])
-        if not self._is_large(system, job) or routers * torus.nodes_per_router > torus.free:
+        if not self._is_large(system, job) or system.processors[job] > torus.free:
             return False
         if self._no_plan[:2] == (job, place) and torus.free <= self._no_plan[2]:
             return False
         kept: Sequence[Box] = ()
         inside: Sequence[int] = ()
         running = sorted(system.held)
-        if place and reserved is not None:
-            # the reservation of the queue head stays as it is
-            kept, box = self._free_part(reserved.box), reserved.box
+        if place and blocked:
+            box = self._reserve(system).box
+            kept = self._free_part(box)
             inside = [one for one in running if torus.grid.overlap(system.held[one], box)]
         problem = Migration(
             running=[system.held[one] for one in running],
@@ -226,17 +239,18 @@ class TorusBoxes(Policy):
         yield Start(job, plan.place)
         return True
 
-    def _backfill(
-        self, system: System, window: Sequence[int], reserved: BoxReservation | None
-    ) -> Generator[Action, None, None]:
+    def _backfill(self, system: System, window: Sequence[int]) -> Generator[Action, None, None]:
         """Start jobs that do not delay the queue head, up to the pause point."""
         behind = window[1:]
-        while behind and reserved is not None:
+        reserved: BoxReservation | None = None
+        while behind:
             cut = self._first_large(system, behind) + 1 if self.pause else len(behind)
             group, behind = behind[:cut], behind[cut:]
-            in_time = [
-                job for job in group if system.now + system.requested_time[job] <= reserved.shadow
-            ]
+            if not self._may_place(system, group):
+                return  # no need for the reservation
+            reserved = reserved or self._reserve(system)
+            shadow = max(reserved.earliest, system.now)
+            in_time = [job for job in group if system.now + system.requested_time[job] <= shadow]
             started = yield from self._start(system, in_time)
             if self.backfill == "easy":
                 late = [job for job in group if job not in in_time]

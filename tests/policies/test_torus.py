@@ -242,11 +242,11 @@ def test_every_job_runs_and_the_head_is_never_put_off(trace, options, machine):
     promised = {}
 
     class Watched(TorusBoxes):
-        def _reserve(self, system):
-            reserved = super()._reserve(system)
-            if reserved is not None:
-                promised.setdefault(system.queue[0], reserved.shadow)
-            return reserved
+        def decide(self, system):
+            yield from super().decide(system)
+            if system.queue and not self._fits(system, system.queue[0]):
+                shadow = max(self._reserve(system).earliest, system.now)
+                promised.setdefault(system.queue[0], shadow)
 
     found = simulate(
         trace, machine, Watched(large=8, **options), check=True, execution="migration",

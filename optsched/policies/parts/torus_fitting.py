@@ -32,13 +32,13 @@ class BoxReservation:
 
     Parameters
     ----------
-    shadow : float
-        Shadow time in seconds: the earliest estimated end at which a large enough box is free.
+    earliest : float
+        The earliest estimated end, in seconds, at which a large enough box is free.
     choose : callable
         Function that returns the box, called when the box is needed.
     """
 
-    shadow: float
+    earliest: float
     choose: Callable[[], Box]
 
     @cached_property
@@ -52,6 +52,8 @@ class Fitting(ABC):
 
     def __init__(self, torus: Torus) -> None:
         self.torus = torus
+        self._changes = -1
+        self._fits_now: dict[int, bool] = {}
 
     def routers(self, nodes: int) -> int:
         """Return the number of routers that a job of `nodes` nodes needs."""
@@ -68,29 +70,45 @@ class Fitting(ABC):
             "links": torus.links,
         }
 
+    def fits_now(self, routers: int) -> bool:
+        """Return whether a box that is free now holds a job of `routers` routers."""
+        boxes = self.torus.boxes
+        if self._changes != boxes.changes:
+            self._changes = boxes.changes
+            self._fits_now.clear()
+        if routers not in self._fits_now:
+            self._fits_now[routers] = self.fits(boxes.free, routers)
+        return self._fits_now[routers]
+
     def reserve(self, system: System, routers: int) -> BoxReservation:
         """Return the reservation of a job of `routers` routers (section 6 of Li, steps 1 to 3).
 
         Running jobs end at their estimated ends, all of one instant together. Free routers only
-        increase, so the first instant at which the job fits is found by bisection.
+        increase, so the first instant at which the job fits is found by bisection, from the first
+        one with enough free routers on.
 
         Raises
         ------
         ValueError
             If the job does not fit even when all running jobs have ended.
         """
+        from optsched.boxes._values import write
+
         now = self.torus.boxes.free.copy()
         held_until = np.where(now, -np.inf, np.inf)
-        for job in system.running:
-            held = self.torus.grid.routers_of(system.held[job])
-            held_until[held] = system.running.estimated_end(job)
-        ends = sorted({end for end, _ in system.running.by_estimated_end})
+        running = system.running.by_estimated_end
+        held = [system.held[job] for _, job in running]
+        until = np.array([end for end, _ in running])
+        write(held_until, np.array(held, dtype=np.int64).reshape(-1, 6), until)
+        released = np.cumsum([box.volume for box in held])
+        least = int(np.searchsorted(released, routers - np.count_nonzero(now)))
+        ends = sorted({end for end, _ in running[least:]})
         first = bisect_left(ends, True, key=lambda end: self.fits(held_until <= end, routers))
         if first == len(ends):
             raise ValueError(f"no box of {routers} routers, even when all running jobs have ended")
         then = held_until <= ends[first]
         return BoxReservation(
-            shadow=max(ends[first], system.now),
+            earliest=ends[first],
             choose=lambda: self.reserved(now, then, routers),
         )
 
@@ -115,6 +133,10 @@ class Fitting(ABC):
                 x, y, z = at[int(free_now.argmin())].tolist()
                 return Box(x, y, z, *shape)
         raise AssertionError("a job fits, but has no box")
+
+    @abstractmethod
+    def may_place(self, routers: int) -> bool:
+        """Return whether jobs, of which the smallest needs `routers` routers, may be placed now."""
 
     @abstractmethod
     def problem(
@@ -148,8 +170,7 @@ class InBins(Fitting):
         """Return whether the largest bin has at least `routers` routers."""
         if not self.layered:
             return holds(free, self.torus.grid, routers)
-        largest = largest_layered_box(free, self.torus.grid)
-        return largest is not None and largest.volume >= routers
+        return largest_layered_box(free, self.torus.grid, routers) is not None
 
     def reserved(self, free: Free, free_then: Free, routers: int) -> Box:
         """Return the box to reserve; by layers a whole bin, since a part might not be found."""
@@ -158,6 +179,10 @@ class InBins(Fitting):
         partition = largest_layered_box(free_then, self.torus.grid)
         assert partition is not None
         return partition
+
+    def may_place(self, routers: int) -> bool:
+        """Return whether there is a bin."""
+        return self.fits_now(routers)
 
     def problem(
         self, system: System, jobs: Sequence[int], profits: Sequence[int], kept: Sequence[Box]
@@ -199,6 +224,10 @@ class InBoxes(Fitting):
     def fits(self, free: Free, routers: int) -> bool:
         """Return whether one of the best shapes is free somewhere."""
         return first_fit(free, self.torus.grid, self.shapes(routers)) is not None
+
+    def may_place(self, routers: int) -> bool:
+        """Return True: the solver finds the boxes."""
+        return True
 
     def problem(
         self, system: System, jobs: Sequence[int], profits: Sequence[int], kept: Sequence[Box]

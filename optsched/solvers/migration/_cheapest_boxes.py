@@ -182,20 +182,54 @@ def cheapest_boxes(
     return heap[:count].copy()
 
 
-@kernel
-def overlaps(boxes: Integers, others: Integers, sides: Integers) -> NDArray[np.bool_]:
-    """Return flags of the pairs of boxes with a router in common, shape (boxes, others)."""
-    found = np.ones((len(boxes), len(others)), dtype=np.bool_)
+@kernel(allocates=False)
+def share_a_router(one: Integers, other: Integers, sides: Integers) -> bool:
+    """Return whether two boxes have a router in common."""
+    for axis in range(3):
+        ahead = other[axis] - one[axis]
+        behind = -ahead
+        if ahead < 0:
+            ahead += sides[axis]
+        elif behind < 0:
+            behind += sides[axis]
+        if ahead >= one[3 + axis] and behind >= other[3 + axis]:
+            return False
+    return True
+
+
+@kernel(allocates=False)
+def mark_overlaps(
+    boxes: Integers, others: Integers, sides: Integers, found: NDArray[np.bool_]
+) -> None:
+    """Mark the pairs of boxes with a router in common in `found`, shape (boxes, others)."""
     for one in range(len(boxes)):
         for other in range(len(others)):
-            for axis in range(3):
-                ahead = others[other, axis] - boxes[one, axis]
-                behind = -ahead
-                if ahead < 0:
-                    ahead += sides[axis]
-                elif behind < 0:
-                    behind += sides[axis]
-                if ahead >= boxes[one, 3 + axis] and behind >= others[other, 3 + axis]:
-                    found[one, other] = False
-                    break
-    return found
+            found[one, other] = share_a_router(boxes[one], others[other], sides)
+
+
+@kernel(allocates=False)
+def next_to_examine(
+    places: Integers,
+    first: int,
+    boxes: Integers,
+    jobs: Integers,
+    sides: Integers,
+    examined: NDArray[np.bool_],
+) -> int:
+    """Return the next place, from `first` on, that overlaps no job or one that is not examined.
+
+    The jobs are numbers of `boxes` and `examined`. Without such a place, the result is the number
+    of places.
+    """
+    for place in range(first, len(places)):
+        alone = True
+        for job in jobs:
+            if not examined[job] and share_a_router(places[place], boxes[job], sides):
+                return place
+        for job in jobs:
+            if examined[job] and share_a_router(places[place], boxes[job], sides):
+                alone = False
+                break
+        if alone:
+            return place
+    return len(places)

@@ -13,6 +13,7 @@ from optsched.boxes.box import Box
 from optsched.models.migration import Migration, Plan
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
+from optsched.solvers.migration._cheapest_boxes import mark_overlaps, next_to_examine
 from optsched.solvers.migration.subproblems import Subproblems
 
 PLACES = 4096
@@ -61,18 +62,19 @@ def find_plan(problem: Migration) -> Plan | None:
     if not subproblems.may_fit():
         return None
     family = subproblems.places()
-    places, met = family.overlapped_by(family.boxes(None, PLACES))
-    examined = np.zeros(met.shape[1], np.bool_)
-    unexamined = met.sum(axis=1)  # number of bins of each place that are not yet examined
-    unexamined[unexamined == 0] = 1  # the free routers are a bin, too
-    while unexamined.any():
-        place = int((unexamined > 0).argmax())
-        moves = _hosts(subproblems, places[place], met[place])
+    places = family.places_of(family.boxes(None, PLACES))
+    boxes, sides = subproblems.boxes, subproblems.sides
+    movers = np.array(problem.movers, dtype=np.int64)
+    examined, victims = np.zeros((2, len(boxes)), np.bool_)
+    number = next_to_examine(places, 0, boxes, movers, sides, examined)
+    while number < len(places):
+        place = places[number]
+        mark_overlaps(place[np.newaxis], boxes, sides, victims[np.newaxis])
+        moves = _hosts(subproblems, place, victims)
         if moves is not None:
-            return problem.plan(moves, Box(*places[place].tolist()))
-        # a bin is examined only with its cheapest place
-        unexamined -= met[:, met[place] & ~examined].sum(axis=1)
-        examined |= met[place]
+            return problem.plan(moves, Box(*place.tolist()))
+        examined |= victims  # a bin is examined only with its cheapest place
+        number = next_to_examine(places, number + 1, boxes, movers, sides, examined)
     return None
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from optsched.boxes._rows import fill, words_of
 from optsched.boxes.box import Box, Triple
 from optsched.models.migration import Migration, Plan
-from optsched.solvers.migration._cheapest_boxes import cheapest_boxes, overlaps
+from optsched.solvers.migration._cheapest_boxes import cheapest_boxes, mark_overlaps
 from optsched.solvers.migration._packing import OPEN, YES, freed, pack
 
 Ints = NDArray[np.int64]
@@ -241,6 +241,12 @@ class Family:
             most,
         )
 
+    def places_of(self, chosen: Ints) -> Ints:
+        """Return boxes, with the columns x, y, z, nx, ny, nz, from a result of `boxes`."""
+        grid = (len(self.shapes), *self._subproblems.problem.torus)
+        number, x, y, z = np.unravel_index(chosen[:, 1], grid)
+        return np.column_stack((x, y, z, self.shapes[number]))
+
     def overlapped_by(self, chosen: Ints) -> tuple[Ints, NDArray[np.bool_]]:
         """Return boxes, and flags of the running jobs that each overlaps, from a result of `boxes`.
 
@@ -249,11 +255,11 @@ class Family:
         """
         subproblems = self._subproblems
         assert self._others is not None
-        grid = (len(self.shapes), *subproblems.problem.torus)
-        number, x, y, z = np.unravel_index(chosen[:, 1], grid)
-        boxes = np.column_stack((x, y, z, self.shapes[number]))
+        boxes = self.places_of(chosen)
+        found = np.empty((len(boxes), len(self._others)), np.bool_)
+        mark_overlaps(boxes, subproblems.boxes[self._others], subproblems.sides, found)
         met = np.zeros((len(boxes), len(subproblems.boxes)), np.bool_)
-        met[:, self._others] = overlaps(boxes, subproblems.boxes[self._others], subproblems.sides)
+        met[:, self._others] = found
         return boxes, met
 
     def _of_boxes(self, chosen: Ints) -> list[Subproblem]:
