@@ -130,8 +130,16 @@ class Machine(ABC):
         dict of str to int64, float64 or text array, shape (allocations,)
             Values by name of the measure.
         """
-        blanks = (processors.count(" ") for processors in resources)
-        return {"runs": 1 + np.fromiter(blanks, dtype=np.int64, count=len(resources))}
+        if isinstance(resources, list):
+            counts = (processors.count(" ") for processors in resources)
+            blanks = np.fromiter(counts, dtype=np.int64, count=len(resources))
+        else:
+            import pyarrow as pa
+            import pyarrow.compute as pc
+
+            texts = pa.array(resources, pa.large_string())
+            blanks = pc.count_substring(texts, " ").to_numpy()
+        return {"runs": 1 + blanks}
 
     @abstractmethod
     def violations(self, held: Mapping[int, Allocation]) -> list[str]:
