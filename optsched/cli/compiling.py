@@ -68,14 +68,11 @@ def _prepare(model: str) -> None:
 
 def _simulate(policy: str, kind: str) -> None:
     """Compile what a policy needs on a kind of machine, in the engine and in a replay."""
-    from optsched.machines.machine import read_machine
-    from optsched.simulator.replay import find_replay
     from optsched.simulator.simulate import simulate
 
     machine, trace = SAMPLES[kind][0], _trace(kind)
-    run = simulate(trace, machine, policy, jobs=(1, JOBS), check=True)
-    assert run.summary
-    find_replay(read_machine(machine), registry.policies[policy]())
+    assert simulate(trace, machine, policy, jobs=(1, JOBS), check=True).summary
+    simulate(trace, machine, policy, jobs=(1, JOBS), compiled_from=0)
 
 
 def _trace(kind: str) -> Trace:

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from optsched.compiled import kernel
 
 ZERO, BLANK, DASH = np.uint8(ord("0")), np.uint8(ord(" ")), np.uint8(ord("-"))
-LINE_END = np.uint8(ord("\n"))
 
 
 @kernel(allocates=False)
@@ -70,38 +69,49 @@ def write_texts(
 
 
 def interval_runs(
-    text: NDArray[np.uint8], jobs: int
+    text: NDArray[np.uint8], offset: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return first, last and runs of `interval_text` from ASCII text with one line per job."""
-    first, last = np.zeros((2, jobs), dtype=np.int64)
-    runs = np.empty((np.count_nonzero(text == BLANK) + jobs, 2), dtype=np.int64)
-    return first, last, runs[: read_runs(text, first, last, runs)]
+    """Return first, last and runs of `interval_text` from its text and offsets."""
+    first, last = np.zeros((2, len(offset) - 1), dtype=np.int64)
+    runs = np.empty((np.count_nonzero(text == BLANK) + len(first), 2), dtype=np.int64)
+    return first, last, runs[: read_runs(text, offset, first, last, runs)]
 
 
 @kernel(allocates=False)
 def read_runs(
     text: NDArray[np.uint8],
+    offset: NDArray[np.int64],
     first: NDArray[np.int64],
     last: NDArray[np.int64],
     runs: NDArray[np.int64],
 ) -> int:
-    """Read the lines of `interval_runs`; return the number of runs."""
-    job, run, start, number = 0, 0, -1, -1
-    for at in range(len(text)):
-        character = text[at]
-        if character >= ZERO:
-            number = 10 * max(number, 0) + character - ZERO
-        elif character == DASH:
-            start, number = number, -1
-        else:
-            if number >= 0:
-                runs[run, 0] = number if start < 0 else start
-                runs[run, 1] = number + 1
-                run += 1
-            start, number = -1, -1
-            if character == LINE_END:
-                last[job] = run
-                job += 1
-                if job < len(first):
-                    first[job] = run
+    """Read the texts of `interval_runs`; return the number of runs."""
+    run = 0
+    for job in range(len(first)):
+        first[job] = run
+        at, end = offset[job], offset[job + 1]
+        while at < end:
+            runs[run, 0], runs[run, 1], at = read_run(text, at, end)
+            run += 1
+        last[job] = run
     return run
+
+
+@kernel(allocates=False)
+def read_run(text: NDArray[np.uint8], at: int, end: int) -> tuple[int, int, int]:
+    """Read a run of an interval set that ends at an offset.
+
+    Returns the start and the stop of the run at offset `at`, and the offset of the next run.
+    """
+    start = stop = 0
+    while at < end and text[at] >= ZERO:
+        start = 10 * start + text[at] - ZERO
+        at += 1
+    if at < end and text[at] == DASH:
+        at += 1
+        while at < end and text[at] >= ZERO:
+            stop = 10 * stop + text[at] - ZERO
+            at += 1
+    else:
+        stop = start
+    return start, stop + 1, at + 1

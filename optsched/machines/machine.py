@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from optsched import registry
 from optsched.errors import InputError
+from optsched.machines.interval_texts import joined
 from optsched.numbers import parse_integer
 from optsched.text_files import read_toml
 
@@ -130,8 +131,9 @@ class Machine(ABC):
         dict of str to int64, float64 or text array, shape (allocations,)
             Values by name of the measure.
         """
-        blanks = (processors.count(" ") for processors in resources)
-        return {"runs": 1 + np.fromiter(blanks, dtype=np.int64, count=len(resources))}
+        text, offset = joined(resources)
+        blanks = np.flatnonzero(text == ord(" "))
+        return {"runs": 1 + np.diff(np.searchsorted(blanks, offset))}
 
     @abstractmethod
     def violations(self, held: Mapping[int, Allocation]) -> list[str]:

@@ -17,6 +17,7 @@ from optsched.column_sets import runs_text
 from optsched.errors import InputError, UnknownNameError
 from optsched.machines.box_allocations import BoxAllocations
 from optsched.machines.free_runs import FreeRuns
+from optsched.machines.interval_texts import joined
 from optsched.machines.nodes import Nodes
 from optsched.machines.orderings import ORDERINGS, Coordinates, ordering
 from optsched.registry import machines
@@ -270,8 +271,7 @@ class Torus(Nodes):
 
         # the jobs of a trace often hold the same nodes
         which, texts = pd.factorize(np.array(allocations, dtype=object))
-        lines = np.frombuffer("".join(f"{text}\n" for text in texts).encode(), dtype=np.uint8)
-        first, last, runs = interval_runs(lines, len(texts))
+        first, last, runs = interval_runs(*joined(texts.tolist()))
         # the last allocation is the whole machine, for comparison
         whole = [[0, self.size]]
         mean, largest = hops_of_allocations(
@@ -302,8 +302,7 @@ class Torus(Nodes):
         boxes = np.zeros((jobs, 6), np.int64)
         if not jobs:
             return boxes
-        text = np.frombuffer(("\n".join(allocations) + "\n").encode("ascii"), np.uint8)
-        first, last, runs = interval_runs(text, jobs)
+        first, last, runs = interval_runs(*joined(allocations))
         starts, stops = (runs // self.nodes_per_router).T  # whole routers, so both divide
         lengths = stops - starts
         job_of_run = np.repeat(np.arange(jobs), last - first)

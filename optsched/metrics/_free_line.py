@@ -9,18 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
+from optsched.machines._interval_text import read_run
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+State = NDArray[np.int32]
 
 
 @kernel(allocates=False)
-def slot_after(starts: Ints, count: int, start: int) -> int:
-    """Return the first of `count` slots in order that begins after `start`."""
+def up_to(values: Ints, count: int, most: int) -> int:
+    """Return how many of the first `count` ascending values are at most `most`."""
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
-        if starts[middle] <= start:
+        if values[middle] <= most:
             low = middle + 1
         else:
             high = middle
@@ -30,7 +32,7 @@ def slot_after(starts: Ints, count: int, start: int) -> int:
 @kernel(allocates=False)
 def release(starts: Ints, stops: Ints, count: int, start: int, stop: int) -> int:
     """Free a run of nodes, merged with adjacent slots; return the new number of slots."""
-    after = slot_after(starts, count, start)
+    after = up_to(starts, count, start)
     joins_before = after > 0 and stops[after - 1] == start
     joins_after = after < count and starts[after] == stop
     if joins_before and joins_after:
@@ -53,7 +55,7 @@ def release(starts: Ints, stops: Ints, count: int, start: int, stop: int) -> int
 @kernel(allocates=False)
 def take(starts: Ints, stops: Ints, count: int, start: int, stop: int) -> int:
     """Remove a run of nodes from the slot that contains it; return the new number of slots."""
-    slot = slot_after(starts, count, start) - 1
+    slot = up_to(starts, count, start) - 1
     left, right = starts[slot] < start, stop < stops[slot]
     if left and right:
         for k in range(count, slot, -1):
@@ -72,101 +74,138 @@ def take(starts: Ints, stops: Ints, count: int, start: int, stop: int) -> int:
 
 
 @kernel(allocates=False)
+def spread(
+    in_class: Floats, by_class: Ints, begin: float, width: float, now: float, until: float
+) -> None:
+    """Add the node-seconds from `now` to `until` of the free nodes of each class."""
+    stretches = len(in_class)
+    stretch = min(stretches - 1, int((now - begin) / width))
+    while stretch < stretches:
+        end = until if stretch == stretches - 1 else begin + (stretch + 1) * width
+        if end > now:
+            seconds = min(end, until) - now
+            for kind in range(len(by_class)):
+                in_class[stretch, kind] += seconds * by_class[kind]
+            now = end
+        if now >= until:
+            break
+        stretch += 1
+
+
+@kernel(allocates=False)
 def free_line(
+    size: int,
+    ends: Ints,
+    submissions: Ints,
+    begins: Ints,
+    end: Floats,
+    submit: Floats,
+    start: Floats,
+    processors: Ints,
+    sizes: Ints,
+    text: NDArray[np.uint8],
+    offset: Ints,
     starts: Ints,
     stops: Ints,
-    instants: Floats,
-    events: Ints,
-    kinds: Ints,
-    jobs: Ints,
-    rank: Ints,
-    sizes: Ints,
-    first: Ints,
-    last: Ints,
-    runs: Ints,
     waiting: Ints,
     by_class: Ints,
-    table: Ints,
+    time: Floats,
+    free: State,
+    slots: State,
+    largest_slot: State,
+    smallest_waiting: State,
+    useless: State,
     in_class: Floats,
-) -> None:
-    """Follow the free nodes from instant to instant.
+    first: float,
+    width: float,
+) -> int:
+    """Follow the free nodes from instant to instant; return the number of instants.
 
     Parameters
     ----------
-    starts, stops : int64 array, shape (runs + 2,)
-        First node and end of each free slot; at first, one slot is free.
-    instants : float64 array, shape (instants,)
-        Times, in order.
-    events : int64 array, shape (instants + 1,)
-        The events of instant i are those from ``events[i]`` up to ``events[i + 1]``.
-    kinds, jobs : int64 array, shape (events,)
-        Kind of each event (0 an end, 1 a submission, 2 a start), and its job.
-    rank : int64 array, shape (jobs,)
-        Position of the size of each job in `sizes`.
+    size : int
+        Nodes of the line.
+    ends, submissions, begins : int64 array
+        Jobs that ended, were submitted and started, by time.
+    end, submit, start : float64 array, shape (jobs,)
+        These times.
+    processors : int64 array, shape (jobs,)
+        Size of each job.
     sizes : int64 array, shape (sizes,)
-        The sizes of jobs, smallest first.
-    first, last : int64 array, shape (jobs,)
-        ``runs[first[j]:last[j]]`` are the nodes of job j.
-    runs : int64 array, shape (runs, 2)
-        First node and end of each run of nodes.
+        The different sizes, smallest first.
+    text : uint8 array
+        Nodes of the jobs as interval sets.
+    offset : int64 array, shape (jobs + 1,)
+        ``text[offset[j]:offset[j + 1]]`` are the nodes of job j.
+    starts, stops : int64 array, shape (most slots,)
+        Room for the free slots.
     waiting : int64 array, shape (sizes,)
-        Number of waiting jobs of each size; 0 at first.
+        Room for the number of waiting jobs of each size, all 0.
     by_class : int64 array, shape (classes,)
-        Nodes in free slots of each class.
-    table : int64 array, shape (instants, 5)
+        Room for the free nodes in slots of each class.
+    time : float64 array, shape (most instants,)
+        Output, times in order.
+    free, slots, largest_slot, smallest_waiting, useless : int32 array, shape (most instants,)
         Output, the state from each instant on: free nodes, number of slots, nodes of the largest
         slot, size of the smallest waiting job (0 if no job waits), and the free nodes in slots too
         small for that job, if enough nodes are free for it in all slots together.
     in_class : float64 array, shape (stretches, classes)
-        Output, 0 before: for stretches of equal length from the first to the last instant,
+        Output, all 0 before, for stretches of equal length from the first to the last instant:
         node-seconds free in slots of 2^k to 2^(k+1) - 1 nodes.
+    first, width : float
+        Time of the first instant, and length of a stretch.
     """
-    if len(instants) == 0:  # all jobs were rejected
-        return
-    stretches, classes = in_class.shape
-    count, smallest = 1, 0
-    begin = instants[0]
-    width = (instants[-1] - begin) / stretches
-    for instant in range(len(instants)):
-        for event in range(events[instant], events[instant + 1]):
-            job = jobs[event]
-            if kinds[event] == 0:
-                for run in range(first[job], last[job]):
-                    count = release(starts, stops, count, runs[run, 0], runs[run, 1])
-            elif kinds[event] == 1:
-                waiting[rank[job]] += 1
-                smallest = min(smallest, rank[job])
-            else:
-                waiting[rank[job]] -= 1
-                for run in range(first[job], last[job]):
-                    count = take(starts, stops, count, runs[run, 0], runs[run, 1])
+    starts[0], stops[0], count = 0, size, 1
+    smallest = instants = ended = submitted = begun = 0
+    while True:
+        now = np.inf
+        if ended < len(ends):
+            now = min(now, end[ends[ended]])
+        if submitted < len(submissions):
+            now = min(now, submit[submissions[submitted]])
+        if begun < len(begins):
+            now = min(now, start[begins[begun]])
+        if now == np.inf:
+            return instants
+        if instants > 0:
+            spread(in_class, by_class, first, width, time[instants - 1], now)
+        while ended < len(ends) and end[ends[ended]] == now:
+            job = ends[ended]
+            at, behind = offset[job], offset[job + 1]
+            while at < behind:
+                node, stop, at = read_run(text, at, behind)
+                count = release(starts, stops, count, node, stop)
+            ended += 1
+        while submitted < len(submissions) and submit[submissions[submitted]] == now:
+            rank = up_to(sizes, len(sizes), processors[submissions[submitted]]) - 1
+            waiting[rank] += 1
+            smallest = min(smallest, rank)
+            submitted += 1
+        while begun < len(begins) and start[begins[begun]] == now:
+            job = begins[begun]
+            waiting[up_to(sizes, len(sizes), processors[job]) - 1] -= 1
+            at, behind = offset[job], offset[job + 1]
+            while at < behind:
+                node, stop, at = read_run(text, at, behind)
+                count = take(starts, stops, count, node, stop)
+            begun += 1
         while smallest < len(sizes) and waiting[smallest] == 0:
             smallest += 1
         wanted = sizes[smallest] if smallest < len(sizes) else 0
-        free, largest, useless = 0, 0, 0
-        for kind in range(classes):
+        total, largest, too_small = 0, 0, 0
+        for kind in range(len(by_class)):
             by_class[kind] = 0
         for slot in range(count):
             length = stops[slot] - starts[slot]
-            free += length
+            total += length
             largest = max(largest, length)
             if length < wanted:
-                useless += length
+                too_small += length
             kind = 0
             while length >> (kind + 1) > 0:
                 kind += 1
             by_class[kind] += length
-        if instant + 1 < len(instants):
-            now, until = instants[instant], instants[instant + 1]
-            stretch = min(stretches - 1, int((now - begin) / width))
-            while stretch < stretches:
-                end = until if stretch == stretches - 1 else begin + (stretch + 1) * width
-                if end > now:
-                    for kind in range(classes):
-                        in_class[stretch, kind] += (min(end, until) - now) * by_class[kind]
-                    now = end
-                if now >= until:
-                    break
-                stretch += 1
-        table[instant, 0], table[instant, 1], table[instant, 2] = free, count, largest
-        table[instant, 3], table[instant, 4] = wanted, useless if wanted <= free else 0
+        time[instants], free[instants], slots[instants] = now, total, count
+        largest_slot[instants], smallest_waiting[instants] = largest, wanted
+        useless[instants] = too_small if wanted <= total else 0
+        instants += 1

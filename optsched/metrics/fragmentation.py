@@ -8,17 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.machines._interval_text import interval_runs
+from optsched.machines.interval_texts import joined
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
 from optsched.metrics.metric import Metric
 from optsched.registry import metrics
 from optsched.schedule import Schedule, State
 from optsched.traces.trace import Trace
-
-END, SUBMISSION, START = 0, 1, 2
-"""Kinds of events, in their order within an instant."""
-
 
 STRETCHES = 200
 """Number of stretches of time for the sizes of slots."""
@@ -34,11 +30,11 @@ class Fragmentation(Metric):
     time : float64 array, shape (instants,)
         Instants at which a job was submitted, started or ended, in seconds. Other arrays hold the
         state from each instant to the next.
-    free, slots, largest_slot : int64 array, shape (instants,)
+    free, slots, largest_slot : int32 array, shape (instants,)
         Free nodes, number of slots, nodes of the largest slot.
-    smallest_waiting : int64 array, shape (instants,)
+    smallest_waiting : int32 array, shape (instants,)
         Nodes of the smallest waiting job; 0 if no job waits.
-    useless : int64 array, shape (instants,)
+    useless : int32 array, shape (instants,)
         Free nodes in slots that are too small for every waiting job, while enough are free in all
         slots together: external fragmentation.
     classes : float64 array, shape (stretches, classes)
@@ -49,11 +45,11 @@ class Fragmentation(Metric):
     """
 
     time: NDArray[np.float64]
-    free: NDArray[np.int64]
-    slots: NDArray[np.int64]
-    largest_slot: NDArray[np.int64]
-    smallest_waiting: NDArray[np.int64]
-    useless: NDArray[np.int64]
+    free: NDArray[np.int32]
+    slots: NDArray[np.int32]
+    largest_slot: NDArray[np.int32]
+    smallest_waiting: NDArray[np.int32]
+    useless: NDArray[np.int32]
     classes: NDArray[np.float64]
     nodes: int
 
@@ -116,30 +112,38 @@ def fragmentation(trace: Trace, nodes: int, schedule: Schedule) -> Fragmentation
 
     The resources of jobs are interval sets of positions on the line.
     """
+    from optsched.machines._interval_text import BLANK
     from optsched.metrics._free_line import free_line
 
-    jobs = len(trace)
-    number = np.arange(jobs)
-    ended, started = np.isfinite(schedule.end), np.isfinite(schedule.start)
+    text, offset = joined(schedule.resources)
+    submit = trace.submit.astype(np.float64)
     waited = (schedule.state != State.REJECTED) & (schedule.state != State.UNSUBMITTED)
-    times = [schedule.end[ended], trace.submit[waited].astype(float), schedule.start[started]]
-    which = [number[ended], number[waited], number[started]]
-    kinds = np.repeat([END, SUBMISSION, START], [len(part) for part in times])
-    time, job = np.concatenate(times), np.concatenate(which)
-    order = np.lexsort((job, kinds, time))
-    time, job, kinds = time[order], job[order], kinds[order]
-    instants, begins = np.unique(time, return_index=True)
-    sizes, rank = np.unique(trace.processors, return_inverse=True)
-    text = np.frombuffer(("\n".join(schedule.resources) + "\n").encode("ascii"), np.uint8)
-    first, last, runs = interval_runs(text, jobs)
-    table = np.zeros((len(instants), 5), np.int64)
-    classes = np.zeros((STRETCHES, int(nodes).bit_length()))
-    starts, stops = np.zeros((2, len(runs) + 2), np.int64)
-    stops[0] = nodes
-    waiting, by_class = np.zeros(len(sizes), np.int64), np.zeros(classes.shape[1], np.int64)
-    free_line(
-        starts, stops, instants, np.append(begins, len(time)), kinds, job, rank.astype(np.int64),
-        sizes.astype(np.int64), first, last, runs, waiting, by_class, table, classes,
+    ends = _by_time(schedule.end, np.isfinite(schedule.end))
+    submissions = _by_time(submit, waited)
+    begins = _by_time(schedule.start, np.isfinite(schedule.start))
+    events = (ends, schedule.end), (submissions, submit), (begins, schedule.start)
+    sizes = np.unique(trace.processors)
+    most_slots = min(nodes, len(trace) + int((text == BLANK).sum())) + 2
+    starts, stops = np.empty((2, most_slots), np.int64)
+    kinds = int(nodes).bit_length()
+    most_instants = len(ends) + len(submissions) + len(begins)
+    time = np.empty(most_instants)
+    table = np.empty((5, most_instants), np.int32)
+    classes = np.zeros((STRETCHES, kinds))
+    edges = [float(times[jobs[place]]) for jobs, times in events if len(jobs) for place in (0, -1)]
+    first, final = min(edges, default=0.0), max(edges, default=0.0)
+    instants = free_line(
+        nodes, ends, submissions, begins, schedule.end, submit, schedule.start, trace.processors,
+        sizes, text, offset, starts, stops, np.zeros(len(sizes), np.int64),
+        np.zeros(kinds, np.int64), time, *table, classes,
+        first, (final - first) / STRETCHES,
     )  # fmt: skip
-    free, slots, largest, smallest, useless = np.ascontiguousarray(table.T)
-    return Fragmentation(instants, free, slots, largest, smallest, useless, classes, nodes)
+    free, slots, largest, smallest, useless = table[:, :instants]
+    time = time[:instants]
+    return Fragmentation(time, free, slots, largest, smallest, useless, classes, nodes)
+
+
+def _by_time(times: NDArray[np.float64], rows: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return some rows, ordered by time and then by row."""
+    which = np.flatnonzero(rows)
+    return which[np.argsort(times[which], kind="stable")]

@@ -122,8 +122,8 @@ class Gang(Policy):
     ) -> Schedule | None:
         """Replay a run, unless its sets of columns would take too much memory."""
         from optsched.machines._interval_text import interval_text
+        from optsched.machines.interval_texts import Texts
         from optsched.policies.parts import _gang_replay as compiled
-        from optsched.simulator.job_table import Texts
 
         words = -(-machine.size // compiled.WORD)
         if type(machine) is not Matrix or words * len(trace) > MOST_WORDS:

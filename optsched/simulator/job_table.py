@@ -6,14 +6,15 @@ pandas takes a quarter of a second to import, so a table of Arrow is made withou
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from optsched.machines.interval_texts import Texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,43 +51,6 @@ class Optional:
 
     values: NDArray[np.int64]
     missing: NDArray[np.bool_]
-
-
-class Texts(Sequence[str]):
-    """A sequence of texts in ASCII, stored in one array.
-
-    Parameters
-    ----------
-    text : uint8 array
-        The texts, one behind the other.
-    offset : int64 array, shape (texts + 1,)
-        Begin of each text, and the end of the last.
-    """
-
-    def __init__(self, text: NDArray[np.uint8], offset: NDArray[np.int64]) -> None:
-        self.text = text
-        self.offset = offset
-
-    def __len__(self) -> int:
-        return len(self.offset) - 1
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return list(self)[index]
-        position = range(len(self))[index]
-        begin, end = self.offset[position : position + 2]
-        return self.text[begin:end].tobytes().decode("ascii")
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(list(self), dtype=dtype or object)
-
-    def __iter__(self) -> Iterator[str]:
-        whole = self.text[: self.offset[-1]].tobytes().decode("ascii")
-        return (whole[begin:end] for begin, end in pairwise(self.offset.tolist()))
 
 
 Column = Repeated | Optional | Texts | NDArray[Any] | Sequence[Any]

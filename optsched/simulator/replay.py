@@ -12,12 +12,12 @@ from typing import TypeGuard
 
 import numpy as np
 
+from optsched.machines.interval_texts import Texts
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
 from optsched.schedule import Schedule, State
 from optsched.simulator.chosen_solvers import choose_solvers
 from optsched.simulator.engine import KILL_TOLERANCE, EventOrder
-from optsched.simulator.job_table import Texts
 from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import NoProblems, ProblemSolver
 from optsched.traces.trace import Trace

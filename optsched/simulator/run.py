@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched import registry
+from optsched.machines.interval_texts import joined
 from optsched.machines.machine import Machine
 from optsched.metrics.jobs import (
     bounded_slowdown,
@@ -215,13 +217,16 @@ class Run:
     @cached_property
     def _held(self) -> NDArray[np.bool_]:
         """Mask of the jobs that have held processors, shape (jobs,)."""
-        return np.asarray(np.asarray(self.resources, dtype=object) != "", dtype=np.bool_)
+        _, offset = joined(self.resources)
+        return np.diff(offset) > 0
 
     @cached_property
     def _measures(self) -> Mapping[str, NDArray[Any]]:
         """The machine's measures of the allocations of jobs that have held processors."""
-        resources = np.asarray(self.resources, dtype=object)
-        return self.machine.job_measures(resources[self._held].tolist())
+        held = self._held
+        every = held.all()
+        resources = self.resources if every else list(compress(self.resources, held))
+        return self.machine.job_measures(resources)
 
     @property
     def _mean_pause(self) -> float | None:

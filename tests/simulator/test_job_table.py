@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.content import bundled
+from optsched.machines.interval_texts import Texts
 from optsched.simulator.job_table import (
     Optional,
-    Texts,
     constant,
     empty,
     repeated,
