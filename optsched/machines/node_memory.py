@@ -113,15 +113,19 @@ class NodeMemory:
 
     def residents(self, now: float) -> Residents:
         """Return the resident files, in order of the nodes."""
-        flat = self._table.reshape(5, -1)
-        there = (flat[USERS] > 0) | (flat[UNTIL] >= now)
+        table = self._table.reshape(5, -1)
+        rows = np.flatnonzero(table[FILE] != FREE)
+        file, load, loaded, until, users = table[:, rows]
+        there = (users > 0) | (until >= now)
         if self.kept == "next":
             latest = np.where(self.started(now), -np.inf, self._latest_start)
-            there |= flat[UNTIL] > np.repeat(latest, 2 * self.cores)
-        rows = np.flatnonzero((flat[FILE] != FREE) & there)
-        file, load, loaded, until, _ = flat[:, rows]
+            there |= until > latest[rows // (2 * self.cores)]
         return Residents(
-            rows // (2 * self.cores), file.astype(np.int64), load.astype(np.int64), loaded, until
+            rows[there] // (2 * self.cores),
+            file[there].astype(np.int64),
+            load[there].astype(np.int64),
+            loaded[there],
+            until[there],
         )
 
     def started(self, now: float) -> NDArray[np.bool_]:

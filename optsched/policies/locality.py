@@ -189,22 +189,31 @@ class Locality(Policy):
         machine, now = system.machine, system.now
         assert isinstance(machine, Cluster)
         walltimes = self._walltimes[rows]
-        problem = DataPlacement(
-            available=from_now(self._cores.available, now),
-            processors=self._processors[rows],
-            walltimes=walltimes,
-            files=self._files[rows],
-            loads=self._loads[rows],
-            resident=residents(machine, now),
-            reserved=from_now(self._cores.reserved, now) if self.backfill == "holes" else None,
-            occupied=machine.nodes_in_use(),
-            capacity=self._capacity,
-            partial=True,
-            noticed=self._cores.widest_hole if self.backfill == "holes" else None,
-            kept=machine.files.kept,
-            started=machine.files.started(now),
-            jobs=tuple(self._job_ids[rows].tolist()),
-        )
+        reserved = None
+        if self.backfill == "holes":
+            reserved = from_now(self._cores.reserved, now)
+        stated = {
+            "available": from_now(self._cores.available, now),
+            "processors": self._processors[rows],
+            "walltimes": walltimes,
+            "files": self._files[rows],
+            "loads": self._loads[rows],
+            "resident": residents(machine, now),
+            "reserved": reserved if reserved is not None and reserved.any() else None,
+            "occupied": machine.nodes_in_use(),
+            "priorities": np.ones_like(walltimes),
+            "load_weight": 1,
+            "capacity": self._capacity,
+            "partial": True,
+            "noticed": self._cores.widest_hole if self.backfill == "holes" else None,
+            "kept": machine.files.kept,
+            "started": machine.files.started(now),
+            "jobs": tuple(self._job_ids[rows].tolist()),
+        }
+        for value in stated.values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+        problem = DataPlacement.trusted(**stated)
         plan = system.pose(problem)
         self._cores.book(plan, walltimes, now)
         self._planned.add(rows, plan, now)

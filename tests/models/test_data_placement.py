@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from optsched.errors import InputError
 from optsched.models import DataPlacement
 from optsched.models.data_placement.presolve import latest_start
+from optsched.models.data_placement.problem import _load_times
 from optsched.models.data_placement.solution import Plan
 from optsched.testing import check_problem, data_placements
 
@@ -135,6 +136,34 @@ EXAMPLE = DataPlacement(
     jobs=["A", "B", "C"],
 )
 GOOD = Plan([0, 1, 1], [0, 0, 0], [0b11, 0b10, 0b01])
+
+
+@settings(max_examples=300, deadline=None)
+@given(planned(), st.data())
+def test_the_quick_check_passes_just_what_has_no_violations(drawn, data):
+    problem, plan = drawn
+    rows = np.array([plan.node, plan.start, plan.cores])
+    if rows.size and data.draw(st.booleans()):
+        place = data.draw(st.integers(0, 2)), data.draw(st.integers(0, rows.shape[1] - 1))
+        rows[place] = data.draw(st.integers(-2, 9) | st.sampled_from([2**62, -(2**62), 10**12]))
+    damaged = Plan(*rows)
+    assert problem.passes_quick_check(damaged) == (not problem.violations(damaged))
+    if problem.passes_quick_check(damaged):
+        assert problem.load_times(damaged).tolist() == _load_times(problem, damaged).tolist()
+
+
+def test_the_quick_check_passes_no_other_objects():
+    problem = DataPlacement([[0]], [1], [9], [-1], [0])
+    sound = Plan([0], [0], [1])
+    assert problem.passes_quick_check(sound)
+    for damaged in (
+        None,
+        (sound.node, sound.start, sound.cores),
+        Plan([0, 0], [0, 9], [1, 1]),
+        Plan(0, 0, 1),
+        Plan([[0]], [[0]], [[1]]),
+    ):
+        assert not problem.passes_quick_check(damaged)
 
 
 def test_an_example_by_hand():

@@ -30,6 +30,24 @@ def test_every_rule_runs_every_job_of_the_sample(rule, backfill):
     assert found.summary["evaluated"] > 0
 
 
+@pytest.mark.parametrize("backfill", ["none", "holes", "conservative"])
+def test_what_is_posed_without_a_check_would_pass_it(backfill):
+    class Checking(Locality):
+        def begin(self, system):
+            def pose(problem, pose=system.pose):
+                values = {one.name: getattr(problem, one.name) for one in problem.schema.fields}
+                accepted = problem.schema.accept(values)
+                assert accepted is not None
+                assert all(accepted[name] is value for name, value in values.items())
+                return pose(problem)
+
+            system.pose = pose
+            super().begin(system)
+
+    found = simulate(SAMPLE, "cluster:8x20", Checking(backfill=backfill))
+    assert found.summary["problems"] > 0
+
+
 def test_nothing_starts_before_an_earlier_job_unless_it_is_backfilled(jobs_with_files):
     # job 1 holds one core, job 2 needs both, jobs 3 and 4 fit beside job 1; only 3 is short enough
     trace = jobs_with_files(

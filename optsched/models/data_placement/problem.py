@@ -6,6 +6,7 @@ Model page: ``models/data-placement/README.md``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -210,7 +211,9 @@ class DataPlacement(Problem[Plan]):
         """
         known: tuple[Plan, NDArray[np.int64]] | None = self.__dict__.get("_known_times")
         if known is None or known[0] is not solution:
-            times = _load_times(self, solution)
+            times = self._quick_load_times(solution)
+            if times is None:
+                times = _load_times(self, solution)
             times.flags.writeable = False
             # a plan is immutable, and its objective is computed more than once
             known = self.__dict__["_known_times"] = (solution, times)
@@ -221,6 +224,34 @@ class DataPlacement(Problem[Plan]):
         starts = np.where(solution.node == LEFT_OUT, self.horizon, solution.start)
         cost = starts + self.load_weight * self.load_times(solution)
         return int(self.priorities @ cost)
+
+    def passes_quick_check(self, solution: Plan) -> bool:
+        """Return True only if equations (2) to (5) hold."""
+        if type(solution) is not Plan or not _has_length(solution, len(self.processors)):
+            return False
+        from optsched.models.data_placement._check import is_sound
+
+        sound: bool = is_sound(
+            self.available,
+            _no_holes(*self.available.shape) if self.reserved is None else self.reserved,
+            self.processors,
+            self.walltimes,
+            self.partial,
+            LARGEST_FIELD,
+            np.array([solution.node, solution.start, solution.cores]),
+        )
+        return sound
+
+    def _quick_load_times(self, solution: Plan) -> Ints | None:
+        """Return the load times of a sound plan whose files stay while jobs use them."""
+        if self.kept != "users" or not self.passes_quick_check(solution):
+            return None
+        from optsched.models.data_placement._check import load_times
+
+        jobs = (self.walltimes, self.files, self.loads)
+        plan = np.array([solution.node, solution.start, solution.cores])
+        times: Ints = load_times(len(self.available), *jobs, self.resident, plan)
+        return times
 
     def violations(self, solution: Plan) -> list[Violation]:
         """Check equations (2) to (5): each job has the cores that it requests, free and its own."""
@@ -337,6 +368,17 @@ class DataPlacement(Problem[Plan]):
     def _totals(solution: Plan, times: NDArray[np.int64]) -> tuple[int, int]:
         placed = solution.node != LEFT_OUT
         return int(solution.start[placed].sum()), int(times[placed].sum())
+
+
+def _has_length(plan: Plan, jobs: int) -> bool:
+    """Return whether the arrays of a plan, which may be any objects, have an entry for each job."""
+    arrays = (plan.node, plan.start, plan.cores)
+    return all(type(one) is np.ndarray and one.shape == (jobs,) for one in arrays)
+
+
+@cache
+def _no_holes(nodes: int, cores: int) -> Ints:
+    return read_only(np.zeros((nodes, cores), dtype=np.int64))
 
 
 def _load_times(problem: DataPlacement, plan: Plan) -> Ints:

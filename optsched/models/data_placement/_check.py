@@ -1,0 +1,95 @@
+"""Verification and load times of plans, compiled: what the problem's methods state."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.compiled import kernel
+
+Integers = NDArray[np.int64]
+NOWHERE = -1
+
+
+@kernel
+def is_sound(
+    available: Integers,
+    reserved: Integers,
+    processors: Integers,
+    walltimes: Integers,
+    partial: bool,
+    latest: int,
+    plan: Integers,
+) -> bool:
+    """Return whether a plan, in which jobs start by `latest`, keeps equations (2) to (5).
+
+    The plan is an array of node, start and cores of each job, shape (3, jobs). The other arguments
+    are fields of the problem, where `reserved` is 0 without holes.
+    """
+    nodes, width = available.shape
+    node, start, cores = plan
+    busy_until = np.zeros((nodes, width), dtype=np.int64)
+    for job in np.argsort(start):
+        at, begin, mask = node[job], start[job], cores[job]
+        if at == NOWHERE:
+            if not partial or begin != 0 or mask != 0:
+                return False
+            continue
+        if not (0 <= at < nodes and 0 <= begin <= latest and 0 <= mask < 1 << width):
+            return False
+        end, held = begin + walltimes[job], 0
+        for core in range(width):
+            if not mask >> core & 1:
+                continue
+            held += 1
+            if begin < available[at, core] and end > reserved[at, core]:
+                return False
+            if begin < busy_until[at, core]:
+                return False
+            busy_until[at, core] = end
+        if held != processors[job]:
+            return False
+    return True
+
+
+@kernel
+def load_times(
+    nodes: int,
+    walltimes: Integers,
+    files: Integers,
+    loads: Integers,
+    resident: Integers,
+    plan: Integers,
+) -> Integers:
+    """Return the load times of a sound plan whose files stay while jobs use them, shape (jobs,).
+
+    A file of a node is an entry: the file, the last end of its users, the time at which it is
+    loaded, and the next entry of the node.
+    """
+    node, start, _ = plan
+    times = loads.copy()
+    first = np.full(nodes, NOWHERE)
+    entries = np.empty((len(resident) + len(files), 4), dtype=np.int64)
+    used = 0
+    for row in range(len(resident)):
+        at, file, _, loaded, until = resident[row]
+        entries[used] = file, until, loaded, first[at]
+        first[at] = used
+        used += 1
+    for job in np.argsort(start, kind="mergesort"):
+        at, file, begin = node[job], files[job], start[job]
+        if at == NOWHERE or file < 0:
+            continue
+        entry = first[at]
+        while entry != NOWHERE and entries[entry, 0] != file:
+            entry = entries[entry, 3]
+        if entry == NOWHERE:
+            entry = used
+            entries[entry] = file, NOWHERE, 0, first[at]
+            first[at] = entry
+            used += 1
+        if begin > entries[entry, 1]:
+            entries[entry, 2] = begin + loads[job]
+        times[job] = max(entries[entry, 2] - begin, 0)
+        entries[entry, 1] = max(entries[entry, 1], begin + walltimes[job])
+    return times
