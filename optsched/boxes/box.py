@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -93,6 +94,10 @@ class Grid(NamedTuple):
         A box as long as a ring is anchored at 0 in that dimension, so that no two boxes have the
         same routers.
         """
+        x, y, z, nx, ny, nz = box
+        sx, sy, sz = self.shape
+        if 0 <= x <= sx - nx < sx and 0 <= y <= sy - ny < sy and 0 <= z <= sz - nz < sz:
+            return ""  # as for most boxes
         for axis, at, length, side, wraps in zip(
             "xyz", box.anchor, box.extent, self.shape, self.wrap
         ):
@@ -114,6 +119,14 @@ class Grid(NamedTuple):
                 one.anchor, one.extent, other.anchor, other.extent, self.shape
             )
         )
+
+    def are_disjoint(self, boxes: Collection[Box], besides: Iterable[Box] = ()) -> bool:
+        """Return whether boxes share no router with each other, or with those `besides`."""
+        free = self.free_of(besides)
+        before = np.count_nonzero(free)
+        for box in boxes:
+            free[self.routers_of(box)] = False
+        return bool(before - np.count_nonzero(free) == sum(box.volume for box in boxes))
 
     def routers_of(self, box: Box) -> tuple[slice | NDArray[np.int64], ...]:
         """Return the index of a box in an array over the grid, for reading and writing."""

@@ -7,6 +7,7 @@ from functools import lru_cache
 from optsched.boxes.box import Triple
 
 
+@lru_cache(maxsize=2**16)
 def layer_shape(routers: int, extent: Triple) -> Triple | None:
     """Return the shape of a job in a box of a given extent; None if the job does not fit.
 

@@ -103,6 +103,8 @@ class PartitionMKP(TorusProblem[Placement]):
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
         """Return a mistake for each bin that overlaps another one or a hole."""
         bins, holes, grid = fields["bins"], fields["holes"], Grid(fields["torus"], fields["wrap"])
+        if grid.are_disjoint(bins, holes):
+            return []
         taken: dict[int, list[str]] = {}
         for one, other in _sharing(grid, bins, [*bins, *holes]):
             if other < one:
@@ -322,7 +324,7 @@ def _misplaced(
         if box.volume < problem.routers[job]:
             found.append(Violation("size", f"{text} takes {problem.routers[job]} routers"))
     given = [box for _, _, box in placed]
-    for one, other in _sharing(grid, given, given):
+    for one, other in () if grid.are_disjoint(given) else _sharing(grid, given, given):
         if one < other:
             both = [f"job {placed[number][0] + 1} in {given[number]}" for number in (one, other)]
             found.append(Violation("overlap", f"{both[0]} shares routers with {both[1]}"))

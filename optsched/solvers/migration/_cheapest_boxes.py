@@ -10,7 +10,7 @@ from optsched.boxes._rows import NONE, ONE, Integers, Words, Wrap, lowest
 from optsched.compiled import kernel
 
 
-@kernel
+@kernel(allocates=False)
 def anchor_runs(at: int, length: int, shape: int, side: int, ring: bool, runs: Integers) -> int:
     """Find the anchors, in one dimension, of boxes that overlap a given one; return the run count.
 
@@ -71,13 +71,13 @@ def sum_up(
                 table[x, y, z] = total
 
 
-@kernel
+@kernel(allocates=False)
 def comes_before(cost: int, number: int, other_cost: int, other_number: int) -> bool:
     """Return whether a box precedes another by cost, then by number."""
     return cost < other_cost or (cost == other_cost and number < other_number)
 
 
-@kernel
+@kernel(allocates=False)
 def sift_down(heap: Integers, count: int) -> None:
     """Restore a max-heap after its top was replaced."""
     place = 0

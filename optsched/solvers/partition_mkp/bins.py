@@ -167,23 +167,27 @@ class Bins:
         self.bins = [Bin(box.extent) for box in problem.bins]
         self._ways: dict[int, list[tuple[int, int, Shape]]] = {}
 
-    def preferences(self, routers: int) -> list[Choice]:
-        """Return the bins that are large enough for a job, even if full, in order of preference."""
+    def preferred(self, routers: int, to: Choice | None) -> list[Choice]:
+        """Return the bins that a job prefers to a choice, if any, in order of preference.
+
+        The bins are large enough for the job, but may be full.
+        """
         bins = self.bins
-        ways = self._ways_of(routers)
-        return sorted(Choice(idle, bins[b].remaining, b, shape) for idle, b, shape in ways)
+        choices = [(idle, bins[b].remaining, b, shape) for idle, b, shape in self._ways_of(routers)]
+        better = choices if to is None else [choice for choice in choices if choice < to]
+        return [Choice(*choice) for choice in sorted(better)]
 
     def direct(self, routers: int, besides: int = -1) -> tuple[Choice, Spot] | None:
         """Return the best bin but `besides` that accepts a job, with the spot, or None."""
         bins = self.bins
         for choice in sorted(
-            Choice(idle, remaining, b, shape)
+            (idle, remaining, b, shape)
             for idle, b, shape in self._ways_of(routers)
             if (remaining := bins[b].remaining) >= routers + idle and b != besides
         ):
-            spot = bins[choice.bin].spot(choice.shape)
+            spot = bins[choice[2]].spot(choice[3])
             if spot is not None:
-                return choice, spot
+                return Choice(*choice), spot
         return None
 
     def _ways_of(self, routers: int) -> list[tuple[int, int, Shape]]:

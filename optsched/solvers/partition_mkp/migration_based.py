@@ -107,9 +107,7 @@ class _Migrating:
 
         Only bins that the job prefers to the bin which accepts it directly are examined.
         """
-        for home in self._bins.preferences(routers):
-            if home == direct:
-                break
+        for home in self._bins.preferred(routers, direct):
             knapsack = self._bins.bins[home.bin]
             best: Move | None = None
             for victim, (shape, _) in knapsack.held.items():
