@@ -10,11 +10,18 @@ from hypothesis import strategies as st
 
 from optsched.models import WindowMKP
 from optsched.solvers.window_mkp._depth_first import depth_first
+from optsched.solvers.window_mkp._greedy import greedy
 from optsched.solvers.window_mkp._lagrangian.knapsack import (
     INFEASIBLE,
     conditional_bounds,
     dense_bound,
     knapsack,
+)
+from optsched.solvers.window_mkp._lagrangian.refilling import (
+    MOST_SLOTS,
+    holds_between,
+    refill,
+    refill_slots,
 )
 from optsched.solvers.window_mkp._lagrangian.relaxation import initial_multipliers, relax
 from optsched.solvers.window_mkp._lagrangian.slots import largest_sum, tighten
@@ -160,6 +167,66 @@ def test_improving_never_loses_and_stays_feasible(window, most, data):
     profit, _ = improve(weights, profits, residual, heaviest, profits.sum(), most, placement)
     assert reduced.violations(placement.tolist()) == []
     assert reduced.objective(placement.tolist()) == profit >= before
+
+
+@given(st.sets(st.integers(0, 191)), st.integers(-10, 191), st.integers(0, 191))
+def test_sums_in_a_range_are_found_among_bits(sums, low, high):
+    bits = np.zeros(3, np.uint64)
+    for total in sums:
+        bits[total // 64] |= np.uint64(1 << total % 64)
+    if low <= high:
+        assert holds_between(bits, low, high) == any(low <= total <= high for total in sums)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(0, 5), st.integers(0, 5)), max_size=4),
+    st.lists(st.integers(0, 15), min_size=2, max_size=2),
+    st.integers(1, 3),
+    st.integers(0, 30),
+)
+def test_slots_are_refilled_if_the_loss_allows_it(jobs, capacities, rate, limit):
+    weights = [weight for weight, _, _ in jobs]
+
+    def loss(solution):
+        unused = sum(capacities) - sum(w for w, s in zip(weights, solution, strict=True) if s >= 0)
+        return rate * unused + sum(
+            placed if slot >= 0 else waiting
+            for (_, placed, waiting), slot in zip(jobs, solution, strict=True)
+        )
+
+    window = WindowMKP(weights, capacities)
+    possible = any(
+        loss(solution) <= limit
+        for solution in itertools.product((-1, 0, 1), repeat=len(jobs))
+        if not window.violations(solution)
+    )
+    placement = np.full(len(jobs), -1)
+    success, _ = refill(
+        np.arange(len(jobs)), np.array([1, 0]), np.array(weights, np.int64),
+        np.array([float(placed) for _, placed, _ in jobs]),
+        np.array([float(waiting) for _, _, waiting in jobs]),
+        float(rate), float(limit), np.array(capacities),
+        np.empty((MOST_SLOTS, len(jobs) + 1, 1), np.uint64), placement,
+    )  # fmt: skip
+    assert success == possible
+    assert window.violations(placement.tolist()) == []
+    if success:
+        assert loss(placement.tolist()) <= limit
+
+
+@given(windows(jobs=6), st.sampled_from((0, 10**5)), st.integers(1, 1 << 62))
+def test_refilling_never_loses_and_stays_feasible(window, allowance, state):
+    _, _, weights, profits, residual, _ = reduce(*arrays(window))
+    if len(weights) == 0:
+        return
+    reduced = WindowMKP(weights=weights, capacities=residual, profits=profits)
+    placement = greedy(weights, profits, residual)
+    before, enough = reduced.objective(placement.tolist()), optimum_of(reduced)
+    profit, _ = refill_slots(
+        weights, profits, residual, enough, allowance, np.array([state], np.uint64), placement
+    )
+    assert reduced.violations(placement.tolist()) == []
+    assert before <= reduced.objective(placement.tolist()) == profit <= enough
 
 
 @given(windows(), st.booleans(), st.integers(0, 3))

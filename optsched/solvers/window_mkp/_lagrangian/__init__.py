@@ -3,7 +3,7 @@
 `cardinality_search` is the entry: it runs `destructive_search` on the window and, where that helps,
 on the window with other profits. `destructive_search` is the strategy, `tree_search` the branch and
 bound under it. `relaxation` bounds a search node by `knapsack` for the choice of jobs and by
-`slots` for the contents of each slot, and fixes variables with `dominance`. `surrogate` and
-`splitting` find placements. If few columns remain, `columns`, `column_search` and `column_node`
-enumerate and search them.
+`slots` for the contents of each slot, and fixes variables with `dominance`. `surrogate`,
+`splitting` and `refilling` find placements. If few columns remain, `columns`, `column_search` and
+`column_node` enumerate and search them.
 """

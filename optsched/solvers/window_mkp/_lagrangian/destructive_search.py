@@ -7,10 +7,16 @@ from collections.abc import Iterator
 import numpy as np
 
 from optsched.solvers.window_mkp._lagrangian.knapsack import CELLS_PER_STEP
+from optsched.solvers.window_mkp._lagrangian.refilling import refill_slots
 from optsched.solvers.window_mkp._lagrangian.relaxation import initial_multipliers
-from optsched.solvers.window_mkp._lagrangian.slots import best_patterns, coarseness, leaders
+from optsched.solvers.window_mkp._lagrangian.slots import (
+    LARGEST_SET,
+    best_patterns,
+    coarseness,
+    leaders,
+)
 from optsched.solvers.window_mkp._lagrangian.surrogate import surrogate
-from optsched.solvers.window_mkp._lagrangian.tree_search import UNLIMITED, TreeSearch
+from optsched.solvers.window_mkp._lagrangian.tree_search import PIECE, UNLIMITED, TreeSearch
 from optsched.solvers.window_mkp._reduction import Ints
 
 FIRST_BAND = 10
@@ -30,6 +36,9 @@ HEAD_START = 1 << 25
 
 NEIGHBORHOOD_LIMIT = 20
 """Limit of nodes and column-search pieces in a neighborhood search."""
+
+REFILL_SHARE = 0.4
+"""Share of the work that goes into refilling slots while the incumbent is below the bound."""
 
 DONE = object()
 
@@ -57,11 +66,14 @@ class DestructiveSearch(TreeSearch):
         self.neighborhood = 4
         self.in_vain = 0
         self.random = np.random.default_rng(seed)
+        self.refill_state = self.random.integers(1, 1 << 62, 1, np.uint64)
+        self.refill_cells = 0
 
     def run(self) -> Iterator[None]:
         """Search until `best` equals `bound`; pause after each piece of some milliseconds."""
         self.surrogate()
         yield
+        yield from self.refill()
         if self.best >= self.bound:
             return
         multipliers = (
@@ -84,6 +96,7 @@ class DestructiveSearch(TreeSearch):
                 next(bands, None)
                 lead += self.cells - before
             yield
+            yield from self.refill()
 
     def search_bands(self) -> Iterator[None]:
         """Lower the bound band by band."""
@@ -126,6 +139,9 @@ class DestructiveSearch(TreeSearch):
         self.advance(self.leaf(self.domain.copy(), multipliers, 0, True), 0)
         self.relax(self.domain, multipliers, 0, 1, np.ones(1), True)
         self.slot_values()
+        refill_slots(
+            self.weights, self.profits, self.capacities, 0, 0, self.refill_state, self.placement
+        )
 
     def surrogate(self) -> None:
         """Solve the surrogate relaxation, and split its solution among the slots."""
@@ -186,6 +202,25 @@ class DestructiveSearch(TreeSearch):
             domain, self.multipliers.copy(), 0, NEIGHBORHOOD_LIMIT, False
         )
         self.neighborhood += 1 if decided else -1
+
+    def refill(self) -> Iterator[None]:
+        """Refill slots of the incumbent until this has taken its share of the work."""
+        if self.capacities.max() > LARGEST_SET:
+            return
+        while self.best < self.bound and self.refill_cells <= REFILL_SHARE * self.cells:
+            profit, cells = refill_slots(
+                self.weights,
+                self.profits // self.scale,
+                self.capacities,
+                self.bound,
+                int(min(self.allowance, PIECE)),
+                self.refill_state,
+                self.placement,
+            )
+            self.best = profit
+            self.cells += cells
+            self.refill_cells += cells
+            yield
 
     def slot_values(self) -> Ints:
         """Bound the value of each slot at the root's multipliers, int64 array of shape (slots,)."""

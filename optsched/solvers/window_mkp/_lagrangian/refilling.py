@@ -1,0 +1,319 @@
+"""Local search that refills a few slots without loss of profit, guided by reachable sums."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.compiled import kernel
+from optsched.solvers.window_mkp._lagrangian.slots import WORD, add_weight
+from optsched.solvers.window_mkp._reduction import Ints, by_size
+
+Floats = NDArray[np.float64]
+Words = NDArray[np.uint64]
+
+MOST_SLOTS = 5
+"""Largest number of slots that are refilled together."""
+
+FILLS = 200
+"""Largest number of search nodes of a refill, each of which fills a slot."""
+
+DECISIONS = 100 * FILLS
+"""Largest number of decisions on single jobs in a refill."""
+
+NOISE = 1200
+"""Least factor of weights in the order of jobs; up to 1023 are added at random."""
+
+HALF = 0.5
+"""Allowed increase of the loss, which absorbs rounding: profits are integers."""
+
+CELLS_PER_DECISION = 40
+"""Time of a decision on a job, in table cells."""
+
+CELLS_PER_WORD = 4
+"""Time of a word of reachable sums, in table cells."""
+
+
+@kernel
+def draw(state: Words) -> int:
+    """Return a random integer from 0 to 1023, and advance the generator (xorshift)."""
+    bits = state[0]
+    bits ^= bits << np.uint64(13)
+    bits ^= bits >> np.uint64(7)
+    bits ^= bits << np.uint64(17)
+    state[0] = bits
+    return int(np.int64(bits >> np.uint64(54)))  # signed
+
+
+@kernel
+def holds_between(bits: Words, low: int, high: int) -> bool:
+    """Return whether a set of sums has any from `low` to `high`."""
+    low = max(0, low)
+    first, last = low // WORD, high // WORD
+    everything = ~np.uint64(0)
+    for word in range(first, last + 1):
+        mask = everything
+        if word == first:
+            mask <<= np.uint64(low % WORD)
+        if word == last:
+            mask &= everything >> np.uint64(WORD - 1 - high % WORD)
+        if bits[word] & mask:
+            return True
+    return False
+
+
+@kernel
+def spare(left: float, rate: float, residual: int) -> int:
+    """Return how much of a residual capacity may remain unused at a loss of at most `left`."""
+    return int(min(float(residual), left / rate))
+
+
+@kernel
+def refill(
+    jobs: Ints,
+    slots: Ints,
+    weights: Ints,
+    placed_loss: Floats,
+    waiting_loss: Floats,
+    rate: float,
+    left: float,
+    capacities: Ints,
+    sums: Words,
+    placement: Ints,
+) -> tuple[bool, int]:
+    """Fill slots one after the other, with a total loss of at most `left`.
+
+    A depth-first search decides job by job whether the slot takes it. It goes back where the sums
+    that the later jobs can reach leave too much capacity unused.
+
+    Parameters
+    ----------
+    jobs : int64 array
+        Jobs to choose from, in the order of decisions.
+    slots : int64 array
+        Empty slots, in the order of filling.
+    weights : int64 array, shape (jobs,)
+        Weight of each job of the instance.
+    placed_loss, waiting_loss : float64 array, shape (jobs,)
+        Loss if the job is placed, and if it is not.
+    rate : float
+        Loss for each unit of unused capacity, positive.
+    left : float
+        Largest loss.
+    capacities : int64 array, shape (slots,)
+        Capacity of each slot of the instance.
+    sums : uint64 array, shape (MOST_SLOTS, jobs + 1, words)
+        Working space.
+    placement : int64 array, shape (jobs,)
+        Overwritten by the slot of each job that is taken; unchanged without success.
+
+    Returns
+    -------
+    success : bool
+        Whether such contents were found before the limit of the search.
+    cells : int
+        Number of table cells that take the same time.
+    """
+    m, n = len(slots), len(jobs)
+    candidate, takes = np.empty((m, n), np.int64), np.zeros((m, n), np.bool_)
+    taken = np.zeros(n, np.bool_)
+    count, residual = np.zeros(m, np.int64), np.zeros(m, np.int64)
+    rest = 0
+    for slot in slots:
+        rest += capacities[slot]
+    fills, decisions, words = 0, 0, 0
+    level = 0
+    entering = True
+    while level >= 0:
+        backing = True
+        if entering:
+            fills += 1
+            unplaced, needed = 0.0, 0
+            for k in range(n):
+                if not taken[k]:
+                    unplaced += waiting_loss[jobs[k]]
+                    if waiting_loss[jobs[k]] > left:
+                        needed += weights[jobs[k]]
+            if level == m and unplaced <= left:
+                for filled in range(m):
+                    for k in range(count[filled]):
+                        if takes[filled, k]:
+                            placement[jobs[candidate[filled, k]]] = slots[filled]
+                return True, CELLS_PER_WORD * words + CELLS_PER_DECISION * decisions
+            if fills > FILLS or decisions > DECISIONS:
+                break
+            if level == m or needed > rest:
+                level -= 1
+                entering = False
+                continue
+            capacity = capacities[slots[level]]
+            rest -= capacity
+            size = 0
+            for k in range(n):
+                if not taken[k] and weights[jobs[k]] <= capacity and placed_loss[jobs[k]] <= left:
+                    candidate[level, size] = k
+                    takes[level, size] = False
+                    size += 1
+            count[level], residual[level] = size, capacity
+            reach = sums[level, :, : capacity // WORD + 1]
+            reach[size] = 0
+            reach[size, 0] = 1
+            for k in range(size - 1, -1, -1):
+                reach[k] = reach[k + 1]
+                add_weight(reach[k], weights[jobs[candidate[level, k]]])
+            words += (size + 1) * reach.shape[1] + n
+            k = 0
+            backing = not holds_between(reach[0], capacity - spare(left, rate, capacity), capacity)
+        else:
+            left += rate * residual[level]
+            k = count[level]
+        reach = sums[level]
+        remaining = residual[level]
+        while backing or k < count[level]:
+            decisions += 1
+            if backing:
+                k -= 1
+                while k >= 0 and not takes[level, k]:
+                    k -= 1
+                if k < 0:
+                    break
+                job = jobs[candidate[level, k]]
+                takes[level, k] = taken[candidate[level, k]] = False
+                remaining += weights[job]
+                left += placed_loss[job]
+            else:
+                job = jobs[candidate[level, k]]
+                lighter, cheaper = remaining - weights[job], left - placed_loss[job]
+                if (
+                    lighter >= 0
+                    and cheaper >= 0.0
+                    and holds_between(
+                        reach[k + 1], lighter - spare(cheaper, rate, lighter), lighter
+                    )
+                ):
+                    takes[level, k] = taken[candidate[level, k]] = True
+                    remaining, left = lighter, cheaper
+                    k += 1
+                    continue
+            k += 1
+            backing = not holds_between(
+                reach[k], remaining - spare(left, rate, remaining), remaining
+            )
+        residual[level] = remaining
+        entering = not backing
+        if entering:
+            left -= rate * remaining
+            level += 1
+        else:
+            rest += capacities[slots[level]]
+            level -= 1
+    return False, CELLS_PER_WORD * words + CELLS_PER_DECISION * decisions
+
+
+@kernel
+def refill_slots(
+    weights: Ints,
+    profits: Ints,
+    capacities: Ints,
+    enough: int,
+    allowance: int,
+    state: Words,
+    placement: Ints,
+) -> tuple[int, int]:
+    """Improve a placement by refilling a few random slots at a time (local search).
+
+    The linear relaxation of the surrogate knapsack gives capacity a value, the profit per weight of
+    its last job. Compared with that relaxation, a placement loses this rate for each unit of unused
+    capacity, the profit of a waiting job beyond the rate, and what a placed job lacks to it. A few
+    slots, mostly those with unused capacity, are emptied and refilled from their jobs and the
+    waiting ones, without more loss than before. Contents of equal profit are accepted, since they
+    lead to others.
+
+    Parameters
+    ----------
+    weights, profits, capacities : int64 arrays
+        Instance, jobs by decreasing profit per weight.
+    enough : int
+        Upper bound of the profit, at which the search ends.
+    allowance : int
+        Approximate number of table cells to visit; slots are refilled at least once.
+    state : uint64 array, shape (1,)
+        State of the random numbers, not 0; advanced.
+    placement : int64 array, shape (jobs,)
+        Slot of each job, -1 if not placed; overwritten.
+
+    Returns
+    -------
+    profit : int
+        Profit of the improved placement.
+    cells : int
+        Number of table cells that take the same time.
+    """
+    n, m = len(weights), len(capacities)
+    total = capacities.sum()
+    last = 0
+    while last < n - 1 and weights[last] <= total:
+        total -= weights[last]
+        last += 1
+    rate = profits[last] / weights[last]
+    surplus = profits - rate * weights
+    placed_loss, waiting_loss = np.maximum(0.0, -surplus), np.maximum(0.0, surplus)
+    profit = 0
+    residual = capacities.copy()
+    for job in range(n):
+        if placement[job] >= 0:
+            profit += profits[job]
+            residual[placement[job]] -= weights[job]
+    sums = np.empty((MOST_SLOTS, n + 1, capacities.max() // WORD + 1), np.uint64)
+    trial = placement.copy()
+    key = np.empty(max(n, m), np.int64)
+    jobs, slots, drawn = np.empty(n, np.int64), np.arange(m), np.empty(m, np.bool_)
+    cells = 0
+    while profit < enough:
+        for slot in range(m):
+            key[slot] = -draw(state) * (1 if residual[slot] == 0 else 2)
+            drawn[slot] = False
+        by_size(slots, key)
+        few = slots[: min(m, 2 + draw(state) % (MOST_SLOTS - 1))]
+        loss = HALF
+        for slot in few:
+            drawn[slot] = True
+            loss += rate * residual[slot]
+        held = 0
+        for job in range(n):
+            if placement[job] < 0:
+                loss += waiting_loss[job]
+            elif drawn[placement[job]]:
+                loss += placed_loss[job]
+                held += profits[job]
+        count = 0
+        for job in range(n):
+            if drawn[placement[job]] if placement[job] >= 0 else placed_loss[job] <= loss:
+                jobs[count] = job
+                key[job] = -weights[job] * (NOISE + draw(state))
+                trial[job] = -1
+                count += 1
+        pool = jobs[:count]
+        by_size(pool, key)
+        success, seen = refill(
+            pool, few, weights, placed_loss, waiting_loss, rate, loss, capacities, sums, trial
+        )
+        cells += seen + CELLS_PER_DECISION * (n + m)
+        gained = 0
+        for job in pool:
+            if trial[job] >= 0:
+                gained += profits[job]
+        if success and gained >= held:
+            profit += gained - held
+            for slot in few:
+                residual[slot] = capacities[slot]
+            for job in pool:
+                placement[job] = trial[job]
+                if trial[job] >= 0:
+                    residual[trial[job]] -= weights[job]
+        else:
+            for job in pool:
+                trial[job] = placement[job]
+        if cells >= allowance:
+            break
+    return profit, cells
