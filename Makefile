@@ -2,8 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 OPTSCHED := $(BIN)/optsched
+BENCH := $(BIN)/python benchmarks
 TRACES ?= ../shared/traces
 INSTANCES ?= ../shared/instances/mkp
+RESULTS ?= benchmarks/results
 
 SECONDS ?= 60
 SEED ?= 1
@@ -45,16 +47,27 @@ pages: .venv/ready
 	$(BIN)/python -m optsched.models.pages
 	$(BIN)/python -m optsched.cli.pages
 
+# Into $(RESULTS), within 20 minutes; with FULL=1 the large tables, in hours.
+ifdef FULL
+LOGS := SDSC-SP2-1998-4.2-cln,CTC-SP2-1996-3.1-cln,SDSC-BLUE-2000-4.2-cln,CEA-Curie-2011-2.1-cln,RICC-2010-2
+ENGINE := --only $(LOGS) --repeats 3 --engine-jobs 1000000
+GANG := --workloads 81
+LOCALITY := --rules fcfs,eft,lea,leo,lem --backfills none,holes,conservative --jobs 165000
+SHARING := --problems 60
+TORUS := --snapshots 30 --seconds 5
+WINDOWS := --snapshots 30
+LITERATURE := --every 1
+endif
 benchmark: .venv/ready
-	$(BIN)/python benchmarks/engine.py --traces $(TRACES) -o benchmarks/results
-	$(BIN)/python benchmarks/gang.py -o benchmarks/results
-	$(BIN)/python benchmarks/detection.py -o benchmarks/results
-	$(BIN)/python benchmarks/data_placement_decisions.py -o benchmarks/results
-	$(BIN)/python benchmarks/locality.py --traces $(TRACES) -o benchmarks/results
-	$(BIN)/python benchmarks/sharing_decisions.py -o benchmarks/results
-	$(BIN)/python benchmarks/torus_decisions.py -o benchmarks/results
-	$(BIN)/python benchmarks/window_mkp.py windows -o benchmarks/results
-	$(BIN)/python benchmarks/window_mkp.py instances $(INSTANCES) -o benchmarks/results
+	$(BENCH)/engine.py --traces $(TRACES) $(ENGINE) -o $(RESULTS)
+	$(BENCH)/gang.py $(GANG) -o $(RESULTS)
+	$(BENCH)/detection.py -o $(RESULTS)
+	$(BENCH)/data_placement_decisions.py -o $(RESULTS)
+	$(BENCH)/locality.py --traces $(TRACES) $(LOCALITY) -o $(RESULTS)
+	$(BENCH)/sharing_decisions.py $(SHARING) -o $(RESULTS)
+	$(BENCH)/torus_decisions.py $(TORUS) -o $(RESULTS)
+	$(BENCH)/window_mkp.py windows $(WINDOWS) -o $(RESULTS)
+	$(BENCH)/window_mkp.py instances $(INSTANCES) $(LITERATURE) -o $(RESULTS)
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("optsched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'

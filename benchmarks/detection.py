@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from results import circumstances, keep, shown
+from results import Times, circumstances, keep, shown
 
 from optsched.boxes.box import Box, Grid
 from optsched.boxes.free_boxes import (
@@ -53,6 +53,8 @@ COLUMNS = (
     "first_fit_us",
     "shapes",
 )
+UNITS = {"_ms": 1e3, "_us": 1e6}
+TIMED = [name for name in COLUMNS if name[-3:] in UNITS]
 WHOLE = ("maximal", "bins", "layered_bins", "anchors_us", "first_fit_us", "shapes")
 
 
@@ -139,10 +141,15 @@ def main() -> None:
     measured_on = circumstances()
     grid = Grid((options.side,) * 3, (True,) * 3)
     occupancies = [float(share) for share in options.busy.split(",")]
+    rows, times = [], Times()
     measured = measure_all(grid, occupancies, options.tori, options.repeats)
-    rows = list(shown(measured, len(occupancies)))
+    for row in shown(measured, len(occupancies)):
+        rows.append(row)
+        times.add_all(
+            {f"{name}, {row['busy']} busy": row[name] / UNITS[name[-3:]] for name in TIMED}
+        )
     lines = [f"{'x'.join(map(str, grid.shape))}, {options.tori} tori of each occupancy", ""]
-    keep(options.output, "detection", measured_on, lines + table(rows), rows)
+    keep(options.output, "detection", measured_on, lines + table(rows), rows, times)
 
 
 if __name__ == "__main__":

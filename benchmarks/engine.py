@@ -8,8 +8,7 @@ are compiled; policies marked ``(compiled)`` are replayed by the kernel that onl
 "write" is the run folder without pictures; "whole" is the process from start to exit. "bare" is a
 plain loop that computes EASY start times and nothing else, run beside each trace: "ratio", jobs per
 second over those of the loop, says what generality costs. Machines are those of the headers.
-Policies that sort or place the whole queue at every event are left out on RICC, whose queue holds
-thousands of jobs.
+The event engine and the bare loop take the first `--engine-jobs` jobs of a log, the replay all.
 """
 
 from __future__ import annotations
@@ -28,17 +27,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from results import circumstances, keep, shown
+from results import Times, circumstances, keep, shown
 
 from optsched.content import bundled
 
-TRACES = (
-    "SDSC-SP2-1998-4.2-cln",
-    "CTC-SP2-1996-3.1-cln",
-    "SDSC-BLUE-2000-4.2-cln",
-    "CEA-Curie-2011-2.1-cln",
-    "RICC-2010-2",
-)
+TRACES = ("SDSC-SP2-1998-4.2-cln", "SDSC-BLUE-2000-4.2-cln", "RICC-2010-2")
 COMPILED = " (compiled)"
 POLICIES = (
     "fcfs",
@@ -48,10 +41,11 @@ POLICIES = (
     "easy-sjbf",
     f"easy-sjbf{COMPILED}",
     "conservative",
+    f"conservative{COMPILED}",
     "sjf",
+    f"sjf{COMPILED}",
     "window",
 )
-LEFT_OUT = {("RICC-2010-2", policy) for policy in ("conservative", "sjf", "window")}
 COLUMNS = (
     "trace",
     "policy",
@@ -114,22 +108,24 @@ def bare_easy(submit, runtime, estimate, size, processors):
     return starts
 
 
-def measure(path: str, policy: str) -> dict[str, float]:
+def measure(path: str, policy: str, engine_jobs: int) -> dict[str, float]:
     """Run one cell in this process."""
     import optsched
 
+    name, compiled = policy.removesuffix(COMPILED), policy.endswith(COMPILED)
     trace = optsched.read_trace(path)
+    jobs = len(trace) if compiled else min(engine_jobs, len(trace))
     if policy == "bare":
+        trace = trace.jobs(1, jobs)
         lists = [trace.submit, trace.runtime, trace.requested_time, trace.processors]
         fits = trace.processors <= trace.header.max_procs
         lists = [column[fits].tolist() for column in lists]
         began = time.perf_counter()
         bare_easy(*lists, trace.header.max_procs)
         return {"jobs": len(lists[0]), "simulation_s": time.perf_counter() - began}
-    name, compiled = policy.removesuffix(COMPILED), policy.endswith(COMPILED)
     options = {"policy": name, "compiled_from": 0 if compiled else sys.maxsize}
     optsched.simulate(trace, jobs=(1, min(500, len(trace))), **options)
-    run = optsched.simulate(path, **options)
+    run = optsched.simulate(path, jobs=(1, jobs), **options)
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         optsched.save(run, Path(folder) / "run", plots=False)
@@ -143,33 +139,44 @@ def measure(path: str, policy: str) -> dict[str, float]:
     }
 
 
-def cell(path: Path, policy: str, repeats: int) -> dict[str, Any]:
+def cell(path: Path, policy: str, repeats: int, jobs: int, times: Times) -> dict[str, Any]:
     """Run one cell in processes of its own, and return the medians."""
     runs = []
+    trace = name_of(path)
     for _ in range(repeats):
         began = time.perf_counter()
         done = subprocess.run(
-            [sys.executable, __file__, "--cell", str(path), policy],
+            [sys.executable, __file__, "--cell", str(path), policy, str(jobs)],
             stdout=subprocess.PIPE,
             text=True,
             check=True,
         )
         runs.append(json.loads(done.stdout) | {"whole_s": time.perf_counter() - began})
+        times.add_all(
+            {
+                f"{trace}, {policy}, {part}": runs[-1][f"{part}_s"]
+                for part in ("simulation", "whole")
+            }
+        )
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
-def measure_all(paths: list[Path], policies: list[str], repeats: int) -> Iterator[dict[str, Any]]:
+def name_of(path: Path) -> str:
+    """Return the name of a log."""
+    return path.name.partition(".swf")[0]
+
+
+def measure_all(
+    paths: list[Path], policies: list[str], repeats: int, engine_jobs: int, times: Times
+) -> Iterator[dict[str, Any]]:
     """Yield one row for each policy on each trace."""
     for path in paths:
-        name = path.name.partition(".swf")[0]
-        bare = cell(path, "bare", repeats)
+        bare = cell(path, "bare", repeats, engine_jobs, times)
         for policy in policies:
-            if (name, policy) in LEFT_OUT:
-                continue
-            measured = cell(path, policy, repeats)
+            measured = cell(path, policy, repeats, engine_jobs, times)
             rate = measured["jobs"] / measured["simulation_s"]
             yield {
-                "trace": name,
+                "trace": name_of(path),
                 "policy": policy,
                 **measured,
                 "jobs_per_s": rate,
@@ -191,10 +198,12 @@ def main() -> None:
     parser.add_argument("--traces", type=Path, help="folder of the logs; the sample if left out")
     parser.add_argument("--only", default=",".join(TRACES), help="logs, with commas between")
     parser.add_argument("--policies", default=",".join(POLICIES), help="with commas between")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--engine-jobs", type=int, default=50_000, help="jobs of each log, at most")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder for the results")
     if "--cell" in sys.argv:
-        print(json.dumps(measure(*sys.argv[sys.argv.index("--cell") + 1 :])))
+        path, policy, jobs = sys.argv[sys.argv.index("--cell") + 1 :]
+        print(json.dumps(measure(path, policy, int(jobs))))
         return
     options = parser.parse_args()
     measured_on = circumstances()
@@ -203,8 +212,10 @@ def main() -> None:
     else:
         paths = [options.traces / f"{name}.swf.gz" for name in options.only.split(",")]
     policies = options.policies.split(",")
-    rows = list(shown(measure_all(paths, policies, options.repeats), len(paths) * len(policies)))
-    keep(options.output, "engine", measured_on, table(rows), rows)
+    times = Times()
+    measured = measure_all(paths, policies, options.repeats, options.engine_jobs, times)
+    rows = list(shown(measured, len(paths) * len(policies)))
+    keep(options.output, "engine", measured_on, table(rows), rows, times)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from results import circumstances, keep
+from results import Times, circumstances, keep
 
 import optsched
 from optsched.traces.reading import write_trace
@@ -94,11 +94,11 @@ def rows_of(runs: list[dict[str, Any]], jobs: int) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--jobs", type=int, default=10_000, help="jobs of a workload")
-    parser.add_argument("--workloads", type=int, default=81, help="largest number of workloads")
+    parser.add_argument("--workloads", type=int, default=9, help="largest number of workloads")
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
     measured_on = circumstances()
-    table, rows = [], {}
+    table, rows, times = [], {}, Times()
     with tempfile.TemporaryDirectory() as folder:
         traces = written(Path(folder), options.jobs, options.workloads)
         for solver in ("first-fit", "row-search"):
@@ -107,7 +107,9 @@ def main() -> None:
                 f"{len(runs)} simulations of {options.jobs:,} jobs, packed by {solver}: "
                 f"{seconds:.0f} s in all on {os.cpu_count()} cores"
             )
-            rows |= {row["strategy"]: row for row in rows_of(runs, options.jobs)}
+            own = rows_of(runs, options.jobs)
+            times.add_all({row["strategy"]: row["simulation_s"] for row in own})
+            rows |= {row["strategy"]: row for row in own}
     widths = [
         max(len(str(row[c])) for row in [dict(zip(COLUMNS, COLUMNS)), *rows.values()])
         for c in COLUMNS
@@ -116,9 +118,8 @@ def main() -> None:
     table += [
         "  ".join(str(row[c]).ljust(w) for c, w in zip(COLUMNS, widths)) for row in rows.values()
     ]
-    keep(
-        options.output, "gang", measured_on, [line.rstrip() for line in table], list(rows.values())
-    )
+    table = [line.rstrip() for line in table]
+    keep(options.output, "gang", measured_on, table, list(rows.values()), times)
 
 
 if __name__ == "__main__":

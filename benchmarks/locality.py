@@ -3,11 +3,11 @@
     python benchmarks/locality.py --traces ../shared/traces -o benchmarks/results
 
 Protocol: 486 nodes of 20 cores; one run after the other in one process, kernels compiled before.
-Two workloads: the authors' day (left out where it is not) under each rule, without backfilling,
-with the authors' and with full profiles; and a synthetic week of 165,000 jobs in bursts that share
-a file, at an offered load of 0.95, under some of the rules without backfilling. "simulation" is the
-event engine with the policy, its solver and the verification of every plan; "solver" is the rule
-and that verification alone.
+Two workloads: the authors' day (left out where it is not) by rule and backfilling (none, that of
+the authors, or full profiles); and the beginning of a synthetic week of 165,000 jobs in bursts that
+share a file, at an offered load of 0.95, under some of the rules without backfilling.
+"simulation" is the event engine with the policy, its solver and the verification of every plan;
+"solver" is the rule and that verification alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from results import circumstances, keep, shown
+from results import Times, circumstances, keep, shown
 
 import optsched
 from optsched.traces.cleaning import clean
@@ -25,8 +25,7 @@ from optsched.traces.trace import Trace
 
 DAY = "rackham/2022-09-10_V10000_anonymous.txt.gz"
 MACHINE = "cluster:486x20"
-RULES = ("fcfs", "eft", "lea", "leo", "lem")
-BACKFILLS = ("none", "holes", "conservative")
+WEEK_JOBS = 165_000
 WEEK = 7 * 86_400
 CORES = {1: 0.55, 2: 0.1, 4: 0.1, 8: 0.08, 16: 0.05, 20: 0.12}
 BURST = 15
@@ -34,14 +33,14 @@ BURST = 15
 
 
 def week(jobs: int, load: float = 0.95, seed: int = 1) -> Trace:
-    """Return jobs in bursts, spread over as much of a week as 165,000 jobs would fill all of."""
+    """Return jobs in bursts, spread over their share of the week."""
     random = np.random.default_rng(seed)
     sizes = random.geometric(1 / BURST, size=jobs)
     burst = np.repeat(np.arange(jobs), sizes)[:jobs]
     bursts = burst[-1] + 1
     cores = random.choice(list(CORES), size=bursts, p=list(CORES.values()))[burst]
     length = random.lognormal(0, 1.3, size=bursts)[burst] * random.uniform(0.7, 1.3, size=jobs)
-    span = WEEK * jobs / 165_000
+    span = WEEK * jobs / WEEK_JOBS
     length *= load * 486 * 20 * span / (length * cores).sum()
     runtime = np.clip(length, 30, 10 * 86_400).astype(np.int64)
     walltime = np.minimum(runtime * random.uniform(1.2, 8, size=jobs), 10 * 86_400)
@@ -72,7 +71,7 @@ def measure(trace: Trace, rule: str, backfill: str) -> dict[str, Any]:
         "jobs": len(trace),
         "rule": rule,
         "backfill": backfill,
-        "simulation_s": round(seconds, 1),
+        "simulation_s": round(seconds, 2),
         "solver_s": round(solver, 1),
         "plans": plans,
         "ms_a_plan": round(1000 * seconds / plans, 2),
@@ -84,10 +83,12 @@ def measure(trace: Trace, rule: str, backfill: str) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--traces", type=Path, default=Path("../shared/traces"))
-    parser.add_argument("--jobs", type=int, default=165_000, help="jobs of the synthetic week")
-    parser.add_argument("--rules", default=",".join(RULES))
-    parser.add_argument("--backfills", default=",".join(BACKFILLS))
-    parser.add_argument("--week-rules", default="fcfs,lea,lem")
+    parser.add_argument("--jobs", type=int, default=10_000, help="jobs of the synthetic week")
+    parser.add_argument("--rules", default="fcfs,lea,lem", help="fcfs, eft, lea, leo, lem")
+    parser.add_argument(
+        "--backfills", default="none,conservative", help="none, holes, conservative"
+    )
+    parser.add_argument("--week-rules", default="fcfs,lea")
     parser.add_argument("--week-backfills", default="none")
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
@@ -101,11 +102,16 @@ def main() -> None:
     if (options.traces / DAY).exists():
         day = optsched.read_trace(options.traces / DAY)
         runs = [(day, rule, own) for own in backfills for rule in options.rules.split(",")] + runs
-    rows = [measure(*run) for run in shown(runs)]
+    rows, times = [], Times()
+    for run in shown(runs):
+        rows.append(measure(*run))
+        name = "{workload}, {rule}, {backfill}".format_map(rows[-1])
+        times.add(name, rows[-1]["simulation_s"])
     widths = {name: max(len(str(row[name])) for row in [*rows, {name: name}]) for name in rows[0]}
     table = ["  ".join(name.ljust(width) for name, width in widths.items())]
     table += ["  ".join(str(row[n]).ljust(w) for n, w in widths.items()) for row in rows]
-    keep(options.output, "locality", measured_on, [line.rstrip() for line in table], rows)
+    table = [line.rstrip() for line in table]
+    keep(options.output, "locality", measured_on, table, rows, times)
 
 
 if __name__ == "__main__":

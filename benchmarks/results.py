@@ -1,8 +1,13 @@
-"""Keep what a benchmark measured: the rows as CSV, the table as text, and where it was measured."""
+"""Keep what a benchmark measured: the rows as CSV, the table as text, and where it was measured.
+
+Beside these go the times of all cells, `Times`, which ``compare.py`` compares between two folders.
+"""
 
 from __future__ import annotations
 
 import csv
+import heapq
+import math
 import os
 import platform
 import sys
@@ -12,12 +17,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from rich.console import Console
 from rich.progress import track
 
 from optsched.files import written
 
 Row = TypeVar("Row")
+
+BEGAN = time.perf_counter()
 
 PACKAGES = ("optsched", "numba", "numpy", "ortools", "highspy", "pyscipopt", "pulp")
 
@@ -37,14 +45,57 @@ def circumstances() -> list[str]:
     ]
 
 
+def yardstick() -> float:
+    """Return the seconds of a fixed piece of work: the best of five times a heap and a sort."""
+    random = np.random.default_rng(1)
+    keys, numbers = random.random(4_000).tolist(), random.random(40_000)
+    best = math.inf
+    for _ in range(5):
+        began = time.perf_counter()
+        heap: list[float] = []
+        for key in keys:
+            heapq.heappush(heap, key)
+        while heap:
+            heapq.heappop(heap)
+        np.sort(numbers)
+        best = min(best, time.perf_counter() - began)
+    return best
+
+
+class Times:
+    """Seconds of cells, each with those of the yardstick before and after it, their mean.
+
+    A cell can be added several times, once for each repeat.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self._before = yardstick()
+
+    def add(self, cell: str, seconds: float) -> None:
+        """Add what has just been measured."""
+        self.add_all({cell: seconds})
+
+    def add_all(self, cells: Mapping[str, float]) -> None:
+        """Add several cells that have just been measured together."""
+        after = yardstick()
+        beside = (self._before + after) / 2
+        self._before = after
+        self.rows += [
+            {"cell": cell, "seconds": f"{seconds:.6g}", "yardstick_s": f"{beside:.6g}"}
+            for cell, seconds in cells.items()
+        ]
+
+
 def keep(
     folder: Path,
     name: str,
     measured_on: Sequence[str],
     table: Sequence[str],
     rows: Sequence[Mapping[str, Any]],
+    times: Times,
 ) -> None:
-    """Write ``name.txt`` and ``name.csv``, and print the table.
+    """Write ``name.txt``, ``name.csv`` and ``name.times.csv``, and print the table.
 
     Parameters
     ----------
@@ -58,18 +109,21 @@ def keep(
         The lines for people.
     rows : sequence of mapping
         All that was measured, one row each.
+    times : Times
+        The cells that are compared between runs.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [*measured_on, "", *table]
+    lines = [*measured_on, f"{time.perf_counter() - BEGAN:.0f} s in all", "", *table]
     with written(folder / f"{name}.txt") as temporary:
         temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    with (
-        written(folder / f"{name}.csv") as temporary,
-        temporary.open("w", encoding="utf-8", newline="") as stream,
-    ):
-        writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    for file, its_rows in ((f"{name}.csv", rows), (f"{name}.times.csv", times.rows)):
+        with (
+            written(folder / file) as temporary,
+            temporary.open("w", encoding="utf-8", newline="") as stream,
+        ):
+            writer = csv.DictWriter(stream, fieldnames=list(its_rows[0]))
+            writer.writeheader()
+            writer.writerows(its_rows)
     print("\n".join(lines))
 
 

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from results import circumstances, keep, shown
+from results import Times, circumstances, keep, shown
 
 import optsched
 from optsched.models.problem import Problem
@@ -134,8 +134,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--jobs", type=int, default=4000, help="of the workload")
     parser.add_argument("--load", type=float, default=1.2, help="what the arrivals are sped up by")
-    parser.add_argument("--snapshots", type=int, default=30, help="of each model")
-    parser.add_argument("--seconds", type=float, default=5.0, help="time limit of the exact ones")
+    parser.add_argument("--snapshots", type=int, default=10, help="of each model")
+    parser.add_argument("--seconds", type=float, default=2.0, help="time limit of the exact ones")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder for the results")
     options = parser.parse_args()
     measured_on = circumstances()
@@ -145,19 +145,22 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         met = captured(trace, Path(folder))
     chosen = {model: spread(problems, options.snapshots) for model, problems in met.items()}
-    rows = [
-        row
-        for model, problems in shown(chosen.items(), len(chosen))
-        if problems
-        for row in compare(problems, options.seconds)
-    ]
+    rows, times = [], Times()
+    for model, problems in shown(chosen.items(), len(chosen)):
+        own = list(compare(problems, options.seconds)) if problems else []
+        cells = {f"{model}, {row['heuristic']}": row["heuristic_ms"] / 1e3 for row in own}
+        for row in own:
+            if row["exact_most_ms"] < 1e3 * options.seconds:
+                cells[f"{model}, {row['exact']}"] = row["exact_ms"] / 1e3
+        times.add_all(cells)
+        rows += own
     lines = [
         f"{options.jobs:,} jobs of blue-waters-like, {options.load} times as fast, on {MACHINE}",
         ", ".join(f"{len(problems):,} {model}" for model, problems in met.items()) + " posed",
         f"exact solvers have {options.seconds:g} s",
         "",
     ]
-    keep(options.output, "torus-decisions", measured_on, lines + table(rows), rows)
+    keep(options.output, "torus-decisions", measured_on, lines + table(rows), rows, times)
 
 
 if __name__ == "__main__":

@@ -21,11 +21,17 @@ def rows_of(path):
 
 
 def test_the_engine_is_measured_by_policy(tmp_path):
-    told = run("engine.py", "--repeats", 1, "--policies", "easy,easy (compiled)", "-o", tmp_path)
+    policies = "easy,easy (compiled)"
+    told = run(
+        "engine.py", "--repeats", 2, "--policies", policies, "--engine-jobs", 500, "-o", tmp_path
+    )
     assert told == (tmp_path / "engine.txt").read_text()
     rows = rows_of(tmp_path / "engine.csv")
     assert [row["policy"] for row in rows] == ["easy", "easy (compiled)"]
-    assert all(int(row["jobs"]) == 3000 and float(row["jobs_per_s"]) > 0 for row in rows)
+    assert [float(row["jobs"]) for row in rows] == [500, 3000]
+    assert all(float(row["jobs_per_s"]) > 0 for row in rows)
+    cells = [row["cell"] for row in rows_of(tmp_path / "engine.times.csv")]
+    assert {cells.count(cell) for cell in cells} == {2}
 
 
 def test_solvers_are_measured_by_size(tmp_path):
@@ -111,3 +117,43 @@ def test_rules_of_shared_nodes_are_compared_with_the_optimum(tmp_path):
     assert all(row["excess"] == "" or float(row["excess"]) >= 0 for row in rows)
     exact = [row for row in rows if row["solver"] in ("bottleneck-search", "cp-sat", "cbc")]
     assert all(row["proven"] == row["problems"] == row["optimal"] for row in exact)
+
+
+def write_times(folder, yardstick_s, cells):
+    folder.mkdir()
+    lines = [f"{cell},{seconds * yardstick_s},{yardstick_s}" for cell, seconds in cells]
+    (folder / "gang.times.csv").write_text("\n".join(["cell,seconds,yardstick_s", *lines]) + "\n")
+
+
+def test_what_got_slower_or_faster_than_the_noise_is_named(tmp_path):
+    before = [("a", 1.0), ("a", 1.1), ("b", 2), ("c", 1.0), ("c", 2.0), ("d", 5)]
+    after = [("a", 1.3), ("a", 1.4), ("b", 1), ("c", 1.9), ("c", 2.1), ("e", 5)]
+    write_times(tmp_path / "before", 1, before)
+    write_times(tmp_path / "after", 2, after)  # a machine of half the speed
+    assert run("compare.py", tmp_path / "before", tmp_path / "after").splitlines() == [
+        "after/before  noise  cell",
+        "slower: 1",
+        "        1.29   1.09  gang: a",
+        "faster: 1",
+        "        0.50   1.00  gang: b",
+        "within the noise: 1",
+        "only before: gang: d",
+        "only after: gang: e",
+    ]
+
+
+def test_the_yardsticks_of_a_run_are_part_of_its_noise(tmp_path):
+    for name, seconds in (("before", 1), ("after", 1.3)):
+        (tmp_path / name).mkdir()
+        rows = [f"{cell},{seconds},{1 + cell / 10}" for cell in range(8)]
+        text = "\n".join(["cell,seconds,yardstick_s", *rows]) + "\n"
+        (tmp_path / name / "gang.times.csv").write_text(text)
+    lines = run("compare.py", tmp_path / "before", tmp_path / "after").splitlines()
+    assert lines[1:] == ["slower: 0", "faster: 0", "within the noise: 8"]
+
+
+def test_a_folder_without_times_is_refused(tmp_path):
+    command = [sys.executable, str(BENCHMARKS / "compare.py"), str(tmp_path), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == f"{tmp_path}: no file *.times.csv\n"

@@ -18,7 +18,7 @@ from optsched.errors import InputError
 from optsched.models.gang_packing import GangPacking, Packing
 from optsched.policies.easy import Easy
 from optsched.policies.gang import Gang
-from optsched.policies.parts import _gang_replay
+from optsched.policies.parts import _gang_replay, _priority_queue
 from optsched.policies.parts._gang_replay import Rule
 from optsched.policies.priority import FixedOrder
 from optsched.simulator import _replay
@@ -34,6 +34,11 @@ REPLAYED = [name for name in registry.policies if registry.policies[name].replay
 REPLAYED += [f"{name}, easy" for name in PRIORITIES]
 ORDERS = ["batched", "one-by-one"]
 
+crowds = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(1, 30), st.integers(0, 30), st.integers(1, 8)),
+    min_size=10,
+    max_size=60,
+)
 jobs = st.lists(
     st.tuples(st.integers(0, 5), st.integers(1, 12), st.integers(0, 8), st.integers(1, 9)),
     min_size=1,
@@ -53,10 +58,8 @@ def assert_same(trace, machine, policy, order):
     assert fast.summary == slow.summary
 
 
-@pytest.mark.parametrize("policy", REPLAYED)
-@pytest.mark.parametrize("order", ORDERS)
-def test_a_replay_is_what_the_engine_does(policy, order):
-    @given(jobs)
+def assert_same_on_any(workloads, policy, order):
+    @given(workloads)
     @settings(max_examples=80, deadline=None)
     def compare(workload):
         gaps, runtime, slack, processors = (np.array(column) for column in zip(*workload))
@@ -72,6 +75,38 @@ def test_a_replay_is_what_the_engine_does(policy, order):
         assert_same(trace, "nodes:8", policy, order)
 
     compare()
+
+
+@pytest.mark.parametrize("policy", REPLAYED)
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_replay_is_what_the_engine_does(policy, order):
+    assert_same_on_any(jobs, policy, order)
+
+
+@pytest.mark.parametrize("policy", ["easy", "easy-sjbf", "sjf", "sjf, easy", "f1, easy"])
+@pytest.mark.parametrize("many", [0, 4])
+def test_a_replay_by_tournaments_is_what_the_engine_does(policy, many, monkeypatch):
+    """From four kinds on these come and go; from none on they stay."""
+    monkeypatch.setattr(_priority_queue, "MANY", many)
+    assert_same_on_any(crowds, policy, "batched")
+
+
+@pytest.mark.parametrize("policy", ["easy", "easy-sjbf", "sjf", "f4, easy"])
+def test_a_replay_of_a_queue_of_many_kinds_is_what_the_engine_does(policy):
+    random = np.random.default_rng(1)
+    requested = random.integers(10, 5000, size=1500)
+    trace = clean(
+        Trace(
+            job_id=np.arange(1500),
+            submit=np.sort(random.integers(0, 20_000, size=1500)),
+            runtime=np.maximum(1, requested * random.random(1500)).astype(np.int64),
+            requested_time=requested,
+            processors=random.integers(1, 40, size=1500),
+        )
+    )
+    assert_same(trace, "nodes:64", policy, "batched")
+    waiting = (trace.submit <= 20_000) & (simulate(trace, "nodes:64", "easy").start > 20_000)
+    assert waiting.sum() > 2 * _priority_queue.MANY
 
 
 @pytest.mark.parametrize("policy", REPLAYED)

@@ -2,7 +2,8 @@
 
 Within a decision free and extra processors only decrease, and of the waiting jobs of one kind the
 first submitted has the best score. So only the first of each kind is a candidate, and a decision
-costs as many steps as kinds wait, not jobs.
+costs as many steps as kinds wait, not jobs. If many kinds wait, and scores do not change with time,
+a tournament takes the place of these scans.
 """
 
 from __future__ import annotations
@@ -13,6 +14,13 @@ import numpy as np
 
 from optsched.compiled import kernel
 from optsched.policies.parts._kinds import Kinds, kinds_of
+from optsched.policies.parts._tournament import (
+    BEHIND,
+    Tournament,
+    enter,
+    new_tournament,
+    next_rank,
+)
 from optsched.simulator._replay import (
     ENDED,
     FIRST,
@@ -32,8 +40,12 @@ from optsched.simulator._replay import (
     process,
 )
 
-ACTIVE, WAITING, RUNNING = range(3)
-"""Entries of `Queue.tally`: kinds that wait, jobs that wait, running jobs."""
+ACTIVE, WAITING, RUNNING, IN_TOURNAMENT = range(4)
+"""Entries of `Queue.tally`: kinds that wait, jobs that wait, running jobs, whether the kinds that
+wait are in the tournaments."""
+
+MANY = 200
+"""Number of waiting kinds above which these enter tournaments; they leave them at half of it."""
 
 NOBODY = -1
 
@@ -51,6 +63,15 @@ class Rule(NamedTuple):
     power: int
     backfills: bool
     shortest_first: bool  # order of backfilling: by requested time
+    many: int  # see MANY
+
+
+class Tournaments(NamedTuple):
+    """Tournaments of the kinds that wait, if these are many."""
+
+    order: Tournament
+    backfilling: Tournament  # the same, unless the shortest is backfilled first
+    narrow: Numbers  # number of kinds of at most so many processors
 
 
 class Queue(NamedTuple):
@@ -89,7 +110,7 @@ def new_queue(kinds: Kinds, nodes: int) -> Queue:
         candidates=np.zeros(number, dtype=np.int64),
         end=np.zeros(running),
         width=np.zeros(running, dtype=np.int64),
-        tally=np.zeros(3, dtype=np.int64),
+        tally=np.zeros(4, dtype=np.int64),
     )
 
 
@@ -158,6 +179,26 @@ def remove_kind(queue: Queue, slot: int) -> None:
     queue.slot[kind] = slot
     queue.kind[slot], queue.job[slot], queue.score[slot] = kind, queue.job[last], queue.score[last]
     queue.processors[slot], queue.duration[slot] = queue.processors[last], queue.duration[last]
+
+
+@kernel(allocates=False)
+def enter_first(queue: Queue, tournaments: Tournaments, rule: Rule, kind: int, waits: bool) -> None:
+    """Enter the first job of a kind that waits into the tournaments, or remove the kind."""
+    order, backfilling = tournaments.order, tournaments.backfilling
+    slot = queue.slot[kind]
+    job, duration = queue.job[slot], queue.duration[slot] if waits else np.inf
+    enter(order, kind, order.rank[job] if waits else BEHIND, duration)
+    if rule.shortest_first:
+        enter(backfilling, kind, backfilling.rank[job] if waits else BEHIND, duration)
+
+
+@kernel(allocates=False)
+def change_structure(queue: Queue, tournaments: Tournaments, rule: Rule) -> None:
+    """Enter all kinds that wait into the tournaments, or remove them."""
+    tally = queue.tally
+    for slot in range(tally[ACTIVE]):
+        enter_first(queue, tournaments, rule, queue.kind[slot], not tally[IN_TOURNAMENT])
+    tally[IN_TOURNAMENT] = not tally[IN_TOURNAMENT]
 
 
 @kernel(allocates=False)
@@ -232,6 +273,35 @@ def backfill(
 
 
 @kernel(allocates=False)
+def backfill_many(
+    state: State,
+    kinds: Kinds,
+    queue: Queue,
+    tournaments: Tournaments,
+    rule: Rule,
+    shadow: float,
+    extra: int,
+) -> int:
+    """Start jobs of the tournament that do not delay the reservation.
+
+    Returns the remaining extra processors.
+    """
+    tournament, narrow = tournaments.backfilling, tournaments.narrow
+    longest = shadow - state.now[0]
+    while True:
+        free = state.tally[FREE]
+        rank = next_rank(tournament, narrow[min(free, extra)], narrow[free], longest)
+        if rank == BEHIND:
+            return extra
+        job = tournament.jobs[rank]
+        kind = kinds.of_job[job]
+        if state.requested[job] > longest:
+            extra -= state.processors[job]
+        start_first(state, kinds, queue, rule, queue.slot[kind])
+        enter_first(queue, tournaments, rule, kind, queue.first[kind] < queue.behind[kind])
+
+
+@kernel(allocates=False)
 def fitting(queue: Queue, free: int, longest: float, extra: int) -> int:
     """Fill the candidates with the kinds that do not delay the reservation; return their number."""
     number = 0
@@ -244,7 +314,9 @@ def fitting(queue: Queue, free: int, longest: float, extra: int) -> int:
 
 
 @kernel(allocates=False)
-def replay(state: State, kinds: Kinds, queue: Queue, rule: Rule, nodes: int) -> bool:
+def replay(
+    state: State, kinds: Kinds, queue: Queue, tournaments: Tournaments, rule: Rule, nodes: int
+) -> bool:
     """Process events; return whether these are all, see `process`."""
     tally, waiting = state.tally, queue.tally
     blocked, blocked_score, shadow, extra = NOBODY, 0.0, 0.0, 0
@@ -267,6 +339,8 @@ def replay(state: State, kinds: Kinds, queue: Queue, rule: Rule, nodes: int) -> 
             if queue.first[kind] == queue.behind[kind]:
                 score = score_of(rule, state.submit, now, job)
                 add_kind(queue, kinds, kind, job, score)
+                if waiting[IN_TOURNAMENT]:
+                    enter_first(queue, tournaments, rule, kind, True)
                 queue.candidates[new] = kind
                 new += 1
                 if score < blocked_score:
@@ -279,13 +353,26 @@ def replay(state: State, kinds: Kinds, queue: Queue, rule: Rule, nodes: int) -> 
         if rule.power:
             for slot in range(waiting[ACTIVE]):
                 queue.score[slot] = score_of(rule, state.submit, now, queue.job[slot])
+        elif waiting[IN_TOURNAMENT]:
+            if waiting[ACTIVE] <= rule.many // 2:
+                change_structure(queue, tournaments, rule)
+        elif waiting[ACTIVE] > rule.many:
+            change_structure(queue, tournaments, rule)
         if blocked == NOBODY:
             while waiting[ACTIVE]:
-                best = best_slot(queue)
+                if waiting[IN_TOURNAMENT]:
+                    order = tournaments.order
+                    best = queue.slot[kinds.of_job[order.jobs[order.first[1]]]]
+                else:
+                    best = best_slot(queue)
                 if state.processors[queue.job[best]] > tally[FREE]:
                     blocked, blocked_score = queue.kind[best], queue.score[best]
                     break
+                kind = queue.kind[best]
                 start_first(state, kinds, queue, rule, best)
+                if waiting[IN_TOURNAMENT]:
+                    waits = queue.first[kind] < queue.behind[kind]
+                    enter_first(queue, tournaments, rule, kind, waits)
             if blocked == NOBODY or not rule.backfills:
                 continue
             if waiting[WAITING] < 2 or tally[FREE] == 0:
@@ -293,9 +380,15 @@ def replay(state: State, kinds: Kinds, queue: Queue, rule: Rule, nodes: int) -> 
                 continue
             needed = kinds.processors[blocked] - tally[FREE]
             shadow, extra = reserve(queue, now, needed)
-            new = fitting(queue, tally[FREE], shadow - now, extra)
-        if rule.backfills:
-            extra = backfill(state, kinds, queue, rule, new, shadow, extra)
+            if waiting[IN_TOURNAMENT]:
+                new = waiting[ACTIVE]
+            else:
+                new = fitting(queue, tally[FREE], shadow - now, extra)
+        if rule.backfills and new > 0:
+            if waiting[IN_TOURNAMENT]:
+                extra = backfill_many(state, kinds, queue, tournaments, rule, shadow, extra)
+            else:
+                extra = backfill(state, kinds, queue, rule, new, shadow, extra)
             if tally[FREE] == 0:
                 blocked = NOBODY
     return False
@@ -336,6 +429,12 @@ def replay_by_score(
         power,
         backfills,
         shortest_first,
+        MANY,
     )
+    number = 0 if power else len(kinds.first_job)
+    order = new_tournament(number, score)
+    backfilling = new_tournament(number, state.requested) if shortest_first else order
+    narrow = np.searchsorted(kinds.processors, np.arange(nodes + 1), side="right")
+    tournaments = Tournaments(order, backfilling, narrow)
     queue = new_queue(kinds, nodes)
-    return process(state, lambda state: replay(state, kinds, queue, rule, nodes))
+    return process(state, lambda state: replay(state, kinds, queue, tournaments, rule, nodes))
