@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable
 from typing import Any
-
-from numba import njit
-from numba.core import event
-
-from optsched.kernel_cache import KernelCache
 
 
 def kernel(function: Callable[..., Any] | None = None, *, allocates: bool = True) -> Any:
@@ -30,20 +24,84 @@ def kernel(function: Callable[..., Any] | None = None, *, allocates: bool = True
     """
     if function is None:
         return functools.partial(kernel, allocates=allocates)
-    compiled = njit(function, _nrt=allocates)  # numba has no public name for this
-    compiled._cache = KernelCache(function)  # numba has no public interface for this
-    return compiled
+    return Kernel(function, allocates)
 
 
-class _Announcement(event.Listener):  # type: ignore[misc]
-    """Listener that logs, once per process, why the first call takes long."""
+class Kernel:
+    """A function that is compiled at its first call. numba is imported then, and not before.
 
-    def on_start(self, _event: event.Event) -> None:
-        event.unregister("numba:compile", self)
-        logging.getLogger("optsched").info("compiling kernels, once on this machine")
+    Parameters
+    ----------
+    function : callable
+        The function.
+    allocates : bool
+        See `kernel`.
 
-    def on_end(self, _event: event.Event) -> None:
-        pass
+    Attributes
+    ----------
+    py_func : callable
+        The function, not compiled.
+    """
+
+    def __init__(self, function: Callable[..., Any], allocates: bool) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self._allocates = allocates
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the compiled function; no keywords."""
+        return self.compiled(*arguments)
+
+    @functools.cached_property
+    def compiled(self) -> Any:
+        """The function as an object of numba, which compiles it for each types of arguments."""
+        from numba import njit
+
+        from optsched.kernel_cache import KernelCache
+
+        _announce()
+        compiled = njit(self.py_func, _nrt=self._allocates)  # numba has no public name for this
+        compiled._cache = KernelCache(self.py_func)  # nor a public interface for this
+        return compiled
+
+    @functools.cached_property
+    def _numba_type_(self) -> Any:
+        """The type of the kernel in other kernels, in an attribute that numba looks for."""
+        return _called_kernel()(self.compiled)
 
 
-event.register("numba:compile", _Announcement())
+@functools.cache
+def _called_kernel() -> Any:
+    """Return the type of kernels in kernels: a literal argument is one of its plain type.
+
+    numba would compile a kernel once more for each literal that it is called with.
+    """
+    from numba.core.datamodel import models, register_default
+    from numba.core.types import Dispatcher
+    from numba.core.types.misc import unliteral
+
+    class CalledKernel(Dispatcher):
+        def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+            plain = {name: unliteral(one) for name, one in kws.items()}
+            return super().get_call_type(context, tuple(map(unliteral, args)), plain)
+
+    register_default(CalledKernel)(models.OpaqueModel)
+    return CalledKernel
+
+
+@functools.cache
+def _announce() -> None:
+    """Log the first compilation of the process."""
+    import logging
+
+    from numba.core import event
+
+    class Announcement(event.Listener):  # type: ignore[misc]
+        def on_start(self, _event: event.Event) -> None:
+            event.unregister("numba:compile", self)
+            logging.getLogger("optsched").info("compiling kernels, once on this machine")
+
+        def on_end(self, _event: event.Event) -> None:
+            pass
+
+    event.register("numba:compile", Announcement())

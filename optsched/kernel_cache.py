@@ -20,7 +20,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ import numpy as np
 from numba.core import config
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
@@ -47,6 +48,30 @@ STALE = 3600.0
 _USER = getattr(os, "geteuid", int)()
 
 
+_only_loads: list[None] = []
+"""One entry for each `only_loading` that has begun."""
+
+
+class NotOnDiskError(Exception):
+    """A kernel would have to be compiled."""
+
+
+@contextmanager
+def only_loading() -> Iterator[None]:
+    """Load kernels from disk, and compile none.
+
+    Raises
+    ------
+    NotOnDiskError
+        If a kernel that is called is not on disk for these types of arguments.
+    """
+    _only_loads.append(None)
+    try:
+        yield
+    finally:
+        _only_loads.pop()
+
+
 class KernelCache(NullCache):  # type: ignore[misc]
     """Cache files of one kernel, as numba's interface for loading and saving."""
 
@@ -55,19 +80,25 @@ class KernelCache(NullCache):  # type: ignore[misc]
         self._source = Path(function.__code__.co_filename).absolute()
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """Return the compiled kernel for argument types; None without a valid file."""
-        target.refresh()
+        """Return the compiled kernel for argument types; None without a valid file.
+
+        All that numba knows of Python and NumPy, which ``target.refresh()`` imports in a quarter of
+        a second, is needed to compile and not to load.
+        """
+        rtsys.initialize(target)
         file = self._file(signature, target.codegen())
-        try:
-            data = b"" if file is None else file.read_bytes()
-        except OSError:
-            return None
+        data = b""
+        if file is not None:
+            with suppress(OSError):
+                data = file.read_bytes()
         content = data[SEAL:]
-        if data[:SEAL] != self._seal(content):
-            return None
-        types, parts = pickle.loads(content)
-        # the file name has the types as text, which two types may share
-        return CompileResult._rebuild(target, *parts) if types == signature else None
+        if data[:SEAL] == self._seal(content):
+            types, parts = pickle.loads(content)
+            if types == signature:  # the file name has the types as text, which two may share
+                return CompileResult._rebuild(target, *parts)
+        if _only_loads:
+            raise NotOnDiskError(self._function.__qualname__)
+        return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Save the compiled kernel for argument types."""

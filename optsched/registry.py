@@ -14,7 +14,7 @@ import importlib
 import logging
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from optsched.class_file import ClassInFile, find_class, in_file, names_file
@@ -26,7 +26,8 @@ T = TypeVar("T", bound=type[Any])
 class Registry(Generic[T]):
     """Classes of one kind, by name.
 
-    Modules are discovered at the first lookup. Modules and packages whose name starts with an
+    The lookup of a name imports only the modules of optsched whose text registers it, and the list
+    of names imports all modules and plug-ins. Modules and packages whose name starts with an
     underscore are skipped: they hold compiled kernels, which are imported on use.
 
     Parameters
@@ -37,6 +38,8 @@ class Registry(Generic[T]):
         Name of the entry-point group.
     package : str, optional
         Package with the modules; the name of the group if left out.
+    variable : str, optional
+        Name of the registry in those modules; the last part of the group if left out.
     packages : bool
         Whether each class has its own package and is registered in the ``__init__`` of the package,
         so that no other module is imported to find it.
@@ -54,6 +57,7 @@ class Registry(Generic[T]):
         group: str,
         *,
         package: str | None = None,
+        variable: str | None = None,
         packages: bool = False,
         contract: str = "",
         combined: str = "",
@@ -61,11 +65,14 @@ class Registry(Generic[T]):
         self.noun = noun
         self.group = group
         self.package = package or group
+        self.variable = variable or group.rpartition(".")[2]
         self.packages = packages
         self._contract = contract
         self._combined = combined
         self._classes: dict[str, T] = {}
         self._broken: dict[str, str] = {}
+        self._sought: set[str] = set()
+        self._plugged = False
         self._discovered = False
 
     def register(self, name: str) -> Callable[[T], T]:
@@ -80,6 +87,8 @@ class Registry(Generic[T]):
         """
 
         def file_under(cls: T) -> T:
+            if not cls.__module__.startswith("optsched."):
+                self._import_own(name)  # our class has the name first
             one, holder = cls, self._classes.get(name)
             if holder is not None:
                 shared = self._shared(holder, cls)
@@ -106,15 +115,17 @@ class Registry(Generic[T]):
             found = find_class(name) if isinstance(name, str) else name
             return found.load(self.noun, _named(self._contract))  # type: ignore[return-value]
         assert isinstance(name, str)
-        if self._combined or name not in self._classes:
-            self._discover()
-        try:
-            return self._classes[name]
-        except KeyError:
-            raise self.unknown(name) from None
+        if name not in self:
+            raise self.unknown(name)
+        return self._classes[name]
 
     def __contains__(self, name: object) -> bool:
-        self._discover()
+        if isinstance(name, str):
+            self._import_own(name)
+        if self._combined:
+            self._load_plug_ins()
+        if name not in self._classes:
+            self._discover()
         return name in self._classes
 
     def __iter__(self) -> Iterator[str]:
@@ -137,11 +148,31 @@ class Registry(Generic[T]):
             return InputError(f"{self.noun} {name!r} could not be loaded: {self.broken[name]}")
         return UnknownNameError(self.noun, name, [*self._classes, *others])
 
+    def _import_own(self, name: str) -> None:
+        """Import the modules of optsched whose text registers a name, and no other."""
+        if self._discovered or name in self._sought:
+            return
+        self._sought.add(name)
+        mark = f'@{self.variable}.register("{name}")'.encode()
+        root = Path(__file__).parent
+        for path in sorted(root.joinpath(*self.package.split(".")[1:]).rglob("*.py")):
+            if mark in path.read_bytes():
+                parts = path.relative_to(root.parent).with_suffix("").parts
+                importlib.import_module(".".join(parts).removesuffix(".__init__"))
+
     def _discover(self) -> None:
         if self._discovered:
             return
         self._discovered = True
         _import_modules(self.package, packages=self.packages)
+        self._load_plug_ins()
+
+    def _load_plug_ins(self) -> None:
+        if self._plugged:
+            return
+        self._plugged = True
+        from importlib.metadata import entry_points
+
         for entry_point in entry_points(group=self.group):
             try:
                 loaded = entry_point.load()
@@ -188,7 +219,7 @@ executions: Registry[Any] = Registry(
     "optsched.executions",
     contract="optsched.simulator.execution:ExecutionModel",
 )
-readers: Registry[Any] = Registry("trace format", "optsched.traces")
+readers: Registry[Any] = Registry("trace format", "optsched.traces", variable="readers")
 studies: Registry[Any] = Registry("study", "optsched.studies", packages=True)
 metrics: Registry[Any] = Registry("metric", "optsched.metrics")
 pictures: Registry[Any] = Registry(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,45 @@ from optsched.registry import Registry
 def test_an_unknown_name_comes_with_the_close_ones():
     with pytest.raises(UnknownNameError, match="unknown policy 'esay'; did you mean easy"):
         registry.policies["esay"]
+
+
+@pytest.mark.parametrize("kind", registry.all_kinds(), ids=lambda kind: kind.noun)
+def test_the_text_of_a_module_has_the_names_that_it_registers(kind):
+    for name in kind:
+        for cls in getattr(kind[name], "classes", [kind[name]]):
+            source = Path(sys.modules[cls.__module__].__file__).read_text()
+            assert f'@{kind.variable}.register("{name}")' in source
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "modules"),
+    [
+        ("policies", "easy", "easy"),
+        ("solvers", "first-fit", "gang_packing.fit_rules threshold_allocation.moving_rules"),
+        ("models", "window-mkp", "window_mkp.problem"),
+    ],
+)
+def test_a_lookup_imports_the_modules_of_the_name_alone(kind, name, modules):
+    code = (
+        "import sys; from pathlib import Path; from optsched import registry\n"
+        f"registry.{kind}[{name!r}]\n"
+        f"ours = [one for one in sorted(sys.modules) if one.startswith('optsched.{kind}.')]\n"
+        f"mark = '@{kind}.register(\"'\n"
+        "print(*[one for one in ours if mark in Path(sys.modules[one].__file__).read_text()])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    found = done.stdout.split()
+    assert found == [f"optsched.{kind}.{module}" for module in modules.split()], done.stderr
+
+
+def test_a_plug_in_takes_no_name_of_ours_even_if_ours_was_not_imported_yet():
+    code = (
+        "from optsched import registry\n"
+        "try: registry.policies.register('easy')(type('Mine', (), {}))\n"
+        "except ValueError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "policy 'easy' is already Easy\n", done.stderr
 
 
 def test_a_name_is_taken_once():

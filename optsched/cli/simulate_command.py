@@ -22,7 +22,6 @@ from optsched.files import check_replaceable, write_json, written_folder
 from optsched.models.snapshot_file import CAPTURE
 from optsched.report.run_folder import FOLDER, fill
 from optsched.settings import read_settings
-from optsched.simulator.problem_solver import never_answered
 from optsched.simulator.scenario import OPTIONS, TRACE, Option, Scenario, described, from_words
 from optsched.simulator.simulate import prepare_trace, run_scenario
 from optsched.traces.demands import check_demands
@@ -120,11 +119,11 @@ def command(
                 progress=lambda done, now: advance(done),
             )
         )
-        timed = replace(run, timing=dict(run.timing) | {"read_seconds": read_seconds})
-        fill(timed, folder, plots=plots)
+        run = replace(run, timing=dict(run.timing) | {"read_seconds": read_seconds})
+        fill(run, folder, plots=plots)
         if captured is not None:
             write_json(captured / CAPTURE.marker, run.config)
-    wrong = run.summary["wrong_answers"] or never_answered(run.decisions)
+    wrong = run.summary["wrong_answers"] or run.never_answered
     code = BAD_INPUT if wrong else DONE
     for message in (*run.notes, *run.mishaps):
         say(f"optsched: {message}")

@@ -7,9 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-
 from optsched.errors import one_line
 from optsched.json_text import json_text
 
@@ -51,6 +48,9 @@ def print_lines(lines: Sequence[tuple[str, Any]]) -> None:
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a table on stdout, with numbers aligned to the right."""
+    from rich.console import Console
+    from rich.table import Table
+
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console = Console(highlight=False, markup=False, width=WIDE)
@@ -88,6 +88,7 @@ def progress_bar(what: str, total: int, unit: str) -> Iterator[Callable[[int], N
     if not sys.stderr.isatty():
         yield lambda done: None
         return
+    from rich.console import Console
     from rich.progress import BarColumn, Progress, Task, TextColumn, TimeRemainingColumn
     from rich.text import Text
 

@@ -84,26 +84,27 @@ class ResourceSharing(ExecutionModel):
         self._penalty = np.zeros(machine.nodes)
         self._jobs_on: list[dict[int, None]] = [{} for _ in range(machine.nodes)]
         self._nodes_of: dict[int, NDArray[np.int64]] = {}
+        self._demand_of: dict[int, NDArray[np.int64]] = {}
         self._speed: dict[int, float] = {}
 
     def started(self, job: int, allocation: tuple[Run, ...], system: System) -> Speeds:
         """Slow down the job, and the jobs on nodes that the job saturates."""
         assert isinstance(system.machine, Smp)
         nodes, processes = system.machine.processes(allocation)
-        self._nodes_of[job] = nodes
+        demand = processes * self._demands[:, job, None]
+        self._nodes_of[job], self._demand_of[job] = nodes, demand
         self._speed[job] = 1.0
         for node in nodes.tolist():
             self._jobs_on[node][job] = None
-        return self._changed(nodes, processes * self._demands[:, job, None], [job])
+        return self._changed(nodes, demand, [job])
 
     def ended(self, job: int, allocation: tuple[Run, ...], system: System) -> Speeds:
         """Speed up the jobs that shared a node with the job."""
-        assert isinstance(system.machine, Smp)
-        nodes, processes = system.machine.processes(allocation)
-        del self._nodes_of[job], self._speed[job]
+        nodes, demand = self._nodes_of.pop(job), self._demand_of.pop(job)
+        del self._speed[job]
         for node in nodes.tolist():
             del self._jobs_on[node][job]
-        return self._changed(nodes, -processes * self._demands[:, job, None], [])
+        return self._changed(nodes, -demand, [])
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
         """Return the seconds that sharing added to each job's run time, and their share."""
@@ -129,9 +130,10 @@ class ResourceSharing(ExecutionModel):
 
         The speeds of `jobs` are checked even if no penalty changes.
         """
-        self._used[:, nodes] += demand
-        excess = np.maximum(self._used[:, nodes] - self._capacity, 0) / self._capacity
-        penalty = excess.sum(axis=0)
+        used = self._used[:, nodes] + demand
+        self._used[:, nodes] = used
+        excess = np.maximum(used - self._capacity, 0) / self._capacity
+        penalty = excess[0] if len(excess) == 1 else excess.sum(axis=0)
         turned = nodes[penalty != self._penalty[nodes]]
         self._penalty[nodes] = penalty
         affected = dict.fromkeys(jobs)

@@ -10,7 +10,7 @@ from optsched.compiled import kernel
 ZERO, BLANK, DASH = np.uint8(ord("0")), np.uint8(ord(" ")), np.uint8(ord("-"))
 
 
-@kernel
+@kernel(allocates=False)
 def digits(number: int) -> int:
     """Return the number of digits of a number."""
     count = 1
@@ -20,7 +20,7 @@ def digits(number: int) -> int:
     return count
 
 
-@kernel
+@kernel(allocates=False)
 def put(text: NDArray[np.uint8], at: int, number: int) -> int:
     """Write a number as text; return the offset of its end."""
     end: int = at + digits(number)
@@ -30,7 +30,6 @@ def put(text: NDArray[np.uint8], at: int, number: int) -> int:
     return end
 
 
-@kernel
 def interval_text(
     first: NDArray[np.int64], last: NDArray[np.int64], runs: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -39,22 +38,34 @@ def interval_text(
     Rows ``runs[first[j]:last[j]]``, each a start and a stop, are the runs of job j in order. Its
     text is ``text[offset[j]:offset[j + 1]]``.
     """
-    widest = 2 * digits(runs.max() if len(runs) else 0) + 2
+    widest = 2 * len(str(runs.max(initial=0))) + 2
     text = np.empty(widest * (last - first).sum() + 1, dtype=np.uint8)
     offset = np.zeros(len(first) + 1, dtype=np.int64)
+    write_texts(first, last, runs, text, offset)
+    return text[: offset[-1]], offset
+
+
+@kernel(allocates=False)
+def write_texts(
+    first: NDArray[np.int64],
+    last: NDArray[np.int64],
+    runs: NDArray[np.int64],
+    text: NDArray[np.uint8],
+    offset: NDArray[np.int64],
+) -> None:
+    """Write the texts of `interval_text`, and the end of each to `offset`."""
     at = 0
     for job in range(len(first)):
         for run in range(first[job], last[job]):
             if run > first[job]:
                 text[at] = BLANK
                 at += 1
-            start, stop = runs[run]
+            start, stop = runs[run, 0], runs[run, 1]
             at = put(text, at, start)
             if stop > start + 1:
                 text[at] = DASH
                 at = put(text, at + 1, stop - 1)
         offset[job + 1] = at
-    return text[:at], offset
 
 
 @kernel(allocates=False)
@@ -77,21 +88,31 @@ def read_run(text: NDArray[np.uint8], at: int, end: int) -> tuple[int, int, int]
     return start, stop + 1, at + 1
 
 
-@kernel
 def interval_runs(
     text: NDArray[np.uint8], offset: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return first, last and runs of `interval_text` from its text and offsets."""
     jobs = len(offset) - 1
-    first = np.zeros(jobs, dtype=np.int64)
-    last = np.zeros(jobs, dtype=np.int64)
-    runs = np.empty((np.sum(text == BLANK) + jobs, 2), dtype=np.int64)
+    first, last = np.zeros((2, jobs), dtype=np.int64)
+    runs = np.empty((np.count_nonzero(text == BLANK) + jobs, 2), dtype=np.int64)
+    return first, last, runs[: read_runs(text, offset, first, last, runs)]
+
+
+@kernel(allocates=False)
+def read_runs(
+    text: NDArray[np.uint8],
+    offset: NDArray[np.int64],
+    first: NDArray[np.int64],
+    last: NDArray[np.int64],
+    runs: NDArray[np.int64],
+) -> int:
+    """Read the texts of `interval_runs`; return the number of runs."""
     run = 0
-    for job in range(jobs):
+    for job in range(len(first)):
         first[job] = run
         at, end = offset[job], offset[job + 1]
         while at < end:
             runs[run, 0], runs[run, 1], at = read_run(text, at, end)
             run += 1
         last[job] = run
-    return first, last, runs[:run]
+    return run

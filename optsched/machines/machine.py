@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from numpy.typing import NDArray
 
 from optsched import registry
 from optsched.errors import InputError
+from optsched.machines.texts import Texts
 from optsched.numbers import parse_integer
 from optsched.text_files import read_toml
 
@@ -130,16 +130,7 @@ class Machine(ABC):
         dict of str to int64, float64 or text array, shape (allocations,)
             Values by name of the measure.
         """
-        if isinstance(resources, list):
-            counts = (processors.count(" ") for processors in resources)
-            blanks = np.fromiter(counts, dtype=np.int64, count=len(resources))
-        else:
-            import pyarrow as pa
-            import pyarrow.compute as pc
-
-            texts = pa.array(resources, pa.large_string())
-            blanks = pc.count_substring(texts, " ").to_numpy()
-        return {"runs": 1 + blanks}
+        return {"runs": 1 + Texts.of(resources).occurrences(" ")}
 
     @abstractmethod
     def violations(self, held: Mapping[int, Allocation]) -> list[str]:

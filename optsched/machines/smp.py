@@ -196,8 +196,14 @@ class Smp(Nodes):
             Numbers of the nodes, and processors on each.
         """
         width = self.processors
-        numbers = np.concatenate([np.arange(start, stop) // width for start, stop in allocation])
-        return np.unique(numbers, return_counts=True)
+        on: dict[int, int] = {}
+        for start, stop in sorted(allocation):
+            while start < stop:
+                node = start // width
+                part = min(stop, (node + 1) * width) - start
+                on[node] = on.get(node, 0) + part
+                start += part
+        return np.array([*on], dtype=np.int64), np.array([*on.values()], dtype=np.int64)
 
     def violations(self, held: Mapping[int, tuple[Run, ...]]) -> list[str]:
         """Compare the free processors, in total and by node, with those that running jobs hold."""

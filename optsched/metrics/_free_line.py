@@ -1,4 +1,7 @@
-"""Compiled kernels that follow the free slots of a line of nodes through a schedule."""
+"""Compiled kernels that follow the free slots of a line of nodes through a schedule.
+
+They are loops over scalars: an expression of arrays takes numba seconds to compile.
+"""
 
 from __future__ import annotations
 
@@ -190,7 +193,8 @@ def free_line(
             smallest += 1
         wanted = sizes[smallest] if smallest < len(sizes) else 0
         total, largest, too_small = 0, 0, 0
-        by_class[:] = 0
+        for kind in range(len(by_class)):
+            by_class[kind] = 0
         for slot in range(count):
             length = stops[slot] - starts[slot]
             total += length

@@ -118,7 +118,7 @@ def summarise_problems(decisions: pd.DataFrame, compared: Collection[str]) -> di
     policy's heuristic is as good as the solution used, and ``heuristic_gap`` the mean relative
     difference in the objective where the heuristic is worse.
 
-    `decisions` are those of `ProblemSolver.frame`, the `compared` models, whose problems the
+    `decisions` are those of `Run.decisions`, the `compared` models, whose problems the
     heuristic solved too, those of `ProblemSolver.compared`.
     """
     proven = decisions["status"].isin(["optimal", "infeasible"])

@@ -128,6 +128,24 @@ class Problem(ABC, Generic[Solution]):
     def violations(self, solution: Solution) -> list[Violation]:
         """Return every constraint that `solution` breaks, empty if the solution is feasible."""
 
+    def passes_quick_check(self, solution: Solution) -> bool:
+        """Return True only if `violations` would be empty; the default has no quick check.
+
+        A model whose decisions take microseconds checks solutions by a compiled kernel here. Tests
+        compare the kernel with `violations`, which states what is checked and names what is wrong.
+        """
+        return False
+
+    @classmethod
+    def trusted(cls, **fields: Any) -> Self:
+        """Build a problem from all of its fields in their stored form, without a check.
+
+        This is for policies that make the fields themselves, thousands of times in a run.
+        """
+        problem = cls.__new__(cls)
+        problem.__dict__.update(fields)
+        return problem
+
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the problem as JSON-able values, without `kind`."""
         return self.schema.to_file(self)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
 
 from optsched.column_sets import loads
 from optsched.errors import InputError
@@ -14,9 +16,18 @@ from optsched.models.gang_packing import NOT_PLACED, GangPacking
 from optsched.numbers import LONGEST
 from optsched.policies.parts.time_sharing import SHARINGS
 from optsched.registry import policies
+from optsched.schedule import Schedule, State
 from optsched.simulator.actions import Action, Move, Share, Start
 from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.system import System
+
+if TYPE_CHECKING:
+    from optsched.machines.machine import Machine
+    from optsched.simulator.problem_solver import ProblemSolver
+    from optsched.traces.trace import Trace
+
+MOST_WORDS = 1 << 25
+"""Most words of 64 columns, summed over the jobs, that a replay keeps: 256 MB."""
 
 
 @policies.register("gang")
@@ -73,6 +84,7 @@ class Gang(Policy):
     machines: ClassVar[frozenset[str]] = frozenset({"matrix"})
     models: ClassVar[Mapping[str, Answers]] = {"gang-packing": Answers("first-fit", "first-fit")}
     enforces_limits: ClassVar[bool] = False
+    replay_from: ClassVar[int] = 5_000
 
     def __post_init__(self) -> None:
         for name in ("mpl", "window"):
@@ -104,6 +116,50 @@ class Gang(Policy):
             candidates = self._candidates(system, matrix)
         if system.ended or system.held != before:
             yield from self._share(system, matrix)
+
+    def replay_run(
+        self, trace: Trace, machine: Machine, problem_solver: ProblemSolver
+    ) -> Schedule | None:
+        """Replay a run, unless its sets of columns would take too much memory."""
+        from optsched.machines._interval_text import interval_text
+        from optsched.machines.texts import Texts
+        from optsched.policies.parts import _gang_replay as compiled
+
+        words = -(-machine.size // compiled.WORD)
+        if type(machine) is not Matrix or words * len(trace) > MOST_WORDS:
+            return None
+        rule = compiled.Rule(
+            columns=machine.size,
+            rows=self.mpl,
+            skips=self.admission == "skip",
+            sharing=list(SHARINGS).index(self.sharing),
+            compacts=self.compact,
+            window=self.window,
+            useful=self._useful(),
+        )
+        submit, runtime = trace.submit.astype(np.float64), trace.runtime.astype(np.float64)
+        state = compiled.new_state(submit, runtime, trace.processors, rule)
+        if not compiled.replay(state, rule):
+            raise RuntimeError("the replay of gang scheduling has found an infeasible packing")
+        columns = (column[: state.tally[compiled.PROBLEMS]].tolist() for column in state.problems)
+        times, decisions, submitted, running, waiting, objectives = columns
+        at_submission = trace.submit.tolist()  # of the type of the trace's own times
+        problem_solver.record_feasible(
+            "gang-packing",
+            times=[at_submission[s] if s >= 0 else t for s, t in zip(submitted, times)],
+            decisions=decisions,
+            sizes=[f"{r}+{w}x{self.mpl}" for r, w in zip(running, waiting)],
+            objectives=objectives,
+            works=[(r + w) * self.mpl for r, w in zip(running, waiting)],
+        )
+        return Schedule(
+            start=state.start,
+            end=state.end,
+            state=np.where(trace.processors > machine.size, State.REJECTED, State.FINISHED),
+            resources=Texts(*interval_text(*compiled.runs_of(state.columns))),
+            decisions=int(state.tally[compiled.DECISIONS]),
+            paused=state.paused,
+        )
 
     def _is_blocked(self, system: System) -> bool:
         """Return whether the queue head had no place before, and no job has ended since."""
@@ -153,12 +209,15 @@ class Gang(Policy):
 
     def _share(self, system: System, matrix: Matrix) -> Iterator[Action]:
         """Yield the shares of time that have changed."""
-        useful = 1.0 - self.context_switch / self.time_slice
-        shares = SHARINGS[self.sharing](system.held, matrix.rows, useful)
+        shares = SHARINGS[self.sharing](system.held, matrix.rows, self._useful())
         old, self._shares = self._shares, shares
         for job, share in shares.items():
             if old.get(job, 1.0) != share:
                 yield Share(job, share)
+
+    def _useful(self) -> float:
+        """Return the part of a time slice that is left after the context switch."""
+        return 1.0 - self.context_switch / self.time_slice
 
 
 def _has_spare_row(matrix: Matrix) -> bool:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
 from typing import ClassVar, Literal
 
 from optsched.errors import InputError
-from optsched.models.threshold_allocation import Goal
+from optsched.models.threshold_allocation import Goal, ThresholdAllocation
 from optsched.numbers import parse_number
 from optsched.policies.parts.sharing import LARGEST_FACTOR, WEIGHED, Found, Sharing
 from optsched.registry import policies
@@ -70,76 +68,72 @@ class RUA(Sharing):
         """Return the models posed; the published rules do not minimize slowdown."""
         return WEIGHED if self.choice == "response" else self.models
 
+    def factors(self) -> Sequence[int]:
+        """Return the thresholds in thousandths; the solver chooses within the largest one."""
+        return self._factors[-1:] if self.choice == "response" else self._factors
+
     def place_head(self, job: int, system: System) -> Found:
         """Return place and start of the queue head."""
-        offers = []
-        *smaller, largest = self._thresholds(job)
-        for threshold in smaller:
-            found = self._offer(job, system, threshold)
-            if found is not None:
-                offers.append(found)
-                # larger thresholds allow a start now too, without less penalty
-                if found.starts_now:
-                    return _least_slowdown(offers)
-        problem = self._table.problem(job, self._goal, largest)
-        return _least_slowdown([*offers, self.pose_head(job, problem, system)])
+        found = self._least_slowdown(job, system)
+        largest = self._table.thresholds(job)[-1]
+        return found or self.pose_head(job, self._problem(job, largest), system)
 
     def backfill(self, system: System) -> Iterator[Action]:
         """Start jobs one by one, each time that with the least penalty factor."""
         while system.machine.free:
-            ready = [
-                (found.problem.factor(found.placement), found.problem.walltime, job, found)
-                for job, found in self._ready(system)
-            ]
-            if not ready:
+            best = None
+            for bound in sorted(self._bounds(system)):
+                if best is not None and best[0] <= bound:
+                    break
+                _, walltime, job = bound
+                found = self._least_slowdown(job, system)
+                if found is None or not found.starts_now or self.breaks_reservation(job, found):
+                    continue
+                rank = (found.problem.factor(found.placement), walltime, job)
+                if best is None or rank < best[0]:
+                    best = rank, found
+            if best is None:
                 break
-            *_, job, found = min(ready, key=lambda one: one[:3])
+            (*_, job), found = best
             yield self.start(job, found, system)
 
-    def _ready(self, system: System) -> Iterator[tuple[int, Found]]:
-        """Yield the jobs behind the queue head whose least slowdown is that of a start now.
+    def _bounds(self, system: System) -> Iterator[tuple[float, int, int]]:
+        """Yield lower bounds of the ranks of the jobs behind the queue head that can start now.
 
-        A later start can only have less slowdown if the delay is at most the penalized time of a
-        start now.
+        Jobs are ranked by penalty factor, requested time and submission. The factor of a job is
+        above the thresholds within which the job cannot start now.
         """
-        largest = [(job, self._thresholds(job)[-1]) for job in system.queue[1:]]
-        fit = self._table.placeable_now(largest)
-        pairs = [(job, threshold) for job, _ in fit for threshold in self._thresholds(job)]
-        placeable = self._table.placeable_now(pairs)
-        for job, within in groupby(placeable, key=itemgetter(0)):
-            at_once = (self._offer(job, system, one, latest=0) for _, one in within)
-            now = next(filter(None, at_once), None)
-            if now is None:
-                continue
-            latest = now.penalized_walltime - now.problem.walltime
-            later = self._thresholds(job)
-            if self.choice == "thresholds":
-                later = later[: later.index(now.problem.threshold)]
-            offers = [self._offer(job, system, one, latest) for one in later if latest]
-            found = _least_slowdown([*filter(None, offers), now])
-            if found.starts_now and not self.breaks_reservation(job, found):
-                yield job, found
+        for job, number in self._table.placeable_now(system.queue[1:]):
+            above = self._table.thresholds(job)[number - 1] if number else None
+            yield (above or 1000) / 1000, self._table.walltimes[job], job
 
-    def _offer(
-        self, job: int, system: System, threshold: int | None, latest: int | None = None
-    ) -> Found | None:
+    def _least_slowdown(self, job: int, system: System) -> Found | None:
+        """Return the place and start with the least slowdown.
+
+        The job and its wait so far are the same in all offers, so the earliest end is the least; on
+        ties, the offer of the least threshold. Of thresholds with the same first start, larger ones
+        do not offer less penalty, so they are tried only if the solver finds no place.
+        """
+        thresholds = self._table.thresholds(job)
+        if self.choice == "response":
+            return self._offer(job, system, thresholds[0])
+        with_start: dict[int, list[int | None]] = {}
+        for threshold, start in zip(thresholds, self._table.first_starts(job)):
+            with_start.setdefault(start, []).append(threshold)
+        best: Found | None = None
+        for start in reversed(with_start):
+            if best is not None and start + self._table.walltimes[job] > best.end:
+                break
+            offers = (self._offer(job, system, one) for one in with_start[start])
+            found = next(filter(None, offers), None)
+            if found is not None and (best is None or found.end <= best.end):
+                best = found
+        return best
+
+    def _offer(self, job: int, system: System, threshold: int | None) -> Found | None:
         """Return the place and start that a threshold allows."""
-        return self.pose(self._table.problem(job, self._goal, threshold, latest), system)
+        return self.pose(self._problem(job, threshold), system)
 
-    @property
-    def _goal(self) -> Goal:
-        return "response" if self.choice == "response" else "start"
-
-    def _thresholds(self, job: int) -> Sequence[int | None]:
-        """Return the thresholds to try, in thousandths, at least the factor on an empty machine."""
-        least = self._table.least_threshold[job]
-        thresholds = sorted({max(factor, least) for factor in self._factors})
-        return thresholds[-1:] if self.choice == "response" else thresholds
-
-
-def _least_slowdown(offers: list[Found]) -> Found:
-    """Return the offer with the least slowdown, the first one on ties.
-
-    The job and its wait so far are the same in all offers, so the earliest end is the least.
-    """
-    return min(offers, key=lambda one: one.placement.start + one.penalized_walltime)
+    def _problem(self, job: int, threshold: int | None) -> ThresholdAllocation:
+        goal: Goal = "response" if self.choice == "response" else "start"
+        return self._table.problem(job, goal, threshold)

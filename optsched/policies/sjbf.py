@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -59,9 +59,13 @@ class SJBF(Sharing):
         """Return the models posed; the published rules do not minimize other goals."""
         return self.models if self.goal == "paper" else WEIGHED
 
+    def factors(self) -> Sequence[int]:
+        """Return the threshold in thousandths, if any."""
+        return [math.floor(1000 * self.threshold + 0.5)] if self.threshold else []
+
     def place_head(self, job: int, system: System) -> Found:
         """Return place and start of the queue head."""
-        latest = None if self.threshold else self._table.first_start(job)
+        latest = None if self.threshold else self._table.first_room(job)
         found = self.pose_head(job, self._problem(job, latest), system)
         return self._weighed(job, found, system)
 
@@ -69,8 +73,7 @@ class SJBF(Sharing):
         """Start the candidates that have a place now, the shortest first."""
         candidates = sorted(system.queue[1:], key=system.requested_time.__getitem__)
         while candidates and system.machine.free:
-            pairs = [(job, self._threshold(job)) for job in candidates]
-            candidates = [job for job, _ in self._table.placeable_now(pairs)]
+            candidates = [job for job, _ in self._table.placeable_now(candidates)]
             for place, job in enumerate(candidates):
                 found = self.pose(self._problem(job, latest=0), system)
                 if found is None:
@@ -94,14 +97,9 @@ class SJBF(Sharing):
     def _problem(self, job: int, latest: int | None) -> ThresholdAllocation:
         """Return the problem of the first start within the threshold, or of the least cost."""
         goal = "start" if self.threshold else self._own_goal
-        return self._table.problem(job, goal, self._threshold(job), latest)
+        (threshold,) = self._table.thresholds(job)
+        return self._table.problem(job, goal, threshold, latest)
 
     @property
     def _own_goal(self) -> Goal:
         return "everybody" if self.goal == "everybody" else "penalty"
-
-    def _threshold(self, job: int) -> int | None:
-        if not self.threshold:
-            return None
-        threshold = math.floor(1000 * self.threshold + 0.5)
-        return max(threshold, self._table.least_threshold[job])

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from optsched.files import FolderKind, write_json
-from optsched.report import run_page
 from optsched.report.page import REPORT, write_page
-from optsched.report.run_picture import draw
+from optsched.simulator.job_table import empty, to_arrow
+from optsched.simulator.problem_solver import COLUMNS
 
 if TYPE_CHECKING:
     from optsched.simulator.run import Run
@@ -40,6 +40,8 @@ def fill(run: Run, folder: Path, *, plots: bool = True, keep: Keep = "all") -> N
     timing = dict(run.timing) | {"write_seconds": time.perf_counter() - began}
     if plots:
         began = time.perf_counter()
+        from optsched.report.run_picture import draw
+
         draw(run, folder)
         report(folder)
         timing["plot_seconds"] = time.perf_counter() - began
@@ -51,13 +53,19 @@ def _write_tables(run: Run, folder: Path, *, csv: bool) -> None:
     import pyarrow.csv as pacsv
     import pyarrow.parquet as pq
 
-    frames = {"jobs": run.jobs, "decisions": run.decisions}
+    tables = {"jobs": to_arrow(run.job_columns)}
+    frames = {}
+    if run.problems:
+        frames["decisions"] = run.decisions
+    else:
+        tables["decisions"] = empty(COLUMNS)
     if run.schedule.migrations:
         frames["migrations"] = run.migrations
     if run.journal is not None:
         frames["journal"] = run.journal.frame
     for name, frame in frames.items():
-        table = pa.Table.from_pandas(frame, preserve_index=False)
+        tables[name] = pa.Table.from_pandas(frame, preserve_index=False)
+    for name, table in tables.items():
         pq.write_table(table, folder / f"{name}.parquet")
         if csv and name == "jobs":
             plain = pacsv.WriteOptions(quoting_style="needed", quoting_header="none")
@@ -72,4 +80,6 @@ def report(folder: Path) -> Path:
     InputError
         If a file is missing or damaged, or the page cannot be written.
     """
+    from optsched.report import run_page
+
     return write_page(run_page.page(folder), folder)

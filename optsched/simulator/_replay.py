@@ -7,7 +7,7 @@ It takes the place of the engine on a line of nodes, for policies that only coun
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -211,18 +211,22 @@ def advance(state: State) -> bool:
 
 
 @kernel(allocates=False)
-def insert(array: Numbers, count: int, position: int, value: int) -> None:
-    """Insert a value into the first `count` entries."""
-    for entry in range(count, position, -1):
-        array[entry] = array[entry - 1]
-    array[position] = value
+def insert(array: NDArray[Any], count: int, position: int, value: float) -> None:
+    """Insert a value into the first `count` entries.
+
+    Indices are unsigned in loops that shift entries: signed ones can be negative, and what handles
+    that keeps the compiler from moving several entries at a time.
+    """
+    for entry in range(np.uint64(position), np.uint64(count + 1)):
+        array[entry], value = value, array[entry]
 
 
 @kernel(allocates=False)
-def delete(array: Numbers, count: int, position: int) -> None:
+def delete(array: NDArray[Any], count: int, position: int) -> None:
     """Delete an entry of the first `count`."""
-    for entry in range(position, count - 1):
-        array[entry] = array[entry + 1]
+    one = np.uint64(1)
+    for entry in range(np.uint64(position), np.uint64(count - 1)):
+        array[entry] = array[entry + one]
 
 
 @kernel(allocates=False)
@@ -252,9 +256,10 @@ def begin(state: State, job: int) -> None:
     state.last_run[job] = tally[HELD]
     if emptied:
         tally[FREE_SLOTS] -= emptied
-        for run in range(tally[FREE_SLOTS]):
-            state.free_start[run] = state.free_start[run + emptied]
-            state.free_stop[run] = state.free_stop[run + emptied]
+        shift = np.uint64(emptied)
+        for slot in range(np.uint64(tally[FREE_SLOTS])):
+            state.free_start[slot] = state.free_start[slot + shift]
+            state.free_stop[slot] = state.free_stop[slot + shift]
 
 
 @kernel(allocates=False)

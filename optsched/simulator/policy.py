@@ -58,6 +58,10 @@ class Policy(ABC):
     replay : callable or None
         Method that implements the policy in compiled kernels, see `optsched.simulator.replay`. A
         subclass that overrides a method, other than an abstract one, does not inherit it.
+    replay_run : callable or None
+        The same of a policy that poses problems, with its default solvers.
+    replay_from : int
+        Number of jobs from which a replay outweighs the compilation of its kernels.
     enforces_limits : bool
         Whether a job is killed at its walltime.
     interval : float
@@ -71,6 +75,8 @@ class Policy(ABC):
     models: ClassVar[Mapping[str, Answers]] = {}
     execution: ClassVar[str | None] = None
     replay: ClassVar[Callable[..., Any] | None] = None
+    replay_run: ClassVar[Callable[..., Any] | None] = None
+    replay_from: ClassVar[int] = 100_000
     enforces_limits: ClassVar[bool] = True
     interval: float = 0.0
 
@@ -79,8 +85,9 @@ class Policy(ABC):
         super().__init_subclass__()
         cls.name = cls.__name__
         own = vars(cls)
-        if "replay" not in own and any(_overrides(cls, name) for name in own):
-            cls.replay = None
+        if any(_overrides(cls, name) for name in own):
+            cls.replay = own.get("replay")
+            cls.replay_run = own.get("replay_run")
 
     def begin(self, system: System) -> None:  # noqa: B027 (most policies keep nothing)
         """Prepare for a run, and forget any earlier run."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from optsched.numbers import LONGEST
 from optsched.simulator.chosen_solvers import ChosenSolver, text_of
 from optsched.solvers.comparison.claims import contradicted
 from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.solver import Solver
 from optsched.solvers.solver_call import call_solver, prepare
 
 if TYPE_CHECKING:
@@ -132,11 +133,10 @@ class ProblemSolver:
             chosen.solver, problem, name=chosen.name, budget=chosen.budget, seed=chosen.seed
         )
         self.solver_seconds += time.perf_counter() - began
-        per_solve, per_work = chosen.solver.seconds_per_solve, chosen.solver.seconds_per_work
-        if result.work * per_work > LONGEST:
+        if result.work * chosen.solver.seconds_per_work > LONGEST:
             message = f"{chosen.name} claims work of {result.work:g}, which would take years"
             result = Result(chosen.name, Status.ERROR, message=message)
-        nominal_time = math.ceil((per_solve + result.work * per_work) / TICK) * TICK
+        nominal_time = _nominal_time(chosen.solver, result.work)
         if self.charge:
             self.charged += nominal_time
         heuristic = result
@@ -173,6 +173,30 @@ class ProblemSolver:
         )
         return used.solution
 
+    @property
+    def only_solves(self) -> bool:
+        """Whether problems are neither charged for nor written."""
+        return not self.charge and self.capture is None
+
+    def record_feasible(
+        self,
+        model: str,
+        *,
+        times: Sequence[float],
+        decisions: Sequence[int],
+        sizes: Sequence[str],
+        objectives: Sequence[int],
+        works: Sequence[int],
+    ) -> None:
+        """Record problems that a replay has solved, with the same results as the solver."""
+        solver, status = self.solvers[model].solver, Status.FEASIBLE.value
+        for now, decision, size, objective, work in zip(
+            times, decisions, sizes, objectives, works, strict=True
+        ):
+            price = _nominal_time(solver, work)
+            result = (status, objective, None, None, work, price, False, False, "", "")
+            self.rows.append((now, decision, model, size, *result))
+
     def _write(self, problem: Problem[Any], used: Result, chosen: ChosenSolver) -> str:
         """Write the snapshot of a problem, and return the file name."""
         assert self.capture is not None
@@ -193,12 +217,10 @@ class ProblemSolver:
         """The models whose problems the fallback solves beside the solver."""
         return frozenset(model for model, one in self.solvers.items() if one.is_compared)
 
-    @property
-    def frame(self) -> pd.DataFrame:
-        """The problems, one row each, with the columns of `COLUMNS`."""
-        import pandas as pd
 
-        return pd.DataFrame(self.rows, columns=list(COLUMNS))
+def _nominal_time(solver: Solver, work: float) -> float:
+    """Return the nominal time of a solver for its work on a problem, in whole ticks."""
+    return math.ceil((solver.seconds_per_solve + work * solver.seconds_per_work) / TICK) * TICK
 
 
 def _choose_result(
@@ -234,7 +256,7 @@ def mishaps(decisions: pd.DataFrame) -> list[str]:
     Parameters
     ----------
     decisions : pandas.DataFrame
-        One row per problem, see `ProblemSolver.frame`.
+        One row per problem, with the columns `COLUMNS`.
     """
     if decisions.empty:
         return []
@@ -270,6 +292,7 @@ class NoProblems:
     fallbacks = 0
     solver_seconds = 0.0
     compared: frozenset[str] = frozenset()
+    rows: tuple[tuple[Any, ...], ...] = ()
 
     def __init__(self) -> None:
         self.config: dict[str, Any] = {}
@@ -287,10 +310,3 @@ class NoProblems:
             Always: the policy names no models.
         """
         raise RuntimeError("this policy names no models, so it cannot pose problems")
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """An empty table."""
-        import pandas as pd
-
-        return pd.DataFrame(columns=list(COLUMNS))

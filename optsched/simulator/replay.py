@@ -1,36 +1,70 @@
-"""Replay of policies that only count processors, on a line of nodes, by a compiled kernel.
+"""Replay of policies by a compiled kernel.
 
-A replay produces the schedule of the engine ten times as fast.
+A replay produces the schedule of the engine ten times as fast. Policies that only count processors,
+on a line of nodes, share the events and nodes of a replay; others bring a replay of the whole run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
+from optsched.machines.texts import Texts
 from optsched.schedule import Schedule, State
+from optsched.simulator.chosen_solvers import choose_solvers
 from optsched.simulator.engine import KILL_TOLERANCE, EventOrder
 from optsched.simulator.policy import Policy
+from optsched.simulator.problem_solver import NoProblems, ProblemSolver
 from optsched.traces.trace import Trace
-
-REPLAY_FROM = 100_000
-"""Number of jobs from which a replay outweighs loading, or first compiling, its kernel."""
 
 
 def find_replay(
-    machine: Machine, policy: Policy
-) -> Callable[[Trace, EventOrder], Schedule | None] | None:
-    """Return the replay of `policy` on `machine`, with compiled kernels; None if it has none."""
-    if not can_replay(machine, policy):
-        return None
+    machine: Machine,
+    policy: Policy,
+    order: EventOrder,
+    problem_solver: ProblemSolver | NoProblems,
+    *,
+    may_compile: bool = True,
+) -> Callable[[Trace], Schedule | None] | None:
+    """Return the replay of a run, with compiled kernels.
+
+    A policy that poses problems is replayed if the events of an instant are batched and its default
+    solvers do nothing but solve. Returns None if there is no replay, or if its kernels are not on
+    disk and it may not compile them.
+    """
     one = np.ones(1, dtype=np.int64)
-    replay(Trace(one, one, one, one, one), Nodes(1), policy, EventOrder.BATCHED)
-    return lambda trace, order: replay(trace, machine, policy, order)
+    sample = Trace(one, one, one, one, one)
+    if can_replay(machine, policy):
+        if not _is_ready(lambda: replay(sample, Nodes(1), policy, EventOrder.BATCHED), may_compile):
+            return None
+        return lambda trace: replay(trace, machine, policy, order)
+    run, batched = policy.replay_run, order is EventOrder.BATCHED
+    if run is None or not batched or not isinstance(problem_solver, ProblemSolver):
+        return None
+    own = choose_solvers(policy.posed())
+    chosen = problem_solver.solvers
+    if not problem_solver.only_solves or any(chosen[m].solver != own[m].solver for m in own):
+        return None
+    if not _is_ready(lambda: run(sample, machine, ProblemSolver(own)), may_compile):
+        return None
+    return lambda trace: run(trace, machine, problem_solver)
+
+
+def _is_ready(warm_up: Callable[[], object], may_compile: bool) -> bool:
+    """Load, or compile, the kernels of a replay; return whether they are there."""
+    from optsched.kernel_cache import NotOnDiskError, only_loading
+
+    try:
+        with nullcontext() if may_compile else only_loading():
+            warm_up()
+    except NotOnDiskError:
+        return False
+    return True
 
 
 def can_replay(machine: Machine, policy: Policy) -> TypeGuard[Nodes]:
@@ -70,17 +104,6 @@ def replay(trace: Trace, machine: Nodes, policy: Policy, order: EventOrder) -> S
         start=state.start,
         end=state.start + runtime,
         state=final_state,
-        resources=_strings(text, offset),
+        resources=Texts(text, offset),
         decisions=int(state.tally[DECISIONS]),
     )
-
-
-def _strings(text: NDArray[np.uint8], offset: NDArray[np.int64]) -> Sequence[str]:
-    """Return a view of concatenated texts as a sequence of strings."""
-    import pandas as pd
-    import pyarrow as pa
-
-    buffers = pa.py_buffer(offset), pa.py_buffer(text)
-    strings = pa.LargeStringArray.from_buffers(len(offset) - 1, *buffers)
-    texts: Sequence[str] = pd.array(strings, dtype="str")
-    return texts

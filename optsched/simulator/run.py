@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import compress
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched import registry
-from optsched.machines.interval_texts import joined
 from optsched.machines.machine import Machine
+from optsched.machines.texts import Texts
 from optsched.metrics.jobs import (
     bounded_slowdown,
     summarise,
@@ -23,8 +23,9 @@ from optsched.metrics.jobs import (
 from optsched.metrics.metric import Metric
 from optsched.schedule import Schedule, State
 from optsched.simulator.execution import ExecutionReport
+from optsched.simulator.job_table import Column, constant, repeated, spread, to_pandas, whole
 from optsched.simulator.journal import Journal
-from optsched.simulator.problem_solver import mishaps
+from optsched.simulator.problem_solver import COLUMNS, mishaps, never_answered
 from optsched.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ class Run:
         The machine in its state at the end.
     schedule : Schedule
         When and where each job ran.
-    decisions : pandas.DataFrame
-        One row per problem that was posed.
+    problems : sequence of tuple
+        The posed problems, one tuple of `COLUMNS` each.
     fallbacks : int
         Number of problems that the fallback decided in place of the solver.
     timing : mapping
@@ -66,7 +67,7 @@ class Run:
     trace: Trace
     machine: Machine
     schedule: Schedule
-    decisions: pd.DataFrame
+    problems: Sequence[tuple[Any, ...]]
     fallbacks: int
     timing: Mapping[str, float]
     compared: frozenset[str] = frozenset()
@@ -103,11 +104,12 @@ class Run:
         """The metrics of the schedule, the allocations, the problems and the execution model."""
         large_from = self.config["large_from"]
         jobs = summarise(self.trace, self.machine.size, self.schedule, large_from)
+        unproven = {"unproven": 0}
         problems = {
-            "problems": len(self.decisions),
-            **summarise_problems(self.decisions, self.compared),
+            "problems": len(self.problems),
+            **(summarise_problems(self.decisions, self.compared) if self.problems else unproven),
             "fallbacks": self.fallbacks,
-            "wrong_answers": int(self.decisions["wrong"].sum()),
+            "wrong_answers": sum(map(itemgetter(COLUMNS.index("wrong")), self.problems)),
         }
         model = {} if self.execution_report is None else dict(self.execution_report.figures)
         shared = {"mean_pause": self._mean_pause} if self.machine.time_shared else {}
@@ -115,10 +117,22 @@ class Run:
         of_machine = {k: v for metric in self.metrics.values() for k, v in metric.summary().items()}
         return jobs | shared | placement | of_machine | problems | model
 
+    @cached_property
+    def decisions(self) -> pd.DataFrame:
+        """The posed problems, one row each, with the columns `COLUMNS`."""
+        import pandas as pd
+
+        return pd.DataFrame(self.problems, columns=list(COLUMNS))
+
     @property
     def mishaps(self) -> list[str]:
         """Messages about failures of solvers, see `optsched.simulator.problem_solver.mishaps`."""
-        return mishaps(self.decisions)
+        return mishaps(self.decisions) if self.problems else []
+
+    @property
+    def never_answered(self) -> bool:
+        """Whether problems were posed and the solver failed on every one."""
+        return bool(self.problems) and never_answered(self.decisions)
 
     @cached_property
     def metrics(self) -> Mapping[str, Metric]:
@@ -136,41 +150,44 @@ class Run:
         model; where jobs share processors or migrate also ``paused_time``, the seconds in which a
         job held processors and did not run. A column of times holds integers if all are whole.
         """
-        import pandas as pd
+        return to_pandas(self.job_columns)
 
+    @cached_property
+    def job_columns(self) -> dict[str, Column]:
+        """The columns of `jobs`."""
         trace = self.trace
         ran = self.schedule.run_time
         wait = self.start - trace.submit
         response = self.end - trace.submit
-        columns = {
+        columns: dict[str, Column] = {
             "job_id": trace.job_id,
-            "workload_name": _constant(trace.name, len(trace)),
-            "profile": _constant("delay", len(trace)),
-            "submission_time": _whole(trace.submit),
+            "workload_name": constant(trace.name, len(trace)),
+            "profile": constant("delay", len(trace)),
+            "submission_time": whole(trace.submit),
             "requested_number_of_resources": trace.processors,
-            "requested_time": _whole(trace.requested_time),
+            "requested_time": whole(trace.requested_time),
             "success": (self.state == "COMPLETED_SUCCESSFULLY").astype(np.int64),
-            "final_state": pd.Categorical(self.state),
-            "starting_time": _whole(self.start),
-            "execution_time": _whole(self.end - self.start),
-            "finish_time": _whole(self.end),
-            "waiting_time": _whole(wait),
-            "turnaround_time": _whole(response),
+            "final_state": repeated(self.state),
+            "starting_time": whole(self.start),
+            "execution_time": whole(self.end - self.start),
+            "finish_time": whole(self.end),
+            "waiting_time": whole(wait),
+            "turnaround_time": whole(response),
             "stretch": response / ran,
             "allocated_resources": self.resources,
             "consumed_energy": np.full(len(trace), np.nan),
-            "metadata": _constant("", len(trace)),
-            "run_time": _whole(trace.runtime),
+            "metadata": constant("", len(trace)),
+            "run_time": whole(trace.runtime),
             "bounded_slowdown": bounded_slowdown(response - ran, ran),
             "user": trace.user,
         }
         paused = self.schedule.paused
         if paused is not None and (self.machine.time_shared or self.machine.holds_boxes):
             columns["paused_time"] = paused
-        columns |= {name: _spread(of, self._held) for name, of in self._measures.items()}
+        columns |= {name: spread(of, self._held) for name, of in self._measures.items()}
         if self.execution_report is not None:
             columns |= self.execution_report.columns
-        return pd.DataFrame(columns)
+        return columns
 
     @cached_property
     def migrations(self) -> pd.DataFrame:
@@ -199,16 +216,16 @@ class Run:
     @cached_property
     def _held(self) -> NDArray[np.bool_]:
         """Mask of the jobs that have held processors, shape (jobs,)."""
-        _, offset = joined(self.resources)
-        return np.diff(offset) > 0
+        return self._texts.filled
 
     @cached_property
     def _measures(self) -> Mapping[str, NDArray[Any]]:
         """The machine's measures of the allocations of jobs that have held processors."""
-        held = self._held
-        every = held.all()
-        resources = self.resources if every else list(compress(self.resources, held))
-        return self.machine.job_measures(resources)
+        return self.machine.job_measures(self._texts.without_empty())
+
+    @cached_property
+    def _texts(self) -> Texts:
+        return Texts.of(self.resources)
 
     @property
     def _mean_pause(self) -> float | None:
@@ -224,41 +241,3 @@ class Run:
             for name, value in figures
         )
         return f"<table>{rows}</table>"
-
-
-def _constant(text: str, length: int) -> Any:
-    """Return a column that holds one text, stored once."""
-    import pandas as pd
-
-    one_value = pd.CategoricalDtype([text])
-    return pd.Categorical.from_codes(np.zeros(length, dtype=np.int64), dtype=one_value)
-
-
-def _spread(values: NDArray[Any], held: NDArray[np.bool_]) -> Any:
-    """Return the values of the jobs that held processors as a column of all jobs."""
-    import pandas as pd
-
-    if values.dtype.kind == "i":
-        column = np.zeros(len(held), dtype=np.int64)
-        column[held] = values
-        return pd.arrays.IntegerArray(column, ~held)
-    if values.dtype.kind == "O":
-        text = np.full(len(held), "", dtype=object)
-        text[held] = values
-        return text
-    column = np.full(len(held), np.nan)
-    column[held] = values
-    return column
-
-
-def _whole(times: NDArray[Any]) -> Any:
-    """Return times as nullable integers when they are all whole."""
-    import pandas as pd
-
-    if times.dtype.kind == "i":
-        return times
-    missing = np.isnan(times)
-    filled = np.where(missing, 0.0, times)
-    if not np.array_equal(filled, np.rint(filled)):
-        return times
-    return pd.arrays.IntegerArray(filled.astype(np.int64), missing)

@@ -24,7 +24,6 @@ from optsched.simulator.chosen_solvers import SolverChoice
 from optsched.simulator.engine import EventOrder
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
-from optsched.simulator.replay import REPLAY_FROM
 from optsched.solvers.result import Budget
 from optsched.solvers.solving import check_budget, checked_seed
 from optsched.traces.trace import Trace
@@ -152,10 +151,11 @@ class Scenario:
         Check the invariants of the simulation after every event (slow).
     journal : bool
         Keep every event and action.
-    compiled_from : int
+    compiled_from : int, optional
         Number of jobs from which the compiled implementation of the policy is used, if there is
-        one. The run is the same: for a small trace, the engine takes less time than loading the
-        kernel.
+        one. The run is the same. By default, it is always used if its kernels have been compiled
+        before, and if not from the policy's ``replay_from`` on: the engine takes less time for
+        fewer jobs.
     progress : callable, optional
         Called periodically with the number of jobs that have left the queue (started or rejected),
         and the simulated time.
@@ -203,7 +203,7 @@ class Scenario:
     journal: bool = _option(
         False, bool, "", "Write every event and action to journal.parquet.", recorded=True
     )
-    compiled_from: int = REPLAY_FROM
+    compiled_from: int | None = None
     progress: Callable[[int, float], None] | None = None
 
     def __post_init__(self) -> None:
@@ -219,7 +219,7 @@ class Scenario:
         for name in ("charge_decisions", "check", "journal"):
             if not isinstance(value := getattr(self, name), bool):
                 raise InputError(f"{value!r}; expected True or False", field=name)
-        if not isinstance(self.compiled_from, int):
+        if not isinstance(self.compiled_from, int | None):
             expected = "expected a number of jobs"
             raise InputError(f"{self.compiled_from!r}; {expected}", field="compiled_from")
         if not (self.progress is None or callable(self.progress)):

@@ -14,6 +14,7 @@ from optsched.docstrings import section
 from optsched.errors import InputError
 from optsched.machines.machine import Machine, read_machine
 from optsched.numbers import LARGEST
+from optsched.schedule import Schedule
 from optsched.simulator.chosen_solvers import choose_solvers
 from optsched.simulator.engine import Engine
 from optsched.simulator.execution import ExecutionModel
@@ -52,13 +53,14 @@ def run_scenario(scenario: Scenario) -> Run:
     began = time.perf_counter()
     problem_solver = _problem_solver(scenario, trace, machine, policy)
     needs_engine = execution is not None or scenario.check or scenario.journal
-    may_replay = not needs_engine and len(trace) >= scenario.compiled_from
-    replay = find_replay(machine, policy) if may_replay else None
+    replay = None
+    if not needs_engine:
+        replay = _find_replay(scenario, trace, machine, policy, problem_solver)
     prepare_seconds = time.perf_counter() - began
     config = describe(scenario, source, trace, machine, policy, execution, problem_solver)
     journal = Journal() if scenario.journal else None
     began = time.perf_counter()
-    schedule = None if replay is None else replay(trace, scenario.order)
+    schedule = None if replay is None else replay(trace)
     if schedule is None:
         checker = InvariantChecker() if scenario.check else None
         engine = Engine(
@@ -83,7 +85,7 @@ def run_scenario(scenario: Scenario) -> Run:
         trace=trace,
         machine=machine,
         schedule=schedule,
-        decisions=problem_solver.frame,
+        problems=problem_solver.rows,
         fallbacks=problem_solver.fallbacks,
         execution_report=report,
         notes=(*_odd_pair(policy, execution), *(() if report is None else report.notes)),
@@ -194,6 +196,21 @@ def _large_from(scenario: Scenario, machine: Machine, policy: Policy) -> int | N
         expected = f"expected at most the {machine.size:,} processors of the machine"
         raise InputError(f"{stated:,}; {expected}", field="large from")
     return stated
+
+
+def _find_replay(
+    scenario: Scenario,
+    trace: Trace,
+    machine: Machine,
+    policy: Policy,
+    problem_solver: ProblemSolver | NoProblems,
+) -> Callable[[Trace], Schedule | None] | None:
+    """Return the replay of the policy if it is to be used for the trace."""
+    stated, order = scenario.compiled_from, scenario.order
+    if stated is not None and len(trace) < stated:
+        return None
+    may_compile = stated is not None or len(trace) >= policy.replay_from
+    return find_replay(machine, policy, order, problem_solver, may_compile=may_compile)
 
 
 def _problem_solver(

@@ -95,6 +95,58 @@ def test_it_keeps_the_contract_of_a_problem(problem):
     check_problem(problem, solutions=list(placements(problem))[:30])
 
 
+damage = st.one_of(
+    st.none(),
+    st.tuples(st.just("start"), st.integers(-2, 9) | st.sampled_from([1.0, True, 2**70, None])),
+    st.tuples(st.just("processes"), st.lists(st.integers(-1, 4), max_size=4)),
+    st.tuples(st.just("processes"), st.just([2**62, 2**62, 2**62])),
+    st.tuples(st.just("type"), st.sampled_from([np.int32, np.float64, list])),
+    st.tuples(st.just("tuple"), st.none()),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(threshold_allocations(longest=5), st.data())
+def test_the_quick_check_passes_just_what_has_no_violations(problem, data):
+    row = st.lists(st.integers(0, 2), min_size=problem.nodes, max_size=problem.nodes)
+    starts = st.sampled_from(problem.starts.tolist())
+    answer = Placement(data.draw(starts), np.array(data.draw(row), dtype=np.int64))
+    answer.processes.flags.writeable = data.draw(st.booleans())
+    kind, value = data.draw(damage) or (None, None)
+    if kind == "start":
+        answer = answer._replace(start=value)
+    elif kind == "processes":
+        answer = answer._replace(processes=np.array(value, dtype=np.int64))
+    elif kind == "type":
+        form = value if value is list else (lambda array: array.astype(value))
+        answer = answer._replace(processes=form(answer.processes))
+    elif kind == "tuple":
+        answer = tuple(answer)
+    passes = problem.passes_quick_check(answer)
+    try:
+        broken = problem.violations(answer)
+    except Exception:
+        assert not passes
+        return
+    assert not (passes and broken)
+    if kind in (None, "processes"):
+        assert passes == (not broken)
+        assert problem.passes_quick_check(answer, any_start=True) == all(
+            one.constraint == "start" for one in broken
+        )
+    if passes:
+        plain = Placement(answer.start, answer.processes.copy())
+        assert problem.penalised_time(answer) == penalised(problem, plain) * problem.unit
+
+
+def test_a_placement_that_changes_after_its_check_is_checked_again():
+    problem = ThresholdAllocation(1, 4, [6000], [[0, 2, 0, 9, 2000]], 2, 9, [2000], goal="penalty")
+    answer = Placement(0, np.array([2]))
+    assert problem.passes_quick_check(answer)
+    answer.processes[0] = 3
+    assert not problem.passes_quick_check(answer)
+
+
 ONE_NODE = {"nodes": 1, "processors": 4, "capacity": [6000]}
 JOB = {"asked": 1, "walltime": 100, "demand": [2000]}
 HERE = Placement(0, np.array([1]))

@@ -226,6 +226,58 @@ def test_no_job_starts_after_the_time_it_was_promised_first(policy, solver, more
     check()
 
 
+class ThoroughRUA(RUA):
+    """RUA that poses a problem for every threshold of every job."""
+
+    def _bounds(self, system):
+        return ((0.0, self._table.walltimes[job], job) for job in system.queue[1:])
+
+    def _least_slowdown(self, job, system):
+        offers = [self._offer(job, system, one) for one in self._table.thresholds(job)]
+        return min(filter(None, offers), key=lambda one: one.end, default=None)
+
+
+def test_only_decided_decisions_are_left_out():
+    posed = {RUA: 0, ThoroughRUA: 0}
+
+    @given(workloads)
+    @settings(max_examples=60, deadline=None)
+    def check(workload):
+        gaps, runtime, slack, processors, bandwidth = zip(*workload)
+        rows = zip(np.cumsum(gaps), runtime, np.add(runtime, slack), processors, bandwidth)
+        trace, runs = jobs_with(*rows), []
+        for policy in posed:
+            own = policy(thresholds="1.05,1.15,1.5,2.5")
+            runs.append(simulate(trace, "smp:2x4", own, solver="less-consume-threshold"))
+            posed[policy] += runs[-1].summary["problems"]
+        quick, thorough = runs
+        assert quick.resources == thorough.resources
+        assert quick.end.tolist() == thorough.end.tolist()
+
+    check()
+    assert posed[RUA] < posed[ThoroughRUA]
+
+
+@pytest.mark.parametrize("policy", [SJBF, RUA])
+def test_what_is_posed_without_a_check_would_pass_it(policy):
+    class Checking(policy):
+        def pose(self, problem, system):
+            values = {one.name: getattr(problem, one.name) for one in problem.schema.fields}
+            accepted = problem.schema.accept(values)
+            assert accepted is not None
+            assert all(accepted[name] is value for name, value in values.items())
+            return super().pose(problem, system)
+
+    @given(workloads)
+    @settings(max_examples=25, deadline=None)
+    def check(workload):
+        gaps, runtime, slack, processors, bandwidth = zip(*workload)
+        rows = zip(np.cumsum(gaps), runtime, np.add(runtime, slack), processors, bandwidth)
+        simulate(jobs_with(*rows), "smp:2x4", Checking())
+
+    check()
+
+
 @given(st.data())
 def test_a_place_at_any_time_is_one_at_which_a_holding_ends_there_in_another_machine(data):
     problem = data.draw(threshold_allocations())

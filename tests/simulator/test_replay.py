@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from optsched import registry, simulate
 from optsched.content import bundled
+from optsched.errors import InputError
+from optsched.models.gang_packing import GangPacking, Packing
 from optsched.policies.easy import Easy
+from optsched.policies.gang import Gang
+from optsched.policies.parts import _gang_replay
+from optsched.policies.parts._gang_replay import Rule
 from optsched.policies.priority import FixedOrder
 from optsched.simulator import _replay
 from optsched.simulator._replay import new_state
+from optsched.solvers.gang_packing.fit_rules import FirstFit
 from optsched.traces.cleaning import clean
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
+from optsched.workloads.generating import generate_workload
 
 PRIORITIES = ["sjf", "saf", "wfp3", "unicef", "f1", "f2", "f3", "f4"]
 REPLAYED = [name for name in registry.policies if registry.policies[name].replay]
@@ -163,3 +175,170 @@ def test_a_replay_goes_on_when_the_room_for_runs_of_nodes_is_full(policy, monkey
     trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 500)
     assert_same(trace, "nodes:200", policy, "batched")
     assert narrow[-1].tally[_replay.HELD] > 2 * len(narrow[-1].runs)
+
+
+def test_a_short_trace_is_replayed_once_the_kernels_are_on_disk(tmp_path):
+    """In processes of their own, with a cache of their own."""
+    code = """
+import numpy as np
+from optsched.simulator import replay
+from optsched.simulator.simulate import simulate
+from optsched.traces.trace import Trace
+replays, real = [], replay.replay
+replay.replay = lambda *given: replays.append(given) or real(*given)
+trace = Trace(*[np.arange(1, 50)] * 5)
+run = simulate(trace, "nodes:50", "fcfs", **{given})
+print(len(replays), *run.start.tolist())
+"""
+
+    def started(given: str) -> list[str]:
+        command = [sys.executable, "-c", code.replace("{given}", given)]
+        env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    by_engine = started("{}")
+    assert by_engine[0] == "1"  # the attempt to load the kernels
+    assert started("{'compiled_from': 0}") == ["2", *by_engine[1:]]
+    assert started("{}") == ["2", *by_engine[1:]]
+
+
+gang_settings = st.fixed_dictionaries(
+    {
+        "mpl": st.integers(1, 4),
+        "admission": st.sampled_from(["fcfs", "skip"]),
+        "sharing": st.sampled_from(["rows", "fill", "nodes"]),
+        "compact": st.booleans(),
+        "window": st.sampled_from([1, 2, 100]),
+        "context_switch": st.sampled_from([0.0, 5.0]),
+    }
+)
+
+
+def assert_same_gang(trace, columns, settings):
+    runs = [
+        simulate(trace, f"matrix:{columns}", "gang", settings=settings, compiled_from=from_jobs)
+        for from_jobs in (0, len(trace) + 1)
+    ]
+    tables = [run.jobs.to_csv() for run in runs]
+    assert tables[0] == tables[1]
+    pd.testing.assert_frame_equal(runs[0].decisions, runs[1].decisions)
+    assert runs[0].summary == runs[1].summary
+    assert runs[0].schedule.decisions == runs[1].schedule.decisions
+    assert runs[0].timing["solver_seconds"] == 0
+
+
+@given(jobs, gang_settings, st.sampled_from([5, 8, 64, 70]), st.sampled_from([1, 0.7]))
+@settings(max_examples=200, deadline=None)
+def test_a_replay_of_gang_scheduling_is_what_the_engine_does(workload, chosen, columns, unit):
+    gaps, runtime, slack, processors = (np.array(column) for column in zip(*workload))
+    trace = clean(
+        Trace(
+            job_id=np.arange(len(gaps)),
+            submit=np.cumsum(gaps) * unit,
+            runtime=1 + runtime * unit,
+            requested_time=1 + (runtime + slack) * unit,
+            processors=processors * columns // 8 + 1,  # the widest are rejected
+        )
+    )
+    assert_same_gang(trace, columns, chosen)
+
+
+@pytest.mark.parametrize("sharing", ["rows", "fill", "nodes"])
+@pytest.mark.parametrize("admission", ["fcfs", "skip"])
+def test_a_replay_of_a_modeled_workload_is_what_the_engine_does(admission, sharing):
+    trace = generate_workload("franke-1999", jobs=1000, interarrival_factor=0.8, service_factor=1.8)
+    settings = {"mpl": 3, "admission": admission, "sharing": sharing, "context_switch": 1.0}
+    assert_same_gang(trace, 320, settings)
+
+
+class LikeFirstFit(FirstFit):
+    """Decides as first fit does; what it does beside that no replay knows."""
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"event_order": "one-by-one"},
+        {"charge_decisions": True},
+        {"solver": "best-fit"},
+        {"solver": LikeFirstFit()},
+        {"execution": "paging"},
+        {"check": True},
+        {"journal": True},
+    ],
+)
+def test_gang_scheduling_is_replayed_by_first_fit_alone(other, monkeypatch):
+    monkeypatch.setattr(_gang_replay, "replay", None)  # the replay would call it
+    trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 50)
+    run = simulate(trace, "matrix:256", "gang", compiled_from=0, **other)
+    assert run.timing["solver_seconds"] > 0
+
+
+def test_captured_problems_are_those_of_the_engine(tmp_path):
+    trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 50)
+    run = simulate(trace, "matrix:256", "gang", compiled_from=0, capture=tmp_path)
+    assert len(list(tmp_path.iterdir())) == len(run.decisions) > 0
+
+
+def test_a_subclass_of_gang_scheduling_is_not_replayed_as_its_parent():
+    class Lazy(Gang):
+        def decide(self, system):
+            return ()
+
+    trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 10)
+    run = simulate(trace, "matrix:256", Lazy(), compiled_from=0)
+    assert run.summary["waiting"] == 10
+
+
+@st.composite
+def answered_packings(draw):
+    """Draw a packing problem and an answer that may break any constraint."""
+    columns = draw(st.sampled_from([6, 64, 66]))
+    place = st.sampled_from([0, 1, 2, 3, columns - 2, columns - 1])
+    masks = st.sets(place, min_size=1, max_size=3).map(lambda bits: sum(1 << bit for bit in bits))
+    running = draw(st.lists(masks, max_size=3))
+    chosen = draw(st.lists(masks, max_size=3))
+    row = st.integers(0, 2)
+    present = [draw(row) for _ in running]
+    of_running = present if draw(st.booleans()) else [draw(row) for _ in running]
+    of_waiting = [draw(st.integers(-1, 3)) for _ in chosen]
+    surplus = [draw(st.sampled_from([0, 0, 0, 1])) for _ in chosen]
+    try:
+        problem = GangPacking(
+            columns=columns,
+            rows=3,
+            running=running,
+            rows_of_running=present,
+            waiting=[mask.bit_count() + more for mask, more in zip(chosen, surplus)],
+            admission=draw(st.sampled_from(["fcfs", "skip"])),
+            rerow=draw(st.booleans()),
+        )
+    except InputError:  # running jobs of a row share a column
+        reject()
+    return problem, Packing(tuple(of_running), tuple(of_waiting), tuple(chosen))
+
+
+@given(answered_packings())
+def test_a_replay_verifies_packings_as_their_problem_does(answered):
+    problem, packing = answered
+    placed = [
+        m if r >= 0 else 0 for m, r in zip(packing.columns_of_waiting, packing.rows_of_waiting)
+    ]
+    packing = packing._replace(columns_of_waiting=tuple(placed))
+    masks = [*problem.running, *packing.columns_of_waiting]
+    sizes = [*map(int.bit_count, problem.running), *problem.waiting]
+    rule = Rule(problem.columns, 3, problem.admission == "skip", 0, problem.rerow, 100, 1.0)
+    times = np.zeros(len(masks) + 3)  # three more jobs, so that there are three rows
+    state = _gang_replay.new_state(times, times, np.array([*sizes, 1, 1, 1]), rule)
+    running = len(problem.running)
+    state.tally[_gang_replay.RUNNING] = running
+    state.running[:running] = range(running)
+    state.candidates[: len(problem.waiting)] = range(running, len(masks))
+    state.row[:running] = problem.rows_of_running
+    state.answer[: len(masks)] = [*packing.rows_of_running, *packing.rows_of_waiting]
+    for job, mask in enumerate(masks):
+        state.columns[job] = [mask >> word & (1 << 64) - 1 for word in (0, 64)][: len(state.left)]
+    holds = _gang_replay.is_feasible(state, rule, len(problem.waiting))
+    assert holds == (not problem.violations(packing))

@@ -28,13 +28,13 @@ from optsched.traces.trace import Trace
 module = importlib.import_module("optsched.simulator.simulate")
 find_replay = module.find_replay
 
-def watched(*arguments):
-    replay = find_replay(*arguments)
+def watched(*arguments, **options):
+    replay = find_replay(*arguments, **options)
 
-    def replayed(trace, order):
-        before = list(_priority_queue.replay.signatures)
-        schedule = replay(trace, order)
-        assert before == list(_priority_queue.replay.signatures) != []
+    def replayed(trace):
+        before = list(_priority_queue.replay.compiled.signatures)
+        schedule = replay(trace)
+        assert before == list(_priority_queue.replay.compiled.signatures) != []
         return schedule
 
     return replayed

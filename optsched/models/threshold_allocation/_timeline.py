@@ -1,4 +1,4 @@
-"""Timeline of allocations, and the feasibility prefilter of jobs that may start now, compiled."""
+"""Timeline of allocations, and the first starts of jobs within thresholds, compiled."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Timeline(NamedTuple):
 
 
 @kernel
-def timeline(held: Integers, nodes: int) -> Timeline:
-    """Return the timeline of the allocations `held`."""
+def timeline(held: Integers, nodes: int) -> tuple[Integers, Integers, Integers, Integers]:
+    """Return the parts of the `Timeline` of the allocations `held`."""
     rows, resources = len(held), held.shape[1] - 4
     first = np.zeros(nodes + 1, dtype=np.int64)
     for row in range(rows):
@@ -55,55 +55,142 @@ def timeline(held: Integers, nodes: int) -> Timeline:
         processes[event] = change
         for r in range(resources):
             demand[event, r] = change * held[row, 4 + r]
-    return Timeline(first, time, processes, demand)
+    return first, time, processes, demand
 
 
-@kernel
-def can_start(
+@kernel(allocates=False)
+def add_room(
     events: Timeline,
-    processors: int,
+    node: int,
+    start: int,
+    capacity: Integers,
+    scale: Integers,
+    walltime: int,
+    demand: Integers,
+    limits: Integers,
+    level: Integers,
+    lost: Integers,
+    room: Integers,
+) -> None:
+    """Add the processes that a node takes within each limit, ascending, to `room`.
+
+    `level` is space for a number for each resource, and `lost` for each processor of the node.
+    """
+    first, time, processes, demands = events
+    for r in range(len(level)):
+        level[r] = 0
+    for k in range(len(lost)):
+        lost[k] = 0
+    at, end, active, most = start, start + walltime, 0, len(lost)
+    event, last = first[node], first[node + 1]
+    while at < end and most > 0:
+        while event < last and time[event] <= at:
+            active += processes[event]
+            for r in range(len(level)):
+                level[r] += demands[event, r]
+            event += 1
+        until = end
+        if event < last and time[event] < end:
+            until = time[event]
+        most = min(most, len(lost) - active)
+        for r in range(len(level)):
+            for k in range(most, 0, -1):
+                over = level[r] + k * demand[r] - capacity[r]
+                if over <= 0:
+                    break
+                lost[k - 1] += (until - at) * scale[r] * over
+        while most > 0 and lost[most - 1] > limits[-1]:
+            most -= 1
+        at = until
+    for i in range(len(limits) - 1, -1, -1):
+        while most > 0 and lost[most - 1] > limits[i]:
+            most -= 1
+        room[i] += most
+
+
+@kernel(allocates=False)
+def processors_free(events: Timeline, processors: int, start: int) -> int:
+    """Return the number of processors of all nodes that are free at a time."""
+    free = processors * (len(events.first) - 1)
+    for event in range(len(events.time)):
+        if events.time[event] <= start:
+            free -= events.processes[event]
+    return free
+
+
+@kernel(allocates=False)
+def least_limits(
+    events: Timeline,
     capacity: Integers,
     scale: Integers,
     asked: Integers,
     walltime: Integers,
     demand: Integers,
-    limit: Integers,
-) -> NDArray[np.bool_]:
-    """Return a flag for each job that can start now; see `can_start_now` of the presolve."""
-    first, time, processes, demands = events
-    nodes, resources = len(first) - 1, len(capacity)
-    level = np.empty(resources, dtype=np.int64)
-    lost = np.empty(processors, dtype=np.int64)
-    found = np.zeros(len(asked), dtype=np.bool_)
+    limits: Integers,
+    level: Integers,
+    lost: Integers,
+    room: Integers,
+    least: Integers,
+) -> None:
+    """Write the number of the least limit of each job to `least`.
+
+    See `least_thresholds` of the presolve; of the space `level`, `lost` and `room`, see `add_room`.
+    """
+    free = processors_free(events, len(lost), 0)
     for i in range(len(asked)):
-        missing, end = asked[i], walltime[i]
-        for node in range(nodes):
-            level[:] = 0
-            lost[:] = 0
-            active = at = 0
-            most = processors
-            event, last = first[node], first[node + 1]
-            while at < end and most > 0:
-                while event < last and time[event] <= at:
-                    active += processes[event]
-                    for r in range(resources):
-                        level[r] += demands[event, r]
-                    event += 1
-                until = end
-                if event < last and time[event] < end:
-                    until = time[event]
-                most = min(most, processors - active)
-                for r in range(resources):
-                    for k in range(most, 0, -1):
-                        over = level[r] + k * demand[i, r] - capacity[r]
-                        if over <= 0:
-                            break
-                        lost[k - 1] += (until - at) * scale[r] * over
-                while most > 0 and lost[most - 1] > limit[i]:
-                    most -= 1
-                at = until
-            missing -= most
-            if missing <= 0:
-                found[i] = True
+        least[i] = limits.shape[1]
+        if asked[i] > free:
+            continue
+        room[:] = 0
+        for node in range(len(events.first) - 1):
+            job = (walltime[i], demand[i], limits[i])
+            add_room(events, node, 0, capacity, scale, *job, level, lost, room)
+            if room[0] >= asked[i]:
                 break
+        while least[i] > 0 and room[least[i] - 1] >= asked[i]:
+            least[i] -= 1
+
+
+@kernel(allocates=False)
+def starts_within(
+    events: Timeline,
+    capacity: Integers,
+    scale: Integers,
+    asked: int,
+    walltime: int,
+    demand: Integers,
+    limits: Integers,
+    level: Integers,
+    lost: Integers,
+    room: Integers,
+    starts: Integers,
+) -> None:
+    """Write the first start of a job within each limit to `starts`; -1 without one.
+
+    See `first_starts` of the presolve; of the space `level`, `lost` and `room`, see `add_room`.
+    """
+    starts[:] = -1
+    start, missing = 0, len(limits)
+    while missing > 0 and start >= 0:
+        if processors_free(events, len(lost), start) >= asked:
+            room[:] = 0
+            for node in range(len(events.first) - 1):
+                job = (walltime, demand, limits)
+                add_room(events, node, start, capacity, scale, *job, level, lost, room)
+                if room[0] >= asked:
+                    break
+            while missing > 0 and room[missing - 1] >= asked:
+                missing -= 1
+                starts[missing] = start
+        start = next_end(events, start)
+
+
+@kernel(allocates=False)
+def next_end(events: Timeline, after: int) -> int:
+    """Return the first end of an allocation after a time, -1 without one."""
+    found = -1
+    for event in range(len(events.time)):
+        at = events.time[event]
+        if at > after and events.processes[event] < 0 and (at < found or found < 0):
+            found = at
     return found

@@ -1,4 +1,4 @@
-"""Presolve: limits of penalized time, and the feasibility prefilter of jobs that may start now.
+"""Presolve: limits of penalized time, and the first starts of jobs within thresholds.
 
 The program, the solvers and the policies that state problems use it; the verification does not.
 Constants of it stand in functions with ``@kernel``, whose cache therefore covers this file.
@@ -6,14 +6,13 @@ Constants of it stand in functions with ``@kernel``, whose cache therefore cover
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optsched.models.read_only import cache_last
-from optsched.models.threshold_allocation.problem import ThresholdAllocation
+from optsched.models.threshold_allocation.problem import ThresholdAllocation, units
 
 if TYPE_CHECKING:
     from optsched.models.threshold_allocation._timeline import Timeline
@@ -42,13 +41,12 @@ def penalty_within(threshold: int | None, requested: int) -> int:
 @cache_last
 def timeline_of(held: Integers, nodes: int) -> Timeline:
     """Return the timeline of the allocations `held`."""
-    from optsched.models.threshold_allocation._timeline import timeline
+    from optsched.models.threshold_allocation._timeline import Timeline, timeline
 
-    events: Timeline = timeline(held, nodes)
-    return events
+    return Timeline(*timeline(held, nodes))
 
 
-def can_start_now(
+def least_thresholds(
     held: Integers,
     nodes: int,
     processors: int,
@@ -56,22 +54,55 @@ def can_start_now(
     asked: Integers,
     walltime: Integers,
     demand: Integers,
-    limit: Integers,
-) -> NDArray[np.bool_]:
-    """Return a flag for each job that can start now within its limit, shape (jobs,).
+    limits: Integers,
+) -> Integers:
+    """Return the number of the least threshold within which each job can start now, shape (jobs,).
 
     A job can start if the nodes together hold all of its processes, each node at most as many as
     keep the penalized time within the limit; see
-    `optsched.solvers.threshold_allocation.bottleneck_search`. For the other jobs, no problem with
-    ``latest=0`` needs to be solved.
+    `optsched.solvers.threshold_allocation.bottleneck_search`. For the other thresholds, no problem
+    with ``latest=0`` needs to be solved.
 
     The nodes are those of the threshold-allocation problem. Each job has its processes, its
     walltime in seconds, the demand of one process for each resource, shape (jobs, resources), and
-    its largest penalized time in units.
+    the largest penalized time in units for each of its thresholds, ascending, shape (jobs,
+    thresholds). A job that cannot start now has the number of thresholds.
     """
-    from optsched.models.threshold_allocation._timeline import can_start
+    from optsched.models.threshold_allocation._timeline import least_limits
 
-    scale = math.lcm(*capacity.tolist()) // capacity
-    events, job = timeline_of(held, nodes), (asked, walltime, demand, limit)
-    found: NDArray[np.bool_] = can_start(events, processors, capacity, scale, *job)
+    least = np.empty(len(asked), dtype=np.int64)
+    jobs, space = (asked, walltime, demand, limits), _space(capacity, processors, limits)
+    least_limits(timeline_of(held, nodes), capacity, units(capacity)[1], *jobs, *space, least)
+    return least
+
+
+def first_starts(
+    held: Integers,
+    nodes: int,
+    processors: int,
+    capacity: Integers,
+    asked: int,
+    walltime: int,
+    demand: Integers,
+    limits: Integers,
+) -> list[int]:
+    """Return the first start of a job within each of its thresholds, -1 without one.
+
+    The arguments are those of `least_thresholds`, for one job.
+    """
+    from optsched.models.threshold_allocation._timeline import starts_within
+
+    starts = np.empty(len(limits), dtype=np.int64)
+    job, space = (asked, walltime, demand, limits), _space(capacity, processors, limits)
+    starts_within(timeline_of(held, nodes), capacity, units(capacity)[1], *job, *space, starts)
+    found: list[int] = starts.tolist()
     return found
+
+
+def _space(
+    capacity: Integers, processors: int, limits: Integers
+) -> tuple[Integers, Integers, Integers]:
+    """Return space for a number of each resource, of each processor, and of each threshold."""
+    space = np.empty(len(capacity) + processors + limits.shape[-1], dtype=np.int64)
+    level, rest = space[: len(capacity)], space[len(capacity) :]
+    return level, rest[:processors], rest[processors:]

@@ -24,7 +24,7 @@ from optsched.models.node_allocations import (
     overcommitments,
 )
 from optsched.models.problem import Problem, Violation
-from optsched.models.read_only import cache_last
+from optsched.models.read_only import cache_last, read_only
 from optsched.models.schema import (
     Choice,
     Fields,
@@ -179,15 +179,15 @@ class ThresholdAllocation(Problem[Placement]):
         """Processes of the job on nodes x processors."""
         return f"{self.asked} on {self.nodes}x{self.processors}"
 
-    @cached_property
+    @property
     def unit(self) -> int:
         """L, units of penalized time in a second: the least common multiple of the capacities."""
-        return math.lcm(*self.capacity.tolist())
+        return units(self.capacity)[0]
 
-    @cached_property
+    @property
     def scale(self) -> NDArray[np.int64]:
         """Units for a second with an excess demand of 1 for each resource, shape (resources,)."""
-        return self.unit // self.capacity
+        return units(self.capacity)[1]
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
@@ -197,7 +197,10 @@ class ThresholdAllocation(Problem[Placement]):
 
     def penalised_time(self, solution: Placement) -> int:
         """Return P, the penalized time of the job, in units of 1 / `unit` seconds."""
-        return _shared_windows(solution.processes, self, solution.start).penalised
+        penalised = self._checked_penalty(solution)
+        if penalised < 0:
+            return _shared_windows(solution.processes, self, solution.start).penalised
+        return penalised
 
     def factor(self, solution: Placement) -> float:
         """Return the penalty factor of the job, 1 without a penalty."""
@@ -212,6 +215,19 @@ class ThresholdAllocation(Problem[Placement]):
             return _added_penalty(self, solution)
         penalised = self.penalised_time(solution)
         return penalised if self.goal == "penalty" else int(solution.start) * self.unit + penalised
+
+    def passes_quick_check(self, solution: Placement, *, any_start: bool = False) -> bool:
+        """Return True only if no equation is violated, apart from (1) with `any_start`."""
+        if type(solution) is not Placement or type(solution.start) is not int:
+            return False
+        if self.latest is not None and solution.start > self.latest and not any_start:
+            return False
+        penalised = self._checked_penalty(solution, any_start)
+        requested = self.walltime * self.unit
+        most = self.threshold
+        return penalised >= 0 and (
+            most is None or 1000 * (requested + penalised) <= most * requested
+        )
 
     def violations(self, solution: Placement) -> list[Violation]:
         """Check equations (1), (2), (3) and (5): the start, free processors, and the threshold."""
@@ -241,6 +257,32 @@ class ThresholdAllocation(Problem[Placement]):
                 detail = f"the factor is {factor:.4f}, above {most:.3f}"
                 found.append(Violation("threshold", detail))
         return found
+
+    def _checked_penalty(self, solution: Placement, any_start: bool = False) -> int:
+        """Return the penalized time of a placement that fits on its nodes, otherwise -1."""
+        known: tuple[Placement, bool, int] | None = self.__dict__.get("_known_penalty")
+        if known is not None and known[0] is solution and known[1] is any_start:
+            return known[2]
+        start, processes = solution
+        if not _is_row(processes, self.nodes) or not 0 <= start <= LARGEST_FIELD:
+            return -1
+        from optsched.models.threshold_allocation._check import checked_penalty
+
+        penalised: int = checked_penalty(
+            self.held,
+            self.processors,
+            self.capacity,
+            self.scale,
+            self.asked,
+            self.walltime,
+            self.demand,
+            start,
+            read_only(processes),
+            any_start,
+        )
+        if not processes.flags.writeable:  # the same placement is checked, valued and weighed
+            self.__dict__["_known_penalty"] = (solution, any_start, penalised)
+        return penalised
 
     def solution_to_json(self, solution: Placement) -> dict[str, Any]:
         """Return the start, and the processes on each node."""
@@ -361,6 +403,21 @@ def _added_penalty(problem: ThresholdAllocation, placement: Placement) -> int:
     without = _penalties(problem, windows.demand - own[:, None] * problem.demand)
     added = windows.processes * with_job - (windows.processes - own) * without
     return int(windows.length @ added)
+
+
+def _is_row(values: Any, length: int) -> bool:
+    """Return whether values are a contiguous int64 array of a length."""
+    is_array = type(values) is np.ndarray and values.dtype == np.int64
+    return is_array and values.shape == (length,) and values.flags.c_contiguous
+
+
+@cache_last
+def units(capacity: Ints) -> tuple[int, Ints]:
+    """Return `unit` and `scale` of a problem."""
+    unit = math.lcm(*capacity.tolist())
+    scale = unit // capacity
+    scale.flags.writeable = False
+    return unit, scale
 
 
 @cache_last

@@ -24,8 +24,10 @@ from optsched.simulator._replay import (
     Times,
     advance,
     begin,
+    delete,
     finish,
     has_room,
+    insert,
     position,
     process,
 )
@@ -107,9 +109,8 @@ def add_running(queue: Queue, end: float, width: int) -> None:
     """Add a running job."""
     running = queue.tally[RUNNING]
     place = position(queue.end, running, end)
-    for i in range(running, place, -1):
-        queue.end[i], queue.width[i] = queue.end[i - 1], queue.width[i - 1]
-    queue.end[place], queue.width[place] = end, width
+    insert(queue.end, running, place, end)
+    insert(queue.width, running, place, width)
     queue.tally[RUNNING] += 1
 
 
@@ -120,8 +121,8 @@ def remove_running(queue: Queue, end: float, width: int) -> None:
     place = position(queue.end, running, end)
     while queue.width[place] != width:
         place += 1
-    for i in range(place, running - 1):
-        queue.end[i], queue.width[i] = queue.end[i + 1], queue.width[i + 1]
+    delete(queue.end, running, place)
+    delete(queue.width, running, place)
     queue.tally[RUNNING] -= 1
 
 
@@ -281,7 +282,7 @@ def replay(state: State, kinds: Kinds, queue: Queue, rule: Rule, nodes: int) -> 
         if blocked == NOBODY:
             while waiting[ACTIVE]:
                 best = best_slot(queue)
-                if queue.processors[best] > tally[FREE]:
+                if state.processors[queue.job[best]] > tally[FREE]:
                     blocked, blocked_score = queue.kind[best], queue.score[best]
                     break
                 start_first(state, kinds, queue, rule, best)
@@ -319,7 +320,10 @@ def replay_by_score(
         The runs of nodes, see `replay`. None, and nothing is done, if of two jobs of a kind the
         first submitted does not have the better score.
     """
-    kinds = kinds_of(state.processors, state.requested)
+    if score is None and not (power or backfills):  # then all jobs that fit are alike
+        kinds = kinds_of(np.where(state.processors > nodes, 2, 1), np.ones_like(state.requested))
+    else:
+        kinds = kinds_of(state.processors, state.requested)
     none = np.empty(0)
     if score is None:
         score = np.arange(len(state.submit), dtype=np.float64)

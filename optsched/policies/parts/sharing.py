@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
@@ -44,6 +44,11 @@ class Found(NamedTuple):
         problem = self.problem
         return problem.walltime + -(-problem.penalised_time(self.placement) // problem.unit)
 
+    @property
+    def end(self) -> int:
+        """Seconds until the end of the penalized requested time."""
+        return self.placement.start + self.penalized_walltime
+
 
 class HeadReservation(NamedTuple):
     """Reservation of the queue head: a start in seconds, and a place."""
@@ -78,9 +83,13 @@ class Sharing(Policy):
 
     def begin(self, system: System) -> None:
         """Begin with an empty table, without a reservation."""
-        self._table = ReservationTable(system)
+        self._table = ReservationTable(system, self.factors())
         self._reservation: HeadReservation | None = None
         self._wakes_at = -math.inf
+
+    @abstractmethod
+    def factors(self) -> Sequence[int]:
+        """Return the thresholds in thousandths, ascending; none for no limit."""
 
     @abstractmethod
     def place_head(self, job: int, system: System) -> Found:
@@ -115,7 +124,8 @@ class Sharing(Policy):
             self._wakes_at = start
             yield Wake(start)
         if len(queue) > 1 and system.machine.free:
-            self._table.reserve(head, *found, self.limit(found), start)
+            threshold, placement = found.problem.threshold, found.placement
+            self._table.reserve(head, threshold, placement, self.limit(found), start)
             yield from self.backfill(system)
 
     def _kept(self, job: int, found: Found, system: System) -> Found | None:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
-from optsched.models.threshold_allocation._timeline import Timeline
+from optsched.models.threshold_allocation._timeline import Timeline, next_end, processors_free
 from optsched.solvers.threshold_allocation._penalties import (
     Job,
     free_processors,
@@ -61,14 +61,14 @@ def move(lost: Integers, free: Integers, processes: Integers, enough: int) -> in
 
 @kernel
 def first_fit_with_moves(
-    events: Timeline, job: Job, starts: Integers, enough: int, limit: int, later: bool
-) -> tuple[int, bool, Integers]:
+    events: Timeline, job: Job, latest: int, enough: int, limit: int, later: bool
+) -> tuple[int, Integers]:
     """Place a job by first fit, and move its processes to nodes with a lower penalty.
 
     Parameters
     ----------
-    starts : int64 array, shape (times,)
-        Candidate start times in seconds, ascending.
+    latest : int
+        Latest start in seconds. Candidates are now and the ends of allocations.
     enough : int
         Penalized time in units at which moves end; -1 for no moves.
     limit : int
@@ -80,25 +80,22 @@ def first_fit_with_moves(
     -------
     start : int
         Start of the placement, -1 without one.
-    fits : bool
-        Whether enough processors were free at any start time.
     processes : int64 array, shape (nodes,)
         Processes on each node.
     """
-    processes = np.zeros(len(events.first) - 1, dtype=np.int64)
-    fits = False
-    for start in starts:
-        free = free_processors(events, job.processors, start, start + job.walltime)
-        if free.sum() < job.asked:
-            continue
-        fits = True
-        processes = first_fit(free, job.asked)
-        lost = penalized_times(events, job, start, free)
-        most, _ = worst_node(lost, processes)
-        if enough >= 0:
-            most = move(lost, free, processes, enough)
-        if most <= limit:
-            return start, fits, processes
-        if not later:
-            break
-    return -1, fits, processes
+    start = 0
+    while 0 <= start <= latest:
+        if processors_free(events, job.processors, start) >= job.asked:
+            free = free_processors(events, job.processors, start, start + job.walltime)
+            if free.sum() >= job.asked:
+                processes = first_fit(free, job.asked)
+                lost = penalized_times(events, job, start, free)
+                most, _ = worst_node(lost, processes)
+                if enough >= 0:
+                    most = move(lost, free, processes, enough)
+                if most <= limit:
+                    return start, processes
+                if not later:
+                    break
+        start = next_end(events, start)
+    return -1, np.empty(0, dtype=np.int64)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
+from optsched.models.fields import LARGEST_FIELD
 from optsched.models.problem import Problem
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
 from optsched.models.threshold_allocation.presolve import most_penalized
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
-from optsched.solvers.threshold_allocation.kernel_input import kernel_input, start_batches
+from optsched.solvers.threshold_allocation.kernel_input import kernel_input
 
 NO_MOVES = -1
 """Penalized time at which moves end, for a rule without moves."""
@@ -61,16 +62,18 @@ class MovingRule(Heuristic):
         """Return the placement, or None if the rule finds none within the threshold."""
         from optsched.solvers.threshold_allocation._moving import first_fit_with_moves
 
-        events, job = kernel_input(problem)
-        rule = (self.enough(problem), most_penalized(problem), self.later)
-        for starts in start_batches(problem):
-            start, fits, processes = first_fit_with_moves(events, job, starts, *rule)
-            if start >= 0:
-                processes.flags.writeable = False
-                return Placement(start, processes)
-            if fits and not self.later:
-                break
-        return None
+        latest = LARGEST_FIELD if problem.latest is None else problem.latest
+        start, processes = first_fit_with_moves(
+            *kernel_input(problem),
+            latest,
+            self.enough(problem),
+            most_penalized(problem),
+            self.later,
+        )
+        if start < 0:
+            return None
+        processes.flags.writeable = False
+        return Placement(start, processes)
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Compile the kernels, or load them from the cache."""

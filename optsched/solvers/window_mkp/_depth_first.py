@@ -8,7 +8,7 @@ from optsched.compiled import kernel
 from optsched.solvers.window_mkp._reduction import EXACT, Ints, reduce
 
 
-@kernel
+@kernel(allocates=False)
 def dantzig_bound(
     first: int, weights: Ints, profits: Ints, residual: Ints, smallest: Ints, rest: int
 ) -> int:
@@ -90,7 +90,8 @@ def depth_first(
             if profit > best:
                 best = profit
                 value = profit * unit
-                placement[:] = -1
+                for k in range(len(placement)):
+                    placement[k] = -1
                 for k in range(job):
                     if chosen[k] < m:
                         placement[jobs[k]] = slots[chosen[k]]

@@ -46,7 +46,7 @@ def greedy_exchange(weights: Ints, profits: Ints, capacities: Ints) -> Ints:
     return placement
 
 
-@kernel
+@kernel(allocates=False)
 def interchange(jobs: Ints, weights: Ints, profits: Ints, placement: Ints, residual: Ints) -> None:
     """Exchange pairs of jobs in different slots if a waiting job then fits."""
     n = len(jobs)
@@ -76,7 +76,7 @@ def interchange(jobs: Ints, weights: Ints, profits: Ints, placement: Ints, resid
             lightest = lightest_waiting(weights, placement)
 
 
-@kernel
+@kernel(allocates=False)
 def lightest_waiting(weights: Ints, placement: Ints) -> int:
     """Return the least weight of the jobs that are not placed."""
     lightest = 1 << 62

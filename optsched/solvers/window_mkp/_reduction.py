@@ -13,7 +13,7 @@ EXACT = 2.0**53
 """Bound below which products are exact in floating point."""
 
 
-@kernel
+@kernel(allocates=False)
 def more_efficient(a: int, b: int, weights: Ints, profits: Ints) -> bool:
     """Return whether job `a` precedes `b` by profit per weight, then weight, then number."""
     # in floating point, because products of large integers overflow
@@ -26,7 +26,7 @@ def more_efficient(a: int, b: int, weights: Ints, profits: Ints) -> bool:
     return a < b
 
 
-@kernel
+@kernel(allocates=False)
 def by_efficiency(jobs: Ints, weights: Ints, profits: Ints) -> None:
     """Sort job numbers in place, most efficient first."""
     stride = 1
@@ -42,7 +42,7 @@ def by_efficiency(jobs: Ints, weights: Ints, profits: Ints) -> None:
         stride //= 3
 
 
-@kernel
+@kernel(allocates=False)
 def by_size(numbers: Ints, sizes: Ints) -> None:
     """Sort `numbers` in place by increasing size, then by number."""
     stride = 1
@@ -63,7 +63,7 @@ def by_size(numbers: Ints, sizes: Ints) -> None:
         stride //= 3
 
 
-@kernel
+@kernel(allocates=False)
 def common_divisor(values: Ints) -> int:
     """Return the greatest common divisor of positive integers, 1 for an empty array."""
     divisor = 0
@@ -123,13 +123,17 @@ def reduce(
     by_size(slots, capacities)
     slots = slots[max(0, count - len(jobs)) :]
 
-    kept_weights, kept_profits, residual = weights[jobs], profits[jobs], capacities[slots]
+    # loops, because numba compiles indexing by an array for a second
+    kept_weights, kept_profits = np.empty_like(jobs), np.empty_like(jobs)
+    for job in range(len(jobs)):
+        kept_weights[job], kept_profits[job] = weights[jobs[job]], profits[jobs[job]]
     divisor, unit = common_divisor(kept_weights), common_divisor(kept_profits)
     total = 0
     for job in range(len(jobs)):
         kept_weights[job] //= divisor
         kept_profits[job] //= unit
         total += kept_weights[job]
+    residual = np.empty_like(slots)
     for slot in range(len(slots)):
-        residual[slot] = min(residual[slot] // divisor, total)
+        residual[slot] = min(capacities[slots[slot]] // divisor, total)
     return jobs, slots, kept_weights, kept_profits, residual, unit

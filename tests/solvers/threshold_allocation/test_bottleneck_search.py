@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from optsched import Budget, solve
 from optsched.models import ThresholdAllocation
 from optsched.models.threshold_allocation import Placement
-from optsched.models.threshold_allocation.presolve import NEVER, can_start_now, most_penalized
+from optsched.models.threshold_allocation.presolve import (
+    NEVER,
+    first_starts,
+    least_thresholds,
+    penalty_within,
+)
 from optsched.models.threshold_allocation.problem import GOALS
 from optsched.solvers.result import Status
 from optsched.solvers.threshold_allocation import _penalties as kernels
@@ -28,19 +34,37 @@ def with_goal(problem: ThresholdAllocation, goal: str) -> ThresholdAllocation:
 
 
 @settings(max_examples=100, deadline=None)
-@given(threshold_allocations(max_processors=4, max_held=8))
-def test_there_is_room_now_where_nodes_take_enough_processes_within_the_threshold(stated, problem):
-    most = most_penalized(problem)
-    room = sum(
-        max(k for k in range(free + 1) if stated.lost(problem, node, 0, k) <= most)
-        for node, free in enumerate(stated.free(problem, 0))
-    )
-    asked = np.arange(1, problem.nodes * problem.processors + 1)
-    walltime, limit = np.full_like(asked, problem.walltime), np.full_like(asked, most)
-    demand = np.tile(problem.demand, (len(asked), 1))
+@given(
+    threshold_allocations(max_processors=4, max_held=8),
+    st.lists(st.integers(1000, 3000) | st.none(), min_size=1, max_size=3),
+)
+def test_the_presolve_knows_the_first_start_within_each_threshold(stated, problem, thresholds):
+    thresholds.sort(key=lambda one: one or 10**12)
+    requested = problem.walltime * problem.unit
+    limits = np.array([penalty_within(one, requested) for one in thresholds])
+
+    def room(start: int, limit: int) -> int:
+        return sum(
+            max(k for k in range(free + 1) if stated.lost(problem, node, start, k) <= limit)
+            for node, free in enumerate(stated.free(problem, start))
+        )
+
     nodes = problem.held, problem.nodes, problem.processors, problem.capacity
-    found = can_start_now(*nodes, asked, walltime, demand, limit)
-    assert found.tolist() == (asked <= room).tolist()
+    starts = replace(problem, latest=None).starts.tolist()
+    first = [
+        next((start for start in starts if room(start, limit) >= problem.asked), -1)
+        for limit in limits.tolist()
+    ]
+    job = problem.asked, problem.walltime, problem.demand
+    assert first_starts(*nodes, *job, limits) == first
+    asked = np.arange(1, problem.nodes * problem.processors + 1)
+    walltime = np.full_like(asked, problem.walltime)
+    demand = np.tile(problem.demand, (len(asked), 1))
+    found = least_thresholds(
+        *nodes, asked, walltime, demand, np.tile(limits, (len(asked), 1))
+    ).tolist()
+    now = [room(0, limit) for limit in limits.tolist()]
+    assert found == [sum(one < wanted for one in now) for wanted in asked.tolist()]
 
 
 @settings(max_examples=100, deadline=None)

@@ -1,0 +1,93 @@
+"""Verification of placements, compiled: what the problem's `violations` states."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.compiled import kernel
+
+Integers = NDArray[np.int64]
+
+BROKEN = -1
+"""Penalized time of a placement that is not feasible, whatever the threshold."""
+
+
+@kernel
+def checked_penalty(
+    held: Integers,
+    processors: int,
+    capacity: Integers,
+    scale: Integers,
+    asked: int,
+    walltime: int,
+    demand: Integers,
+    start: int,
+    processes: Integers,
+    any_start: bool,
+) -> int:
+    """Return the penalized time of a placement in units, equation (4), or `BROKEN`.
+
+    A placement is broken if it violates equations (2) or (3) or, unless `any_start`, (1). The other
+    arguments are fields of the problem, and `start` and `processes` those of the placement.
+    """
+    total = 0
+    for count in processes:
+        if not 0 <= count <= processors:
+            return BROKEN
+        total += count
+    if total != asked:
+        return BROKEN
+    if start != 0 and not any_start:
+        ends = False
+        for row in range(len(held)):
+            ends |= held[row, 3] == start
+        if not ends:
+            return BROKEN
+    # events of a node: starts and ends of its allocations within the walltime, by time
+    end = start + walltime
+    first = np.zeros(len(processes) + 1, dtype=np.int64)
+    for row in range(len(held)):
+        node = held[row, 0]
+        if processes[node] > 0 and held[row, 2] < end and held[row, 3] > start:
+            first[node + 1] += 2
+    for node in range(len(processes)):
+        first[node + 1] += first[node]
+    until = first[:-1].copy()
+    events = np.empty((first[-1], 2), dtype=np.int64)
+    for row in range(len(held)):
+        node = held[row, 0]
+        if processes[node] > 0 and held[row, 2] < end and held[row, 3] > start:
+            for sign in (1, -1):
+                at = max(held[row, 2], start) if sign == 1 else min(held[row, 3], end)
+                place = until[node]
+                while place > first[node] and events[place - 1, 0] > at:
+                    events[place] = events[place - 1]
+                    place -= 1
+                events[place] = at, sign * (row + 1)
+                until[node] += 1
+    worst = 0
+    level = np.empty(len(capacity), dtype=np.int64)
+    for node in range(len(processes)):
+        own = processes[node]
+        if own == 0:
+            continue
+        level[:] = own * demand
+        active, lost, at = own, 0, start
+        for event in range(first[node], until[node] + 1):
+            now = events[event, 0] if event < until[node] else end
+            if now > at:
+                if active > processors:
+                    return BROKEN
+                for r in range(len(capacity)):
+                    lost += (now - at) * scale[r] * max(level[r] - capacity[r], 0)
+                at = now
+            if event < until[node]:
+                change = events[event, 1]
+                row = abs(change) - 1
+                count = held[row, 1] if change > 0 else -held[row, 1]
+                active += count
+                for r in range(len(capacity)):
+                    level[r] += count * held[row, 4 + r]
+        worst = max(worst, lost)
+    return worst

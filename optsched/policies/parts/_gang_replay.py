@@ -1,0 +1,631 @@
+"""Replay of gang scheduling with its default solver, first fit, compiled.
+
+The readable statement is the engine with `Gang`, `GangPacking`, `FirstFit` and `SHARINGS`. A set of
+columns is a row of words of 64 bits. Running jobs keep their columns, so the columns in at least
+one row, in at least two, and so on (`loads`) change only with starts and ends.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.compiled import kernel
+
+Times = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+WORD = 64
+NONE, ONE = np.uint64(0), np.uint64(1)
+HALVES = np.uint64(0x5555555555555555)
+QUARTERS = np.uint64(0x3333333333333333)
+EIGHTHS = np.uint64(0x0F0F0F0F0F0F0F0F)
+BYTES = np.uint64(0x0101010101010101)
+TWO, FOUR, TOP, LAST = np.uint64(2), np.uint64(4), np.uint64(56), np.uint64(63)
+
+NOT_PLACED = -1
+
+BY_ROWS, FILLED, BY_NODES = range(3)
+"""The values of `Rule.sharing`: the functions of `optsched.policies.parts.time_sharing`."""
+
+RUNNING, HEAD, TAIL, NEXT, LEVELS, DECISIONS, PROBLEMS = range(7)
+"""Entries of `State.tally`: running jobs, head and end of the queue in `State.queue`, the next job
+to be submitted, the most jobs that share a column, decisions, problems."""
+
+
+class Rule(NamedTuple):
+    """The settings of the policy."""
+
+    columns: int
+    rows: int
+    skips: bool
+    sharing: int
+    compacts: bool
+    window: int
+    useful: float  # part of a time slice after the context switch
+
+
+class Problems(NamedTuple):
+    """The problems posed and their answers."""
+
+    time: Times
+    decision: Numbers
+    submitted: Numbers  # the last job submitted at the time of the decision, or -1
+    running: Numbers
+    waiting: Numbers
+    objective: Numbers
+
+
+class State(NamedTuple):
+    """State of a replay: the jobs, the queue and the matrix."""
+
+    submit: Times
+    processors: Numbers
+    work_left: Times
+    start: Times
+    end: Times
+    paused: Times
+    share: Times
+    works_since: Times
+    ends_at: Times
+    row: Numbers
+    columns: Words  # of each job
+    running: Numbers  # in order of their starts
+    queue: Numbers
+    tally: Numbers
+    held: Words  # columns held in each row
+    number: Numbers  # of columns held in each row
+    levels: Words  # columns held in at least one row, in at least two, ...
+    problems: Problems
+    # scratch of a decision
+    fullest: Numbers  # the rows, the fullest first
+    sources: Numbers  # the rows in that order before compaction
+    first: Numbers  # order[first[row]:first[row + 1]] are the jobs of a row, as places in `running`
+    order: Numbers
+    candidates: Numbers
+    answer: Numbers  # the new row of each running job, then of each candidate
+    turns: Numbers  # of each running job
+    left: Words
+    fitting: Words
+    union: Words  # shape of `held`
+
+
+def new_state(submit: Times, runtime: Times, processors: Numbers, rule: Rule) -> State:
+    """Return the state before the first event; times in seconds, arrays of shape (jobs,)."""
+    jobs = len(submit)
+    rows, words = min(rule.rows, jobs), -(-rule.columns // WORD)
+    most = 3 * jobs  # problems: at most one for each submission, each end and each start
+
+    def numbers(length: int) -> Numbers:
+        return np.zeros(length, dtype=np.int64)
+
+    def sets(*shape: int) -> Words:
+        return np.zeros((*shape, words), dtype=np.uint64)
+
+    return State(
+        submit,
+        processors,
+        work_left=runtime.copy(),
+        start=np.full(jobs, np.nan),
+        end=np.full(jobs, np.nan),
+        paused=np.zeros(jobs),
+        share=np.ones(jobs),
+        works_since=np.zeros(jobs),
+        ends_at=np.zeros(jobs),
+        row=numbers(jobs),
+        columns=sets(jobs),
+        running=numbers(jobs),
+        queue=numbers(jobs),
+        tally=numbers(7),
+        held=sets(rows),
+        number=numbers(rows),
+        levels=sets(rows),
+        problems=Problems(np.zeros(most), *(numbers(most) for _ in Problems._fields[1:])),
+        fullest=np.arange(rows),
+        sources=numbers(rows),
+        first=numbers(rows + 1),
+        order=numbers(jobs),
+        candidates=numbers(jobs),
+        answer=numbers(jobs),
+        turns=numbers(jobs),
+        left=sets(),
+        fitting=sets(),
+        union=sets(rows),
+    )
+
+
+@kernel(allocates=False)
+def size(columns: Words) -> int:
+    """Return the number of columns of a set."""
+    total = NONE
+    for word in range(len(columns)):
+        bits = columns[word]
+        bits -= (bits >> ONE) & HALVES
+        bits = (bits & QUARTERS) + ((bits >> TWO) & QUARTERS)
+        bits = (bits + (bits >> FOUR)) & EIGHTHS
+        total += (bits * BYTES) >> TOP
+    return int(total)
+
+
+@kernel(allocates=False)
+def overlap(one: Words, other: Words) -> bool:
+    """Return whether two sets share a column."""
+    both = NONE
+    for word in range(len(one)):
+        both |= one[word] & other[word]
+    return both != NONE
+
+
+@kernel(allocates=False)
+def copy(columns: Words, copied: Words) -> None:
+    """Make a set equal to another."""
+    for word in range(len(columns)):
+        columns[word] = copied[word]
+
+
+@kernel(allocates=False)
+def add(columns: Words, added: Words) -> None:
+    """Add the columns of a set to another."""
+    for word in range(len(columns)):
+        columns[word] |= added[word]
+
+
+@kernel(allocates=False)
+def remove(columns: Words, removed: Words) -> None:
+    """Remove the columns of a set from another."""
+    for word in range(len(columns)):
+        columns[word] &= ~removed[word]
+
+
+@kernel(allocates=False)
+def move_lowest(left: Words, number: int, taken: Words) -> None:
+    """Move the lowest columns of a set, at most `number`, to another set."""
+    for word in range(len(left)):
+        while number > 0 and left[word]:
+            lowest = left[word] & (~left[word] + ONE)
+            left[word] ^= lowest
+            taken[word] |= lowest
+            number -= 1
+
+
+@kernel(allocates=False)
+def raise_levels(state: State, columns: Words) -> None:
+    """Count a job on its columns; `state.left` is changed."""
+    levels, left = state.levels, state.left
+    copy(left, columns)
+    level, more = 0, True
+    while more:
+        if level == state.tally[LEVELS]:
+            state.tally[LEVELS] += 1
+        more = False
+        for word in range(len(left)):
+            both = levels[level, word] & left[word]
+            levels[level, word] |= left[word]
+            left[word] = both
+            more = more or both != NONE
+        level += 1
+
+
+@kernel(allocates=False)
+def lower_levels(state: State, columns: Words) -> None:
+    """Count a job no more on its columns; `state.left` is changed."""
+    levels, left = state.levels, state.left
+    copy(left, columns)
+    for level in range(state.tally[LEVELS] - 1, -1, -1):
+        some = NONE
+        for word in range(len(left)):
+            both = levels[level, word] & left[word]
+            levels[level, word] ^= both
+            left[word] ^= both
+            some |= levels[level, word]
+        if some == NONE:
+            state.tally[LEVELS] = level
+
+
+@kernel(allocates=False)
+def predict_end(state: State, job: int) -> None:
+    """Set the end of a job by the work left and its share of the time."""
+    work = state.work_left[job]
+    if work < 0.0:  # by rounding
+        work = 0.0
+    state.ends_at[job] = state.works_since[job] + work / state.share[job]
+
+
+@kernel(allocates=False)
+def count_work(state: State, now: float, job: int) -> None:
+    """Count the work that a job has done up to now."""
+    since, share = state.works_since[job], state.share[job]
+    if now > since:
+        state.work_left[job] -= (now - since) * share
+        if share != 1.0:
+            state.paused[job] += (now - since) * (1.0 - share)
+        state.works_since[job] = now
+
+
+@kernel(allocates=False)
+def finish(state: State, now: float) -> int:
+    """End the jobs that end now; return their number."""
+    tally, running = state.tally, state.running
+    kept = 0
+    for place in range(tally[RUNNING]):
+        job = running[place]
+        if state.ends_at[job] != now:
+            running[kept] = job
+            kept += 1
+            continue
+        count_work(state, now, job)
+        state.end[job] = now
+        row = state.row[job]
+        remove(state.held[row], state.columns[job])
+        state.number[row] -= state.processors[job]
+        lower_levels(state, state.columns[job])
+    ended = tally[RUNNING] - kept
+    tally[RUNNING] = kept
+    return int(ended)
+
+
+@kernel(allocates=False)
+def begin(state: State, now: float, job: int, row: int) -> None:
+    """Start a job whose columns have been chosen."""
+    tally = state.tally
+    state.row[job] = row
+    state.start[job] = state.works_since[job] = now
+    predict_end(state, job)
+    state.running[tally[RUNNING]] = job
+    tally[RUNNING] += 1
+
+
+@kernel(allocates=False)
+def find_candidates(state: State, rule: Rule) -> int:
+    """Find the waiting jobs that may get a place now, by sizes alone; return their number."""
+    tally, queue, processors = state.tally, state.queue, state.processors
+    free = rule.rows * rule.columns - total_held(state)
+    found = 0
+    for place in range(tally[HEAD], min(tally[HEAD] + rule.window, tally[TAIL])):
+        needed = processors[queue[place]]
+        if needed <= free:
+            state.candidates[found] = queue[place]
+            found += 1
+            if not rule.skips:
+                free -= needed
+        elif not rule.skips:
+            break
+    return found
+
+
+@kernel(allocates=False)
+def sort_rows(state: State) -> None:
+    """Sort the rows: the fullest first, of equal ones that of lowest number."""
+    fullest, count = state.fullest, state.number
+    for place in range(1, len(fullest)):
+        row = fullest[place]
+        while place > 0 and (
+            count[fullest[place - 1]] < count[row]
+            or (count[fullest[place - 1]] == count[row] and fullest[place - 1] > row)
+        ):
+            fullest[place] = fullest[place - 1]
+            place -= 1
+        fullest[place] = row
+
+
+@kernel(allocates=False)
+def sort_running_by_row(state: State) -> None:
+    """Sort the places of running jobs by row; in a row the first started is first."""
+    first, running, row = state.first, state.running, state.row
+    first[:] = 0
+    for place in range(state.tally[RUNNING]):
+        first[row[running[place]] + 1] += 1
+    for r in range(1, len(first)):
+        first[r] += first[r - 1]
+    for place in range(state.tally[RUNNING]):
+        at = row[running[place]]
+        state.order[first[at]] = place
+        first[at] += 1
+    for r in range(len(first) - 1, 0, -1):
+        first[r] = first[r - 1]
+    first[0] = 0
+
+
+@kernel(allocates=False)
+def compact(state: State, rule: Rule) -> None:
+    """Move running jobs to fuller rows, as `compacted` of the rules of gang packing does."""
+    running, answer, fullest = state.running, state.answer, state.fullest
+    for place in range(state.tally[RUNNING]):
+        answer[place] = state.row[running[place]]
+    if not rule.compacts:
+        return
+    sort_rows(state)
+    sort_running_by_row(state)
+    for rank in range(len(fullest)):
+        state.sources[rank] = fullest[rank]
+    for turn in range(len(fullest) - 1, -1, -1):
+        row = state.sources[turn]
+        for entry in range(state.first[row], state.first[row + 1]):
+            place = state.order[entry]
+            job = running[place]
+            needed = state.processors[job]
+            for rank in range(len(fullest)):
+                target = fullest[rank]
+                if target == row:
+                    break
+                room = rule.columns - state.number[target]
+                if room >= needed and not overlap(state.held[target], state.columns[job]):
+                    answer[place] = target
+                    add(state.held[target], state.columns[job])
+                    remove(state.held[row], state.columns[job])
+                    state.number[target] += needed
+                    state.number[row] -= needed
+                    sort_rows(state)
+                    break
+
+
+@kernel(allocates=False)
+def fit(state: State, rule: Rule, found: int) -> int:
+    """Choose the row of each candidate by first fit, as `fitted` does; return the number placed."""
+    count, answer = state.number, state.answer[state.tally[RUNNING] :]
+    answer[:found] = NOT_PLACED
+    placed = 0
+    for candidate in range(found):
+        needed = state.processors[state.candidates[candidate]]
+        chosen, empty = NOT_PLACED, NOT_PLACED
+        for row in range(len(count)):
+            if count[row] == 0:
+                if empty == NOT_PLACED:
+                    empty = row
+            elif count[row] + needed <= rule.columns:
+                chosen = row
+                break
+        if chosen == NOT_PLACED:
+            chosen = empty
+        if chosen != NOT_PLACED:
+            answer[candidate] = chosen
+            count[chosen] += needed
+            placed += 1
+        elif not rule.skips:
+            break
+    return placed
+
+
+@kernel(allocates=False)
+def choose_columns(state: State, rule: Rule, job: int, row: int) -> None:
+    """Choose free columns of a row: those held in the fewest rows first, as `columns_for` does."""
+    levels, left, fitting = state.levels, state.left, state.fitting
+    for word in range(len(left)):
+        left[word] = ~state.held[row, word]
+    if rule.columns % WORD:
+        left[-1] &= (ONE << np.uint64(rule.columns % WORD)) - ONE
+    needed = state.processors[job]
+    for level in range(state.tally[LEVELS] + 1):
+        copy(fitting, left)
+        if level < state.tally[LEVELS]:
+            remove(fitting, levels[level])
+        remove(left, fitting)
+        number = size(fitting)
+        if number >= needed:
+            move_lowest(fitting, needed, state.columns[job])
+            break
+        add(state.columns[job], fitting)
+        needed -= number
+    add(state.held[row], state.columns[job])
+    raise_levels(state, state.columns[job])
+
+
+@kernel(allocates=False)
+def is_feasible(state: State, rule: Rule, found: int) -> bool:
+    """Return whether an answer has no violations, as `GangPacking.violations` defines them."""
+    running, union = state.tally[RUNNING], state.union
+    union[:] = NONE
+    one_left = False
+    for place in range(running + found):
+        if place < running:
+            job = state.running[place]
+        else:
+            job = state.candidates[place - running]
+        row, columns = state.answer[place], state.columns[job]
+        if row == NOT_PLACED and place >= running:
+            one_left = True
+            continue
+        if place >= running:
+            if one_left and not rule.skips:
+                return False
+        elif not rule.compacts and row != state.row[job]:
+            return False
+        if not 0 <= row < len(union) or size(columns) != state.processors[job]:
+            return False
+        if rule.columns % WORD and columns[-1] >> np.uint64(rule.columns % WORD):
+            return False
+        if overlap(union[row], columns):
+            return False
+        add(union[row], columns)
+    return True
+
+
+@kernel(allocates=False)
+def used_rows(state: State) -> int:
+    """Return the number of rows with a job."""
+    used = 0
+    for row in range(len(state.number)):
+        used += state.number[row] > 0
+    return used
+
+
+@kernel(allocates=False)
+def total_held(state: State) -> int:
+    """Return the number of columns held, summed over the rows."""
+    total = 0
+    for row in range(len(state.number)):
+        total += state.number[row]
+    return total
+
+
+@kernel(allocates=False)
+def count_turns(state: State) -> None:
+    """Count the rows in which each running job runs if jobs fill rows in which they are idle."""
+    running, turns, order, busy = state.running, state.turns, state.order, state.left
+    for place in range(state.tally[RUNNING]):
+        turns[place] = 0
+        at = place
+        while at > 0 and running[order[at - 1]] > running[place]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = place
+    for row in range(len(state.number)):
+        if state.number[row] == 0:
+            continue
+        copy(busy, state.held[row])
+        for entry in range(state.tally[RUNNING]):
+            place = order[entry]
+            job = running[place]
+            if state.row[job] == row:
+                turns[place] += 1
+            elif not overlap(busy, state.columns[job]):
+                add(busy, state.columns[job])
+                turns[place] += 1
+
+
+@kernel(allocates=False)
+def share(state: State, rule: Rule, now: float) -> None:
+    """Share the time among the running jobs."""
+    used = used_rows(state)
+    if rule.sharing == FILLED and used > 1:
+        count_turns(state)
+    for place in range(state.tally[RUNNING]):
+        job, part = state.running[place], 1.0
+        if rule.sharing == BY_NODES:
+            load = 1
+            while load < state.tally[LEVELS] and overlap(state.levels[load], state.columns[job]):
+                load += 1
+            if load > 1:
+                part = rule.useful / load
+        elif used > 1:
+            if rule.sharing == BY_ROWS:
+                part = rule.useful / used
+            elif state.turns[place] < used:
+                part = rule.useful * state.turns[place] / used
+        if part != state.share[job]:
+            count_work(state, now, job)
+            state.share[job] = part
+            predict_end(state, job)
+
+
+@kernel(allocates=False)
+def decide(state: State, rule: Rule, now: float, submitted: int, waited: bool, ended: bool) -> bool:
+    """Compact, schedule and share the time, as `Gang.decide`; return whether all answers hold."""
+    tally, queue, answer, problems = state.tally, state.queue, state.answer, state.problems
+    changed = ended
+    found = 0
+    if rule.skips or ended or not waited:
+        found = find_candidates(state, rule)
+    spare = False
+    if rule.compacts and ended:
+        used = used_rows(state)
+        spare = used > tally[LEVELS] and used > -(-total_held(state) // rule.columns)
+    while found > 0 or spare:
+        spare = False
+        running = tally[RUNNING]
+        compact(state, rule)
+        placed = fit(state, rule, found)
+        for candidate in range(found):
+            row = answer[running + candidate]
+            if row != NOT_PLACED:
+                choose_columns(state, rule, state.candidates[candidate], row)
+        if not is_feasible(state, rule, found):
+            return False
+        at = tally[PROBLEMS]
+        tally[PROBLEMS] += 1
+        problems.time[at] = now
+        problems.decision[at] = tally[DECISIONS]
+        problems.submitted[at] = submitted
+        problems.running[at] = running
+        problems.waiting[at] = found
+        problems.objective[at] = (rule.rows + 1) * total_held(state) - used_rows(state)
+        for place in range(running):
+            job = state.running[place]
+            changed = changed or state.row[job] != answer[place]
+            state.row[job] = answer[place]
+        for candidate in range(found):
+            row = answer[running + candidate]
+            if row != NOT_PLACED:
+                begin(state, now, state.candidates[candidate], row)
+                changed = True
+        head = behind = min(tally[HEAD] + rule.window, tally[TAIL])
+        for place in range(behind - 1, tally[HEAD] - 1, -1):
+            if np.isnan(state.start[queue[place]]):
+                head -= 1
+                queue[head] = queue[place]
+        tally[HEAD] = head
+        if placed < found:
+            break
+        found = find_candidates(state, rule)
+    if changed:
+        share(state, rule, now)
+    return True
+
+
+@kernel(allocates=False)
+def replay(state: State, rule: Rule) -> bool:
+    """Process all events; return whether all answers are feasible."""
+    tally, submit = state.tally, state.submit
+    jobs = len(submit)
+    while True:
+        now = submit[tally[NEXT]] if tally[NEXT] < jobs else np.inf
+        for place in range(tally[RUNNING]):
+            now = min(now, state.ends_at[state.running[place]])
+        if now == np.inf:
+            return True
+        ended = finish(state, now) > 0
+        waited, submitted = tally[HEAD] < tally[TAIL], -1
+        while tally[NEXT] < jobs and submit[tally[NEXT]] == now:
+            submitted = tally[NEXT]
+            tally[NEXT] += 1
+            if state.processors[submitted] <= rule.columns:
+                state.queue[tally[TAIL]] = submitted
+                tally[TAIL] += 1
+        tally[DECISIONS] += 1
+        if not decide(state, rule, now, submitted, waited, ended):
+            return False
+
+
+@kernel(allocates=False)
+def total_runs(columns: Words) -> int:
+    """Return the number of maximal runs of columns, summed over the jobs."""
+    total = NONE
+    for job in range(len(columns)):
+        carried = NONE
+        for word in range(columns.shape[1]):
+            bits = columns[job, word]
+            starts = bits & ~((bits << ONE) | carried)
+            carried = bits >> LAST
+            while starts:
+                starts &= starts - ONE
+                total += ONE
+    return int(total)
+
+
+@kernel
+def runs_of(columns: Words) -> tuple[Numbers, Numbers, Numbers]:
+    """Return first, last and runs of `interval_text` for the columns of each job."""
+    jobs, words = columns.shape
+    first = np.zeros(jobs, dtype=np.int64)
+    last = np.zeros(jobs, dtype=np.int64)
+    runs = np.empty((total_runs(columns), 2), dtype=np.int64)
+    found = 0
+    for job in range(jobs):
+        first[job] = found
+        held = False
+        for word in range(words):
+            bits = columns[job, word]
+            if bits or held:
+                for bit in range(WORD):
+                    before, held = held, (bits >> np.uint64(bit)) & ONE == ONE
+                    if held != before:
+                        runs[found, int(before)] = word * WORD + bit
+                        found += before
+        if held:
+            runs[found, 1] = words * WORD
+            found += 1
+        last[job] = found
+    return first, last, runs

@@ -1,0 +1,28 @@
+"""Rows of running jobs as seen from now, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optsched.compiled import kernel
+
+Integers = NDArray[np.int64]
+
+
+@kernel
+def held_from_now(
+    reserved: Integers, rows: Integers, until: NDArray[np.float64], now: float
+) -> Integers:
+    """Return the rows of the reservation and of running jobs, which end at `until`.
+
+    A running job holds its processors for at least a second.
+    """
+    first = len(reserved)
+    held = np.empty((first + len(rows), rows.shape[1]), dtype=np.int64)
+    held[:first] = reserved
+    held[first:] = rows
+    for row in range(len(rows)):
+        left: int = int(np.ceil(until[row] - now))
+        held[first + row, 3] = max(left, 1)
+    return held
