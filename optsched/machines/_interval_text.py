@@ -68,12 +68,33 @@ def write_texts(
         offset[job + 1] = at
 
 
+@kernel(allocates=False)
+def read_run(text: NDArray[np.uint8], at: int, end: int) -> tuple[int, int, int]:
+    """Read a run of an interval set that ends at an offset.
+
+    Returns the start and the stop of the run at offset `at`, and the offset of the next run.
+    """
+    start = stop = 0
+    while at < end and text[at] >= ZERO:
+        start = 10 * start + text[at] - ZERO
+        at += 1
+    if at < end and text[at] == DASH:
+        at += 1
+        while at < end and text[at] >= ZERO:
+            stop = 10 * stop + text[at] - ZERO
+            at += 1
+    else:
+        stop = start
+    return start, stop + 1, at + 1
+
+
 def interval_runs(
     text: NDArray[np.uint8], offset: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return first, last and runs of `interval_text` from its text and offsets."""
-    first, last = np.zeros((2, len(offset) - 1), dtype=np.int64)
-    runs = np.empty((np.count_nonzero(text == BLANK) + len(first), 2), dtype=np.int64)
+    jobs = len(offset) - 1
+    first, last = np.zeros((2, jobs), dtype=np.int64)
+    runs = np.empty((np.count_nonzero(text == BLANK) + jobs, 2), dtype=np.int64)
     return first, last, runs[: read_runs(text, offset, first, last, runs)]
 
 
@@ -95,23 +116,3 @@ def read_runs(
             run += 1
         last[job] = run
     return run
-
-
-@kernel(allocates=False)
-def read_run(text: NDArray[np.uint8], at: int, end: int) -> tuple[int, int, int]:
-    """Read a run of an interval set that ends at an offset.
-
-    Returns the start and the stop of the run at offset `at`, and the offset of the next run.
-    """
-    start = stop = 0
-    while at < end and text[at] >= ZERO:
-        start = 10 * start + text[at] - ZERO
-        at += 1
-    if at < end and text[at] == DASH:
-        at += 1
-        while at < end and text[at] >= ZERO:
-            stop = 10 * stop + text[at] - ZERO
-            at += 1
-    else:
-        stop = start
-    return start, stop + 1, at + 1

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from numpy.typing import NDArray
 
 from optsched import registry
 from optsched.errors import InputError
-from optsched.machines.interval_texts import joined
+from optsched.machines.texts import Texts
 from optsched.numbers import parse_integer
 from optsched.text_files import read_toml
 
@@ -131,9 +130,7 @@ class Machine(ABC):
         dict of str to int64, float64 or text array, shape (allocations,)
             Values by name of the measure.
         """
-        text, offset = joined(resources)
-        blanks = np.flatnonzero(text == ord(" "))
-        return {"runs": 1 + np.diff(np.searchsorted(blanks, offset))}
+        return {"runs": 1 + Texts.of(resources).occurrences(" ")}
 
     @abstractmethod
     def violations(self, held: Mapping[int, Allocation]) -> list[str]:

@@ -17,9 +17,9 @@ from optsched.column_sets import runs_text
 from optsched.errors import InputError, UnknownNameError
 from optsched.machines.box_allocations import BoxAllocations
 from optsched.machines.free_runs import FreeRuns
-from optsched.machines.interval_texts import joined
 from optsched.machines.nodes import Nodes
 from optsched.machines.orderings import ORDERINGS, Coordinates, ordering
+from optsched.machines.texts import Texts
 from optsched.registry import machines
 
 MOST_TORUS_NODES = 2**20
@@ -271,7 +271,8 @@ class Torus(Nodes):
 
         # the jobs of a trace often hold the same nodes
         which, texts = pd.factorize(np.array(allocations, dtype=object))
-        first, last, runs = interval_runs(*joined(texts.tolist()))
+        stored = Texts.of(texts.tolist())
+        first, last, runs = interval_runs(stored.text, stored.offset)
         # the last allocation is the whole machine, for comparison
         whole = [[0, self.size]]
         mean, largest = hops_of_allocations(
@@ -302,7 +303,8 @@ class Torus(Nodes):
         boxes = np.zeros((jobs, 6), np.int64)
         if not jobs:
             return boxes
-        first, last, runs = interval_runs(*joined(allocations))
+        stored = Texts.of(allocations)
+        first, last, runs = interval_runs(stored.text, stored.offset)
         starts, stops = (runs // self.nodes_per_router).T  # whole routers, so both divide
         lengths = stops - starts
         job_of_run = np.repeat(np.arange(jobs), last - first)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.machines.interval_texts import joined
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
+from optsched.machines.texts import Texts
 from optsched.metrics.metric import Metric
 from optsched.registry import metrics
 from optsched.schedule import Schedule, State
@@ -115,7 +115,7 @@ def fragmentation(trace: Trace, nodes: int, schedule: Schedule) -> Fragmentation
     from optsched.machines._interval_text import BLANK
     from optsched.metrics._free_line import free_line
 
-    text, offset = joined(schedule.resources)
+    texts = Texts.of(schedule.resources)
     submit = trace.submit.astype(np.float64)
     waited = (schedule.state != State.REJECTED) & (schedule.state != State.UNSUBMITTED)
     ends = _by_time(schedule.end, np.isfinite(schedule.end))
@@ -123,7 +123,7 @@ def fragmentation(trace: Trace, nodes: int, schedule: Schedule) -> Fragmentation
     begins = _by_time(schedule.start, np.isfinite(schedule.start))
     events = (ends, schedule.end), (submissions, submit), (begins, schedule.start)
     sizes = np.unique(trace.processors)
-    most_slots = min(nodes, len(trace) + int((text == BLANK).sum())) + 2
+    most_slots = min(nodes, len(trace) + int((texts.text == BLANK).sum())) + 2
     starts, stops = np.empty((2, most_slots), np.int64)
     kinds = int(nodes).bit_length()
     most_instants = len(ends) + len(submissions) + len(begins)
@@ -134,7 +134,7 @@ def fragmentation(trace: Trace, nodes: int, schedule: Schedule) -> Fragmentation
     first, final = min(edges, default=0.0), max(edges, default=0.0)
     instants = free_line(
         nodes, ends, submissions, begins, schedule.end, submit, schedule.start, trace.processors,
-        sizes, text, offset, starts, stops, np.zeros(len(sizes), np.int64),
+        sizes, texts.text, texts.offset, starts, stops, np.zeros(len(sizes), np.int64),
         np.zeros(kinds, np.int64), time, *table, classes,
         first, (final - first) / STRETCHES,
     )  # fmt: skip

@@ -122,7 +122,7 @@ class Gang(Policy):
     ) -> Schedule | None:
         """Replay a run, unless its sets of columns would take too much memory."""
         from optsched.machines._interval_text import interval_text
-        from optsched.machines.interval_texts import Texts
+        from optsched.machines.texts import Texts
         from optsched.policies.parts import _gang_replay as compiled
 
         words = -(-machine.size // compiled.WORD)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.machines.interval_texts import Texts
+from optsched.machines.texts import Texts
 
 if TYPE_CHECKING:
     import pandas as pd

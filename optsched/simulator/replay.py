@@ -12,9 +12,9 @@ from typing import TypeGuard
 
 import numpy as np
 
-from optsched.machines.interval_texts import Texts
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
+from optsched.machines.texts import Texts
 from optsched.schedule import Schedule, State
 from optsched.simulator.chosen_solvers import choose_solvers
 from optsched.simulator.engine import KILL_TOLERANCE, EventOrder

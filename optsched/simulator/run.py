@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import compress
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched import registry
-from optsched.machines.interval_texts import joined
 from optsched.machines.machine import Machine
+from optsched.machines.texts import Texts
 from optsched.metrics.jobs import (
     bounded_slowdown,
     summarise,
@@ -217,16 +216,16 @@ class Run:
     @cached_property
     def _held(self) -> NDArray[np.bool_]:
         """Mask of the jobs that have held processors, shape (jobs,)."""
-        _, offset = joined(self.resources)
-        return np.diff(offset) > 0
+        return self._texts.filled
 
     @cached_property
     def _measures(self) -> Mapping[str, NDArray[Any]]:
         """The machine's measures of the allocations of jobs that have held processors."""
-        held = self._held
-        every = held.all()
-        resources = self.resources if every else list(compress(self.resources, held))
-        return self.machine.job_measures(resources)
+        return self.machine.job_measures(self._texts.without_empty())
+
+    @cached_property
+    def _texts(self) -> Texts:
+        return Texts.of(self.resources)
 
     @property
     def _mean_pause(self) -> float | None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.content import bundled
-from optsched.machines.interval_texts import Texts
+from optsched.machines.texts import Texts
 from optsched.simulator.job_table import (
     Optional,
     constant,
@@ -35,11 +35,6 @@ STRINGS = st.lists(st.text("ab- ", max_size=4), min_size=ROWS, max_size=ROWS)
 MASKS = st.lists(st.booleans(), min_size=ROWS, max_size=ROWS).map(np.array)
 
 
-def texts(strings: list[str]) -> Texts:
-    offset = np.cumsum([0, *map(len, strings)])
-    return Texts(np.frombuffer("".join(strings).encode(), np.uint8), offset)
-
-
 @given(FLOATS, STRINGS, MASKS)
 def test_columns_are_stored_as_pandas_stores_them(floats, strings, mask):
     columns = {
@@ -48,7 +43,7 @@ def test_columns_are_stored_as_pandas_stores_them(floats, strings, mask):
         "integer": np.arange(ROWS),
         "constant": constant("é", ROWS),
         "repeated": repeated(np.array(strings)),
-        "texts": texts(strings),
+        "texts": Texts.of(strings),
         "strings": strings,
         "spread floats": spread(floats[mask], mask),
         "spread integers": spread(np.arange(ROWS)[mask], mask),
@@ -66,7 +61,7 @@ def test_times_are_integers_only_if_all_are_whole():
 
 @given(STRINGS, st.integers(-ROWS, ROWS - 1))
 def test_texts_are_the_sequence_of_their_parts(strings, index):
-    found = texts(strings)
+    found = Texts.of(strings)
     assert list(found) == np.asarray(found).tolist() == strings
     assert (found[index], found[1:3]) == (strings[index], strings[1:3])
     with pytest.raises(IndexError):

@@ -1,4 +1,4 @@
-"""The texts of many interval sets in one array, without an object per text."""
+"""Texts of many jobs in one array, without an object per job."""
 
 from __future__ import annotations
 
@@ -22,8 +22,33 @@ class Texts(Sequence[str]):
     """
 
     def __init__(self, text: NDArray[np.uint8], offset: NDArray[np.int64]) -> None:
-        self.text = text
-        self.offset = offset
+        self.text, self.offset = text.view(), offset.view()
+        for array in (self.text, self.offset):
+            array.flags.writeable = False  # one type for kernels, wherever the texts are from
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> Texts:
+        """Return texts in one array; themselves if they are."""
+        if isinstance(texts, Texts):
+            return texts
+        stored = "".join(texts).encode("ascii")
+        offset = np.zeros(len(texts) + 1, dtype=np.int64)
+        np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offset[1:])
+        return cls(np.frombuffer(stored, np.uint8), offset)
+
+    @property
+    def filled(self) -> NDArray[np.bool_]:
+        """Mask of the texts that are not empty, shape (texts,)."""
+        return np.asarray(self.offset[1:] > self.offset[:-1])
+
+    def without_empty(self) -> Texts:
+        """Return the texts that are not empty."""
+        return Texts(self.text, np.append(0, self.offset[1:][self.filled]))
+
+    def occurrences(self, sign: str) -> NDArray[np.int64]:
+        """Return how often a character occurs in each text, shape (texts,)."""
+        places = np.flatnonzero(self.text == ord(sign))
+        return np.diff(np.searchsorted(places, self.offset))
 
     def __len__(self) -> int:
         return len(self.offset) - 1
@@ -45,19 +70,3 @@ class Texts(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         whole = self.text[: self.offset[-1]].tobytes().decode("ascii")
         return (whole[begin:end] for begin, end in pairwise(self.offset.tolist()))
-
-
-def joined(resources: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the ASCII texts of all allocations, one behind the other, and their offsets.
-
-    The text of allocation j is ``text[offset[j]:offset[j + 1]]``. Those of `Texts` are not copied.
-    """
-    if isinstance(resources, Texts):
-        text, offset = resources.text.view(), resources.offset.view()
-    else:
-        offset = np.zeros(len(resources) + 1, dtype=np.int64)
-        np.cumsum(np.fromiter(map(len, resources), np.int64, len(resources)), out=offset[1:])
-        text = np.frombuffer("".join(resources).encode("ascii"), np.uint8)
-    for array in (text, offset):
-        array.flags.writeable = False  # one type for kernels, wherever the texts are from
-    return text, offset
