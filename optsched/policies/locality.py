@@ -110,6 +110,10 @@ class Locality(Policy):
         sizes = system.annotations.get("file_size", np.zeros_like(unknown))
         self._loads = sizes // machine.bandwidth
         self._capacity = machine.memory // machine.bandwidth
+        # the columns of all jobs are checked here, in place of those of every plan
+        columns = (self._processors, self._walltimes, self._files, self._loads)
+        idle = np.zeros((machine.nodes, machine.cores), dtype=np.int64)
+        DataPlacement(idle, *columns, capacity=self._capacity)
         self._opens_at, self._running_before = history(system)
         self._opened = False
 

@@ -11,6 +11,7 @@ from optsched import load_snapshot, read_trace, simulate
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.policies.locality import Locality
+from optsched.simulator.execution import ExecutionModel
 
 SAMPLE = bundled("traces") / "samples" / "sample-8x20.rackham"
 RULES = ("fcfs", "eft", "lea", "leo", "lem")
@@ -46,6 +47,12 @@ def test_what_is_posed_without_a_check_would_pass_it(backfill):
 
     found = simulate(SAMPLE, "cluster:8x20", Checking(backfill=backfill))
     assert found.summary["problems"] > 0
+
+
+def test_files_are_checked_whatever_executes_the_jobs(jobs_with_files):
+    trace = jobs_with_files((0, 9, 9, 1, 7), (1, 9, 9, 2, 7))
+    with pytest.raises(InputError, match=r"loads\[1\]: 128; expected 64"):
+        simulate(trace, "cluster:1x2", "locality", execution=ExecutionModel())
 
 
 def test_nothing_starts_before_an_earlier_job_unless_it_is_backfilled(jobs_with_files):

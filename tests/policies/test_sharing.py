@@ -15,6 +15,7 @@ from optsched.models.threshold_allocation import Placement
 from optsched.policies.parts.reservation_table import is_place
 from optsched.policies.rua import RUA
 from optsched.policies.sjbf import SJBF
+from optsched.simulator.execution import ExecutionModel
 from optsched.testing import threshold_allocations
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
@@ -276,6 +277,16 @@ def test_what_is_posed_without_a_check_would_pass_it(policy):
         simulate(jobs_with(*rows), "smp:2x4", Checking())
 
     check()
+
+
+@pytest.mark.parametrize(
+    ("demand", "said"), [(-1, r"demand\[0\]: -1"), (10**11, "too large together")]
+)
+@pytest.mark.parametrize("policy", ["sjbf", "rua"])
+def test_demands_are_checked_whatever_executes_the_jobs(policy, demand, said):
+    trace = jobs_with((0, 90, 10**9, 1, 0), (1, 9, 9, 1, demand))
+    with pytest.raises(InputError, match=said):
+        simulate(trace, "smp:2x4", policy, execution=ExecutionModel())
 
 
 @given(st.data())

@@ -46,13 +46,14 @@ class ReservationTable:
         self._walltime = np.ceil(system.requested_time).astype(np.int64)
         self.walltimes: list[int] = self._walltime.tolist()
         self._least_threshold = self._least_thresholds()
-        self._limits = self._penalty_limits()
         self._given: dict[str, Any] = {
             "nodes": machine.nodes,
             "processors": machine.processors,
             "capacity": self._capacity,
             "resources": tuple(machine.capacity),
         }
+        self._check_numbers()
+        self._limits = self._penalty_limits()
         self._rows: dict[int, NDArray[np.int64]] = {}
         self._until: dict[int, NDArray[np.float64]] = {}
         self._by_limit: list[tuple[float, int]] = []
@@ -211,6 +212,26 @@ class ReservationTable:
             latest=latest,
             job=self._system.job_id[job],
         )
+
+    def _check_numbers(self) -> None:
+        """Check the largest problem that can be posed, in place of every problem.
+
+        At worst, the job has the largest numbers of all jobs, behind a running job and a
+        reservation whose limits were raised on full nodes.
+
+        Raises
+        ------
+        InputError
+            If a demand is negative, or numbers are too large.
+        """
+        machine, most = self._machine, self._demands.max(axis=0)
+        worst = self._given | {"asked": machine.size, "walltime": max(self.walltimes)}
+        worst["threshold"] = self.thresholds(int(np.argmax(self._least_threshold)))[-1]
+        alone = ThresholdAllocation(**worst, held=[], demand=most)
+        full = Placement(0, np.full(machine.nodes, machine.processors))
+        limit = alone.walltime - (-alone.penalised_time(full) // alone.unit)
+        held = [[0, 1, 0, 2 * limit, *most.tolist()]]
+        ThresholdAllocation(**worst, held=held, demand=self._demands.min(axis=0))
 
     def _least_thresholds(self) -> list[int]:
         capacity = self._capacity[:, None]
