@@ -51,6 +51,7 @@ pages: .venv/ready
 ifdef FULL
 LOGS := SDSC-SP2-1998-4.2-cln,CTC-SP2-1996-3.1-cln,SDSC-BLUE-2000-4.2-cln,CEA-Curie-2011-2.1-cln,RICC-2010-2
 ENGINE := --only $(LOGS) --repeats 3 --engine-jobs 1000000
+GROWTH := --jobs 1000000 --queue 100000 --limit 20
 GANG := --workloads 81
 LOCALITY := --rules fcfs,eft,lea,leo,lem --backfills none,holes,conservative --jobs 165000
 SHARING := --problems 60
@@ -60,6 +61,7 @@ LITERATURE := --every 1
 endif
 benchmark: .venv/ready
 	$(BENCH)/engine.py --traces $(TRACES) $(ENGINE) -o $(RESULTS)
+	$(BENCH)/growth.py $(GROWTH) -o $(RESULTS)
 	$(BENCH)/gang.py $(GANG) -o $(RESULTS)
 	$(BENCH)/detection.py -o $(RESULTS)
 	$(BENCH)/data_placement_decisions.py -o $(RESULTS)

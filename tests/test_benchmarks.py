@@ -119,6 +119,21 @@ def test_rules_of_shared_nodes_are_compared_with_the_optimum(tmp_path):
     assert all(row["proven"] == row["problems"] == row["optimal"] for row in exact)
 
 
+def test_the_growth_of_cost_is_measured_and_drawn(tmp_path):
+    told = run(
+        "growth.py", "--policies", "easy,gang,torus,locality,rua,window", "--jobs", 1000,
+        "--queue", 100, "--limit", 0.01, "-o", tmp_path,
+    )  # fmt: skip
+    assert told == (tmp_path / "growth.txt").read_text()
+    rows = rows_of(tmp_path / "growth.csv")
+    names = ["easy", "easy (compiled)", "gang", "torus", "locality", "rua", "window"]
+    assert [row["policy"] for row in rows if row["axis"] == "by jobs"] == names
+    assert [row["policy"] for row in rows if row["axis"] == "by queue"] == names
+    assert rows[0]["waiting"] == rows[2]["waiting"]  # of the event engine and of the replay
+    assert all(float(row["jobs_per_s"]) > 0 for row in rows)
+    assert (tmp_path / "growth.svg").read_text().count("</svg>") == 1
+
+
 def write_times(folder, yardstick_s, cells):
     folder.mkdir()
     lines = [f"{cell},{seconds * yardstick_s},{yardstick_s}" for cell, seconds in cells]
