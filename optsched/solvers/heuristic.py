@@ -31,7 +31,10 @@ class Heuristic(Solver):
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Compile the kernels that `problem` needs, by solving a copy of it."""
         if problem is not None:
-            self.place(problem.copy())
+            copy = problem.copy()
+            solution = self.place(copy)
+            if solution is not None:
+                copy.objective(solution)
 
     def solve(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from optsched.models.data_placement import DataPlacement
@@ -58,8 +59,9 @@ class IntervalSearch(Solver):
         return self.workers
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
-        """Import OR-Tools."""
+        """Import OR-Tools, and compile the kernels or load them from the cache."""
         CpSat().prepare(problem)
+        _compile()
 
     def solve(
         self,
@@ -122,3 +124,9 @@ def is_large(problem: DataPlacement) -> bool:
     nodes = sum(min(len(group), jobs) for group in alike_nodes(problem))
     between = 2 * jobs * len(sharing_pairs(problem)) if problem.kept == "next" else 0
     return jobs * jobs * nodes + between > MOST_CELLS
+
+
+@cache
+def _compile() -> None:
+    problem = DataPlacement([[0]], [1], [1], [1], [1])
+    problem.objective(first_plan(problem))

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
+import numpy as np
+
 from optsched.models.fields import LARGEST_FIELD
 from optsched.models.problem import Problem
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
@@ -132,4 +134,6 @@ class LessConsumeThreshold(MovingRule):
 
 @cache
 def _compile() -> None:
-    LessConsume().place(ThresholdAllocation(1, 1, [1], [], 1, 1, [1]))
+    problem = ThresholdAllocation(1, 1, [1], [], 1, 1, [1])
+    LessConsume().place(problem)
+    problem.penalised_time(Placement(0, np.array([1])))

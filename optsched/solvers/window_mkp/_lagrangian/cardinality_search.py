@@ -161,6 +161,7 @@ class CardinalitySearch:
 
     def _add_search(self, profits: Ints) -> ReducedSearch:
         weights, _, capacities = self._window
+        profits.flags.writeable = False  # as the window's own: kernels are compiled for either
         search = ReducedSearch(weights, profits, capacities, self.placement, self._seed)
         self._searches.append(search)
         return search
