@@ -48,9 +48,9 @@ class Kernel:
         self.py_func = function
         self._allocates = allocates
 
-    def __call__(self, *arguments: Any) -> Any:
-        """Call the compiled function; no keywords."""
-        return self.compiled(*arguments)
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Call the compiled function."""
+        return self.compiled(*arguments, **named)
 
     @functools.cached_property
     def compiled(self) -> Any:

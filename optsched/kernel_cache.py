@@ -27,7 +27,7 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
-from numba.core import config
+from numba.core import config, event
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
@@ -73,6 +73,19 @@ def only_loading() -> Iterator[None]:
         _only_loads.pop()
 
 
+class _Compilations(event.Listener):  # type: ignore[misc]
+    """Listener that notes when the compilation of a kernel begins and ends, or fails."""
+
+    def on_start(self, started: event.Event) -> None:
+        compilation.begin(started.data["dispatcher"].py_func)
+
+    def on_end(self, ended: event.Event) -> None:
+        compilation.end(ended.data["dispatcher"].py_func)
+
+
+event.register("numba:compile", _Compilations())
+
+
 class KernelCache(NullCache):  # type: ignore[misc]
     """Cache files of one kernel, as numba's interface for loading and saving."""
 
@@ -99,12 +112,10 @@ class KernelCache(NullCache):  # type: ignore[misc]
                 return CompileResult._rebuild(target, *parts)
         if _only_loads:
             raise NotOnDiskError(self._function.__qualname__)
-        compilation.begin(self._function)
         return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Save the compiled kernel for argument types."""
-        compilation.end(self._function)
         file = self._file(signature, compiled.codegen)
         if file is None or compiled.library.has_dynamic_globals:
             return
