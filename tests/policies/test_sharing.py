@@ -227,6 +227,17 @@ def test_no_job_starts_after_the_time_it_was_promised_first(policy, solver, more
     check()
 
 
+def test_a_reservation_is_kept_at_times_between_seconds():
+    """Job 14 is reserved from 24 s; seen from 12.67 s, that is 12 whole seconds ahead."""
+    short = [(0, 1, 1, 1, 0)] * 10
+    rest = [(0, 9, 9, 3, 0), (0, 4, 5, 2, 7000), (0, 6, 14, 6, 0), (0, 4, 12, 6, 2000)]
+    late = [(0, 6, 6, 2, 0), (0, 12, 19, 1, 500)]
+    policy = SJBF(limits="requested", threshold=1.05, goal="everybody")
+    found = simulate(jobs_with(*short, *rest, *late), "smp:2x4", policy, solver="bottleneck-search")
+    assert found.start[13] <= 24
+    assert found.start[15] > 12.67
+
+
 class ThoroughRUA(RUA):
     """RUA that poses a problem for every threshold of every job."""
 

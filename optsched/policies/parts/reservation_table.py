@@ -133,6 +133,8 @@ class ReservationTable:
             return False
         if limit <= reserved.start:
             return True
+        if self._system.now + reserved.start > at:  # a later event may round the start to less
+            limit += 1
         running = self._held_now()[len(self._reserved) :]
         held = np.concatenate((running, self._rows_of(job, placement.processes, 0, limit)))
         held.flags.writeable = False
