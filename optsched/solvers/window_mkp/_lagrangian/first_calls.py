@@ -1,6 +1,7 @@
 """First calls of the kernels that Python calls, which compile or load them.
 
-The two functions share few kernels, so that two processes compile them in half of the time.
+The two functions share few kernels, so that two processes compile them in half of the time. The
+shared ones come early in one function and late in the other, which then finds them on disk.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ def call_other_kernels() -> None:
     window = WindowMKP([1, 2], [2])
     reduce(window.weights, window.profits, window.capacities)  # for read-only arrays
     search = _small_search()
-    search.surrogate()
-    multipliers = initial_multipliers(search.weights, search.profits, search.capacities)
-    search.relax(search.domain, multipliers, 0, 1, np.ones(1), True)
-    search.slot_values()
     refill_slots(
         search.weights, search.profits, search.capacities, 0, 0, search.refill_state,
         search.placement,
     )  # fmt: skip
+    search.slot_values()
+    multipliers = initial_multipliers(search.weights, search.profits, search.capacities)
+    search.surrogate()
+    search.relax(search.domain, multipliers, 0, 1, np.ones(1), True)
 
 
 def _small_search() -> DestructiveSearch:
