@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from optsched import registry
 from optsched.cli.terminal import progress_bar
 from optsched.content import bundled
+from optsched.cores import cores
 from optsched.models.snapshot_file import read_snapshot, snapshot_files
-from optsched.sweeps.local import cores
 
 if TYPE_CHECKING:
     from optsched.traces.trace import Trace

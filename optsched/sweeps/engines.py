@@ -66,7 +66,8 @@ def start_engine(
         from optsched.sweeps.dask import DaskCluster
 
         return DaskCluster(address)
-    from optsched.sweeps.local import LocalProcesses, cores
+    from optsched.cores import cores
+    from optsched.sweeps.local import LocalProcesses
 
     threads = max(run.threads for run in runs)
     if workers is None:

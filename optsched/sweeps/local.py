@@ -26,13 +26,6 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 """Environment variables for the number of threads of libraries; solvers have options for theirs."""
 
 
-def cores() -> int:
-    """Return the number of cores that this process may use, which a batch system may limit."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 class LocalProcesses:
     """Executes tasks in local processes, as many at once."""
 

@@ -18,7 +18,7 @@ from fuzz.campaign import Place, Report, in_turn, run_cases, typed, until
 from fuzz.forks import Bounds
 from fuzz.seeds import Seeds
 from fuzz.target import TARGETS, make
-from optsched.sweeps.local import cores
+from optsched.cores import cores
 
 
 def main() -> int:

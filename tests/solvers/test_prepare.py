@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import nullcontext
 
+import numpy as np
 import pytest
 
-from optsched import registry
+from optsched import Budget, registry
 from optsched.content import bundled
+from optsched.kernel_cache import NotOnDiskError
+from optsched.models import WindowMKP
 from optsched.models.snapshot_file import snapshot_files
+from optsched.solvers.window_mkp import branch_and_bound
+from optsched.solvers.window_mkp._lagrangian import first_calls
 
 FORKS = """
 import gc, os, sys
@@ -48,3 +54,32 @@ def test_no_kernel_is_compiled_within_the_time_limit(model):
     command = [sys.executable, "-c", FORKS, "\n".join(map(str, files)), *own]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+def test_the_plain_search_reports_before_stronger_kernels_are_compiled(monkeypatch, caplog):
+    called = []
+
+    def call_other_kernels():
+        called.append("here")
+        if len(called) == 1:
+            raise NotOnDiskError
+
+    def called_beside(function):
+        called.append("beside")
+        assert function is first_calls.call_column_search
+        return nullcontext()
+
+    monkeypatch.setattr(first_calls, "call_other_kernels", call_other_kernels)
+    monkeypatch.setattr(branch_and_bound, "called_beside", called_beside)
+    branch_and_bound._prepare_lagrangian_search.cache_clear()
+    caplog.set_level("INFO", "optsched")
+    random = np.random.default_rng(1)
+    window = WindowMKP(random.integers(100, 1000, 45), random.integers(100, 1000, 15))
+    solver = branch_and_bound.BranchAndBound()
+    for _ in range(2):
+        solver.prepare(window)
+    assert called == ["here", "beside", "here"]
+    plain = solver.solve(window, budget=Budget(work=branch_and_bound.quick_nodes(window)))
+    assert plain.objective < plain.bound
+    assert f"plain search: objective {plain.objective:,}, bound {plain.bound:,}" in caplog.text
+    branch_and_bound._prepare_lagrangian_search.cache_clear()

@@ -64,6 +64,14 @@ def by_size(numbers: Ints, sizes: Ints) -> None:
 
 
 @kernel(allocates=False)
+def assign(array: Ints, values: Ints) -> None:
+    """Set every entry of an array, ``array[:] = values``."""
+    # a loop, because numba compiles the assignment and its errors for seconds
+    for k in range(len(array)):
+        array[k] = values[k]
+
+
+@kernel(allocates=False)
 def common_divisor(values: Ints) -> int:
     """Return the greatest common divisor of positive integers, 1 for an empty array."""
     divisor = 0

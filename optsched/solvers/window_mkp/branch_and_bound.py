@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -14,6 +15,7 @@ from optsched.models.window_mkp import WindowMKP
 from optsched.registry import solvers
 from optsched.solvers.progress import Progress
 from optsched.solvers.result import Budget, Limit, Result
+from optsched.solvers.second_process import called_beside
 from optsched.solvers.solver import OnIncumbent, Solver
 
 QUICK = 200_000
@@ -108,16 +110,15 @@ class BranchAndBound(Solver):
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Compile the kernels that `problem` needs, or load them from the cache.
 
-        The kernels of the Lagrangian search take half a minute to compile, and are skipped unless
-        the plain search fails to solve `problem`.
+        The kernels of the Lagrangian search take ten seconds or more to compile, and are skipped
+        unless the plain search fails to solve `problem`. Its result is logged before.
         """
         _prepare_plain_search()
         prepared = _prepare_lagrangian_search.cache_info().currsize > 0
-        if problem is not None and not prepared and self._leaves_open(problem):
-            _prepare_lagrangian_search()
-
-    def _leaves_open(self, problem: Problem[Any]) -> bool:
-        return self.solve(problem, budget=Budget(work=quick_nodes(problem))).limit is not None
+        if problem is not None and not prepared:
+            plain = self.solve(problem, budget=Budget(work=quick_nodes(problem)))
+            if plain.limit is not None:
+                _prepare_lagrangian_search(plain.objective, plain.bound)
 
 
 def quick_nodes(problem: Any) -> int:
@@ -170,11 +171,27 @@ def _prepare_plain_search() -> None:
 
 
 @cache
-def _prepare_lagrangian_search() -> None:
-    from optsched.solvers.window_mkp._lagrangian.destructive_search import DestructiveSearch
-    from optsched.solvers.window_mkp._reduction import reduce
+def _prepare_lagrangian_search(objective: int, bound: int) -> None:
+    """Load the kernels, or compile them; `objective` and `bound` are results of the plain search.
 
-    small = np.array([7, 6, 5, 4, 3])
-    problem = WindowMKP(small, [3, 8, 9])
-    reduce(problem.weights, problem.profits, problem.capacities)  # compiled for read-only arrays
-    DestructiveSearch(small, small + 1, np.array([3, 8, 9]), np.full(5, -1), 0).compile()
+    Two processes compile them if there are two cores.
+    """
+    from optsched.kernel_cache import NotOnDiskError, only_loading
+    from optsched.solvers.window_mkp._lagrangian.first_calls import (
+        call_column_search,
+        call_other_kernels,
+    )
+
+    try:
+        with only_loading():
+            call_other_kernels()
+            call_column_search()
+    except NotOnDiskError:
+        logging.getLogger("optsched").info(
+            "plain search: objective %s, bound %s; compiling the Lagrangian search",
+            f"{objective:,}",
+            f"{bound:,}",
+        )
+        with called_beside(call_column_search):
+            call_other_kernels()
+        call_column_search()

@@ -14,7 +14,7 @@ from optsched.solvers.window_mkp._lagrangian.knapsack import (
     conditional_bounds,
     knapsack,
 )
-from optsched.solvers.window_mkp._reduction import Ints
+from optsched.solvers.window_mkp._reduction import Ints, assign
 
 PATIENCE = 3
 """Evaluations without a better bound before steps are shortened."""
@@ -73,6 +73,8 @@ class Node(NamedTuple):
         knapsack contains it.
     inside, outside : int64 arrays, shape (jobs,)
         Loss of the knapsack with the job forced in, and with the job forced out.
+    worth : int64 array, shape (jobs,)
+        Reduced profits of the jobs, 0 for jobs without columns.
     having, best_having : int64 arrays, shape (slots, jobs)
         Number of columns of the slot that contain the job, and the best value of these.
     value : int64 array, shape (columns,)
@@ -89,12 +91,12 @@ class Node(NamedTuple):
     chosen: Bools
     inside: Ints
     outside: Ints
+    worth: Ints
     having: Ints
     best_having: Ints
     value: Ints
 
 
-@kernel
 def new_node(slots: int, jobs: int, columns: int) -> Node:
     """Return the working space of a search node."""
     return Node(
@@ -106,6 +108,7 @@ def new_node(slots: int, jobs: int, columns: int) -> Node:
         np.empty(jobs, np.bool_),
         np.empty(jobs, np.bool_),
         np.empty(jobs, np.bool_),
+        np.empty(jobs, np.int64),
         np.empty(jobs, np.int64),
         np.empty(jobs, np.int64),
         np.empty((slots, jobs), np.int64),
@@ -176,8 +179,9 @@ def propagate_columns(instance: Instance, alive: Ints, node: Node) -> int:
 def find_homes(instance: Instance, node: Node) -> bool:
     """Find the jobs whose slot is known; return whether the node is feasible."""
     m, n = node.having.shape
-    if node.alive.min() == 0:
-        return False
+    for slot in range(m):
+        if node.alive[slot] == 0:
+            return False
     for job in range(n):
         node.home[job] = -1
         node.possible[job] = False
@@ -207,16 +211,35 @@ def value_columns(instance: Instance, alive: Ints, multipliers: Ints, node: Node
         slot = instance.columns.slot[column]
         if value > node.best[slot]:
             node.best[slot], node.best_column[slot] = value, column
-    return int(node.best.sum())
+    return total(node.best)
 
 
 @kernel
 def choose(instance: Instance, multipliers: Ints, node: Node) -> tuple[int, int]:
     """Solve the knapsack of jobs at reduced profits, as large as the heaviest columns together."""
-    worth = np.where(node.possible, instance.profits - multipliers, 0)
-    capacity = node.heaviest.sum()
+    reduce_profits(instance, multipliers, node)
     slack = instance.unit // 32
-    return knapsack(worth, instance.weights, capacity, node.must, slack, node.chosen)
+    return knapsack(
+        node.worth, instance.weights, total(node.heaviest), node.must, slack, node.chosen
+    )
+
+
+@kernel
+def reduce_profits(instance: Instance, multipliers: Ints, node: Node) -> None:
+    """Compute the reduced profits of jobs, 0 for jobs without columns."""
+    # a loop, because numba compiles expressions of arrays for seconds
+    for job in range(len(multipliers)):
+        reduced = instance.profits[job] - multipliers[job]
+        node.worth[job] = reduced if node.possible[job] else 0
+
+
+@kernel
+def total(values: Ints) -> int:
+    """Return the sum of an array."""
+    found = 0
+    for value in values:
+        found += value
+    return found
 
 
 @kernel
@@ -233,7 +256,7 @@ def descend(
     n = len(multipliers)
     first, jobs = instance.columns.first, instance.columns.jobs
     best_bound, best_multipliers = UNKNOWN, multipliers.copy()
-    direction = np.zeros(n)
+    direction = np.zeros(n, np.float64)
     holders = np.empty(n, np.int64)
     length = 1.0
     stalled, found, steps = 0, -1, 0
@@ -246,7 +269,7 @@ def descend(
         stalled += 1
         if bound < best_bound:
             best_bound, stalled = bound, 0
-            best_multipliers[:] = multipliers
+            assign(best_multipliers, multipliers)
         if best_bound < target:
             break
         holders[:] = 0
@@ -274,7 +297,8 @@ def descend(
                 found = profit
                 placement[:] = -1
                 for slot, column in enumerate(node.best_column):
-                    placement[jobs[first[column] : first[column + 1]]] = slot
+                    for job in jobs[first[column] : first[column + 1]]:
+                        placement[job] = slot
             if profit > bound - instance.unit:
                 return bound, found, steps
         if norm == 0.0:
@@ -288,7 +312,7 @@ def descend(
                 multipliers[job] = max(
                     0, multipliers[job] - np.int64(np.rint(step * direction[job]))
                 )
-    multipliers[:] = best_multipliers
+    assign(multipliers, best_multipliers)
     return best_bound, found, steps
 
 
@@ -306,12 +330,13 @@ def fix_columns(
     value_columns(instance, alive, multipliers, node)
     worth, _ = choose(instance, multipliers, node)
     conditional_bounds(
-        np.where(node.possible, instance.profits - multipliers, 0), instance.weights,
-        node.heaviest.sum(), node.must, worth, node.inside, node.outside,
+        node.worth, instance.weights, total(node.heaviest), node.must, worth,
+        node.inside, node.outside,
     )  # fmt: skip
     # losses of the knapsack with each job forced in, and forced out
-    node.inside[:] = worth - node.inside
-    node.outside[:] = worth - node.outside
+    for job in range(len(multipliers)):
+        node.inside[job] = worth - node.inside[job]
+        node.outside[job] = worth - node.outside[job]
     node.best_having[:] = -1
     kept = 0
     for column in alive:

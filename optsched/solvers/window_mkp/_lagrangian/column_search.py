@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,12 @@ from optsched.solvers.window_mkp._lagrangian.column_node import (
 from optsched.solvers.window_mkp._lagrangian.columns import TOO_MANY, Columns, list_columns
 from optsched.solvers.window_mkp._lagrangian.knapsack import CELLS_PER_STEP, Bools
 from optsched.solvers.window_mkp._lagrangian.slots import coarseness
-from optsched.solvers.window_mkp._reduction import Ints
+from optsched.solvers.window_mkp._reduction import Ints, assign, by_size
 
 DONE, PAUSED, FULL = 0, 1, 2
+
+BOUNDED, NEW, AGAIN = 0, 1, 2
+"""States of the current node: bounded, not yet bounded, to be bounded again."""
 
 EVALUATIONS = 15
 """Evaluations of the relaxation in a node, a third as many when the node is bounded again."""
@@ -53,8 +56,7 @@ class Tree(NamedTuple):
     choices : int64 array, shape (depths,)
         Offset of the choices of each node.
     position : int64 array, shape (3,)
-        Depth of the current node (-1 at the end), 1 if the node is not bounded yet, and offset of
-        the next choice.
+        Depth of the current node (-1 at the end), its state, and offset of the next choice.
     """
 
     alive: Ints
@@ -82,7 +84,7 @@ def first_tree(instance: Instance, multipliers: Ints) -> Tree:
         choice=np.empty(2 * columns + 1000, np.int64),
         promise=np.empty(2 * columns + 1000, np.int64),
         choices=np.zeros(depths, np.int64),
-        position=np.array([0, 1, 0]),
+        position=np.array([0, NEW, 0]),
     )
     tree.multipliers[0] = multipliers
     return tree
@@ -96,9 +98,12 @@ def doubled(tree: Tree) -> Tree:
 
 @kernel
 def explore(
-    instance: Instance, tree: Tree, target: int, cells: int, placement: Ints
+    instance: Instance, tree: Tree, node: Node, target: int, cells: int, placement: Ints
 ) -> tuple[int, int, int, int]:
     """Search for placements of at least `target`, up to the most profitable one.
+
+    A node is bounded, columns that cannot reach `target` are removed, and it is bounded again if
+    these are many. Then it branches if any columns remain.
 
     Parameters
     ----------
@@ -106,6 +111,8 @@ def explore(
         Instance of the search.
     tree : Tree
         State of the search, which is updated.
+    node : Node
+        Working space.
     target : int
         Least profit of a placement.
     cells : int
@@ -124,71 +131,58 @@ def explore(
     looked_at : int
         Number of table cells visited.
     """
-    m, n = len(instance.twin), len(instance.weights)
-    node = new_node(m, n, len(instance.total))
     found, nodes, looked_at = -1, 0, 0
     position = tree.position
     while position[0] >= 0:
         depth = position[0]
-        space = tree.end[depth] + (tree.end[depth] - tree.begin[depth])
-        if space > len(tree.alive) or position[2] + len(node.value) + m > len(tree.choice):
-            return FULL, found, nodes, looked_at
-        if looked_at > cells:
-            return PAUSED, found, nodes, looked_at
-        if position[1] == 1:
-            nodes += 1
-            position[1] = 0
-            tree.choices[depth] = position[2]
-            profit, seen = bound_node(instance, tree, depth, node, target, placement)
-            looked_at += seen
+        if position[1] != AGAIN:
+            space = tree.end[depth] + (tree.end[depth] - tree.begin[depth])
+            room = len(tree.choice) - position[2]
+            if space > len(tree.alive) or len(node.value) + len(node.alive) > room:
+                return FULL, found, nodes, looked_at
+            if looked_at > cells:
+                return PAUSED, found, nodes, looked_at
+        if position[1] != BOUNDED:
+            evaluations = EVALUATIONS // 3
+            if position[1] == NEW:
+                evaluations = EVALUATIONS
+                nodes += 1
+                tree.choices[depth] = position[2]
+            position[1] = BOUNDED
+            begin = tree.begin[depth]
+            alive = tree.alive[begin : tree.end[depth]]
+            alive = alive[: propagate_columns(instance, alive, node)]
+            if len(alive) == 0:
+                continue
+            bound, profit, steps = descend(
+                instance, alive, tree.multipliers[depth], node, target, evaluations, placement
+            )
+            looked_at += 3 * (evaluations + 3) * len(alive) + CELLS_PER_STEP * steps
             if profit >= target:
                 found, target = profit, profit + instance.unit
+            if bound < target:
+                continue
+            kept = fix_columns(instance, alive, tree.multipliers[depth], node, bound, target)
+            tree.end[depth] = begin + kept
+            position[1] = AGAIN
+            if kept > (1 - MANY) * len(alive):
+                count_columns(instance, alive[:kept], node)
+                fewest, most = len(alive), 0
+                for count in node.alive:
+                    fewest, most = min(fewest, count), max(most, count)
+                # one column per slot is a placement, which the next round evaluates
+                if fewest == 0 or most > 1:
+                    position[1] = BOUNDED
+                if fewest > 0 and most > 1:
+                    branch(instance, tree, depth, alive[:kept], node, bound, target)
         elif position[2] == tree.choices[depth]:
             position[0] = depth - 1
         else:
             position[2] -= 1
             if tree.promise[position[2]] >= target:
                 looked_at += apply_choice(instance, tree, depth, tree.choice[position[2]])
-                position[0], position[1] = depth + 1, 1
+                position[0], position[1] = depth + 1, NEW
     return DONE, found, nodes, looked_at
-
-
-@kernel
-def bound_node(
-    instance: Instance, tree: Tree, depth: int, node: Node, target: int, placement: Ints
-) -> tuple[int, int]:
-    """Bound a node, remove columns that cannot reach `target`, and branch if any remain.
-
-    Returned are the profit of a placement, -1 without one, and the number of table cells
-    visited.
-    """
-    found, looked_at = -1, 0
-    evaluations: Any = np.int64(EVALUATIONS)
-    begin = tree.begin[depth]
-    while True:
-        alive = tree.alive[begin : tree.end[depth]]
-        alive = alive[: propagate_columns(instance, alive, node)]
-        if len(alive) == 0:
-            return found, looked_at
-        bound, profit, steps = descend(
-            instance, alive, tree.multipliers[depth], node, target, evaluations, placement
-        )
-        looked_at += 3 * (evaluations + 3) * len(alive) + CELLS_PER_STEP * steps
-        if profit >= target:
-            found, target = profit, profit + instance.unit
-        if bound < target:
-            return found, looked_at
-        kept = fix_columns(instance, alive, tree.multipliers[depth], node, bound, target)
-        tree.end[depth] = begin + kept
-        if kept > (1 - MANY) * len(alive):
-            count_columns(instance, alive[:kept], node)
-            if node.alive.min() == 0:
-                return found, looked_at
-            # one column per slot is a placement, which the next round evaluates
-            if node.alive.max() > 1:
-                branch(instance, tree, depth, alive[:kept], node, bound, target)
-                return found, looked_at
-        evaluations = EVALUATIONS // 3
 
 
 @kernel
@@ -236,9 +230,11 @@ def branch(
             tree.choice[top] = -1
             tree.promise[top] = bound - node.outside[branched]
             top += 1
-    order = np.argsort(tree.promise[begin:top], kind="mergesort")
-    tree.choice[begin:top] = tree.choice[begin:top][order]
-    tree.promise[begin:top] = tree.promise[begin:top][order]
+    order = np.arange(top - begin)
+    choice, promise = tree.choice[begin:top].copy(), tree.promise[begin:top].copy()
+    by_size(order, promise)
+    for k in range(top - begin):
+        tree.choice[begin + k], tree.promise[begin + k] = choice[order[k]], promise[order[k]]
     tree.position[2] = top
 
 
@@ -251,7 +247,8 @@ def apply_choice(instance: Instance, tree: Tree, depth: int, choice: int) -> int
     if branched >= 0:
         taken[branched] = True
     else:
-        taken[jobs[first[choice] : first[choice + 1]]] = True
+        for job in jobs[first[choice] : first[choice + 1]]:
+            taken[job] = True
     end = begin = tree.end[depth]
     for column in tree.alive[tree.begin[depth] : begin]:
         has = False
@@ -269,7 +266,7 @@ def apply_choice(instance: Instance, tree: Tree, depth: int, choice: int) -> int
             tree.alive[end] = column
             end += 1
     tree.begin[depth + 1], tree.end[depth + 1] = begin, end
-    tree.multipliers[depth + 1] = tree.multipliers[depth]
+    assign(tree.multipliers[depth + 1], tree.multipliers[depth])
     return 3 * (begin - tree.begin[depth])
 
 
@@ -353,6 +350,7 @@ class ColumnSearch:
             alike[kind] = number
         self._instance = Instance(weights, profits, must, columns, total, rank, twin, unit)
         self._tree = first_tree(self._instance, multipliers)
+        self._node = new_node(len(residual), len(weights), count)
 
     def run(self, target: int, cells: int) -> None:
         """Search for placements of at least `target`, and pause after about `cells` table cells.
@@ -364,7 +362,7 @@ class ColumnSearch:
         status = FULL
         while status == FULL:
             status, profit, nodes, looked_at = explore(
-                self._instance, self._tree, target, cells, self.placement
+                self._instance, self._tree, self._node, target, cells, self.placement
             )
             self.nodes += nodes
             self.cells += looked_at

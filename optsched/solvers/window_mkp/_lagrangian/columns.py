@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from optsched.solvers.window_mkp._lagrangian.knapsack import (
     knapsack,
 )
 from optsched.solvers.window_mkp._lagrangian.slots import fill_backward, leaders, shared_capacity
-from optsched.solvers.window_mkp._reduction import Ints
+from optsched.solvers.window_mkp._reduction import Ints, assign
 
 TOO_MANY = -1
 
@@ -37,7 +37,6 @@ class Columns(NamedTuple):
     jobs: Ints
 
 
-@kernel
 def list_columns(
     multipliers: Ints,
     weights: Ints,
@@ -84,16 +83,14 @@ def list_columns(
     m, n = allowed.shape
     leader = leaders(allowed)
     coarse, coarse_room = weights // scale, residual // scale
-    table = np.empty((n + 1, coarse_room.max() + 1), np.int64)
+    table = np.empty((n + 1, int(coarse_room.max()) + 1), np.int64)
     chosen = np.empty(n, np.bool_)
-    slack, steps = knapsack(
-        profits - multipliers, weights, residual.sum(), must, np.int64(0), chosen
-    )
+    slack, steps = knapsack(profits - multipliers, weights, int(residual.sum()), must, 0, chosen)
     cells = CELLS_PER_STEP * steps
     if slack == INFEASIBLE:
         return 0, cells
     slack -= target
-    count: Any = np.int64(0)  # a literal 0 would cause a second compilation
+    count = 0
     columns.first[0] = 0
     for listing in (False, True):
         for lead in range(m):
@@ -106,12 +103,13 @@ def list_columns(
             for slot in range(lead, m):
                 if leader[slot] != lead:
                     continue
-                unused = size - coarse_room[slot]
+                unused = size - int(coarse_room[slot])
                 if not listing:
-                    slack += table[0, unused]
+                    slack += int(table[0, unused])
                 elif slack >= 0:
+                    least = int(table[0, unused]) - slack
                     count, looked_at = list_sets(
-                        slot, residual[slot], unused, table[0, unused] - slack, table, jobs,
+                        slot, int(residual[slot]), unused, least, table, jobs,
                         multipliers, weights, coarse, columns, count,
                     )  # fmt: skip
                     cells += looked_at
@@ -156,7 +154,7 @@ def list_sets(
             end = columns.first[count] + depth
             if count == len(columns.slot) or end > len(columns.jobs):
                 return TOO_MANY, cells
-            columns.jobs[columns.first[count] : end] = member[:depth]
+            assign(columns.jobs[columns.first[count] : end], member)
             columns.slot[count] = slot
             count += 1
             columns.first[count] = end

@@ -132,17 +132,6 @@ class DestructiveSearch(TreeSearch):
             if self.cells - began < began - first:
                 width *= 2
 
-    def compile(self) -> None:
-        """Call every kernel once."""
-        self.surrogate()
-        multipliers = initial_multipliers(self.weights, self.profits, self.capacities)
-        self.advance(self.leaf(self.domain.copy(), multipliers, 0, True), 0)
-        self.relax(self.domain, multipliers, 0, 1, np.ones(1), True)
-        self.slot_values()
-        refill_slots(
-            self.weights, self.profits, self.capacities, 0, 0, self.refill_state, self.placement
-        )
-
     def surrogate(self) -> None:
         """Solve the surrogate relaxation, and split its solution among the slots."""
         candidate = np.empty_like(self.placement)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from optsched.compiled import kernel
 from optsched.solvers.window_mkp._lagrangian.knapsack import Bools
 from optsched.solvers.window_mkp._lagrangian.slots import tighten
-from optsched.solvers.window_mkp._reduction import Ints
+from optsched.solvers.window_mkp._reduction import Ints, assign
 
 
 @kernel
@@ -72,7 +72,7 @@ def propagate(
     changed = True
     while changed:
         changed = False
-        residual[:] = capacities
+        assign(residual, capacities)
         for job in range(len(weights)):
             choices = 0
             where[job] = -1
@@ -86,12 +86,14 @@ def propagate(
                 where[job] = -1
             elif where[job] < m:
                 residual[where[job]] -= weights[job]
-        if residual.min() < 0:
-            return False
+        for slot in range(m):
+            if residual[slot] < 0:
+                return False
         changed = exchange(domain, weights, profits, where)
         tighten(domain[:m], weights, capacities, where, ordered, residual)
-        if residual.min() < 0:
-            return False
+        for slot in range(m):
+            if residual[slot] < 0:
+                return False
         for job in range(len(weights)):
             if where[job] < 0:
                 for slot in range(m):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
-from optsched.solvers.window_mkp._reduction import Ints, by_efficiency
+from optsched.solvers.window_mkp._reduction import Ints, assign, by_efficiency
 
 Bools = NDArray[np.bool_]
 
@@ -219,7 +219,7 @@ def dense_bound(worth: Ints, weights: Ints, capacity: int) -> int:
         gain, weight = worth[job], weights[job]
         if gain <= 0 or weight > capacity:
             continue
-        after[:weight] = before[:weight]
+        assign(after[:weight], before)
         without, within, target = before[weight:], before[: capacity + 1 - weight], after[weight:]
         for c in range(len(target)):
             target[c] = max(without[c], within[c] + gain)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from optsched.compiled import kernel
 from optsched.solvers.window_mkp._lagrangian.slots import WORD, add_weight
-from optsched.solvers.window_mkp._reduction import Ints, by_size
+from optsched.solvers.window_mkp._reduction import Ints, assign, by_size
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
@@ -155,19 +155,21 @@ def refill(
                     takes[level, size] = False
                     size += 1
             count[level], residual[level] = size, capacity
-            reach = sums[level, :, : capacity // WORD + 1]
-            reach[size] = 0
-            reach[size, 0] = 1
+            width = capacity // WORD + 1
+            sums[level, size, :width] = 0
+            sums[level, size, 0] = 1
             for k in range(size - 1, -1, -1):
-                reach[k] = reach[k + 1]
-                add_weight(reach[k], weights[jobs[candidate[level, k]]])
-            words += (size + 1) * reach.shape[1] + n
+                reach = sums[level, k, :width]
+                assign(reach, sums[level, k + 1])
+                add_weight(reach, weights[jobs[candidate[level, k]]])
+            words += (size + 1) * width + n
             k = 0
-            backing = not holds_between(reach[0], capacity - spare(left, rate, capacity), capacity)
+            backing = not holds_between(
+                sums[level, 0], capacity - spare(left, rate, capacity), capacity
+            )
         else:
             left += rate * residual[level]
             k = count[level]
-        reach = sums[level]
         remaining = residual[level]
         while backing or k < count[level]:
             decisions += 1
@@ -188,7 +190,7 @@ def refill(
                     lighter >= 0
                     and cheaper >= 0.0
                     and holds_between(
-                        reach[k + 1], lighter - spare(cheaper, rate, lighter), lighter
+                        sums[level, k + 1], lighter - spare(cheaper, rate, lighter), lighter
                     )
                 ):
                     takes[level, k] = taken[candidate[level, k]] = True
@@ -197,7 +199,7 @@ def refill(
                     continue
             k += 1
             backing = not holds_between(
-                reach[k], remaining - spare(left, rate, remaining), remaining
+                sums[level, k], remaining - spare(left, rate, remaining), remaining
             )
         residual[level] = remaining
         entering = not backing
@@ -250,21 +252,26 @@ def refill_slots(
         Number of table cells that take the same time.
     """
     n, m = len(weights), len(capacities)
-    total = capacities.sum()
+    total, largest = 0, 0
+    for capacity in capacities:
+        total += capacity
+        largest = max(largest, capacity)
     last = 0
     while last < n - 1 and weights[last] <= total:
         total -= weights[last]
         last += 1
     rate = profits[last] / weights[last]
-    surplus = profits - rate * weights
-    placed_loss, waiting_loss = np.maximum(0.0, -surplus), np.maximum(0.0, surplus)
+    placed_loss, waiting_loss = np.empty(n, np.float64), np.empty(n, np.float64)
     profit = 0
     residual = capacities.copy()
     for job in range(n):
+        # loops, because numba compiles expressions of arrays for seconds
+        surplus = profits[job] - rate * weights[job]
+        placed_loss[job], waiting_loss[job] = max(0.0, -surplus), max(0.0, surplus)
         if placement[job] >= 0:
             profit += profits[job]
             residual[placement[job]] -= weights[job]
-    sums = np.empty((MOST_SLOTS, n + 1, capacities.max() // WORD + 1), np.uint64)
+    sums = np.empty((MOST_SLOTS, n + 1, largest // WORD + 1), np.uint64)
     trial = placement.copy()
     key = np.empty(max(n, m), np.int64)
     jobs, slots, drawn = np.empty(n, np.int64), np.arange(m), np.empty(m, np.bool_)

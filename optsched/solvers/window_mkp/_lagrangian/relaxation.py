@@ -29,7 +29,7 @@ from optsched.solvers.window_mkp._lagrangian.slots import (
     leaders,
 )
 from optsched.solvers.window_mkp._lagrangian.splitting import fill_best, split
-from optsched.solvers.window_mkp._reduction import Ints, by_size
+from optsched.solvers.window_mkp._reduction import Ints, assign, by_size
 
 UNKNOWN = 1 << 62
 
@@ -77,7 +77,6 @@ def initial_multipliers(weights: Ints, profits: Ints, capacities: Ints) -> Ints:
     return multipliers
 
 
-@kernel
 def relax(
     domain: Bools,
     multipliers: Ints,
@@ -133,32 +132,30 @@ def relax(
     work : int
         Number of table cells visited.
     """
-    m, n = len(capacities), len(weights)
-    residual = np.empty(m, np.int64)
-    where = np.empty(n, np.int64)
+    m = len(capacities)
+    residual, where = np.empty(m, np.int64), np.empty_like(weights)
     bound = UNKNOWN
     work = 0
     while True:
-        work += (m + 1) * n
+        work += domain.size
         if not propagate(domain, weights, profits, capacities, ordered, residual, where):
             return INFEASIBLE, work
-        base = np.int64(0)  # a literal 0 would cause a second compilation
-        for job in range(n):
-            if 0 <= where[job] < m:
-                base += profits[job]
-        free = np.flatnonzero(where < 0)
+        settled, free = np.where(where < m, where, -1), np.flatnonzero(where < 0)
+        base = int(profits[settled >= 0].sum())
         if len(free) == 0:
             if base > best[0]:
-                best[0] = base
-                placement[:] = np.where(where < m, where, -1)
-            return int(base), work
+                best[0], placement[:] = base, settled
+            return base, work
         if bound < UNKNOWN and work >= allowance:
             return bound, work
+        before, found = best[0], np.empty_like(free)
         relaxed, cells, removed = relax_free(
-            domain, multipliers, weights, profits, residual, unit, cut, evaluations,
-            allowance - work, step,
-            best, placement, promise, base, where, free,
+            domain, free, multipliers, weights[free], profits[free], residual, unit, cut,
+            evaluations, allowance - work, step, base, best, found, promise,
         )  # fmt: skip
+        if best[0] > before:
+            placement[:] = settled
+            placement[free] = found
         work += cells
         bound = min(bound, base + relaxed) // unit * unit
         if bound <= max(cut, best[0]) or not removed:
@@ -166,50 +163,112 @@ def relax(
         evaluations = max(5, evaluations // 4)
 
 
-@kernel
 def relax_free(
     domain: Bools,
-    multipliers: Ints,
-    all_weights: Ints,
-    all_profits: Ints,
+    free: Ints,
+    all_multipliers: Ints,
+    weights: Ints,
+    profits: Ints,
     residual: Ints,
     unit: int,
     cut: int,
     evaluations: int,
     allowance: int,
     step: NDArray[np.float64],
-    best: Ints,
-    placement: Ints,
-    promise: Ints,
     base: int,
-    where: Ints,
-    free: Ints,
+    best: Ints,
+    found: Ints,
+    promise: Ints,
 ) -> tuple[int, int, bool]:
     """Perform one round of `relax` on the free jobs, with the profit `base` of the fixed ones."""
     m, n = len(residual), len(free)
-    weights, profits, current = all_weights[free], all_profits[free], multipliers[free]
-    allowed = np.empty((m, n), np.bool_)
-    must = np.empty(n, np.bool_)
-    for k in range(n):
-        allowed[:, k] = domain[:m, free[k]]
-        must[k] = not domain[m, free[k]]
-    scale = coarseness(n, residual.max())
+    open_choices = domain[:, free]
+    allowed, must = np.ascontiguousarray(open_choices[:m]), ~open_choices[m]
+    scale = coarseness(n, int(residual.max()))
     coarse, coarse_room = weights // scale, residual // scale
     leader = leaders(allowed)
-    capacity = residual.sum()
-    table = np.empty((n + 1, coarse_room.max() + 1), np.int64)
-    pattern = np.empty((m, n), np.bool_)
-    value = np.empty(m, np.int64)
-    chosen = np.empty(n, np.bool_)
-    direction = np.zeros(n)
-    trial = np.empty(n, np.int64)
+    table = np.empty((n + 1, int(coarse_room.max()) + 1), np.int64)
+    pattern, value = np.empty((m, n), np.bool_), np.empty(m, np.int64)
+    multipliers = all_multipliers[free]
+    bound, choice, work = optimize_multipliers(
+        multipliers, weights, profits, residual, coarse, coarse_room, allowed, leader, must, unit,
+        cut, evaluations, allowance, step, base, table, pattern, value, best, found,
+    )  # fmt: skip
+    target = max(cut, int(best[0]))
+    if base + bound < target + unit:
+        return bound, work, False
+    all_multipliers[free] = multipliers
+
+    inside, outside = np.empty((m, n), np.int64), np.empty((m, n), np.int64)
+    work += best_patterns(multipliers, coarse, coarse_room, allowed, leader, table, pattern, value)
+    work += conditional_patterns(
+        multipliers, coarse, coarse_room, allowed, leader, pattern, value, table, inside, outside
+    )
+    with_job, without_job = np.empty(n, np.int64), np.empty(n, np.int64)
+    conditional_bounds(
+        profits - multipliers, weights, int(residual.sum()), must, choice, with_job, without_job
+    )
+    work += 4 * n * n
+    others = base + outside.sum(axis=0)
+    estimates = np.vstack((others + with_job - outside + inside, others + without_job))
+    promise[:, free] = estimates
+    removed = open_choices & (estimates < target + unit)
+    domain[:, free] = open_choices & ~removed
+    return bound, work, bool(removed.any())
+
+
+@kernel
+def optimize_multipliers(
+    multipliers: Ints,
+    weights: Ints,
+    profits: Ints,
+    residual: Ints,
+    coarse: Ints,
+    coarse_room: Ints,
+    allowed: Bools,
+    leader: Ints,
+    must: Bools,
+    unit: int,
+    cut: int,
+    evaluations: int,
+    allowance: int,
+    step: NDArray[np.float64],
+    base: int,
+    table: Ints,
+    pattern: Bools,
+    value: Ints,
+    best: Ints,
+    found: Ints,
+) -> tuple[int, int, int]:
+    """Lower the bound of `relax_free` by subgradient steps, and look for better placements.
+
+    `multipliers` are overwritten by the best, `best` by the profit of a better placement, and
+    `found` by the slots of its free jobs. `table`, `pattern` and `value` are working space.
+
+    Returns
+    -------
+    bound, choice : int
+        Bound of the profit of the free jobs, and the part of it that is the knapsack of jobs.
+        Both are `INFEASIBLE` if the forced jobs do not fit.
+    work : int
+        Number of table cells visited.
+    """
+    m, n = pattern.shape
+    capacity = 0
+    for slot in range(m):
+        capacity += residual[slot]
+    current, lightest = multipliers.copy(), np.empty(n, np.int64)
+    for job in range(n):
+        lightest[job] = -weights[job]
     heaviest, slots = np.arange(n), np.arange(m)
-    by_size(heaviest, -weights)
+    by_size(heaviest, lightest)
     by_size(slots, residual)
     reverse = slots[::-1].copy()
-    best_multipliers = current.copy()
+    reduced, chosen = np.empty(n, np.int64), np.empty(n, np.bool_)
+    direction = np.zeros(n, np.float64)
+    trial = np.empty(n, np.int64)
     best_bound, best_choice = UNKNOWN, 0
-    work = n * residual.sum() // 64
+    work = n * capacity // 64
     stalled = 0
     checkpoint = 0.0
     for evaluation in range(10 * evaluations):
@@ -220,12 +279,16 @@ def relax_free(
             if gap > KEEP_ON * checkpoint:
                 break
             checkpoint = gap
-        choice, steps = knapsack(profits - current, weights, capacity, must, unit // 32, chosen)
+        for job in range(n):
+            reduced[job] = profits[job] - current[job]
+        choice, steps = knapsack(reduced, weights, capacity, must, unit // 32, chosen)
         if choice == INFEASIBLE:
-            return INFEASIBLE, work, False
+            return INFEASIBLE, INFEASIBLE, work
         work += CELLS_PER_STEP * steps
         work += best_patterns(current, coarse, coarse_room, allowed, leader, table, pattern, value)
-        bound = choice + value.sum()
+        bound = choice
+        for slot in range(m):
+            bound += value[slot]
         if evaluation == 0:
             checkpoint = float(bound + base - max(cut, best[0]))
         improved = bound < best_bound
@@ -234,22 +297,29 @@ def relax_free(
             if bound < best_bound - PROGRESS * (best_bound + base - cut):
                 stalled = 0
             best_bound, best_choice = bound, choice
-            best_multipliers[:] = current
+            assign(multipliers, current)
 
-        if base + profits[chosen].sum() > best[0]:
-            remaining = residual.copy()
+        profit = base
+        for job in range(n):
+            if chosen[job]:
+                profit += profits[job]
+        if profit > best[0]:
             order = slots if evaluation % 2 == 0 else reverse
-            profit = base + split(chosen, weights, profits, remaining, heaviest, order, trial)
-            keep(profit, where, free, trial, m, best, placement)
+            profit = base + split(chosen, weights, profits, residual.copy(), heaviest, order, trial)
+            if profit > best[0]:
+                best[0] = profit
+                assign(found, trial)
         if improved or evaluation % 8 == 0:
             profit = base + merge(
                 pattern, chosen, weights, profits, residual.copy(), heaviest, trial
             )
-            keep(profit, where, free, trial, m, best, placement)
+            if profit > best[0]:
+                best[0] = profit
+                assign(found, trial)
 
         target = max(cut, best[0])
         if base + best_bound < target + unit:
-            return best_bound, work, False
+            break
         if stalled >= PATIENCE:
             step[0] *= SHORTER
             stalled = 0
@@ -269,61 +339,9 @@ def relax_free(
             break
         length = step[0] * (base + bound - target - unit // 2) / norm
         for k in range(n):
-            moved = current[k] + np.int64(np.round(length * direction[k]))
+            moved = current[k] + np.int64(np.rint(length * direction[k]))
             current[k] = max(0, moved if must[k] else min(moved, profits[k]))
-    multipliers[free] = best_multipliers
-
-    inside, outside = np.empty((m, n), np.int64), np.empty((m, n), np.int64)
-    work += best_patterns(
-        best_multipliers, coarse, coarse_room, allowed, leader, table, pattern, value
-    )
-    work += conditional_patterns(
-        best_multipliers,
-        coarse,
-        coarse_room,
-        allowed,
-        leader,
-        pattern,
-        value,
-        table,
-        inside,
-        outside,
-    )
-    with_job, without_job = np.empty(n, np.int64), np.empty(n, np.int64)
-    conditional_bounds(
-        profits - best_multipliers, weights, capacity, must, best_choice, with_job, without_job
-    )
-    work += 4 * n * n
-    removed = False
-    target = max(cut, best[0])
-    for k in range(n):
-        job = free[k]
-        others = base + outside[:, k].sum()
-        for slot in range(m + 1):
-            if not domain[slot, job]:
-                continue
-            if slot == m:
-                estimate = others + without_job[k]
-            else:
-                estimate = others + with_job[k] - outside[slot, k] + inside[slot, k]
-            promise[slot, job] = estimate
-            if estimate < target + unit:
-                domain[slot, job] = False
-                removed = True
-    return best_bound, work, removed
-
-
-@kernel
-def keep(
-    profit: int, where: Ints, free: Ints, trial: Ints, m: int, best: Ints, placement: Ints
-) -> None:
-    """Keep a placement of the free jobs beside the fixed ones if it improves the incumbent."""
-    if profit > best[0]:
-        best[0] = profit
-        for job in range(len(where)):
-            placement[job] = where[job] if where[job] < m else -1
-        for k in range(len(free)):
-            placement[free[k]] = trial[k]
+    return best_bound, best_choice, work
 
 
 @kernel

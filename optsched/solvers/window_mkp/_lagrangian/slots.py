@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from optsched.compiled import kernel
 from optsched.solvers.window_mkp._lagrangian.knapsack import INFEASIBLE, Bools
-from optsched.solvers.window_mkp._reduction import Ints
+from optsched.solvers.window_mkp._reduction import Ints, assign
 
 WORD = 64
 
@@ -94,10 +94,33 @@ def leaders(allowed: Bools) -> Ints:
     leader = np.arange(m)
     for slot in range(m):
         for other in range(slot):
-            if leader[other] == other and np.array_equal(allowed[slot], allowed[other]):
+            if leader[other] == other and equal(allowed[slot], allowed[other]):
                 leader[slot] = other
                 break
     return leader
+
+
+@kernel
+def equal(first: Bools, second: Bools) -> bool:
+    """Return whether two arrays of one length are equal."""
+    # a loop, because numba compiles its own function for a quarter of a second
+    same = 0
+    while same < len(first) and first[same] == second[same]:
+        same += 1
+    return same == len(first)
+
+
+@kernel
+def numbers(chosen: Bools) -> Ints:
+    """Return the indices of the true entries."""
+    # a loop, because numba compiles its own function for half a second
+    found = np.empty(len(chosen), np.int64)
+    count = 0
+    for k in range(len(chosen)):
+        if chosen[k]:
+            found[count] = k
+            count += 1
+    return found[:count]
 
 
 @kernel
@@ -117,9 +140,9 @@ def fill_forward(table: Ints, worth: Ints, weights: Ints, jobs: Ints, capacity: 
     for k in range(len(jobs)):
         gain, weight = worth[jobs[k]], weights[jobs[k]]
         if gain <= 0 or weight > capacity:
-            table[k + 1, : capacity + 1] = table[k, : capacity + 1]
+            assign(table[k + 1, : capacity + 1], table[k])
             continue
-        table[k + 1, :weight] = table[k, :weight]
+        assign(table[k + 1, :weight], table[k])
         without = table[k, weight : capacity + 1]
         within = table[k, : capacity + 1 - weight]
         after = table[k + 1, weight : capacity + 1]
@@ -135,10 +158,10 @@ def fill_backward(table: Ints, worth: Ints, weights: Ints, jobs: Ints, capacity:
     for k in range(count - 1, -1, -1):
         gain, weight = worth[jobs[k]], weights[jobs[k]]
         if gain <= 0 or weight > capacity:
-            table[k, : capacity + 1] = table[k + 1, : capacity + 1]
+            assign(table[k, : capacity + 1], table[k + 1])
             continue
         last = capacity + 1 - weight
-        table[k, last : capacity + 1] = table[k + 1, last : capacity + 1]
+        assign(table[k, last : capacity + 1], table[k + 1, last:])
         without = table[k + 1, :last]
         within = table[k + 1, weight : capacity + 1]
         after = table[k, :last]
@@ -198,7 +221,7 @@ def best_patterns(
         if leader[slot] != slot:
             continue
         capacity = shared_capacity(slot, leader, residual)
-        jobs = np.flatnonzero(allowed[slot])
+        jobs = numbers(allowed[slot])
         fill_forward(table, worth, weights, jobs, capacity)
         cells += (len(jobs) + 1) * (capacity + 1)
         for other in range(slot, m):
@@ -250,7 +273,7 @@ def conditional_patterns(
         if leader[slot] != slot:
             continue
         capacity = shared_capacity(slot, leader, residual)
-        jobs = np.flatnonzero(allowed[slot])
+        jobs = numbers(allowed[slot])
         fill_forward(table, worth, weights, jobs, capacity)
         fill_backward(behind, worth, weights, jobs, capacity)
         cells += 2 * (len(jobs) + 1) * (capacity + 1)
@@ -260,10 +283,8 @@ def conditional_patterns(
             unused = capacity - residual[other]
             for k in range(len(jobs)):
                 job = jobs[k]
-                first, second = (
-                    table[k, : residual[other] + 1],
-                    behind[k + 1, unused : capacity + 1],
-                )
+                first = table[k, : residual[other] + 1]
+                second = behind[k + 1, unused : capacity + 1]
                 if pattern[other, job]:
                     inside[other, job] = value[other]
                     outside[other, job] = best_sum(first, second)

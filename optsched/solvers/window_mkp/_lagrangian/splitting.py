@@ -7,7 +7,7 @@ import numpy as np
 from optsched.compiled import kernel
 from optsched.solvers.window_mkp._lagrangian.knapsack import Bools, knapsack
 from optsched.solvers.window_mkp._lagrangian.slots import LARGEST_SET, WORD, add_weight, holds
-from optsched.solvers.window_mkp._reduction import Ints
+from optsched.solvers.window_mkp._reduction import Ints, assign
 
 
 @kernel
@@ -33,7 +33,7 @@ def fill_fullest(slot: int, residual: Ints, weights: Ints, jobs: Ints, placement
     sums = np.zeros((count + 1, words), np.uint64)
     sums[count, 0] = 1
     for k in range(count - 1, -1, -1):
-        sums[k] = sums[k + 1]
+        assign(sums[k], sums[k + 1])
         add_weight(sums[k], weights[free[k]])
     total = residual[slot]
     while not holds(sums[0], total):
@@ -44,6 +44,19 @@ def fill_fullest(slot: int, residual: Ints, weights: Ints, jobs: Ints, placement
             placement[job] = slot
             residual[slot] -= weights[job]
             total -= weights[job]
+
+
+@kernel
+def in_order(order: Ints, chosen: Bools) -> Ints:
+    """Return the chosen jobs in the given order."""
+    # a loop, because numba compiles indexing by an array for a second
+    jobs = np.empty(len(order), np.int64)
+    count = 0
+    for job in order:
+        if chosen[job]:
+            jobs[count] = job
+            count += 1
+    return jobs[:count]
 
 
 @kernel
@@ -74,7 +87,7 @@ def split(
         Overwritten by the slot of each job, -1 if not placed.
     """
     placement[:] = -1
-    jobs = heaviest[chosen[heaviest]]
+    jobs = in_order(heaviest, chosen)
     for slot in slots:
         fill_fullest(slot, residual, weights, jobs, placement)
     return fill_best(weights, profits, residual, placement)
@@ -184,34 +197,36 @@ def improve(
             count += 1
         jobs = jobs[:count]
         for way in range(2):
-            trial[:] = placement
-            trial[jobs] = -1
-            remaining[:] = residual
+            assign(trial, placement)
+            for freed in jobs:
+                trial[freed] = -1
+            assign(remaining, residual)
             remaining[first], remaining[second] = capacities[first], capacities[second]
             if way == 0:
                 both = capacities[first] + capacities[second]
-                bound, work, chosen = best_of(jobs, weights, profits, both)
+                bound, work, chosen = best_of(jobs, trial, weights, profits, both)
                 steps += work
                 if bound <= held:
                     break
-                order = heaviest[chosen[heaviest]]
+                order = in_order(heaviest, chosen)
                 fill_fullest(first, remaining, weights, order, trial)
                 fill_fullest(second, remaining, weights, order, trial)
             else:
                 for slot in (first, second):
-                    waiting = jobs[trial[jobs] < 0]
-                    _, work, chosen = best_of(waiting, weights, profits, capacities[slot])
+                    _, work, chosen = best_of(jobs, trial, weights, profits, capacities[slot])
                     steps += work
-                    for job in waiting:
-                        if chosen[job]:
-                            trial[job] = slot
-                            remaining[slot] -= weights[job]
+                    for added in jobs:
+                        if chosen[added]:
+                            trial[added] = slot
+                            remaining[slot] -= weights[added]
             fill_best(weights, profits, remaining, trial)
             gained = 0
-            for placed in jobs[trial[jobs] >= 0]:
-                gained += profits[placed]
+            for placed in jobs:
+                if trial[placed] >= 0:
+                    gained += profits[placed]
             if gained > held:
-                placement[:], residual[:] = trial, remaining
+                assign(placement, trial)
+                assign(residual, remaining)
                 profit += gained - held
                 unchanged = 0
                 break
@@ -219,11 +234,20 @@ def improve(
 
 
 @kernel
-def best_of(jobs: Ints, weights: Ints, profits: Ints, capacity: int) -> tuple[int, int, Bools]:
-    """Solve a knapsack over some of the jobs; see `knapsack`."""
-    picked = np.empty(len(jobs), np.bool_)
-    must = np.zeros(len(jobs), np.bool_)
-    bound, steps = knapsack(profits[jobs], weights[jobs], capacity, must, np.int64(0), picked)
+def best_of(
+    jobs: Ints, placement: Ints, weights: Ints, profits: Ints, capacity: int
+) -> tuple[int, int, Bools]:
+    """Solve a knapsack over those of the jobs that are not placed; see `knapsack`."""
+    n = len(jobs)
+    waiting, weight, profit = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    count = 0
+    for job in jobs:
+        if placement[job] < 0:
+            waiting[count], weight[count], profit[count] = job, weights[job], profits[job]
+            count += 1
+    picked, must = np.empty(count, np.bool_), np.zeros(count, np.bool_)
+    bound, steps = knapsack(profit[:count], weight[:count], capacity, must, np.int64(0), picked)
     chosen = np.zeros(len(weights), np.bool_)
-    chosen[jobs[picked]] = True
+    for k in range(count):
+        chosen[waiting[k]] = picked[k]
     return bound, steps, chosen

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.compiled import kernel
 from optsched.solvers.window_mkp._lagrangian.knapsack import CELLS_PER_STEP, dense_bound, knapsack
 from optsched.solvers.window_mkp._lagrangian.slots import tighten
 from optsched.solvers.window_mkp._lagrangian.splitting import improve, split
@@ -14,7 +13,6 @@ DENSE = 1 << 26
 """Largest number of cells in dynamic programming over every capacity."""
 
 
-@kernel
 def surrogate(
     weights: Ints, profits: Ints, capacities: Ints, heaviest: Ints, allowance: int, placement: Ints
 ) -> tuple[int, int, int, int]:
@@ -46,23 +44,19 @@ def surrogate(
         Number of table cells visited.
     """
     n, m = len(weights), len(capacities)
-    allowed = np.empty((m, n), np.bool_)
-    for slot in range(m):
-        allowed[slot] = weights <= capacities[slot]
+    allowed = np.ascontiguousarray(weights <= capacities[:, None])
     residual = capacities.copy()
     tighten(allowed, weights, capacities, np.full(n, -1), False, residual)
-    total = residual.sum()
-    must = np.zeros(n, np.bool_)
+    total = int(residual.sum())
     chosen = np.empty(n, np.bool_)
-    bound, steps = knapsack(profits, weights, total, must, np.int64(0), chosen)
+    bound, steps = knapsack(profits, weights, total, np.zeros(n, np.bool_), 0, chosen)
     cells = n * total // 64
     if bound > profits[chosen].sum() and n * total <= min(DENSE, allowance):
         bound = min(bound, dense_bound(profits, weights, total))
         cells += n * total
     best = -1
     trial = np.empty(n, np.int64)
-    slots = np.arange(m)
-    for _ in range(2):
+    for slots in (np.arange(m), np.arange(m)[::-1].copy()):
         split(chosen, weights, profits, capacities.copy(), heaviest, slots, trial)
         profit, more = improve(
             weights,
@@ -79,5 +73,4 @@ def surrogate(
             placement[:] = trial
         if best == bound:
             break
-        slots = slots[::-1].copy()
     return bound, best, steps, cells

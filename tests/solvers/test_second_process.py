@@ -1,0 +1,79 @@
+"""Functions called in a second process."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+import pytest
+
+from optsched.solvers import second_process
+from optsched.solvers.second_process import called_beside
+
+MODULE = """
+import os, time
+from pathlib import Path
+
+written = Path(__file__).with_name("written")
+
+def write():
+    temporary = written.with_suffix(".part")
+    temporary.write_text(str(os.getpid()))
+    temporary.rename(written)
+
+def fail():
+    write()
+    raise ValueError
+
+def hang():
+    write()
+    time.sleep(1000)
+"""
+
+
+@pytest.fixture
+def functions(tmp_path, monkeypatch):
+    (tmp_path / "in_second_process.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(second_process, "cores", lambda: 2)
+    import in_second_process
+
+    yield in_second_process
+    del sys.modules["in_second_process"]
+
+
+@pytest.mark.parametrize("name", ["write", "fail"])
+def test_the_function_is_called_in_another_process(functions, name):
+    with called_beside(getattr(functions, name)):
+        pass
+    assert int(functions.written.read_text()) != os.getpid()
+
+
+def test_nothing_is_called_on_a_single_core(functions, monkeypatch):
+    monkeypatch.setattr(second_process, "cores", lambda: 1)
+    with called_beside(functions.write):
+        pass
+    assert not functions.written.exists()
+
+
+def test_a_process_that_cannot_start_is_left_out(functions, monkeypatch, tmp_path):
+    monkeypatch.setattr(second_process.sys, "executable", str(tmp_path / "missing"))
+    with called_beside(functions.write):
+        pass
+    assert not functions.written.exists()
+
+
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_the_process_ends_with_the_block(functions, monkeypatch, interrupted):
+    monkeypatch.setattr(second_process, "PATIENCE", 0.01)
+    try:
+        with called_beside(functions.hang):
+            while not functions.written.exists():
+                time.sleep(0.01)
+            if interrupted:
+                raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        assert interrupted
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(functions.written.read_text()), 0)
