@@ -7,34 +7,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-FILE, LOAD, LOADED, UNTIL, USERS = range(5)
-FREE = -1
+from optsched.machines._node_memory import FILE, FREE, LOADED, UNTIL, USERS
 
 Kept = Literal["users", "next"]
 """Period for which a file stays: while a job uses it, or until the next start on the node."""
-
-
-class Residents(NamedTuple):
-    """Table of the resident files of all nodes.
-
-    Parameters
-    ----------
-    node, file : int64 array, shape (files,)
-        The node, and the number of the file.
-    load : int64 array, shape (files,)
-        Seconds to load it from the shared storage.
-    loaded, until : float64 array, shape (files,)
-        Times at which the file is loaded, and until which it is planned to stay. While jobs use the
-        file, the latter is the latest limit of all its users, including those that have ended, as
-        in the authors' program. Afterwards it is the end of the last user, which may be long ago
-        if files stay until the next start.
-    """
-
-    node: NDArray[np.int64]
-    file: NDArray[np.int64]
-    load: NDArray[np.int64]
-    loaded: NDArray[np.float64]
-    until: NDArray[np.float64]
 
 
 class Use(NamedTuple):
@@ -111,22 +87,23 @@ class NodeMemory:
         if not table[USERS, slot]:
             table[UNTIL, slot] = now
 
-    def residents(self, now: float) -> Residents:
-        """Return the resident files, in order of the nodes."""
-        table = self._table.reshape(5, -1)
-        rows = np.flatnonzero(table[FILE] != FREE)
-        file, load, loaded, until, users = table[:, rows]
-        there = (users > 0) | (until >= now)
-        if self.kept == "next":
-            latest = np.where(self.started(now), -np.inf, self._latest_start)
-            there |= until > latest[rows // (2 * self.cores)]
-        return Residents(
-            rows[there] // (2 * self.cores),
-            file[there].astype(np.int64),
-            load[there].astype(np.int64),
-            loaded[there],
-            until[there],
-        )
+    def residents(self, now: float) -> NDArray[np.int64]:
+        """Return the resident files, in order of the nodes.
+
+        Returns
+        -------
+        int64 array, shape (files, 5)
+            The node, the file, the seconds to load it from the shared storage, and the whole
+            seconds from now, at least 0, until it is loaded, and until which it is planned to stay.
+            While jobs use the file, the latter is the latest limit of all its users, including
+            those that have ended, as in the authors' program. Afterwards it is the end of the last
+            user, which may be long ago if files stay until the next start.
+        """
+        from optsched.machines._node_memory import residents
+
+        rows: NDArray[np.int64]
+        rows = residents(self._table, self._latest_start, now, self.kept == "next")
+        return rows
 
     def started(self, now: float) -> NDArray[np.bool_]:
         """Return a mask of the nodes with a start at `now`, shape (nodes,); ``next`` only."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.machines.cluster import Cluster, Cores
@@ -195,14 +194,14 @@ class Locality(Policy):
         walltimes = self._walltimes[rows]
         reserved = None
         if self.backfill == "holes":
-            reserved = from_now(self._cores.reserved, now)
+            reserved = self._cores.reserved_from(now)
         stated = {
-            "available": from_now(self._cores.available, now),
+            "available": self._cores.available_from(now),
             "processors": self._processors[rows],
             "walltimes": walltimes,
             "files": self._files[rows],
             "loads": self._loads[rows],
-            "resident": residents(machine, now),
+            "resident": machine.files.residents(now),
             "reserved": reserved if reserved is not None and reserved.any() else None,
             "occupied": machine.nodes_in_use(),
             "priorities": np.ones_like(walltimes),
@@ -240,15 +239,3 @@ def history(system: System) -> tuple[float, dict[int, int]]:
     running = running[begun]
     nodes = system.annotations["history_node"][running]
     return system.submit[first], dict(zip(running.tolist(), nodes.tolist()))
-
-
-def from_now(times: NDArray[np.float64], now: float) -> NDArray[np.int64]:
-    """Return times as whole seconds from now, at least 0."""
-    return np.ceil(np.maximum(times - now, 0.0)).astype(np.int64)
-
-
-def residents(machine: Cluster, now: float) -> NDArray[np.int64]:
-    """Return the resident files in the form of the problem, shape (files, 5)."""
-    there = machine.files.residents(now)
-    loaded, until = from_now(there.loaded, now), from_now(there.until, now)
-    return np.column_stack([there.node, there.file, there.load, loaded, until])

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched.errors import InputError
+from optsched.machines._node_memory import residents
 from optsched.machines.cluster import Cluster, Cores
 from optsched.machines.machine import read_machine
 from optsched.machines.node_memory import NodeMemory, Use
@@ -132,11 +133,43 @@ def test_residents_are_what_is_used_or_was_until_now():
     memory.use(2, 5, 60, 20.0, 900.0)
     memory.use(0, 6, 30, 20.0, 200.0)
     memory.drop(0, 6, 25.0)
-    now = memory.residents(25.0)
-    assert np.column_stack(now).tolist() == [[0, 6, 30, 50, 25], [2, 5, 60, 70, 900]]
-    assert np.column_stack(memory.residents(26.0)).tolist() == [[2, 5, 60, 70, 900]]
+    assert memory.residents(25.0).tolist() == [[0, 6, 30, 25, 0], [2, 5, 60, 45, 875]]
+    assert memory.residents(25.5).tolist() == [[2, 5, 60, 45, 875]]
     memory.drop(2, 5, 30.0)  # the limits of all who have used it count, as in the authors' program
-    assert np.column_stack(memory.residents(30.0)).tolist() == [[2, 5, 60, 70, 900]]
+    assert memory.residents(30.0).tolist() == [[2, 5, 60, 40, 870]]
+    assert memory.residents(80.0).tolist() == [[2, 5, 60, 0, 820]]
+
+
+SLOTS = st.tuples(
+    st.sampled_from([-1.0, 3.0, 4.0]),
+    st.just(7.0),
+    st.sampled_from([0.0, 4.5, 5.0, 6.25]),
+    st.sampled_from([0.0, 3.0, 4.5, 5.0, 9.5]),
+    st.sampled_from([0.0, 1.0]),
+)
+
+
+@given(
+    st.lists(SLOTS, min_size=4, max_size=4),
+    st.lists(st.sampled_from([-np.inf, 3.0, 4.5, 5.0]), min_size=2, max_size=2),
+    st.sampled_from([4.5, 5.0, 5.5]),
+    st.booleans(),
+)
+@settings(deadline=None)
+def test_the_kernel_of_residents_agrees_with_their_definition(slots, starts, now, until_next):
+    table = np.array(slots).T.reshape(5, 2, 2).copy()
+    latest = np.array(starts)
+    file, load, loaded, until, users = table
+    before = np.where(latest >= now, -np.inf, latest)[:, None]
+    there = (users > 0) | (until >= now)
+    if until_next:
+        there |= until > before
+    there &= file != -1
+    seconds = np.ceil(np.maximum(np.array([loaded, until]) - now, 0.0))
+    expected = np.column_stack(
+        [np.nonzero(there)[0], *(column[there] for column in (file, load, *seconds))]
+    )
+    assert np.array_equal(residents(table, latest, now, until_next), expected)
 
 
 @given(

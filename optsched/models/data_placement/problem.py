@@ -6,7 +6,7 @@ Model page: ``models/data-placement/README.md``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -199,7 +199,7 @@ class DataPlacement(Problem[Plan]):
         nodes, cores = self.available.shape
         return f"{len(self.processors)}x{nodes}x{cores}"
 
-    @property
+    @cached_property
     def horizon(self) -> int:
         """The second that counts as the start of a job that is left out."""
         return max(int(self.available.max()), 0) + int(self.walltimes.max(initial=0))
@@ -209,15 +209,12 @@ class DataPlacement(Problem[Plan]):
 
         A job that is left out counts with the whole load of its file.
         """
-        known: tuple[Plan, NDArray[np.int64]] | None = self.__dict__.get("_known_times")
-        if known is None or known[0] is not solution:
+        known = self._known_of(solution)
+        if "load_times" not in known:
             times = self._quick_load_times(solution)
-            if times is None:
-                times = _load_times(self, solution)
-            times.flags.writeable = False
-            # a plan is immutable, and its objective is computed more than once
-            known = self.__dict__["_known_times"] = (solution, times)
-        return known[1]
+            known["load_times"] = read_only(_load_times(self, solution) if times is None else times)
+        load_times: Ints = known["load_times"]
+        return load_times
 
     def objective(self, solution: Plan) -> int:
         """Return the weighted sum of waiting and loading, equation (1)."""
@@ -229,18 +226,28 @@ class DataPlacement(Problem[Plan]):
         """Return True only if equations (2) to (5) hold."""
         if type(solution) is not Plan or not _has_length(solution, len(self.processors)):
             return False
-        from optsched.models.data_placement._check import is_sound
+        known = self._known_of(solution)
+        if "is_sound" not in known:
+            from optsched.models.data_placement._check import is_sound
 
-        sound: bool = is_sound(
-            self.available,
-            _no_holes(*self.available.shape) if self.reserved is None else self.reserved,
-            self.processors,
-            self.walltimes,
-            self.partial,
-            LARGEST_FIELD,
-            np.array([solution.node, solution.start, solution.cores]),
-        )
+            known["is_sound"] = is_sound(
+                self.available,
+                _no_holes(*self.available.shape) if self.reserved is None else self.reserved,
+                self.processors,
+                self.walltimes,
+                self.partial,
+                LARGEST_FIELD,
+                np.array([solution.node, solution.start, solution.cores]),
+            )
+        sound: bool = known["is_sound"]
         return sound
+
+    def _known_of(self, solution: Plan) -> dict[str, Any]:
+        """Return what is known of the last plan: it is immutable, and asked for more than once."""
+        last: tuple[Plan, dict[str, Any]] | None = self.__dict__.get("_known")
+        if last is None or last[0] is not solution:
+            last = self.__dict__["_known"] = (solution, {})
+        return last[1]
 
     def _quick_load_times(self, solution: Plan) -> Ints | None:
         """Return the load times of a sound plan whose files stay while jobs use them."""

@@ -40,10 +40,10 @@ class Plan:
     cores: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            array = np.asarray(getattr(self, field.name), dtype=np.int64).view()
+        for name in ("node", "start", "cores"):
+            array = np.asarray(getattr(self, name), dtype=np.int64).view()
             array.flags.writeable = False
-            object.__setattr__(self, field.name, array)
+            object.__setattr__(self, name, array)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Plan):

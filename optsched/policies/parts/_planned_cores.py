@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +12,16 @@ from optsched.solvers.data_placement.holes import update_widest
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+
+@kernel
+def from_now(times: Floats, now: float) -> Integers:
+    """Return times as whole seconds from now, at least 0, shape (nodes, cores)."""
+    seconds = np.empty(times.shape, dtype=np.int64)
+    for node in range(times.shape[0]):
+        for core in range(times.shape[1]):
+            seconds[node, core] = math.ceil(max(times[node, core] - now, 0.0))
+    return seconds
 
 
 @kernel

@@ -34,6 +34,20 @@ class PlannedCores:
         """Cores and node of the widest hole, as the authors' program tracks it."""
         return int(self._widest[0]), int(self._widest[1])
 
+    def available_from(self, now: float) -> NDArray[np.int64]:
+        """Return the whole seconds from now until each core is free, shape (nodes, cores)."""
+        from optsched.policies.parts._planned_cores import from_now
+
+        seconds: NDArray[np.int64] = from_now(self.available, now)
+        return seconds
+
+    def reserved_from(self, now: float) -> NDArray[np.int64]:
+        """Return the whole seconds from now until the end of each hole, shape (nodes, cores)."""
+        from optsched.policies.parts._planned_cores import from_now
+
+        seconds: NDArray[np.int64] = from_now(self.reserved, now)
+        return seconds
+
     def start(self, place: Cores, limit: float) -> None:
         """Record the start of a job, which runs until its limit at most."""
         self._limit[place.node, core_numbers(place.cores)] = limit

@@ -19,14 +19,21 @@ def sorted_cores(available: Integers) -> Integers:
     """Return the sorted keys of each node, shape (nodes, cores); past times count as now."""
     nodes, cores = available.shape
     keys = np.empty((nodes, cores), dtype=np.int64)
+    fill_sorted(keys, available)
+    return keys
+
+
+@kernel(allocates=False)
+def fill_sorted(keys: Integers, available: Integers) -> None:
+    """Write the sorted keys of each node."""
+    nodes, cores = available.shape
     for node in range(nodes):
         for core in range(cores):
             keys[node, core] = max(available[node, core], 0) * 64 + core
         sort(keys[node])
-    return keys
 
 
-@kernel
+@kernel(allocates=False)
 def sort(keys: Integers) -> None:
     """Sort the nearly sorted keys of a node by insertion."""
     for i in range(1, len(keys)):
@@ -38,7 +45,7 @@ def sort(keys: Integers) -> None:
         keys[j] = key
 
 
-@kernel
+@kernel(allocates=False)
 def free_now(keys: Integers) -> int:
     """Return the number of cores of a node that are free now."""
     count = 0
@@ -49,7 +56,7 @@ def free_now(keys: Integers) -> int:
     return count
 
 
-@kernel
+@kernel(allocates=False)
 def take_first(keys: Integers, count: int, until: int) -> int:
     """Allocate the first cores of a node until a time, and return a bit mask of them."""
     bits = 0

@@ -73,16 +73,22 @@ def files_on(
         np.array([0, 0, NONE]),
         until_next,
     )
-    for row in range(len(resident)):
-        node, file, load, loaded, until = resident[row]
-        visit(files, node, file, load, 0, max(loaded, 0), until)
-    for node in range(nodes):
-        if started[node]:
-            begin(files, node, 0)
+    fill_files(files, resident, started)
     return files
 
 
-@kernel
+@kernel(allocates=False)
+def fill_files(files: NodeFiles, resident: Integers, started: NDArray[np.bool_]) -> None:
+    """Record the resident files, and the starts of this second."""
+    for row in range(len(resident)):
+        node, file, load, loaded, until = resident[row]
+        visit(files, node, file, load, 0, max(loaded, 0), until)
+    for node in range(len(started)):
+        if started[node]:
+            begin(files, node, 0)
+
+
+@kernel(allocates=False)
 def begin(files: NodeFiles, node: int, start: int) -> None:
     """Record the start of a job on a node, with or without a file."""
     if not files.until_next:
@@ -93,7 +99,7 @@ def begin(files: NodeFiles, node: int, start: int) -> None:
     files.head[node, STARTS] = new
 
 
-@kernel
+@kernel(allocates=False)
 def mark(files: NodeFiles, file: int) -> None:
     """Mark exactly the nodes that have a file."""
     before = files.used[MARKED]
@@ -114,7 +120,7 @@ def mark(files: NodeFiles, file: int) -> None:
             entry = files.entries[entry, ALIKE]
 
 
-@kernel
+@kernel(allocates=False)
 def visit(
     files: NodeFiles, node: int, file: int, load: int, start: int, loaded: int, end: int
 ) -> None:
@@ -140,7 +146,7 @@ def visit(
         files.entries[entry, LAST] = new
 
 
-@kernel
+@kernel(allocates=False)
 def loading_time(files: NodeFiles, node: int, at: int) -> int:
     """Return the seconds that a job waits for the marked file, or NONE if no job uses the file.
 
@@ -158,7 +164,7 @@ def loading_time(files: NodeFiles, node: int, at: int) -> int:
     return NONE
 
 
-@kernel
+@kernel(allocates=False)
 def unused_loading_time(files: NodeFiles, node: int, load: int, at: int) -> int:
     """Return the seconds that a job waits for the marked file, which no job uses.
 
@@ -182,7 +188,7 @@ def unused_loading_time(files: NodeFiles, node: int, load: int, at: int) -> int:
     return load
 
 
-@kernel
+@kernel(allocates=False)
 def reloading_time(
     files: NodeFiles, node: int, file: int, load: int, at: int, capacity: int
 ) -> int:

@@ -29,6 +29,9 @@ from optsched.solvers.data_placement.score import Score
 
 Integers = NDArray[np.int64]
 NOWHERE = -1
+FOREVER = np.iinfo(np.int64).max
+GROUP = 32
+"""Nodes that share a bound of their scores."""
 
 
 class Choice(NamedTuple):
@@ -38,6 +41,40 @@ class Choice(NamedTuple):
     start: int
     load: int
     holes: int
+
+
+class State(NamedTuple):
+    """Arrays of a partial plan, which grow with its jobs.
+
+    Parameters
+    ----------
+    keys : int64 array, shape (nodes, cores)
+        Sorted cores of each node.
+    reserved : int64 array, shape (nodes, cores)
+        As in the data-placement problem.
+    holes : int64 array, shape (nodes,)
+        Number of cores of each node in holes.
+    widest : int64 array, shape (2,)
+        Cores and node of the widest known hole.
+    bounds : int64 array, shape (nodes,)
+        Lower bounds of the score on each node, for jobs equal to the last one.
+    group_bounds : int64 array, shape (groups,)
+        The least bound of each group of `GROUP` consecutive nodes.
+    hopeless : int64 array, shape (cores + 1,)
+        Least walltime of the jobs of at most so many cores that fit into no hole. Once no other
+        core is free, holes only shrink: a job that did not fit never fits again.
+    scratch : int64 array, shape (cores,)
+        Space for the cores of a node.
+    """
+
+    keys: Integers
+    reserved: Integers
+    holes: Integers
+    widest: Integers
+    bounds: Integers
+    group_bounds: Integers
+    hopeless: Integers
+    scratch: Integers
 
 
 @kernel
@@ -84,13 +121,40 @@ def plan(
     files = files_on(resident, started, until_next, len(jobs))
     placed = np.zeros((len(jobs), 3), dtype=np.int64)
     placed[:, 0] = NOWHERE
-    running = occupied.sum()
-    idle = 0
+    state = State(
+        keys,
+        reserved,
+        holes,
+        widest,
+        np.zeros(nodes, dtype=np.int64),
+        np.zeros((nodes - 1) // GROUP + 1, dtype=np.int64),
+        np.full(width + 1, FOREVER),
+        np.empty(width, dtype=np.int64),
+    )
+    place_jobs(placed, state, files, occupied, jobs, score, capacity, backfill, partial, short)
+    return placed
+
+
+@kernel(allocates=False)
+def place_jobs(
+    placed: Integers,
+    state: State,
+    files: NodeFiles,
+    occupied: NDArray[np.bool_],
+    jobs: Integers,
+    score: Score,
+    capacity: int,
+    backfill: bool,
+    partial: bool,
+    short: bool,
+) -> None:
+    """Place the jobs in order; the arguments are those of `plan`."""
+    keys, reserved, holes, widest, bounds, group_bounds, hopeless, scratch = state
+    nodes, width = keys.shape
+    running, idle = 0, 0
     for node in range(nodes):
+        running += occupied[node]
         idle += free_now(keys[node])
-    # once no other core is free, holes only shrink: a job that did not fit never fits again
-    hopeless = np.full(width + 1, np.iinfo(np.int64).max)
-    bounds = np.zeros(nodes, dtype=np.int64)
     last_rule = (score, NOWHERE, False, 0, 0, NOWHERE, 0)
     for job in range(len(jobs)):
         processors, walltime, file, load = jobs[job]
@@ -107,19 +171,19 @@ def plan(
         this_rule = (rule, turning_node, full, processors, walltime if backfill else 0, file, load)
         if this_rule != last_rule:
             bounds[:] = 0
+            group_bounds[:] = 0
         last_rule = this_rule
         mark(files, file)
         if full:
             if processors > widest[0] or walltime >= hopeless[processors]:
                 continue
         else:
-            hopeless[:] = np.iinfo(np.int64).max
+            hopeless[:] = FOREVER
         uses = (full, backfill)
-        choice = best_node(
-            keys, reserved, holes, files, jobs[job], rule, turning_node, capacity, uses, bounds
-        )
+        choice = best_node(state, files, jobs[job], rule, turning_node, capacity, uses)
         if choice.node == NOWHERE:
-            hopeless[processors:] = np.minimum(hopeless[processors:], walltime)
+            for wide in range(processors, width + 1):
+                hopeless[wide] = min(hopeless[wide], walltime)
             continue
         if not full:
             visit(
@@ -133,84 +197,96 @@ def plan(
             )
         node = choice.node
         begin(files, node, choice.start)
-        bounds[node] = 0
+        bounds[node] = group_bounds[node // GROUP] = 0
         if choice.start == 0 and not occupied[node] and keys[node, width - 1] < 64:
             running += 1
         free = free_now(keys[node])
         if choice.holes >= 0:
             bits = take_from_holes(keys[node], reserved[node], processors, choice.holes, walltime)
         elif backfill:
-            bits = take_by_number(keys[node], reserved[node], processors, choice.start, walltime)
+            bits = take_by_number(
+                keys[node], reserved[node], scratch, processors, choice.start, walltime
+            )
         else:
             bits = take_first(keys[node], processors, choice.start + walltime)
         if backfill:
             holes[node] = in_holes(reserved[node], 1)
             if node == widest[1]:
-                widest[0], widest[1] = holes.max(), holes.argmax()
+                widest[1] = holes.argmax()
+                widest[0] = holes[widest[1]]
         idle -= free - free_now(keys[node])
         placed[job] = (node, choice.start, bits)
-    return placed
 
 
-@kernel
+@kernel(allocates=False)
 def best_node(
-    keys: Integers,
-    reserved: Integers,
-    holes: Integers,
+    state: State,
     files: NodeFiles,
     job: Integers,
     score: Score,
     turning_node: int,
     capacity: int,
     uses: tuple[bool, bool],
-    bounds: Integers,
 ) -> Choice:
     """Return the first node with the least score for a job, or node -1 if the job does not fit.
 
     From `turning_node` on, only loading counts, once (LEO); -1 for no such node. `uses` is
-    whether the job must start now in holes only, and whether it may use holes. `bounds` are
-    lower bounds of the score on each node, which are raised. They stay valid for equal jobs,
-    each of which changes the score of one node only. The other arguments are those of `plan`.
+    whether the job must start now in holes only, and whether it may use holes. The bounds of
+    `state` are raised. They stay valid for equal jobs, each of which changes the score of one node
+    only. The group with the least bound comes first, so that most others are skipped.
     """
+    keys, reserved, holes, _, bounds, group_bounds, _, _ = state
     processors, walltime, file, load = job
-    loading, reloading = score.loading, score.reloading
     full, backfill = uses
     best = Choice(NOWHERE, 0, 0, -1)
-    least: int = np.iinfo(np.int64).max
-    for node in range(len(keys)):
-        if node == turning_node:
-            loading, reloading = 1, 0
-        if bounds[node] >= least:
+    least: int = FOREVER
+    first = group_bounds.argmin()
+    for turn in range(-1, len(group_bounds)):
+        group = first if turn < 0 else turn
+        begin_node = group * GROUP
+        # of equally good nodes, the first is chosen
+        limit = least + (begin_node < best.node)
+        if group_bounds[group] >= limit or turn == first:
             continue
-        bound: int = np.iinfo(np.int64).max
-        at = keys[node, processors - 1] >> 6
-        for hole in range(1 if full else 0, 2 if backfill else 1):
-            of_holes = -1
-            if hole:
-                if holes[node] == 0:
-                    break
-                of_holes = from_holes(keys[node], reserved[node], processors, walltime)
-                if of_holes < (processors if full else 0):
-                    break
-                at = 0
-            value, wait = at, 0
-            if value < least and loading:
-                wait = loading_time(files, node, at)
-                if wait < 0:
-                    wait = unused_loading_time(files, node, load, at) if files.until_next else load
-                value += loading * wait
-            if value < least and reloading:
-                value += reloading * reloading_time(files, node, file, load, at, capacity)
-            if value < least:
-                best, least = Choice(node, at, wait, of_holes), value
-            bound = min(bound, value)
-        bounds[node] = bound
-        if least == 0:
-            break
+        least_bound: int = FOREVER
+        for node in range(begin_node, min(begin_node + GROUP, len(keys))):
+            limit = least + (node < best.node)
+            if bounds[node] < limit:
+                opportune = 0 <= turning_node <= node
+                loading = 1 if opportune else score.loading
+                reloading = 0 if opportune else score.reloading
+                bound: int = FOREVER
+                at = keys[node, processors - 1] >> 6
+                for hole in range(1 if full else 0, 2 if backfill else 1):
+                    of_holes = -1
+                    if hole:
+                        if holes[node] == 0:
+                            break
+                        of_holes = from_holes(keys[node], reserved[node], processors, walltime)
+                        if of_holes < (processors if full else 0):
+                            break
+                        at = 0
+                    value, wait = at, 0
+                    if value < limit and loading:
+                        wait = loading_time(files, node, at)
+                        if wait < 0:
+                            wait = load
+                            if files.until_next:
+                                wait = unused_loading_time(files, node, load, at)
+                        value += loading * wait
+                    if value < limit and reloading:
+                        value += reloading * reloading_time(files, node, file, load, at, capacity)
+                    if value < limit:
+                        best, least = Choice(node, at, wait, of_holes), value
+                        limit = value
+                    bound = min(bound, value)
+                bounds[node] = bound
+            least_bound = min(least_bound, bounds[node])
+        group_bounds[group] = least_bound
     return best
 
 
-@kernel
+@kernel(allocates=False)
 def first_free(keys: Integers, processors: int) -> int:
     """Return the first node with enough cores that are free now."""
     for node in range(len(keys)):

@@ -11,7 +11,7 @@ from optsched.solvers.data_placement._cores import sort, take_first
 Integers = NDArray[np.int64]
 
 
-@kernel
+@kernel(allocates=False)
 def in_holes(reserved: Integers, walltime: int) -> int:
     """Return the number of cores of a node in holes that last at least a walltime."""
     count = 0
@@ -21,7 +21,7 @@ def in_holes(reserved: Integers, walltime: int) -> int:
     return count
 
 
-@kernel
+@kernel(allocates=False)
 def from_holes(keys: Integers, reserved: Integers, processors: int, walltime: int) -> int:
     """Return the number of cores from holes that a job uses now; -1 if the job does not fit.
 
@@ -34,7 +34,7 @@ def from_holes(keys: Integers, reserved: Integers, processors: int, walltime: in
     return count
 
 
-@kernel
+@kernel(allocates=False)
 def update_widest(reserved: Integers, widest: Integers) -> None:
     """Update the core count and the first node of the widest hole."""
     widest[0] = -1
@@ -47,7 +47,7 @@ def update_widest(reserved: Integers, widest: Integers) -> None:
             widest[0], widest[1] = count, node
 
 
-@kernel
+@kernel(allocates=False)
 def take_from_holes(
     keys: Integers, reserved: Integers, processors: int, holes: int, walltime: int
 ) -> int:
@@ -65,16 +65,15 @@ def take_from_holes(
     return bits
 
 
-@kernel
+@kernel(allocates=False)
 def take_by_number(
-    keys: Integers, reserved: Integers, processors: int, start: int, walltime: int
+    keys: Integers, reserved: Integers, at: Integers, processors: int, start: int, walltime: int
 ) -> int:
     """Allocate the lowest cores that are free at a start, and return a bit mask of them.
 
-    Allocated cores that are free now become holes until the start.
+    Allocated cores that are free now become holes until the start. `at` has space for the cores.
     """
     width = len(keys)
-    at = np.empty(width, dtype=np.int64)
     for i in range(width):
         at[keys[i] & 63] = i
     bits = 0

@@ -63,9 +63,10 @@ class Rule(Heuristic):
 
     def place(self, problem: DataPlacement) -> Plan:
         """Return the plan of the rule."""
-        holes = np.zeros_like(problem.available) if problem.reserved is None else problem.reserved
-        jobs = (problem.processors, problem.walltimes, problem.files, problem.loads)
-        given = (problem.available, holes.copy(), problem.occupied, np.column_stack(jobs))
+        reserved = problem.reserved
+        holes = np.zeros_like(problem.available) if reserved is None else reserved.copy()
+        jobs = np.array([problem.processors, problem.walltimes, problem.files, problem.loads])
+        given = (problem.available, holes, problem.occupied, np.ascontiguousarray(jobs.T))
         memory = (problem.resident, problem.started, problem.kept == "next")
         rule = (*memory, self.score(problem), problem.capacity)
         if self.backfill == "conservative":
@@ -75,8 +76,9 @@ class Rule(Heuristic):
         from optsched.solvers.data_placement._plan import plan
 
         backfill = self.backfill == "holes"
+        widest = widest_noticed(problem, holes) if backfill else np.zeros(2, dtype=np.int64)
         ends = (problem.partial, self.stop == "short")
-        return Plan(*plan(*given, *rule, backfill, widest_noticed(problem, holes), *ends).T)
+        return Plan(*plan(*given, *rule, backfill, widest, *ends).T)
 
     def effort(self, problem: DataPlacement) -> int:
         """Return the number of jobs times the number of nodes."""
