@@ -62,6 +62,7 @@ _RC = {
     "axes.titlecolor": GREY,
     "axes.titlelocation": "left",
     "axes.titlesize": 9,
+    "axes.titley": 1.0,  # matplotlib looks for a place above all ticks otherwise, in every drawing
     "figure.labelsize": 9,
     "figure.titlesize": 11,
     "figure.titleweight": "bold",
@@ -148,10 +149,7 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
         If the folder cannot be written to.
     """
     paths = [folder / f"{name}{suffix}" for suffix in METADATA]
-    for path in paths:
-        save_as(figure, path)
-        # the layout of the first format serves the others
-        figure.set_layout_engine("none")
+    _write(figure, paths)
     return paths
 
 
@@ -164,13 +162,32 @@ def save_as(figure: Figure, path: Path) -> None:
         If the suffix is another, or the file cannot be written.
     """
     check_suffix(path)
-    with applied(), written(path) as temporary, warnings.catch_warnings():
+    _write(figure, [path])
+
+
+def _write(figure: Figure, paths: Sequence[Path]) -> None:
+    with applied(), warnings.catch_warnings():
         # no font has all scripts; a browser substitutes its own fonts
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         _take_literally(figure)
-        figure.savefig(
-            temporary, format=path.suffix[1:], dpi=DOTS_PER_INCH, metadata=METADATA[path.suffix]
-        )
+        _lay_out(figure)
+        for path in paths:
+            kind = path.suffix
+            with written(path) as temporary:
+                figure.savefig(
+                    temporary, format=kind[1:], dpi=DOTS_PER_INCH, metadata=METADATA[kind]
+                )
+
+
+def _lay_out(figure: Figure) -> None:
+    """Lay a figure out, once for all formats.
+
+    A figure with a layout engine, even an idle one, is drawn twice for each format.
+    """
+    engine = figure.get_layout_engine()
+    if engine is not None and figure.axes:
+        engine.execute(figure)
+        figure.set_layout_engine(None)
 
 
 def _take_literally(figure: Figure) -> None:

@@ -276,7 +276,7 @@ def _draw(
             if (rows & (color == number)).any():
                 path = Path.make_compound_path_from_polys(corners[rows & (color == number)])
                 look = {"facecolor": fill, "linewidth": outline, "alpha": opacity}
-                axes.add_patch(PathPatch(path, edgecolor="white", **look))
+                axes.add_artist(PathPatch(path, edgecolor="white", **look))
 
 
 def _label(axes: Axes, run: Run, boxes: Rectangles, part: Window, zero: float, unit: float) -> None:
