@@ -96,8 +96,8 @@ class NodeMemory:
             The node, the file, the seconds to load it from the shared storage, and the whole
             seconds from now, at least 0, until it is loaded, and until which it is planned to stay.
             While jobs use the file, the latter is the latest limit of all its users, including
-            those that have ended, as in the authors' program. Afterwards it is the end of the last
-            user, which may be long ago if files stay until the next start.
+            those that have ended, as in the authors' program. Afterwards it is 0, also if files
+            stay until the next start.
         """
         from optsched.machines._node_memory import residents
 
