@@ -129,13 +129,8 @@ def main() -> None:
     rows, times = [], Times()
     for weight in shown(LOAD_WEIGHTS, len(LOAD_WEIGHTS)):
         own = list(compare(queues, weight, options.seconds))
-        times.add_all(
-            {
-                f"{row['solver']} {row['backfill']}, loads x {weight}": row["ms"] / 1e3
-                for row in own
-                if row["most_ms"] < 1e3 * options.seconds
-            }
-        )
+        named = {f"{row['solver']} {row['backfill']}, loads x {weight}": row for row in own}
+        times.add_medians(named, options.seconds)
         rows += own
     posed = ", ".join(f"{len(own):,} with {name}" for name, own in met.items())
     lines = [

@@ -86,6 +86,12 @@ class Times:
             for cell, seconds in cells.items()
         ]
 
+    def add_medians(self, cells: Mapping[str, Mapping[str, Any]], limit: float) -> None:
+        """Add medians (``ms``) of rows without a time (``most_ms``) at the limit in seconds."""
+        self.add_all(
+            {cell: row["ms"] / 1e3 for cell, row in cells.items() if row["most_ms"] < 1e3 * limit}
+        )
+
 
 def keep(
     folder: Path,

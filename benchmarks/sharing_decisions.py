@@ -134,13 +134,7 @@ def main() -> None:
             for one in evenly(posed, options.problems)
         ]
         own = list(compare(goal, chosen, options.seconds))
-        times.add_all(
-            {
-                f"{row['solver']}, {goal}": row["ms"] / 1e3
-                for row in own
-                if row["most_ms"] < 1e3 * options.seconds
-            }
-        )
+        times.add_medians({f"{row['solver']}, {goal}": row for row in own}, options.seconds)
         rows += own
     lines = [
         f"{SAMPLE.name}, jobs 1 to {options.jobs}, on {machine}: {len(posed):,} problems posed",

@@ -136,7 +136,7 @@ def table_of_windows(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def cell_of(row: dict[str, Any]) -> tuple[Any, ...]:
-    """Return what is the same in rows of one cell."""
+    """Return the values that name the cell of a row."""
     names = (
         ("set", "slots", "jobs", "kind") if "set" in row else ("profit", "jobs", "slots", "solver")
     )

@@ -180,7 +180,7 @@ def _texts(column: Texts) -> pa.Array:
 
 
 def _describe(name: str, column: Column, array: pa.Array) -> dict[str, Any]:
-    """Return what pandas notes about a column."""
+    """Return the metadata of a column in the form of pandas."""
     if isinstance(column, Repeated):
         more = {"num_categories": len(column.texts), "ordered": False}
         return _description(name, "categorical", str(column.code.dtype), more)

@@ -243,7 +243,7 @@ class DataPlacement(Problem[Plan]):
         return sound
 
     def _known_of(self, solution: Plan) -> dict[str, Any]:
-        """Return what is known of the last plan: it is immutable, and asked for more than once."""
+        """Return the cached figures of an immutable plan; only those of the last are kept."""
         last: tuple[Plan, dict[str, Any]] | None = self.__dict__.get("_known")
         if last is None or last[0] is not solution:
             last = self.__dict__["_known"] = (solution, {})

@@ -35,7 +35,7 @@ class Tournament(NamedTuple):
 
 
 def new_tournament(number: int, score: Times) -> Tournament:
-    """Return a tournament of a number of kinds, none of which waits.
+    """Return a tournament of a number of kinds, without waiting jobs.
 
     The job of the lowest score, shape (jobs,), is the first in order; ties by job.
     """
