@@ -37,7 +37,7 @@ for name in sys.argv[2:]:
         solver = registry.solvers[name]()
         solver.prepare(problem)
         before = kernels()
-        solver.solve(problem, budget=Budget(seconds=0.1))
+        solver.solve(problem, budget=Budget(seconds=0.5))
         for late in sorted(kernels() - before):
             print(name, file, *late)
     sys.stdout.flush()

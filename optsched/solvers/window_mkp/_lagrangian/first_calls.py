@@ -12,7 +12,7 @@ from optsched.models.window_mkp import WindowMKP
 from optsched.solvers.window_mkp._lagrangian.destructive_search import DestructiveSearch
 from optsched.solvers.window_mkp._lagrangian.refilling import refill_slots
 from optsched.solvers.window_mkp._lagrangian.relaxation import initial_multipliers
-from optsched.solvers.window_mkp._reduction import reduce
+from optsched.solvers.window_mkp._reduction import by_efficiency, reduce
 
 
 def call_column_search() -> None:
@@ -27,6 +27,7 @@ def call_other_kernels() -> None:
     window = WindowMKP([1, 2], [2])
     reduce(window.weights, window.profits, window.capacities)  # for read-only arrays
     search = _small_search()
+    by_efficiency(np.arange(len(search.weights)), search.weights, search.profits)
     refill_slots(
         search.weights, search.profits, search.capacities, 0, 0, search.refill_state,
         search.placement,
