@@ -22,7 +22,9 @@ the given folder, one solver, one after the other, within ``--limit`` seconds ea
 fourth, with ``--every 1`` all. *Proven* is the share proven optimal, *proven in 1 s* that within a
 second, *reached* the share where the value is at least the best lower bound known, *ahead* the
 number where it is more. A value above the known upper bound, or a bound below the known lower one,
-ends the run.
+ends the run. With ``--mtm``, Martello and Toth's MTM solves the instances that it accepts, those of
+up to 10 slots that keep its assumptions, right after ours. *MTM of* is their number, *MTM* the
+share that it solves within the limit.
 
 State the machine and its load with the numbers; single runs on a shared machine vary by some ten
 per cent.
@@ -32,7 +34,9 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import statistics
+import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -54,6 +58,11 @@ from optsched.solvers.solving import find_solver, solve
 SIZES = ((5, 3), (5, 10), (5, 30), (10, 5), (20, 8), (50, 10), (100, 20), (200, 30))
 KINDS = ("weight", "weight x U[1,3]")
 GIVEN_UP_AFTER = 4
+
+MTM = Path(__file__).with_name("mtm.py")
+MTM_SLOTS = 10
+START = 2.0
+"""Seconds that a process may take to start."""
 
 
 def random_window(jobs: int, slots: int, kind: str, rng: np.random.Generator) -> WindowMKP:
@@ -177,6 +186,9 @@ def measure_instances(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]
                     raise SystemExit(f"{path.stem}: {result.objective} is above {upper}")
                 if lower is not None and result.bound < lower:
                     raise SystemExit(f"{path.stem}: the bound {result.bound} is below {lower}")
+                mtm = answer_of_mtm(window, arguments.mtm, arguments.limit)
+                if mtm is not None and mtm["value"] not in (None, lower, upper):
+                    raise SystemExit(f"{path.stem}: MTM's optimum {mtm['value']} is not {lower}")
                 parts = path.stem.split("_")
                 kind = parts[1] if name == "SMALL" else f"class {parts[2]}"
                 yield {
@@ -192,7 +204,34 @@ def measure_instances(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]
                     "known_upper": upper,
                     "seconds": result.seconds,
                     "work": result.work,
+                    "mtm_value": mtm and mtm["value"],
+                    "mtm_seconds": mtm and mtm["seconds"],
                 }
+
+
+def answer_of_mtm(window: WindowMKP, python: Path | None, limit: float) -> dict[str, Any] | None:
+    """Return the optimum of MTM and its seconds, without a value at the limit; None if refused."""
+    if python is None or len(window.capacities) > MTM_SLOTS:
+        return None
+    data = {name: getattr(window, name).tolist() for name in ("weights", "profits", "capacities")}
+    try:
+        done = subprocess.run(
+            [python, MTM], input=json.dumps(data), capture_output=True, text=True, check=True,
+            timeout=limit + START,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return {"value": None, "seconds": limit}
+    answer = json.loads(done.stdout)
+    if "refused" in answer:
+        return None
+    placement = tuple(answer["placement"])
+    if window.violations(placement):
+        raise SystemExit(f"MTM: {window.violations(placement)[0]}")
+    in_time = answer["seconds"] <= limit
+    return {
+        "value": window.objective(placement) if in_time else None,
+        "seconds": min(limit, answer["seconds"]),
+    }
 
 
 def table_of_instances(rows: list[dict[str, Any]]) -> list[str]:
@@ -204,7 +243,7 @@ def table_of_instances(rows: list[dict[str, Any]]) -> list[str]:
         groups.setdefault((row["set"], "all", ""), []).append(row)
     lines = [
         f"{'set':6} {'slots x jobs':12} {'kind':8} {'of':>4} {'proven':>7} {'in 1 s':>7} "
-        f"{'reached':>8} {'ahead':>6} {'median s':>9}"
+        f"{'reached':>8} {'ahead':>6} {'median s':>9} {'MTM of':>7} {'MTM':>5}"
     ]
     for (name, size, kind), group in sorted(groups.items()):
         proven = [row for row in group if row["status"] == Status.OPTIMAL.value]
@@ -212,10 +251,13 @@ def table_of_instances(rows: list[dict[str, Any]]) -> list[str]:
         reached = [row for row in group if row["objective"] >= (row["known_lower"] or 0)]
         ahead = [row for row in reached if row["objective"] > (row["known_lower"] or 0)]
         median = statistics.median(row["seconds"] for row in group)
+        by_mtm = [row for row in group if row["mtm_seconds"] is not None]
+        mtm = sum(row["mtm_value"] is not None for row in by_mtm)
+        share = f"{mtm / len(by_mtm):5.0%}" if by_mtm else f"{'-':>5}"
         lines.append(
             f"{name:6} {size:12} {kind:8} {len(group):4} {len(proven) / len(group):7.0%} "
             f"{len(quick) / len(group):7.0%} {len(reached) / len(group):8.0%} {len(ahead):6} "
-            f"{median:9.3f}"
+            f"{median:9.3f} {len(by_mtm):7} {share}"
         )
     return lines
 
@@ -232,6 +274,7 @@ def main() -> None:
     instances.add_argument("folder", type=Path, help="holds the archives and known_values.csv")
     instances.add_argument("--solver", default="branch-and-bound")
     instances.add_argument("--sets", default="SMALL,FK_1,FK_3")
+    instances.add_argument("--mtm", type=Path, help="Python of an environment with mknapsack")
     instances.add_argument("--every", type=int, default=4, help="take each n-th instance of a set")
     for command in (windows, instances):
         command.add_argument("-o", dest="output", type=Path, required=True, help="folder")

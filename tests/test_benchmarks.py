@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
@@ -51,6 +53,20 @@ def test_instances_are_checked_against_known_bounds(tmp_path, shared):
     rows = rows_of(tmp_path / "instances.csv")
     assert len(rows) == 3
     assert all(int(row["objective"]) <= float(row["known_upper"]) for row in rows)
+
+
+MTM = Path(__file__).parents[1] / ".venv-mtm" / "bin" / "python"
+
+
+@pytest.mark.skipif(not MTM.exists(), reason="make .venv-mtm/ready installs mknapsack")
+def test_the_optimum_of_martello_and_toth_stands_beside_ours(tmp_path, shared):
+    run(
+        "window_mkp.py", "instances", shared("instances/mkp"), "--sets", "SMALL", "--every", 10,
+        "--mtm", MTM, "-o", tmp_path,
+    )  # fmt: skip
+    rows = [row for row in rows_of(tmp_path / "instances.csv") if row["mtm_value"]]
+    assert rows
+    assert all(row["mtm_value"] == row["known_lower"] for row in rows)
 
 
 def test_gang_scheduling_is_measured_by_strategy(tmp_path):
