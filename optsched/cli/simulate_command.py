@@ -70,6 +70,7 @@ def command(
     *,
     output: Output,
     demands_sha256: str | None = None,
+    csv: bool = True,
     plots: bool = True,
     json: bool = False,
     **options: Any,
@@ -82,6 +83,8 @@ def command(
         The run folder. An existing run is replaced.
     demands_sha256
         Expected SHA-256 of the file of demands beside the trace, as run.json states it.
+    csv
+        Write jobs.csv beside jobs.parquet, which has the same table.
     plots
         Draw the pictures and write the page, report.html.
     json
@@ -120,7 +123,7 @@ def command(
             )
         )
         run = replace(run, timing=dict(run.timing) | {"read_seconds": read_seconds})
-        fill(run, folder, plots=plots)
+        fill(run, folder, plots=plots, keep="all" if csv else "jobs")
         if captured is not None:
             write_json(captured / CAPTURE.marker, run.config)
     wrong = run.summary["wrong_answers"] or run.never_answered

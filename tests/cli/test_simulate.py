@@ -45,6 +45,15 @@ def test_a_small_run_prints_its_summary(optsched, sample, tmp_path):
     assert "jobs/s" in done.stderr
 
 
+def test_the_table_of_jobs_is_left_out_as_csv_on_request(optsched, sample, tmp_path):
+    run = tmp_path / "run"
+    done = optsched("simulate", sample, "--jobs", "1:50", "--no-csv", "--no-plots", "-o", run)
+    assert done.returncode == 0
+    names = {file.name for file in run.iterdir()}
+    tables = {"jobs.parquet", "decisions.parquet"}
+    assert names == {"run.json", "summary.json", "timing.json"} | tables
+
+
 TRACES = {
     "cut.swf.gz": lambda good: gzip.compress(good)[:-200],
     "empty.swf": lambda good: b"",
