@@ -50,6 +50,7 @@ pages: .venv/ready
 # Into $(RESULTS), within 20 minutes; with FULL=1 the large tables, in hours.
 ifdef FULL
 LOGS := SDSC-SP2-1998-4.2-cln,CTC-SP2-1996-3.1-cln,SDSC-BLUE-2000-4.2-cln,CEA-Curie-2011-2.1-cln,RICC-2010-2
+COMMANDS := --jobs 10000000
 ENGINE := --only $(LOGS) --repeats 3 --engine-jobs 1000000
 GROWTH := --jobs 1000000 --queue 100000 --limit 20
 GANG := --workloads 81
@@ -60,6 +61,7 @@ WINDOWS := --snapshots 30
 LITERATURE := --every 1
 endif
 benchmark: .venv/ready .venv-mtm/ready
+	$(BENCH)/commands.py --traces $(TRACES) --instances $(INSTANCES) $(COMMANDS) -o $(RESULTS)
 	$(BENCH)/engine.py --traces $(TRACES) $(ENGINE) -o $(RESULTS)
 	$(BENCH)/growth.py $(GROWTH) -o $(RESULTS)
 	$(BENCH)/gang.py $(GANG) -o $(RESULTS)
