@@ -102,6 +102,8 @@ def measure_all(options: argparse.Namespace, times: Times) -> Iterator[dict[str,
                 stdout=subprocess.DEVNULL,
             )  # fmt: skip
         for command in commands(options.traces, folder / INSTANCE, large):
+            if options.only not in command.name:
+                continue
             compiled = folder / "compiled"
             if command.first:
                 runs = [measure(command, folder / command.name, times)]
@@ -128,6 +130,7 @@ def main() -> None:
     parser.add_argument("--traces", type=Path, help="folder of the logs; the sample if left out")
     parser.add_argument("--instances", type=Path, help="folder of the literature instances")
     parser.add_argument("--jobs", type=int, default=0, help="generated jobs")
+    parser.add_argument("--only", default="", help="commands with this text in their names")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder for the results")
     options = parser.parse_args()
