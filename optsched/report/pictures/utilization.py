@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -95,11 +95,13 @@ class Utilization(RunPicture):
 def _draw(axes: Axes, bins: Binned, begin: float, unit: float, scale: float, color: str) -> None:
     edges = (bins.edges - begin) / unit
     mean, low, high = bins.mean / scale, bins.low / scale, bins.high / scale
+    area: dict[str, Any] = {"facecolor": color, "linewidth": 0}
     if bins.width:
-        axes.stairs(high, edges, baseline=low, fill=True, color=color, alpha=0.18)
+        style.draw_steps(axes, high, edges, baseline=low, alpha=0.18, **area)
     else:
-        axes.stairs(mean, edges, fill=True, color=color, alpha=0.25)
-    axes.stairs(mean, edges, baseline=None, color=color, linewidth=1.0)
+        style.draw_steps(axes, mean, edges, alpha=0.25, **area)
+    line: dict[str, Any] = {"edgecolor": color, "fill": False}
+    style.draw_steps(axes, mean, edges, baseline=None, linewidth=1.0, **line)
 
 
 def _caption(run: Run, width: float) -> str:
