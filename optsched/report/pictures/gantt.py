@@ -237,10 +237,10 @@ class Gantt(RunPicture):
 
     def words(self, facts: RunFacts) -> str:
         """Return the numbers of the picture in words."""
-        jobs = facts.jobs
+        started = np.isfinite(facts.jobs["starting_time"])
         return (
-            f"Gantt chart, processors against time: {jobs['starting_time'].notna().sum():,} of"
-            f" {len(jobs):,} jobs started on {facts.config['machine']}."
+            f"Gantt chart, processors against time: {np.count_nonzero(started):,} of"
+            f" {len(started):,} jobs started on {facts.config['machine']}."
         )
 
 
