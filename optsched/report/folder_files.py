@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from optsched.binary_files import read_bytes
 from optsched.errors import InputError
@@ -12,6 +15,7 @@ from optsched.text_files import parse_json
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 Expected = Mapping[str, type | tuple[type, ...]]
 """Required fields of an object, with their types."""
@@ -77,25 +81,87 @@ def read_frame(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
     InputError
         If the file cannot be read, or a column is missing or of another type.
     """
+    frame: pd.DataFrame = read_table(path, columns).to_pandas()
+    try:
+        return frame.astype(dict(columns))
+    except (TypeError, ValueError):
+        raise InputError("a column has values of another type", file=path) from None
+
+
+def read_columns(path: Path, columns: Mapping[str, str]) -> dict[str, NDArray[Any]]:
+    """Return columns of a parquet file as arrays of the given types, without importing pandas.
+
+    The types are ``float64`` for numbers with gaps, which become nan, ``int64`` for others, and
+    ``str`` for texts, as an array of objects.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a column is missing or of another type.
+    """
+    table = read_table(path, columns)
+    try:
+        return {name: _as_numpy(table[name], kind) for name, kind in columns.items()}
+    except (TypeError, ValueError):
+        raise InputError("a column has values of another type", file=path) from None
+
+
+def read_table(path: Path, columns: Iterable[str]) -> pa.Table:
+    """Return columns of a parquet file.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a column is missing.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if not path.is_file():
         raise InputError("No such file", file=path)
     try:
-        held = pq.read_schema(path).names
-        missing = [name for name in columns if name not in held]
-        known = [name for name in columns if name in held]
-        frame: pd.DataFrame = pq.read_table(path, columns=known).to_pandas()
+        file = pq.ParquetFile(path)  # `read_table` imports pandas
+        held = file.schema_arrow.names
+        table = file.read([name for name in columns if name in held])
     except (pa.ArrowException, OSError, ValueError) as error:  # its metadata are JSON
         reason = getattr(error, "strerror", None) or "damaged; expected a Parquet file"
         raise InputError(reason, file=path) from None
+    missing = [name for name in columns if name not in held]
     if missing:
         raise InputError(*(f"{name}: no such column" for name in missing), file=path)
-    try:
-        return frame.astype(dict(columns))
-    except (TypeError, ValueError):
-        raise InputError("a column has values of another type", file=path) from None
+    return table
+
+
+def _as_numpy(column: pa.ChunkedArray, kind: str) -> NDArray[Any]:
+    array = column.combine_chunks()
+    return _texts(array) if kind == "str" else _numbers(array, kind)
+
+
+def _texts(array: pa.Array) -> NDArray[Any]:
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    texts = np.array([*array.dictionary.to_pylist(), None], dtype=object)
+    code = np.nan_to_num(_numbers(array.indices, "float64"), nan=-1)
+    return np.asarray(texts[code.astype(np.int64)])
+
+
+def _numbers(array: pa.Array, kind: str) -> NDArray[Any]:
+    """Return numbers of Arrow, made from their buffers: `to_numpy` of Arrow imports pandas."""
+    import pyarrow as pa
+
+    if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
+        raise TypeError
+    present, stored = array.buffers()
+    held = pa.Array.from_buffers(array.type, len(array), [None, stored], offset=array.offset)
+    numbers = np.from_dlpack(held).astype(kind, copy=False)
+    if not array.null_count:
+        return numbers
+    if kind != "float64":
+        raise ValueError
+    bits = np.unpackbits(np.frombuffer(present, np.uint8), bitorder="little")
+    return np.where(bits[array.offset :][: len(array)], numbers, np.nan)
 
 
 def read_pictures(folder: Path, order: Sequence[str]) -> dict[str, str]:

@@ -6,7 +6,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from optsched import registry
 from optsched.docstrings import first_line
@@ -14,15 +17,20 @@ from optsched.errors import InputError
 from optsched.numbers import LARGEST, counted
 from optsched.report import load
 from optsched.report.durations import spoken
-from optsched.report.folder_files import Expected, checked, read_frame, read_object, read_pictures
+from optsched.report.folder_files import (
+    Expected,
+    checked,
+    read_columns,
+    read_frame,
+    read_object,
+    read_pictures,
+    read_table,
+)
 from optsched.report.page import Cell, Facts, Page, Section, Table, Value, cell, duration, share
 from optsched.report.run_picture import RunFacts, captioned, run_pictures
 from optsched.schedule import State
 from optsched.simulator.problem_solver import mishaps
 from optsched.traces.cleaning_report import CleaningReport
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ROWS = 20
 """Rows of a table of the worst jobs."""
@@ -156,15 +164,15 @@ def page(folder: Path) -> Page:
     """
     config = read_config(folder)
     summary = read_summary(folder)
-    jobs = read_frame(folder / "jobs.parquet", JOBS)
-    decisions = read_frame(folder / "decisions.parquet", DECISIONS)
+    jobs = read_columns(folder / "jobs.parquet", JOBS)
+    read_table(folder / "decisions.parquet", DECISIONS)  # a check, as it may not be needed
     pictures = read_pictures(folder, [picture.name for picture in run_pictures()])
-    trace = jobs["workload_name"].iloc[0] if len(jobs) else config["trace"]
+    trace = next(iter(jobs["workload_name"]), config["trace"])
     sections = [
         Section("Result", [_counts(summary), _measures(summary), *_others(summary)]),
         Section("Scenario", _facts(config, summary)),
         Section("Pictures", captioned(pictures, RunFacts(config, summary, jobs))),
-        Section("Decisions", _decisions(config, summary, decisions)),
+        Section("Decisions", _decisions(folder, config, summary)),
         Section("The jobs that fared worst", _worst(jobs)),
         Section("Cleaning", _cleaning(config, summary)),
     ]
@@ -372,7 +380,7 @@ def _limits(budget: Mapping[str, float | None]) -> str:
 
 
 def _decisions(
-    config: Mapping[str, Any], summary: Mapping[str, Any], decisions: pd.DataFrame
+    folder: Path, config: Mapping[str, Any], summary: Mapping[str, Any]
 ) -> list[str | Table]:
     if "solver" not in config:
         return []
@@ -391,6 +399,7 @@ def _decisions(
     if heuristics:
         words += f"; {summary['fallbacks']:,} decided by {' or '.join(heuristics)} in its place"
     words += "."
+    decisions = read_frame(folder / "decisions.parquet", DECISIONS)
     rows: list[list[Value]] = [
         [
             str(model),
@@ -409,29 +418,37 @@ def _decisions(
     return [words, Table("Problems by status; work in the unit of the solver.", columns, rows)]
 
 
-def _worst(jobs: pd.DataFrame) -> list[str | Table]:
+def _worst(jobs: Mapping[str, NDArray[Any]]) -> list[str | Table]:
     """Return the jobs with the longest waits, and those with the highest bounded slowdown."""
-    never = int((jobs["final_state"] == State.WAITING).sum())
+    never = int(np.count_nonzero(jobs["final_state"] == State.WAITING))
     tables: list[str | Table] = []
     if never:
         tables.append(f"{counted(never, 'job')} never started, and not in the tables.")
-    begin = jobs["submission_time"].min()
     for measure, least, caption in (
         ("waiting_time", 0, "The jobs with the longest waits"),
         ("bounded_slowdown", 1, "The jobs with the highest bounded slowdown"),
     ):
-        known = jobs[jobs[measure].notna()]
-        behind = known[known[measure] > least]
-        worst = behind.sort_values(measure, ascending=False, kind="stable").head(ROWS)
+        values = jobs[measure]
+        known = np.count_nonzero(~np.isnan(values))
+        behind = np.flatnonzero(values > least)
+        if len(behind) > ROWS:  # a sort of all would take seconds for millions of jobs
+            least_shown = np.partition(values[behind], -ROWS)[-ROWS]
+            behind = behind[values[behind] >= least_shown]
+        worst = behind[np.argsort(-values[behind], kind="stable")][:ROWS]
         if len(worst):
-            caption += f": {len(worst):,} of {len(known):,}. Submission since the first one."
-            tables.append(Table(caption, *_job_rows(worst, begin)))
+            caption += f": {len(worst):,} of {known:,}. Submission since the first one."
+            tables.append(Table(caption, *_job_rows(jobs, worst)))
     return tables
 
 
-def _job_rows(jobs: pd.DataFrame, begin: float) -> tuple[list[str], list[list[Value]]]:
+def _job_rows(
+    jobs: Mapping[str, NDArray[Any]], shown: NDArray[np.int64]
+) -> tuple[list[str], list[list[Value]]]:
     columns = ["job", "user", "submitted", "processors", "requested time", "run time"]
     columns += ["wait", "bounded slowdown", "final state"]
+    begin = jobs["submission_time"].min()
+    picked = {name: column[shown].tolist() for name, column in jobs.items()}
+    records = [dict(zip(picked, values)) for values in zip(*picked.values())]
     rows: list[list[Value]] = [
         [
             Cell(str(job["job_id"]), job["job_id"]),
@@ -444,7 +461,7 @@ def _job_rows(jobs: pd.DataFrame, begin: float) -> tuple[list[str], list[list[Va
             job["bounded_slowdown"],
             STATES.get(job["final_state"], job["final_state"]),
         ]
-        for job in jobs.to_dict("records")
+        for job in records
     ]
     return columns, rows
 

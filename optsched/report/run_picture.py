@@ -8,12 +8,13 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from numpy.typing import NDArray
+
 from optsched import registry
 from optsched.report import style
 from optsched.report.page import Figure
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure as Drawing
 
     from optsched.simulator.run import Run
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
 class RunFacts(NamedTuple):
     """Files of a run folder that captions are made from.
 
-    These are ``run.json`` (`config`), ``summary.json`` and the table of jobs.
+    These are ``run.json`` (`config`), ``summary.json`` and columns of the table of jobs, as arrays
+    by name, with nan for times that a job does not have.
     """
 
     config: Mapping[str, Any]
     summary: Mapping[str, Any]
-    jobs: pd.DataFrame
+    jobs: Mapping[str, NDArray[Any]]
 
     @property
     def time_shared(self) -> bool:

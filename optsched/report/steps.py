@@ -57,8 +57,11 @@ class Steps:
         """
         at = np.append(np.asarray(times, dtype=np.float64), begin)
         amounts = np.append(np.asarray(changes, dtype=np.float64), 0.0)
-        instants, change = np.unique(at, return_inverse=True)
-        values = np.cumsum(np.bincount(change, amounts), dtype=np.float64)
+        order = np.argsort(at, kind="stable")  # fast for a few ascending stretches
+        at = at[order]
+        last = np.append(at[1:] != at[:-1], True)
+        values = np.cumsum(amounts[order], dtype=np.float64)[last]
+        instants = at[last]
         before_end = instants < end
         return cls(instants[before_end], values[before_end], end)
 

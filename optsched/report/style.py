@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from numpy.typing import ArrayLike
+
 from optsched.errors import InputError, one_line
 from optsched.files import written
 from optsched.registry import solvers
@@ -225,6 +227,17 @@ def check_suffix(path: Path) -> None:
     if path.suffix not in METADATA:
         expected = f"expected the suffix {' or '.join(METADATA)}"
         raise InputError(f"not the name of a picture; {expected}", file=path)
+
+
+def draw_steps(axes: Axes, values: ArrayLike, edges: ArrayLike, **look: Any) -> None:
+    """Draw a step curve, `values` between `edges`, on axes whose limits are set by the caller.
+
+    The `look` is that of a matplotlib patch, and may have a ``baseline`` to fill from. To find the
+    limits, matplotlib would walk each curve.
+    """
+    from matplotlib.patches import StepPatch
+
+    axes.add_artist(StepPatch(values, edges, **look))
 
 
 def count_ticks(axis: Axis) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.machines.texts import Texts
 from optsched.numbers import counted
 from optsched.registry import pictures
 from optsched.report import load, style
@@ -74,10 +75,10 @@ def rectangles(run: Run, part: Window) -> Rectangles:
     until = load.held_until(run)
     shown = np.flatnonzero((run.start < part.end) & (until > part.begin))
     shown = shown[np.argsort(run.start[shown], kind="stable")]
-    held = np.asarray(run.resources, dtype=object)[shown]
+    texts = Texts.of(run.resources)
     job, low, high = [], [], []
-    for row, intervals in zip(shown.tolist(), held.tolist()):
-        for interval in intervals.split():
+    for row in shown.tolist():
+        for interval in texts[row].split():
             first, dash, last = interval.partition("-")
             if int(first) >= part.processors:
                 break
@@ -105,8 +106,8 @@ def window(run: Run, most: int = MOST_RECTANGLES) -> Window:
     """
     run_begin, run_end = load.span(run)
     started = np.isfinite(run.start)
-    resources = np.asarray(run.resources, dtype=object).tolist()
-    count = np.array([text.count(" ") + 1 for text in resources])
+    texts = Texts.of(run.resources)
+    count = texts.occurrences(" ") + 1
     if count[started].sum() <= most:
         return Window(run_begin, run_end, run.machine.size)
     until = load.held_until(run)
@@ -114,7 +115,7 @@ def window(run: Run, most: int = MOST_RECTANGLES) -> Window:
     work = np.where(started, run.trace.processors * (until - run.start), 0.0)
     size = min(run.machine.size, math.ceil(ROWS * _weighted_median(height, work)))
     if size < run.machine.size:
-        started &= np.array([_first_processor(text) < size for text in resources])
+        started &= _first_processors(texts) < size
     begun = _running_count(run.start[started], count[started])
     over = _running_count(until[started], count[started])
     in_use = load.processors_in_use(run)
@@ -143,10 +144,19 @@ def _weighted_median(values: NDArray[np.float64], weights: NDArray[np.float64]) 
     return float(values[order][np.searchsorted(upto, upto[-1] / 2)])
 
 
-def _first_processor(intervals: str) -> int:
-    """Return the first processor of an interval set; beyond all processors if it is empty."""
-    number = intervals.partition(" ")[0].partition("-")[0]
-    return int(number) if number else sys.maxsize
+def _first_processors(intervals: Texts) -> NDArray[np.int64]:
+    """Return the first processor of each interval set; beyond all processors if it is empty."""
+    first = np.zeros(len(intervals), dtype=np.int64)
+    reading = intervals.filled
+    first[~reading] = sys.maxsize
+    rows, at = np.flatnonzero(reading), intervals.offset[:-1][reading]
+    while len(rows):
+        first[rows] = 10 * first[rows] + intervals.text[at] - ord("0")
+        at += 1
+        goes_on = at < intervals.offset[1:][rows]
+        goes_on[goes_on] = intervals.text[at[goes_on]] >= ord("0")
+        rows, at = rows[goes_on], at[goes_on]
+    return first
 
 
 def _running_count(
@@ -227,10 +237,10 @@ class Gantt(RunPicture):
 
     def words(self, facts: RunFacts) -> str:
         """Return the numbers of the picture in words."""
-        jobs = facts.jobs
+        started = np.isfinite(facts.jobs["starting_time"])
         return (
-            f"Gantt chart, processors against time: {jobs['starting_time'].notna().sum():,} of"
-            f" {len(jobs):,} jobs started on {facts.config['machine']}."
+            f"Gantt chart, processors against time: {np.count_nonzero(started):,} of"
+            f" {len(started):,} jobs started on {facts.config['machine']}."
         )
 
 

@@ -49,7 +49,8 @@ class Slots(RunPicture):
         axes = drawing.subplots()
         low = np.zeros(len(nodes))
         for height, label, color in zip(heights, labels, style.FILLS):
-            axes.stairs(low + height, times, baseline=low, fill=True, color=color, label=label)
+            look = {"facecolor": color, "linewidth": 0, "label": label}
+            style.draw_steps(axes, low + height, times, baseline=low, **look)
             low = low + height
         axes.set_title(
             f"loss of capacity {figures['loss_of_capacity']:.1%}, external fragmentation "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -74,15 +74,19 @@ class Utilization(RunPicture):
     def words(self, facts: RunFacts) -> str:
         """Return the numbers of the picture in words."""
         summary, jobs, shared = facts.summary, facts.jobs, facts.time_shared
-        queued = jobs[jobs["final_state"] != State.REJECTED]
-        started = queued[queued["starting_time"].notna()]
+        queued = jobs["final_state"] != State.REJECTED
+        names = ("submission_time", "starting_time", "finish_time")
+        submit, start, finish = (jobs[name][queued] for name in names)
         begin = float(jobs["submission_time"].min())
-        times = queued[["submission_time", "starting_time", "finish_time"]].to_numpy()
-        end = max(begin + 1.0, float(np.nanmax(times, initial=begin)))
-        held = started["starting_time"], started["finish_time"].fillna(end)
-        in_use = Steps.from_stays(*held, started["requested_number_of_resources"], begin, end)
-        waits = queued["submission_time"], queued["starting_time"].fillna(end)
-        waiting = Steps.from_stays(*waits, np.ones(len(queued)), begin, end)
+        end = begin + 1.0
+        for times in (submit, start, finish):
+            end = max(end, float(np.nanmax(times, initial=begin)))
+        ran = np.isfinite(start)
+        until = np.nan_to_num(finish[ran], nan=end)
+        held = jobs["requested_number_of_resources"][queued][ran]
+        in_use = Steps.from_stays(start[ran], until, held, begin, end)
+        waits = submit, np.nan_to_num(start, nan=end)
+        waiting = Steps.from_stays(*waits, np.ones(len(submit)), begin, end)
         mean = summary["utilization"]
         whose = "of running jobs, which share them" if shared else "in use"
         words = "" if mean is None else f"; a utilization of {mean:.1%}"
@@ -95,11 +99,13 @@ class Utilization(RunPicture):
 def _draw(axes: Axes, bins: Binned, begin: float, unit: float, scale: float, color: str) -> None:
     edges = (bins.edges - begin) / unit
     mean, low, high = bins.mean / scale, bins.low / scale, bins.high / scale
+    area: dict[str, Any] = {"facecolor": color, "linewidth": 0}
     if bins.width:
-        axes.stairs(high, edges, baseline=low, fill=True, color=color, alpha=0.18)
+        style.draw_steps(axes, high, edges, baseline=low, alpha=0.18, **area)
     else:
-        axes.stairs(mean, edges, fill=True, color=color, alpha=0.25)
-    axes.stairs(mean, edges, baseline=None, color=color, linewidth=1.0)
+        style.draw_steps(axes, mean, edges, alpha=0.25, **area)
+    line: dict[str, Any] = {"edgecolor": color, "fill": False}
+    style.draw_steps(axes, mean, edges, baseline=None, linewidth=1.0, **line)
 
 
 def _caption(run: Run, width: float) -> str:

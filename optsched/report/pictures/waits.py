@@ -104,10 +104,10 @@ class Waits(RunPicture):
 
     def words(self, facts: RunFacts) -> str:
         """Return the numbers of the picture in words."""
-        jobs = facts.jobs
-        queued = jobs[~jobs["final_state"].isin([State.REJECTED, State.UNSUBMITTED])]
-        waited = queued["waiting_time"].fillna(np.inf).to_numpy(np.float64)
-        return f"Distribution of the waits: {in_words(waited)}."
+        state, waited = facts.jobs["final_state"], facts.jobs["waiting_time"]
+        queued = (state != State.REJECTED) & (state != State.UNSUBMITTED)
+        waits = np.nan_to_num(waited[queued], nan=np.inf)
+        return f"Distribution of the waits: {in_words(waits)}."
 
 
 def _curve(waits: NDArray[np.float64], right: float) -> list[NDArray[np.float64]]:
