@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -76,10 +77,14 @@ class Steps:
     def integral(self, until: ArrayLike) -> Floats:
         """Return the integral from the beginning to each given time, in value x seconds."""
         at = np.clip(np.asarray(until, dtype=np.float64), self.times[0], self.end)
-        whole = np.concatenate(([0.0], np.cumsum(self.values[:-1] * np.diff(self.times))))
         step = np.searchsorted(self.times, at, side="right") - 1
-        integral: Floats = whole[step] + self.values[step] * (at - self.times[step])
+        integral: Floats = self._until[step] + self.values[step] * (at - self.times[step])
         return integral
+
+    @cached_property
+    def _until(self) -> Floats:
+        """The integral until each change."""
+        return np.append(0.0, np.cumsum(self.values[:-1] * np.diff(self.times)))
 
     def binned(self, most: int) -> Binned:
         """Return the function in at most `most` bins of a round width, or exactly if it is short.
@@ -96,19 +101,19 @@ class Steps:
         low, high = self._quantiles(edges, (TAIL, 1 - TAIL))
         return Binned(edges, mean, low, high, width)
 
-    def _quantiles(self, edges: Floats, shares: Sequence[float]) -> Iterator[Floats]:
-        """Yield, for each share, the time-weighted quantile of each bin."""
-        begins = np.union1d(self.times, edges[:-1])
-        values = self.values[np.searchsorted(self.times, begins, side="right") - 1]
-        bins = np.searchsorted(edges, begins, side="right") - 1
-        order = np.lexsort((values, bins))
-        spent = np.cumsum(np.diff(np.append(begins, self.end))[order])
-        last = np.searchsorted(bins, np.arange(len(edges) - 1), side="right") - 1
-        first = np.append(0, last[:-1] + 1)
-        before = np.append(0.0, spent[last[:-1]])
-        for share in shares:
-            reached = np.searchsorted(spent, before + share * (spent[last] - before))
-            yield values[order][np.clip(reached, first, last)]
+    def _quantiles(self, edges: Floats, shares: Sequence[float]) -> Floats:
+        """Return the time-weighted quantiles of each bin, shape (shares, bins)."""
+        found = np.empty((len(shares), len(edges) - 1))
+        first = np.searchsorted(self.times, edges[:-1], side="right") - 1
+        stop = np.searchsorted(self.times, edges[1:])
+        for place, steps in enumerate(map(slice, first, stop)):
+            begins = np.maximum(self.times[steps], edges[place])
+            spans = np.diff(np.append(begins, edges[place + 1]))
+            order = np.argsort(self.values[steps])
+            spent = np.cumsum(spans[order])
+            reached = np.searchsorted(spent, np.multiply(shares, spent[-1]))
+            found[:, place] = self.values[steps][order][reached]
+        return found
 
 
 def thinned(x: Floats, most: int) -> NDArray[np.int64]:

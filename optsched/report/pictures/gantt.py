@@ -113,6 +113,7 @@ def window(run: Run, most: int = MOST_RECTANGLES) -> Window:
     until = load.held_until(run)
     height = run.trace.processors / count
     work = np.where(started, run.trace.processors * (until - run.start), 0.0)
+    height = np.minimum(height, run.machine.size / ROWS)
     size = min(run.machine.size, math.ceil(ROWS * _weighted_median(height, work)))
     if size < run.machine.size:
         started &= _first_processors(texts) < size
@@ -139,7 +140,7 @@ def window(run: Run, most: int = MOST_RECTANGLES) -> Window:
 
 
 def _weighted_median(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
-    order = np.argsort(values)
+    order = np.argsort(values, kind="stable")  # fast for few different values
     upto = np.cumsum(weights[order])
     return float(values[order][np.searchsorted(upto, upto[-1] / 2)])
 
@@ -163,7 +164,7 @@ def _running_count(
     times: NDArray[np.float64], count: NDArray[np.int64]
 ) -> Callable[[NDArray[np.float64], Literal["left", "right"]], NDArray[np.int64]]:
     """Return a function that counts the rectangles before (or up to) a time."""
-    order = np.argsort(times)
+    order = np.argsort(times, kind="stable")  # fast for ascending stretches
     instants, total = times[order], np.concatenate(([0], np.cumsum(count[order])))
     return lambda at, side: total[np.searchsorted(instants, at, side=side)]
 
@@ -251,8 +252,9 @@ def _shown(run: Run, part: Window, boxes: Rectangles) -> str:
     jobs = len(np.unique(boxes.job))
     words = f"{'all ' if jobs > 1 else ''}{counted(jobs, 'job')} that started"
     if (part.begin, part.end, part.processors) != (*load.span(run), run.machine.size):
-        in_use = load.processors_in_use(run).integral([part.begin, part.end])
-        load_of_one = np.diff(in_use)[0] / (part.end - part.begin) / run.machine.size
+        shown = np.minimum(load.held_until(run), part.end) - np.maximum(run.start, part.begin)
+        held = run.trace.processors[shown > 0] @ shown[shown > 0]
+        load_of_one = held / (part.end - part.begin) / run.machine.size
         held = f"{load_of_one:.0%} of processors in use"
         if run.machine.time_shared:
             held = f"{load_of_one:.1f} jobs on a processor, which they share in time"
