@@ -8,106 +8,127 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.boxes._rows import (
-    NONE,
-    ONE,
-    Integers,
-    Words,
-    Wrap,
-    bounds_of,
-    lowest,
-    nothing_in,
-    reach,
-    slices_of,
-    starts_of,
-)
+from optsched.boxes._rows import NONE, ONE, Integers, Words, Wrap, lowest, starts_of
 from optsched.compiled import kernel
 
-Shape = tuple[int, int, int] | Integers
+
+@kernel(allocates=False)
+def anchor_count(length: int, side: int, ring: bool) -> int:
+    """Return the number of anchors, from 0 on, of boxes in one dimension."""
+    if length >= side:
+        return int(length == side)
+    return side if ring else side - length + 1
 
 
-@kernel
-def starts_in(starts: Words, ny: int, nz: int, side: int, wrap: Wrap) -> bool:
-    """Find the starts of free rectangles of ny rows of nz routers; return whether there are any.
+@kernel(allocates=False)
+def find_anchors(
+    words: Words,
+    nx: int,
+    ny: int,
+    nz: int,
+    side: int,
+    wrap: Wrap,
+    found: Words,
+    room: Words,
+) -> bool:
+    """Find the anchors of free boxes of nx x ny x nz routers; return whether there are any.
 
-    The first half of `starts`, shape (2 Y), has the rows, and is overwritten by the starts.
+    The anchors overwrite `found`, shape (X, Y), as bits of rows. `room`, shape (2 X, 2 Y), is
+    overwritten. Each dimension in turn is reduced to the starts of runs as long as the box, of
+    which each step doubles the length.
     """
-    sy = len(starts) // 2
-    if ny > sy or nz > side:
+    sx, sy = words.shape
+    ax, ay = anchor_count(nx, sx, wrap[0]), anchor_count(ny, sy, wrap[1])
+    if ax == 0 or ay == 0 or nz > side:
         return False
-    if wrap[1]:
-        starts[sy:] = starts[:sy]
-    else:
-        starts[sy:] = NONE
+    rows, columns = ax + nx - 1, ay + ny - 1
+    for x in range(rows):
+        from_x = x if x < sx else x - sx
+        for y in range(min(columns, sy)):
+            room[x, y] = words[from_x, y]
+        for y in range(sy, columns):
+            room[x, y] = words[from_x, y - sy]
     done = 1
-    while done < ny:
-        steps = min(done, ny - done)
-        for y in range(2 * sy - steps):
-            starts[y] &= starts[y + steps]
+    while done < nx:
+        steps = min(done, nx - done)
+        rows -= steps
+        for x in range(rows):
+            for y in range(columns):
+                room[x, y] &= room[x + steps, y]
         done += steps
-    for y in range(1 if ny == sy else sy):
-        if starts[y] != NONE:
-            starts[y] = starts_of(starts[y], nz, side, wrap[2])
-    if ny == sy:
-        starts[1:] = NONE
-    return not nothing_in(starts[:sy])
+    union = NONE
+    for x in range(sx):
+        remaining = columns if x < ax else 0
+        done = 1
+        while done < ny:
+            steps = min(done, ny - done)
+            remaining -= steps
+            for y in range(remaining):
+                room[x, y] &= room[x, y + steps]
+            done += steps
+        for y in range(sy):
+            word = NONE
+            if x < ax and y < ay and room[x, y] != NONE:
+                word = starts_of(room[x, y], nz, side, wrap[2])
+            found[x, y] = word
+            union |= word
+    return bool(union != NONE)
 
 
 @kernel
-def layer_starts(words: Words, x: int, shape: Shape, side: int, wrap: Wrap, starts: Words) -> bool:
-    """Find the anchors of free boxes of a shape in layer x; return whether there are any.
+def anchors_of(words: Words, nx: int, ny: int, nz: int, side: int, wrap: Wrap) -> Integers:
+    """Return the anchors of the free boxes of nx x ny x nz routers, in row-major order."""
+    sx, sy = words.shape
+    starts = np.empty((sx, sy), dtype=np.uint64)
+    room = np.empty((2 * sx, 2 * sy), dtype=np.uint64)
+    anchors = np.empty((words.size * side, 3), dtype=np.int64)
+    count = 0
+    if find_anchors(words, nx, ny, nz, side, wrap, starts, room):
+        for x in range(sx):
+            for y in range(sy):
+                word = starts[x, y]
+                while word != NONE:
+                    anchors[count, 0], anchors[count, 1], anchors[count, 2] = x, y, lowest(word)
+                    count += 1
+                    word &= word - ONE
+    return anchors[:count].copy()
 
-    The first half of `starts`, shape (2 Y), is overwritten by the anchors as bits of rows; the
-    array is undefined without any.
+
+@kernel(allocates=False)
+def find_first_fit(
+    words: Words,
+    shapes: Integers,
+    side: int,
+    wrap: Wrap,
+    box: Integers,
+    starts: Words,
+    room: Words,
+) -> int:
+    """Find the first free box of the first shape that has one; return the shape's number or -1.
+
+    The box overwrites `box`, shape (6,). `starts` and `room`, shapes (X, Y) and (2 X, 2 Y), are
+    overwritten.
     """
     sx, sy = words.shape
-    if reach(x, sx, wrap[0]) < shape[0]:
-        return False
-    starts[:sy] = words[x]
-    for layer in range(x + 1, x + shape[0]):
-        rows = words[layer % sx]
-        for y in range(sy):
-            starts[y] &= rows[y]
-    return bool(starts_in(starts, shape[1], shape[2], side, wrap))
-
-
-@kernel
-def anchors_of(words: Words, shape: Shape, side: int, wrap: Wrap) -> Integers:
-    """Return the anchors of the free boxes of a shape, in row-major order."""
-    sx, sy = words.shape
-    found = np.empty((words.size * side, 3), dtype=np.int64)
-    count = 0
-    starts = np.zeros(2 * sy, dtype=np.uint64)
-    for x in range(sx):
-        if not layer_starts(words, x, shape, side, wrap, starts):
+    for number in range(len(shapes)):
+        nx, ny, nz = shapes[number, 0], shapes[number, 1], shapes[number, 2]
+        if not find_anchors(words, nx, ny, nz, side, wrap, starts, room):
             continue
-        for y in range(sy):
-            word = starts[y]
-            while word != NONE:
-                found[count, 0], found[count, 1], found[count, 2] = x, y, lowest(word)
-                count += 1
-                word &= word - ONE
-    return found[:count].copy()
+        for x in range(sx):
+            for y in range(sy):
+                if starts[x, y] != NONE:
+                    box[0], box[1], box[2] = x, y, lowest(starts[x, y])
+                    box[3], box[4], box[5] = nx, ny, nz
+                    return number
+    return -1
 
 
 @kernel
 def first_fit(words: Words, shapes: Integers, side: int, wrap: Wrap) -> Integers:
     """Return the first free box of the first shape that has one; zeros if no shape has."""
     sx, sy = words.shape
-    slices = slices_of(words, wrap[0])
-    bounds = bounds_of(slices)
     found = np.zeros(6, dtype=np.int64)
-    starts = np.zeros(2 * sy, dtype=np.uint64)
-    for nx, ny, nz in shapes:
-        for x in range(sx):
-            if reach(x, sx, wrap[0]) < nx or bounds[x, nx - 1] < nx * ny * nz:
-                continue
-            starts[:sy] = slices[x, nx - 1]
-            if not starts_in(starts, ny, nz, side, wrap):
-                continue
-            for y in range(sy):
-                if starts[y] != NONE:
-                    found[0], found[1], found[2] = x, y, lowest(starts[y])
-                    found[3], found[4], found[5] = nx, ny, nz
-                    return found
+    starts = np.empty((sx, sy), dtype=np.uint64)
+    room = np.empty((2 * sx, 2 * sy), dtype=np.uint64)
+    find_first_fit(words, shapes, side, wrap, found, starts, room)
     return found

@@ -38,6 +38,15 @@ def words_of(free: NDArray[np.bool_]) -> Words:
 
 
 @kernel
+def words_outside(boxes: Integers, sx: int, sy: int, side: int) -> Words:
+    """Return the rows along Z of a torus on which all routers outside boxes are free."""
+    words = np.full((sx, sy), full(side))
+    for number in range(len(boxes)):
+        fill(words, boxes[number], side, False)
+    return words
+
+
+@kernel
 def ones(word: np.uint64) -> np.int64:
     """Return the number of bits that are set."""
     word = word - ((word >> ONE) & PAIRS)

@@ -79,7 +79,7 @@ def anchors(free: Free, grid: Grid, shape: Triple) -> Integers:
     from optsched.boxes import _anchors as compiled
 
     words = words_of(free, grid)
-    found: Integers = compiled.anchors_of(words, shape, grid.shape[2], grid.wrap)
+    found: Integers = compiled.anchors_of(words, *shape, grid.shape[2], grid.wrap)
     return found
 
 

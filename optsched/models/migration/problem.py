@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.boxes.box import Box, Triple, box_of_text
+from optsched.boxes.box import Box, Grid, Triple, box_of_text
 from optsched.boxes.free_boxes import anchors
 from optsched.boxes.shapes import shapes as ranked_shapes
 from optsched.errors import InputError
@@ -131,9 +131,8 @@ class Migration(TorusProblem[Plan]):
     def extents(self, job: int) -> tuple[Triple, ...]:
         """Return the extents that a running job may have, the best first, the present one last."""
         routers = routers_for(self.sizes[job], self.nodes_per_router)
-        ranked = ranked_shapes(routers, self.grid, self.links)[: self.shapes]
         present = self.running[job].extent
-        return ranked if present in ranked else (*ranked, present)
+        return extents_of(routers, present, self.grid, self.links, self.shapes)
 
     def room(self) -> NDArray[np.bool_]:
         """Return the mask of routers that are free or held by movable jobs, shape `torus`."""
@@ -295,6 +294,14 @@ class Migration(TorusProblem[Plan]):
             lines.append((f"step {number}", text))
         place = "-" if plan.place is None else str(plan.place)
         return [*lines, ("start", f"{self.named(LARGE)} ({self.incoming}) in {place}")]
+
+
+def extents_of(
+    routers: int, present: Triple, grid: Grid, links: Triple, most: int | None
+) -> tuple[Triple, ...]:
+    """Return the `most` best extents of a job, and its present one last unless among them."""
+    ranked = ranked_shapes(routers, grid, links)[:most]
+    return ranked if present in ranked else (*ranked, present)
 
 
 def _step(written: Any) -> Step | None:

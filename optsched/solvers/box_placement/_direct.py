@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._anchors import layer_starts
+from optsched.boxes._anchors import find_anchors
 from optsched.boxes._rows import NONE, ONE, ahead, full, lowest, ones, run_of
 from optsched.compiled import kernel
 
@@ -22,11 +22,10 @@ Wrap = tuple[bool, bool, bool]
 def free_at(words: Words, shape: Triple, side: int, wrap: Wrap) -> Words:
     """Return the anchors of free boxes of a shape; 0 alone in a dimension that the shape fills."""
     sx, sy = words.shape
-    found = np.zeros_like(words)
-    starts = np.zeros(2 * sy, dtype=np.uint64)
-    for x in range(sx):
-        if layer_starts(words, x, shape, side, wrap, starts):
-            found[x] = starts[:sy]
+    nx, ny, nz = shape
+    found = np.zeros((sx, sy), dtype=np.uint64)
+    room = np.empty((2 * sx, 2 * sy), dtype=np.uint64)
+    find_anchors(words, nx, ny, nz, side, wrap, found, room)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._anchors import layer_starts
+from optsched.boxes._anchors import find_anchors
 from optsched.boxes._rows import NONE, ONE, Integers, Words, Wrap, lowest
 from optsched.compiled import kernel
 
@@ -139,17 +139,18 @@ def cheapest_boxes(
     table = np.empty((sx + 1, sy + 1, side + 1), dtype=np.int64)
     met = np.ones_like(table)
     by_count = overlapping and len(costs) > 0 and costs.min() == 0
-    starts = np.zeros(2 * sy, dtype=np.uint64)
+    starts = np.empty((sx, sy), dtype=np.uint64)
+    room = np.empty((2 * sx, 2 * sy), dtype=np.uint64)
     for shape_number in range(len(shapes)):
         shape = shapes[shape_number]
+        if not find_anchors(free, shape[0], shape[1], shape[2], side, wrap, starts, room):
+            continue
         sum_up(shape, boxes, costs, side, wrap, table)
         if by_count:
             sum_up(shape, boxes, np.ones_like(costs), side, wrap, met)
         for x in range(sx):
-            if not layer_starts(free, x, shape, side, wrap, starts):
-                continue
             for y in range(sy):
-                word = starts[y]
+                word = starts[x, y]
                 while word != NONE:
                     z = lowest(word)
                     word &= word - ONE
@@ -205,31 +206,3 @@ def mark_overlaps(
     for one in range(len(boxes)):
         for other in range(len(others)):
             found[one, other] = share_a_router(boxes[one], others[other], sides)
-
-
-@kernel(allocates=False)
-def next_to_examine(
-    places: Integers,
-    first: int,
-    boxes: Integers,
-    jobs: Integers,
-    sides: Integers,
-    examined: NDArray[np.bool_],
-) -> int:
-    """Return the next place, from `first` on, that overlaps no job or one that is not examined.
-
-    The jobs are numbers of `boxes` and `examined`. Without such a place, the result is the number
-    of places.
-    """
-    for place in range(first, len(places)):
-        alone = True
-        for job in jobs:
-            if not examined[job] and share_a_router(places[place], boxes[job], sides):
-                return place
-        for job in jobs:
-            if examined[job] and share_a_router(places[place], boxes[job], sides):
-                alone = False
-                break
-        if alone:
-            return place
-    return len(places)

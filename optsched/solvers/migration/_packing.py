@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._anchors import layer_starts
+from optsched.boxes._anchors import find_anchors, find_first_fit
 from optsched.boxes._free_boxes import largest
 from optsched.boxes._rows import (
     NONE,
@@ -16,50 +16,64 @@ from optsched.boxes._rows import (
     bounds_of,
     fill,
     lowest,
+    run_of,
     slices_of,
 )
 from optsched.compiled import kernel
 
 Flags = NDArray[np.bool_]
 
-AT_ONCE = 3
+AT_ONCE = 16
 """Number of shapes to try before the largest free box is computed."""
 
 NO, YES, OPEN = 0, 1, 2
 """Outcomes of a search; `OPEN` if the limit of boxes to try is reached."""
 
 
-@kernel
-def fits(words: Words, shapes: Integers, least: int, side: int, wrap: Wrap) -> bool:
-    """Return whether a box of any of `shapes`, with at least `least` routers each, is free."""
-    starts = np.zeros(2 * words.shape[1], dtype=np.uint64)
-    for number in range(len(shapes)):
-        if number == AT_ONCE:
-            # before the other shapes: is any free box large enough?
-            slices = slices_of(words, wrap[0])
-            bounds = bounds_of(slices)
-            if largest(slices, bounds, least - 1, least, side, wrap)[3] == 0:
+@kernel(allocates=False)
+def is_free(words: Words, box: Integers, side: int) -> bool:
+    """Return whether all routers of a box are free."""
+    sx, sy = words.shape
+    run = run_of(box[2], box[5], side)
+    for x in range(box[0], box[0] + box[3]):
+        for y in range(box[1], box[1] + box[4]):
+            if ~words[x % sx, y % sy] & run != NONE:
                 return False
-        for x in range(len(words)):
-            if layer_starts(words, x, shapes[number], side, wrap, starts):
-                return True
-    return False
+    return True
 
 
 @kernel
-def freed(words: Words, boxes: Integers, jobs: Integers, place: Integers, side: int) -> Words:
-    """Return the free routers after jobs have left their boxes and a place has been taken."""
-    free = words.copy()
-    for job in jobs:
-        fill(free, boxes[job], side, True)
-    fill(free, place, side, False)
-    return free
+def fits(
+    words: Words,
+    shapes: Integers,
+    least: int,
+    side: int,
+    wrap: Wrap,
+    box: Integers,
+    starts: Words,
+    room: Words,
+) -> bool:
+    """Return whether a box of any of `shapes`, with at least `least` routers each, is free.
+
+    The first one overwrites `box`; see `find_first_fit` for `starts` and `room`.
+    """
+    if find_first_fit(words, shapes[:AT_ONCE], side, wrap, box, starts, room) >= 0:
+        return True
+    if len(shapes) <= AT_ONCE:
+        return False
+    # before the other shapes: is any free box large enough?
+    slices = slices_of(words, wrap[0])
+    if largest(slices, bounds_of(slices), least - 1, least, side, wrap)[3] == 0:
+        return False
+    return bool(find_first_fit(words, shapes[AT_ONCE:], side, wrap, box, starts, room) >= 0)
 
 
 @kernel
 def pack(
     words: Words,
+    boxes: Integers,
     jobs: Integers,
+    place: Integers,
     kinds: Integers,
     first: Integers,
     shapes: Integers,
@@ -67,8 +81,9 @@ def pack(
     side: int,
     wrap: Wrap,
     most: int,
+    levels: Words,
 ) -> tuple[int, int, Integers, Flags]:
-    """Search for disjoint boxes of jobs, in the order of jobs.
+    """Search for disjoint new boxes of jobs, in the order of jobs, beside a place.
 
     A job tries its shapes in order, and the anchors of each in row-major order. Of consecutive jobs
     of one kind, each takes a later box in that order than its predecessor (symmetry breaking). The
@@ -77,9 +92,13 @@ def pack(
     Parameters
     ----------
     words : uint64 array, shape (X, Y)
-        Free routers, rows along Z as bits.
+        Routers that are free while the jobs are in their boxes, rows along Z as bits.
+    boxes : int64 array, shape (jobs, 6)
+        Present box of each job of the problem.
     jobs : int64 array, shape (placed,)
         Numbers of the jobs to place.
+    place : int64 array, shape (6,)
+        Box that is taken.
     kinds : int64 array, shape (jobs,)
         Kind of each job of the problem.
     first : int64 array, shape (kinds + 1,)
@@ -94,6 +113,8 @@ def pack(
         Whether each dimension wraps around.
     most : int
         Largest number of boxes to try.
+    levels : uint64 array, shape (at least placed + 1, 2, X, Y)
+        Room for the free routers and the remaining anchors of each job; overwritten.
 
     Returns
     -------
@@ -110,24 +131,33 @@ def pack(
     sx, sy = words.shape
     placed = np.zeros((count, 6), dtype=np.int64)
     needed = np.zeros(count, dtype=np.bool_)
-    free = np.empty((count + 1, sx, sy), dtype=np.uint64)
-    free[0] = words
-    starts = np.zeros((count, 2 * sy), dtype=np.uint64)
-    # position of each job in its list: shape, layer, row; `starts` has the remaining bits of rows
+    fitting = np.zeros((len(needs), 6), dtype=np.int64)  # a box of each kind that was free once
+    room = np.empty((2 * sx, 2 * sy), dtype=np.uint64)
+    scratch = np.empty((sx, sy), dtype=np.uint64)
+    # position of each job in its list: shape, layer, row
     at = np.zeros((count, 3), dtype=np.int64)
+    free = levels[0, 0]
+    free[:] = words
+    for job in jobs:
+        fill(free, boxes[job], side, True)
+    fill(free, place, side, False)
     tried = 0
     job = 0
     entered = True
     while True:
         if entered:
             entered = False
+            free = levels[job, 0]
             blocked = -1
             for other in range(job, count):
                 kind = kinds[jobs[other]]
                 if other > job and kind == kinds[jobs[other - 1]]:
                     continue
+                box = fitting[kind]
+                if box[3] > 0 and is_free(free, box, side):
+                    continue
                 own = shapes[first[kind] : first[kind + 1]]
-                if not fits(free[job], own, needs[kind], side, wrap):
+                if not fits(free, own, needs[kind], side, wrap, box, scratch, room):
                     blocked = other
                     break
             if blocked >= 0:
@@ -136,56 +166,52 @@ def pack(
             elif job == count:
                 return YES, tried, placed, needed
             else:
-                at[job, 0], at[job, 1], at[job, 2] = first[kinds[jobs[job]]], 0, -1
-                if job > 0 and kinds[jobs[job]] == kinds[jobs[job - 1]]:
+                kind = kinds[jobs[job]]
+                follows = job > 0 and kind == kinds[jobs[job - 1]]
+                at[job, 0], at[job, 1], at[job, 2] = first[kind], 0, 0
+                if follows:
                     at[job] = at[job - 1]
-                    if layer_starts(
-                        free[job], at[job, 1], shapes[at[job, 0]], side, wrap, starts[job]
-                    ):
-                        behind = placed[job - 1, 2] + 1
-                        for y in range(at[job, 2]):
-                            starts[job, y] = NONE
-                        if behind > 63:
-                            starts[job, at[job, 2]] = NONE
-                        else:
-                            starts[job, at[job, 2]] &= ~NONE << np.uint64(behind)
+                starts, shape = levels[job, 1], shapes[at[job, 0]]
+                if not find_anchors(free, shape[0], shape[1], shape[2], side, wrap, starts, room):
+                    at[job, 1] = sx
+                elif follows:
+                    behind = placed[job - 1, 2] + 1
+                    if behind > 63:
+                        starts[at[job, 1], at[job, 2]] = NONE
                     else:
-                        at[job, 2] = sy
+                        starts[at[job, 1], at[job, 2]] &= ~NONE << np.uint64(behind)
         if job < 0:
             return NO, tried, placed, needed
         # next box in the list
-        found = False
-        while not found:
-            if at[job, 2] < 0:
-                if layer_starts(free[job], at[job, 1], shapes[at[job, 0]], side, wrap, starts[job]):
-                    at[job, 2] = 0
-                else:
-                    at[job, 2] = sy
-            while at[job, 2] < sy and starts[job, at[job, 2]] == NONE:
+        free, starts = levels[job, 0], levels[job, 1]
+        last = first[kinds[jobs[job]] + 1] - 1
+        while at[job, 1] == sx or starts[at[job, 1], at[job, 2]] == NONE:
+            if at[job, 1] < sx:
                 at[job, 2] += 1
-            if at[job, 2] < sy:
-                found = True
+                if at[job, 2] == sy:
+                    at[job, 1] += 1
+                    at[job, 2] = 0
+            elif at[job, 0] == last:
                 break
-            at[job, 2] = -1
-            at[job, 1] += 1
-            if at[job, 1] == sx:
-                at[job, 1] = 0
+            else:
                 at[job, 0] += 1
-                if at[job, 0] == first[kinds[jobs[job]] + 1]:
-                    break
-        if not found:
+                shape = shapes[at[job, 0]]
+                if find_anchors(free, shape[0], shape[1], shape[2], side, wrap, starts, room):
+                    at[job, 1], at[job, 2] = 0, 0
+        if at[job, 1] == sx:
             needed[job] = True
             job -= 1
             continue
         if tried >= most:
             return OPEN, tried, placed, needed
         tried += 1
-        word = starts[job, at[job, 2]]
+        x, y = at[job, 1], at[job, 2]
+        word = starts[x, y]
         shape = shapes[at[job, 0]]
-        placed[job, 0], placed[job, 1], placed[job, 2] = at[job, 1], at[job, 2], lowest(word)
+        placed[job, 0], placed[job, 1], placed[job, 2] = x, y, lowest(word)
         placed[job, 3], placed[job, 4], placed[job, 5] = shape[0], shape[1], shape[2]
-        starts[job, at[job, 2]] = word & (word - ONE)
-        free[job + 1] = free[job]
-        fill(free[job + 1], placed[job], side, False)
+        starts[x, y] = word & (word - ONE)
+        levels[job + 1, 0] = free
+        fill(levels[job + 1, 0], placed[job], side, False)
         job += 1
         entered = True

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from operator import attrgetter
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes._rows import fill, words_of
-from optsched.boxes.box import Box, Triple
+from optsched.boxes._rows import fill, words_outside
+from optsched.boxes.box import Box, Grid, Triple
 from optsched.models.migration import Migration, Plan
+from optsched.models.migration.problem import extents_of
+from optsched.models.torus_fields import routers_for
 from optsched.solvers.migration._cheapest_boxes import cheapest_boxes, mark_overlaps
-from optsched.solvers.migration._packing import OPEN, YES, freed, pack
+from optsched.solvers.migration._packing import OPEN, YES, pack
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -60,31 +65,43 @@ class Subproblems:
         grid = problem.grid
         self.side, self.wrap = grid.shape[2], grid.wrap
         self.sides = np.array(grid.shape)
-        self.boxes = np.array(problem.running, dtype=np.int64).reshape(-1, 6)
+        self.boxes = _table(problem.running, 6)
         self.costs = np.array(problem.costs, dtype=np.int64)
-        self.usable = words_of(problem.room())
-        self.free = words_of(grid.free_of([*problem.holes, *problem.running]))
-        self.large = _table(problem.place_extents)
-        self.extents = {job: problem.extents(job) for job in problem.movers}
-        # kinds of jobs by decreasing size
-        kinds = sorted(set(self.extents.values()), key=lambda extents: (-_least(extents), extents))
-        number = {extents: kind for kind, extents in enumerate(kinds)}
-        self._kinds = np.full(len(problem.running), -1)
-        for job, extents in self.extents.items():
-            self._kinds[job] = number[extents]
-        self._first = np.cumsum([0, *map(len, kinds)])
-        self._shapes = _table([extent for extents in kinds for extent in extents])
-        self._needs = np.array([_least(extents) for extents in kinds], dtype=np.int64)
-        self.in_order = sorted(problem.movers, key=lambda job: (self._kinds[job], job))
+        holes, kept = _table(problem.holes, 6), np.ones(len(self.boxes), np.bool_)
+        kept[list(problem.movers)] = False
+        self.usable = words_outside(np.concatenate((holes, self.boxes[kept])), *grid.shape)
+        self.free = words_outside(np.concatenate((holes, self.boxes)), *grid.shape)
+        self.large = _table(problem.place_extents, 3)
+        extents, links, most = (
+            [box.extent for box in problem.running],
+            problem.links,
+            problem.shapes,
+        )
+        nodes, sizes = problem.nodes_per_router, problem.sizes
+        kind_of = {
+            job: _kind(routers_for(sizes[job], nodes), extents[job], grid, links, most)
+            for job in problem.movers
+        }
+        kinds = sorted(set(kind_of.values()), key=attrgetter("order"))
+        number = {kind: place for place, kind in enumerate(kinds)}
+        self.extents = {job: kind.extents for job, kind in kind_of.items()}
+        self.kinds = np.full(len(self.boxes), -1)
+        self.kinds[list(kind_of)] = [number[kind] for kind in kind_of.values()]
+        tables = [kind.table for kind in kinds]
+        self.first = np.cumsum([0, *map(len, tables)])
+        self.shapes = np.concatenate(tables) if tables else _table((), 3)
+        self._needs = np.array([kind.least for kind in kinds], dtype=np.int64)
+        self.in_order = sorted(problem.movers, key=self.kinds.tolist().__getitem__)
         self._cheapest = sorted(problem.movers, key=problem.costs.__getitem__)
         self._floors: dict[int, int] = {}
+        self._levels = np.empty((len(problem.movers) + 1, 2, *self.free.shape), dtype=np.uint64)
 
     def may_fit(self) -> bool:
         """Return whether the area bound admits a plan: enough routers for all movable jobs."""
         if not len(self.large):
             return False
         routers = int(np.bitwise_count(self.usable).sum())
-        needed = int(self._needs[self._kinds[self.in_order]].sum())
+        needed = int(self._needs[self.kinds[self.in_order]].sum())
         return int(self.large[0].prod()) + needed <= routers
 
     def floor(self, jobs: int) -> int | None:
@@ -116,7 +133,7 @@ class Subproblems:
             self._floors[needed[0]] = self._floor_of(needed[0])
         free = self.usable.copy()
         fill(free, np.array(subproblem.place), self.side, False)
-        shapes = _table(sorted({shape for job in needed for shape in self.extents[job]}))
+        shapes = _table(sorted({shape for job in needed for shape in self.extents[job]}), 3)
         return Family(self, shapes, free, subproblem.cost, subproblem.jobs, subproblem.place)
 
     def _floor_of(self, job: int) -> int:
@@ -127,26 +144,26 @@ class Subproblems:
 
     def shapes_of(self, job: int) -> Ints:
         """Return the shapes of a job, best-ranked first, array of shape (shapes, 3)."""
-        kind = self._kinds[job]
-        return self._shapes[self._first[kind] : self._first[kind + 1]]
+        kind = self.kinds[job]
+        return self.shapes[self.first[kind] : self.first[kind + 1]]
 
     def solve(self, subproblem: Subproblem, most: int) -> PackingResult:
         """Solve a subproblem with at most `most` boxes tried."""
         jobs = [job for job in self.in_order if subproblem.jobs >> job & 1]
         numbers = np.array(jobs, dtype=np.int64)
-        words = freed(
-            self.free, self.boxes, numbers, np.array(subproblem.place, dtype=np.int64), self.side
-        )
         outcome, tried, placed, needed = pack(
-            words,
+            self.free,
+            self.boxes,
             numbers,
-            self._kinds,
-            self._first,
-            self._shapes,
+            np.array(subproblem.place, dtype=np.int64),
+            self.kinds,
+            self.first,
+            self.shapes,
             self._needs,
             self.side,
             self.wrap,
             most,
+            self._levels,
         )
         if outcome == YES:
             found = {job: Box(*box) for job, box in zip(jobs, placed.tolist())}
@@ -275,9 +292,27 @@ class Family:
         return found
 
 
-def _table(extents: Sequence[Triple]) -> Ints:
-    return np.array(extents, dtype=np.int64).reshape(-1, 3)
+class _Kind:
+    """The extents of a job that may be moved; kinds of equal extents are one object."""
+
+    def __init__(self, extents: tuple[Triple, ...]) -> None:
+        self.extents = extents
+        self.table = _table(extents, 3)
+        self.least = int(self.table.prod(axis=1).min())
+        self.order = (-self.least, extents)  # large jobs first
 
 
-def _least(extents: Sequence[Triple]) -> int:
-    return min(nx * ny * nz for nx, ny, nz in extents)
+@cache
+def _kind_of(extents: tuple[Triple, ...]) -> _Kind:
+    return _Kind(extents)
+
+
+@cache
+def _kind(routers: int, present: Triple, grid: Grid, links: Triple, most: int | None) -> _Kind:
+    return _kind_of(extents_of(routers, present, grid, links, most))
+
+
+def _table(rows: Sequence[Sequence[int]], columns: int) -> Ints:
+    """Return boxes or extents as rows of an array; much faster than `numpy.array`."""
+    numbers = np.fromiter(chain.from_iterable(rows), np.int64, columns * len(rows))
+    return numbers.reshape(-1, columns)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from optsched.boxes.box import Box
 from optsched.models import Migration
 from optsched.solvers.migration.migration_based import find_plan
 from optsched.testing import migrations
 
+from . import stated
 from .conftest import SWAP, optimum_of, random_state
 
 LINE = {"torus": (8, 1, 1), "wrap": (False, False, False)}
@@ -66,3 +68,24 @@ def test_a_bin_without_a_host_for_its_victim_is_passed_over():
 def test_no_job_makes_room_for_a_victim():
     assert optimum_of(SWAP) == 80
     assert find_plan(SWAP) is None
+
+
+def as_stated(problem, most):
+    plan = find_plan(problem, most)
+    wanted = stated.find_plan(problem, most)
+    if wanted is None or plan is None:
+        assert plan is wanted
+    else:
+        assert (plan.destinations, plan.place) == wanted
+
+
+@settings(max_examples=150, deadline=None)
+@given(migrations(max_running=8), st.sampled_from([1, 2, 3, 7, 4096]))
+def test_the_first_plan_is_the_one_stated(problem, most):
+    as_stated(problem, most)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_first_plan_on_a_busy_torus_is_the_one_stated(seed):
+    for most, shapes in ((4096, 4), (40, 2), (5, None)):
+        as_stated(random_state(seed, side=5, busy=0.7, large=40, largest=4, shapes=shapes), most)

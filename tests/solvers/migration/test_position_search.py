@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from optsched import Budget, solve
 from optsched.boxes._rows import words_of
@@ -15,9 +16,11 @@ from optsched.solvers.migration import position_search
 from optsched.solvers.migration._cheapest_boxes import cheapest_boxes
 from optsched.solvers.migration.position_search import PositionSearch
 from optsched.solvers.migration.restriction import restricted
+from optsched.solvers.migration.subproblems import Subproblem, Subproblems
 from optsched.solvers.result import Limit, Status
 from optsched.testing import check_solver, migrations
 
+from . import stated
 from .conftest import SWAP, optimum_of, random_state
 
 
@@ -85,6 +88,26 @@ def test_fewer_jobs_may_move_in_a_narrowed_problem():
     best, other = solve(problem, PositionSearch()), solve(fewer, PositionSearch())
     assert best.objective <= other.objective
     assert fewer.to_json() == problem.to_json() | {"movable": fewer.to_json()["movable"]}
+
+
+@settings(max_examples=150, deadline=None)
+@given(migrations(max_running=6, max_side=3), st.data())
+def test_jobs_are_packed_where_they_can_be(problem, data):
+    places = [*stated.boxes_of(problem.grid, problem.place_extents)]
+    room = problem.room()
+    places = [box for box in places if room[problem.grid.routers_of(box)].all()]
+    if not places:
+        return
+    place = data.draw(st.sampled_from(places))
+    met = {job for job in problem.movers if problem.grid.overlap(place, problem.running[job])}
+    further = data.draw(st.sets(st.sampled_from(problem.movers))) if problem.movers else set()
+    jobs = sorted(met | further)
+    question = Subproblem(0, tuple(place), sum(1 << job for job in jobs))
+    result = Subproblems(problem).solve(question, 10**6)
+    assert not result.is_open
+    assert (result.plan is not None) == stated.can_be_packed(problem, jobs, place)
+    if result.plan is None:  # those named do not fit together either
+        assert set(result.needed) <= set(jobs)
 
 
 @given(migrations(max_running=6))

@@ -1,0 +1,225 @@
+"""Algorithm 3 of Li et al. (2015) on a migration problem, compiled.
+
+What it computes is stated by `optsched.solvers.migration.migration_based.find_plan`, and place by
+place in ``tests/solvers/migration/stated.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optsched.boxes._anchors import find_anchors, find_first_fit
+from optsched.boxes._rows import ONE, Integers, Words, Wrap, fill
+from optsched.compiled import kernel
+from optsched.solvers.migration._cheapest_boxes import (
+    anchor_runs,
+    comes_before,
+    share_a_router,
+    sum_up,
+)
+
+NEVER = 2**63 - 1
+"""Cost beyond that of any place."""
+
+
+@kernel(allocates=False)
+def select(places: Integers, count: int, most: int) -> None:
+    """Reorder the first rows, cost and number, so that row `most` - 1 is in its place by order."""
+    low, high = 0, count - 1
+    while low < high:
+        cost, number = places[(low + high) // 2, 0], places[(low + high) // 2, 1]
+        up, down = low, high
+        while up <= down:
+            while comes_before(places[up, 0], places[up, 1], cost, number):
+                up += 1
+            while comes_before(cost, number, places[down, 0], places[down, 1]):
+                down -= 1
+            if up <= down:
+                for column in range(2):
+                    kept = places[up, column]
+                    places[up, column] = places[down, column]
+                    places[down, column] = kept
+                up += 1
+                down -= 1
+        if most - 1 <= down:
+            high = down
+        elif most - 1 >= up:
+            low = up
+        else:
+            return
+
+
+@kernel(allocates=False)
+def take_cheapest(
+    table: Integers,
+    least: Integers,
+    shape: Integers,
+    before: int,
+    boxes: Integers,
+    side: int,
+    wrap: Wrap,
+    cheapest: Integers,
+    runs: Integers,
+) -> None:
+    """Lower the cost and number of the cheapest place over each box by those in a table of costs.
+
+    `least` has the least cost of each row along Z, and `before` is the number of the first place of
+    the table. `runs`, shape (3, 2, 2), is overwritten.
+    """
+    sx, sy = least.shape
+    for job in range(len(boxes)):
+        box = boxes[job]
+        in_x = anchor_runs(box[0], box[3], shape[0], sx, wrap[0], runs[0])
+        in_y = anchor_runs(box[1], box[4], shape[1], sy, wrap[1], runs[1])
+        in_z = anchor_runs(box[2], box[5], shape[2], side, wrap[2], runs[2])
+        cost, number = cheapest[job, 0], cheapest[job, 1]
+        # of two runs, the second has the lower anchors; of equal places, the first counts
+        for i in range(in_x - 1, -1, -1):
+            for x in range(runs[0, i, 0], runs[0, i, 1]):
+                for j in range(in_y - 1, -1, -1):
+                    for y in range(runs[1, j, 0], runs[1, j, 1]):
+                        if least[x, y] >= cost:
+                            continue
+                        for k in range(in_z - 1, -1, -1):
+                            for z in range(runs[2, k, 0], runs[2, k, 1]):
+                                if table[x, y, z] < cost:
+                                    cost = table[x, y, z]
+                                    number = before + (x * sy + y) * side + z
+        cheapest[job, 0], cheapest[job, 1] = cost, number
+
+
+@kernel
+def find_hosts(
+    place: Integers,
+    free: Words,
+    boxes: Integers,
+    kinds: Integers,
+    first: Integers,
+    shapes: Integers,
+    side: int,
+    wrap: Wrap,
+    hosts: Integers,
+) -> bool:
+    """Find new boxes for the jobs that overlap a place, in order; return whether all have one.
+
+    The boxes overwrite rows of `hosts`, which are zero for jobs that stay.
+    """
+    sx, sy = free.shape
+    left = free.copy()
+    starts = np.empty((sx, sy), dtype=np.uint64)
+    room = np.empty((2 * sx, 2 * sy), dtype=np.uint64)
+    sides = np.array([sx, sy, side])
+    hosts[:] = 0
+    fill(left, place, side, False)
+    for job in range(len(boxes)):
+        if share_a_router(place, boxes[job], sides):
+            fill(left, boxes[job], side, True)
+            fill(left, place, side, False)
+            own = shapes[first[kinds[job]] : first[kinds[job] + 1]]
+            if find_first_fit(left, own, side, wrap, hosts[job], starts, room) < 0:
+                return False
+            fill(left, hosts[job], side, False)
+    return True
+
+
+@kernel
+def first_plan(
+    large: Integers,
+    boxes: Integers,
+    costs: Integers,
+    kinds: Integers,
+    first: Integers,
+    shapes: Integers,
+    usable: Words,
+    free: Words,
+    side: int,
+    wrap: Wrap,
+    most: int,
+) -> Integers:
+    """Return the place of the first qualified bin, and the new boxes of its victims.
+
+    A place is examined if it is the cheapest one over some job, or over none: another place of the
+    same bins comes later.
+
+    Parameters
+    ----------
+    large : int64 array, shape (shapes, 3)
+        Shapes of the large job.
+    boxes, costs, kinds : int64 arrays, shapes (jobs, 6), (jobs,) and (jobs,)
+        Box, cost and kind of the jobs that may be moved, in the order in which victims get hosts.
+    first, shapes : int64 arrays
+        Shapes of each kind, see `optsched.solvers.migration._packing.pack`.
+    usable, free : uint64 arrays, shape (X, Y)
+        Routers that the large job may take, and those that are free now, rows along Z as bits.
+    most : int
+        Number of cheapest places that may be examined.
+
+    Returns
+    -------
+    int64 array, shape (1 + jobs, 6)
+        Box of the large job, and those of the jobs, zero for a job that stays. All zero if no bin
+        is qualified.
+    """
+    sx, sy = free.shape
+    jobs = len(boxes)
+    table = np.empty((sx + 1, sy + 1, side + 1), dtype=np.int64)
+    least = np.empty((sx, sy), dtype=np.int64)
+    starts = np.empty((sx, sy), dtype=np.uint64)
+    room = np.empty((2 * sx, 2 * sy), dtype=np.uint64)
+    runs = np.empty((3, 2, 2), dtype=np.int64)
+    plan = np.zeros((1 + jobs, 6), dtype=np.int64)
+    cheapest = np.full((jobs + 1, 2), NEVER)  # over each job, and over none
+    nowhere = find_first_fit(free, large, side, wrap, plan[0], starts, room)
+    if nowhere >= 0:
+        x, y, z = plan[0, 0], plan[0, 1], plan[0, 2]
+        cheapest[jobs, 0] = 0
+        cheapest[jobs, 1] = ((nowhere * sx + x) * sy + y) * side + z
+    # the cheapest places so far, cut down to `most` whenever there is no room for more
+    places = np.empty((2 * most, 2), dtype=np.int64)
+    count, dearest = 0, NEVER
+    for number in range(len(large)):
+        shape = large[number]
+        if not find_anchors(usable, shape[0], shape[1], shape[2], side, wrap, starts, room):
+            continue
+        sum_up(shape, boxes, costs, side, wrap, table)
+        for x in range(sx):
+            for y in range(sy):
+                least[x, y] = NEVER
+                before = ((number * sx + x) * sy + y) * side
+                for z in range(side):
+                    if (starts[x, y] >> np.uint64(z)) & ONE != ONE:
+                        table[x, y, z] = NEVER
+                        continue
+                    cost = table[x, y, z]
+                    least[x, y] = min(least[x, y], cost)
+                    if cost < dearest:
+                        places[count, 0], places[count, 1] = cost, before + z
+                        count += 1
+                        if count == len(places):
+                            select(places, count, most)
+                            count, dearest = most, places[most - 1, 0]
+        before = number * sx * sy * side
+        take_cheapest(table, least, shape, before, boxes, side, wrap, cheapest, runs)
+    last_cost, last = NEVER, NEVER
+    if count > most:
+        select(places, count, most)
+        last_cost, last = places[most - 1, 0], places[most - 1, 1]
+    elif dearest < NEVER:
+        last_cost, last = places[most - 1, 0], places[most - 1, 1]
+    cost, number = -1, -1
+    while True:
+        next_cost, following = NEVER, NEVER
+        for one in range(jobs + 1):
+            if comes_before(cost, number, cheapest[one, 0], cheapest[one, 1]) and comes_before(
+                cheapest[one, 0], cheapest[one, 1], next_cost, following
+            ):
+                next_cost, following = cheapest[one, 0], cheapest[one, 1]
+        if next_cost == NEVER or comes_before(last_cost, last, next_cost, following):
+            plan[:] = 0
+            return plan
+        cost, number = next_cost, following
+        which, at = number // (sx * sy * side), number % (sx * sy * side)
+        plan[0, 0], plan[0, 1], plan[0, 2] = at // (sy * side), at // side % sy, at % side
+        plan[0, 3], plan[0, 4], plan[0, 5] = large[which, 0], large[which, 1], large[which, 2]
+        if find_hosts(plan[0], free, boxes, kinds, first, shapes, side, wrap, plan[1:]):
+            return plan
