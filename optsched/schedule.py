@@ -53,7 +53,7 @@ class Schedule(NamedTuple):
     ----------
     start, end : float64 array, shape (jobs,)
         Start and end of each job in the trace's own seconds; nan if the job never started or ended.
-    state : array of str, shape (jobs,)
+    state : object array of str, shape (jobs,)
         Final state of each job, a value of `State`.
     resources : sequence of str
         The processors of each job as interval sets; of a job that migrated, the last ones.
@@ -71,7 +71,7 @@ class Schedule(NamedTuple):
 
     start: NDArray[np.float64]
     end: NDArray[np.float64]
-    state: NDArray[np.str_]
+    state: NDArray[np.object_]
     resources: Sequence[str]
     decisions: int
     paused: NDArray[np.float64] | None = None

@@ -152,10 +152,12 @@ class Gang(Policy):
             objectives=objectives,
             works=[(r + w) * self.mpl for r, w in zip(running, waiting)],
         )
+        final_state = np.full(len(trace), State.FINISHED, dtype=object)
+        final_state[trace.processors > machine.size] = State.REJECTED
         return Schedule(
             start=state.start,
             end=state.end,
-            state=np.where(trace.processors > machine.size, State.REJECTED, State.FINISHED),
+            state=final_state,
             resources=Texts(*interval_text(*compiled.runs_of(state.columns))),
             decisions=int(state.tally[compiled.DECISIONS]),
             paused=state.paused,

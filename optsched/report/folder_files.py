@@ -99,9 +99,12 @@ def read_columns(path: Path, columns: Mapping[str, str]) -> dict[str, NDArray[An
     InputError
         If the file cannot be read, or a column is missing or of another type.
     """
-    table = read_table(path, columns)
+    table, arrays = read_table(path, columns), {}
     try:
-        return {name: _as_numpy(table[name], kind) for name, kind in columns.items()}
+        for name, kind in columns.items():
+            arrays[name] = _as_numpy(table[name], kind)
+            table = table.drop_columns(name)  # never two copies of many columns
+        return arrays
     except (TypeError, ValueError):
         raise InputError("a column has values of another type", file=path) from None
 

@@ -174,7 +174,7 @@ class Engine:
         return Schedule(
             start=np.array(self.start, dtype=np.float64),
             end=np.array(self.end, dtype=np.float64),
-            state=np.array(self.state, dtype=np.str_),
+            state=np.array(self.state, dtype=object),
             resources=self.resources,
             decisions=self.decisions,
             paused=np.array(self.paused, dtype=np.float64),

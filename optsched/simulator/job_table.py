@@ -57,10 +57,13 @@ Column = Repeated | Optional | Texts | NDArray[Any] | Sequence[Any]
 """A column; texts are in a `Repeated`, a `Texts` or a sequence."""
 
 
-def repeated(values: NDArray[np.str_]) -> Repeated:
+def repeated(values: NDArray[np.object_]) -> Repeated:
     """Return a column of a few different texts."""
-    texts, code = np.unique(values, return_inverse=True)
-    return Repeated(texts.tolist(), code.astype(np.int8))
+    texts = sorted(map(str, set(values.tolist())))
+    code = np.zeros(len(values), dtype=np.int8)
+    for place, text in enumerate(texts):
+        code[values == text] = place
+    return Repeated(texts, code)
 
 
 def constant(text: str, rows: int) -> Repeated:

@@ -97,7 +97,8 @@ def replay(trace: Trace, machine: Nodes, policy: Policy, order: EventOrder) -> S
     runs = policy.replay(state, machine.size)
     if runs is None:
         return None
-    final_state = np.where(killed, State.KILLED, State.FINISHED)
+    final_state = np.full(len(trace), State.FINISHED, dtype=object)
+    final_state[killed] = State.KILLED
     final_state[np.isnan(state.start)] = State.REJECTED
     text, offset = interval_text(state.first_run, state.last_run, runs)
     return Schedule(

@@ -90,8 +90,8 @@ class Run:
         return self.schedule.end
 
     @property
-    def state(self) -> NDArray[np.str_]:
-        """Final state of each job, a value of `State`."""
+    def state(self) -> NDArray[np.object_]:
+        """Final state of each job, a value of `State`, as an array of objects."""
         return self.schedule.state
 
     @property
@@ -152,7 +152,7 @@ class Run:
         """
         return to_pandas(self.job_columns)
 
-    @cached_property
+    @property
     def job_columns(self) -> dict[str, Column]:
         """The columns of `jobs`."""
         trace = self.trace
