@@ -152,12 +152,11 @@ class Gang(Policy):
             objectives=objectives,
             works=[(r + w) * self.mpl for r, w in zip(running, waiting)],
         )
-        final_state = np.full(len(trace), State.FINISHED, dtype=object)
-        final_state[trace.processors > machine.size] = State.REJECTED
+        final = np.array([State.FINISHED, State.REJECTED], dtype=object)
         return Schedule(
             start=state.start,
             end=state.end,
-            state=final_state,
+            state=final[(trace.processors > machine.size).astype(np.int8)],
             resources=Texts(*interval_text(*compiled.runs_of(state.columns))),
             decisions=int(state.tally[compiled.DECISIONS]),
             paused=state.paused,

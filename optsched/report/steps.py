@@ -56,15 +56,13 @@ class Steps:
 
         The times of the changes, shape (n,), are in any order, from `begin` to a later `end`.
         """
-        at = np.append(np.asarray(times, dtype=np.float64), begin)
-        amounts = np.append(np.asarray(changes, dtype=np.float64), 0.0)
+        at = np.append(times, begin)
         order = np.argsort(at, kind="stable")  # fast for a few ascending stretches
         at = at[order]
         last = np.append(at[1:] != at[:-1], True)
-        values = np.cumsum(amounts[order], dtype=np.float64)[last]
-        instants = at[last]
-        before_end = instants < end
-        return cls(instants[before_end], values[before_end], end)
+        values = np.cumsum(np.append(changes, 0)[order], dtype=np.float64)
+        kept = last & (at < end)
+        return cls(at[kept], values[kept], end)
 
     @classmethod
     def from_stays(

@@ -97,8 +97,8 @@ def replay(trace: Trace, machine: Nodes, policy: Policy, order: EventOrder) -> S
     runs = policy.replay(state, machine.size)
     if runs is None:
         return None
-    final_state = np.full(len(trace), State.FINISHED, dtype=object)
-    final_state[killed] = State.KILLED
+    ended = np.array([State.FINISHED, State.KILLED], dtype=object)
+    final_state = ended[killed.astype(np.int8)]
     final_state[np.isnan(state.start)] = State.REJECTED
     text, offset = interval_text(state.first_run, state.last_run, runs)
     return Schedule(
