@@ -85,12 +85,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     The exit code is 0 for success, 1 for bad input or a wrong answer of a solver, 2 for wrong
     usage, 3 for no solution, 4 for infeasible and 130 for an interrupt.
     """
-    import gc
     import signal
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
-    gc.set_threshold(100_000)  # what imports make stays: a tenth of a short command went into it
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (open until exit)
