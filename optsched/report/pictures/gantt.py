@@ -110,6 +110,7 @@ def window(run: Run, most: int = MOST_RECTANGLES) -> Window:
     count = texts.occurrences(" ") + 1
     if count[started].sum() <= most:
         return Window(run_begin, run_end, run.machine.size)
+    in_use = load.processors_in_use(run)  # takes the most memory, so first
     until = load.held_until(run)
     height = run.trace.processors / count
     work = np.where(started, run.trace.processors * (until - run.start), 0.0)
@@ -119,7 +120,6 @@ def window(run: Run, most: int = MOST_RECTANGLES) -> Window:
         started &= _first_processors(texts) < size
     begun = _running_count(run.start[started], count[started])
     over = _running_count(until[started], count[started])
-    in_use = load.processors_in_use(run)
     first, last = begin, end = run_begin, run_end
     for length in (duration for duration in reversed(ROUND) if duration < run_end - run_begin):
         if length < (run_end - run_begin) / PARTS:

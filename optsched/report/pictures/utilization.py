@@ -37,23 +37,21 @@ class Utilization(RunPicture):
         begin, end = load.span(run)
         unit = unit_for(end - begin)
         size = run.machine.size
-        work = load.waiting_work(run)
-        work_unit, work_name = unit_for(work.values.max() / size)
+        loads = (load.processors_in_use, load.waiting_jobs, load.waiting_work)
+        binned, highest = zip(*(_shortened(of(run)) for of in loads))  # one at a time in memory
+        work_unit, work_name = unit_for(highest[-1] / size)
         shared = run.machine.time_shared
         held = "processors of jobs\nthat share them" if shared else "processors in use"
         series = (
-            (load.processors_in_use(run), held, 1.0, style.LINES[0]),
-            (load.waiting_jobs(run), "waiting jobs", 1.0, style.LINES[1]),
-            (work, f"waiting work\n(machine-{work_name})", size * work_unit, style.LINES[2]),
+            (held, 1.0, style.LINES[0]),
+            ("waiting jobs", 1.0, style.LINES[1]),
+            (f"waiting work\n(machine-{work_name})", size * work_unit, style.LINES[2]),
         )
-        binned = [steps.binned(MOST_BINS) for steps, *_ in series]
         drawing = style.new_figure(6.0, load.subject(run))
         panels = drawing.subplots(3, 1, sharex=True, height_ratios=(2, 1, 1))
-        for axes, bins, (steps, label, scale, color) in zip(panels, binned, series):
-            highest = float(steps.values.max()) / scale
-            axes.set_title(
-                f"highest: {highest:,.0f}" if highest >= 100 else f"highest: {highest:.3g}"
-            )
+        for axes, bins, most, (label, scale, color) in zip(panels, binned, highest, series):
+            most /= scale
+            axes.set_title(f"highest: {most:,.0f}" if most >= 100 else f"highest: {most:.3g}")
             _draw(axes, bins, begin, unit[0], scale, color)
             axes.set_ylabel(label)
             axes.set_ylim(0, 1.05 * max(1.0, float(max(bins.high.max(), bins.mean.max())) / scale))
@@ -94,6 +92,11 @@ class Utilization(RunPicture):
             f"Load over time: at most {in_use.values.max():,.0f} processors {whose}{words};"
             f" at most {counted(int(waiting.values.max()), 'job')} waiting."
         )
+
+
+def _shortened(steps: Steps) -> tuple[Binned, float]:
+    """Return a function by bins, and its highest value."""
+    return steps.binned(MOST_BINS), float(steps.values.max())
 
 
 def _draw(axes: Axes, bins: Binned, begin: float, unit: float, scale: float, color: str) -> None:
