@@ -58,7 +58,15 @@ def find_anchors(
         done += steps
     union = NONE
     for x in range(sx):
-        remaining = columns if x < ax else 0
+        row = NONE
+        if x < ax:
+            for y in range(columns):
+                row |= room[x, y]
+        if row == NONE:
+            for y in range(sy):
+                found[x, y] = NONE
+            continue
+        remaining = columns
         done = 1
         while done < ny:
             steps = min(done, ny - done)
@@ -68,7 +76,7 @@ def find_anchors(
             done += steps
         for y in range(sy):
             word = NONE
-            if x < ax and y < ay and room[x, y] != NONE:
+            if y < ay and room[x, y] != NONE:
                 word = starts_of(room[x, y], nz, side, wrap[2])
             found[x, y] = word
             union |= word

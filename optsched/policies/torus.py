@@ -217,15 +217,15 @@ class TorusBoxes(Policy):
             box = self._reserve(system).box
             kept = self._free_part(box)
             inside = [one for one in running if torus.grid.overlap(system.held[one], box)]
-        problem = Migration(
-            running=[system.held[one] for one in running],
-            sizes=[system.processors[one] for one in running],
-            elapsed=[_elapsed(system, one) for one in running],
-            movable=[place for place, one in enumerate(running) if one not in inside],
+        problem = Migration.trusted(
+            running=tuple([system.held[one] for one in running]),
+            sizes=tuple([system.processors[one] for one in running]),
+            elapsed=tuple([_elapsed(system, one) for one in running]),
+            movable=tuple([place for place, one in enumerate(running) if one not in inside]),
             incoming=system.processors[job],
             **self._fitting.fields(kept),
             shapes=self.shapes,
-            running_jobs=[system.job_id[one] for one in running],
+            running_jobs=tuple([system.job_id[one] for one in running]),
             incoming_job=system.job_id[job],
         )
         plan = system.pose(problem)

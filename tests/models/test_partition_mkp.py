@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from optsched import solve
 from optsched.boxes.box import Box
@@ -352,3 +353,32 @@ def test_boxes_as_tuples_and_numpy_integers_are_kept_as_plain_values():
     assert problem.bins == (Box(0, 0, 0, 4, 2, 1),)
     assert {type(value) for value in (*problem.torus, *problem.waiting, *problem.profits)} == {int}
     assert PartitionMKP.from_json(problem.to_json()).routers == (3,)
+
+
+@settings(max_examples=200, deadline=None)
+@given(partition_mkps(max_jobs=6, max_bins=3), st.data())
+def test_the_quick_check_passes_what_breaks_nothing(problem, data):
+    """Answers, and answers of which some places are changed."""
+    places = list(solve(problem, "migration-based").solution)
+    number = st.integers(-1, max(len(problem.bins), len(places)))
+    changed = st.lists(st.sampled_from(range(len(places))), max_size=2) if places else st.just([])
+    for job in data.draw(changed):
+        other = st.sampled_from([one for one in places if one is not None] or [None])
+        places[job] = data.draw(
+            st.none()
+            | other
+            | st.builds(Place, number, st.just(job), st.just(job))
+            | st.builds(Place, number, number, number)
+        )
+    solution = tuple(places)
+    assert problem.passes_quick_check(solution) == (problem.violations(solution) == [])
+
+
+def test_bins_that_overlap_do_not_pass_the_quick_check():
+    fields = vars(FIGURE_2_TWICE) | {"bins": (Box(0, 0, 0, 4, 2, 1), Box(3, 0, 0, 3, 2, 1))}
+    overlapping = PartitionMKP.trusted(**fields)
+    places = (Place(0, 0, 0), Place(1, 1, 1))
+    assert FIGURE_2_TWICE.passes_quick_check(places)
+    assert not overlapping.passes_quick_check(places)
+    assert not FIGURE_2_TWICE.passes_quick_check(((0, 0, 0), Place(1, 1, 1)))
+    assert not FIGURE_2_TWICE.passes_quick_check((Place(0.5, 0, 0), Place(1, 1, 1)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +40,8 @@ class Place(NamedTuple):
     layer: int
     shelf: int
 
+
+UNPLACED = Place(-1, -1, -1)
 
 Placement = tuple[Place | None, ...]
 """The place of each job in order; None for a job that is not placed."""
@@ -175,6 +178,23 @@ class PartitionMKP(TorusProblem[Placement]):
             detail += f"bin {place.bin + 1} is {self.bins[place.bin]}"
             found.append(Violation("size", detail))
         return found + _ill_led(solution, boxes) + _misplaced(self, solution, boxes)
+
+    def passes_quick_check(self, solution: Placement) -> bool:
+        """Check a placement by a kernel."""
+        from optsched.models.partition_mkp._check import is_feasible
+
+        if type(solution) is not tuple or len(solution) != len(self.waiting):
+            return False
+        rows = [UNPLACED if place is None else place for place in solution]
+        numbers = [*chain.from_iterable(rows)]
+        if not ({*map(type, rows)} <= {Place} and {*map(type, numbers)} <= {int}):
+            return False
+        if numbers[:: len(UNPLACED)].count(UNPLACED.bin) > solution.count(None):
+            return False
+        places = np.array(numbers, dtype=np.int64).reshape(-1, 3)
+        bins = np.array([*chain.from_iterable(self.bins)], dtype=np.int64).reshape(-1, 6)
+        routers = np.array(self.routers, dtype=np.int64)
+        return bool(is_feasible(bins, self.wrap, np.array(self.torus), routers, places))
 
     def solution_to_json(self, solution: Placement) -> dict[str, Any]:
         """Return bins, leaders of layers and shelves from 1, and boxes; null if not placed."""

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from optsched.machines.torus import Torus
 from optsched.models.box_placement import BoxPlacement
 from optsched.models.partition_mkp import PartitionMKP
 from optsched.models.problem import Problem
+from optsched.models.read_only import read_only
 from optsched.models.torus_fields import routers_for
 from optsched.simulator.system import System
 
@@ -60,7 +62,10 @@ class Fitting(ABC):
         return routers_for(nodes, self.torus.nodes_per_router)
 
     def fields(self, kept: Sequence[Box] = ()) -> dict[str, Any]:
-        """Return the fields of the torus in the models; the routers of `kept` count as held."""
+        """Return the fields of the torus in the models; the routers of `kept` count as held.
+
+        The problems of a decision are made of a machine's own boxes and jobs, without a check.
+        """
         torus = self.torus
         return {
             "torus": torus.shape,
@@ -97,12 +102,13 @@ class Fitting(ABC):
         now = self.torus.boxes.free.copy()
         held_until = np.where(now, -np.inf, np.inf)
         running = system.running.by_estimated_end
-        held = [system.held[job] for _, job in running]
+        sides = chain.from_iterable([system.held[job] for _, job in running])
+        held = np.fromiter(sides, np.int64, 6 * len(running)).reshape(-1, 6)
         until = np.array([end for end, _ in running])
-        write(held_until, np.array(held, dtype=np.int64).reshape(-1, 6), until)
-        released = np.cumsum([box.volume for box in held])
+        write(held_until, held, until)
+        released = held[:, 3:].prod(axis=1).cumsum()
         least = int(np.searchsorted(released, routers - np.count_nonzero(now)))
-        ends = sorted({end for end, _ in running[least:]})
+        ends = np.unique(until[least:]).tolist()
         first = bisect_left(ends, True, key=lambda end: self.fits(held_until <= end, routers))
         if first == len(ends):
             raise ValueError(f"no box of {routers} routers, even when all running jobs have ended")
@@ -197,12 +203,12 @@ class InBins(Fitting):
         bins = find(free, torus.grid, least)
         if not bins:
             return None
-        return PartitionMKP(
+        return PartitionMKP.trusted(
             bins=bins,
-            waiting=[system.processors[job] for job in jobs],
-            profits=profits,
+            waiting=tuple([system.processors[job] for job in jobs]),
+            profits=tuple(profits),
             **self.fields(),
-            waiting_jobs=[system.job_id[job] for job in jobs],
+            waiting_jobs=tuple([system.job_id[job] for job in jobs]),
         )
 
     def boxes(self, problem: PartitionMKP, solution: Any) -> Sequence[Box | None]:
@@ -234,14 +240,15 @@ class InBoxes(Fitting):
     ) -> BoxPlacement | None:
         """Return the problem of placing the jobs into free boxes."""
         running = sorted(system.held)
-        return BoxPlacement(
-            running=[system.held[job] for job in running],
-            waiting=[system.processors[job] for job in jobs],
-            profits=profits,
+        return BoxPlacement.trusted(
+            running=tuple([system.held[job] for job in running]),
+            waiting=read_only(np.array([system.processors[job] for job in jobs], np.int64)),
+            profits=read_only(np.array(profits, np.int64)),
             shapes=self.best,
+            anchors="all",
             **self.fields(kept),
-            running_jobs=[system.job_id[job] for job in running],
-            waiting_jobs=[system.job_id[job] for job in jobs],
+            running_jobs=tuple([system.job_id[job] for job in running]),
+            waiting_jobs=tuple([system.job_id[job] for job in jobs]),
         )
 
     def boxes(self, problem: BoxPlacement, solution: Any) -> Sequence[Box | None]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from optsched.models.partition_mkp import PartitionMKP, Placement
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
-from optsched.solvers.partition_mkp.bins import Bins
+from optsched.solvers.partition_mkp.bins import fill
 
 
 @solvers.register("direct-placement")
@@ -36,17 +36,7 @@ class DirectPlacement(Heuristic):
 
     def place(self, problem: PartitionMKP) -> Placement:
         """Return the placement by Algorithm 2."""
-        bins = Bins(problem)
-        hopeless: set[int] = set()
-        for job, routers in enumerate(problem.routers):
-            if routers not in hopeless:
-                direct = bins.direct(routers)
-                if direct is None:
-                    hopeless.add(routers)
-                    continue
-                choice, spot = direct
-                bins.bins[choice.bin].put(job, choice.shape, spot)
-        return bins.places(len(problem.routers))
+        return fill(problem, migrating=False)
 
     def effort(self, problem: PartitionMKP) -> int:
         """Return the number of waiting jobs."""

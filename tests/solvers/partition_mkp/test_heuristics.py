@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from optsched import Budget, registry, solve
 from optsched.boxes.layer_shapes import layer_shape
 from optsched.models import PartitionMKP
-from optsched.solvers.partition_mkp.bins import Bin
 from optsched.solvers.solving import find_solver
 from optsched.testing import check_solver, partition_mkps
+
+from .stated import Bin, Migrating, place_directly
 
 NAMES = ("direct-placement", "migration-based")
 
@@ -50,7 +51,7 @@ def test_they_keep_the_contract_of_a_solver(name, problem):
     check_solver(registry.solvers[name](), problem)
 
 
-def slabs(seed, jobs=60):
+def slabs(seed, jobs=60, largest=8):
     """Return a window for a torus that is cut into bins of all forms; more jobs than room."""
     rng = random.Random(seed)
     boxes = [(0, 0, 0, 12, 12, 12)]
@@ -62,7 +63,7 @@ def slabs(seed, jobs=60):
         low[3 + axis] = cut
         high[axis], high[3 + axis] = box[axis] + cut, box[3 + axis] - cut
         boxes += [low, high] if high[3 + axis] else [box]
-    sizes = [int(2 ** rng.uniform(0, 8)) for _ in range(jobs)]
+    sizes = [int(2 ** rng.uniform(0, largest)) for _ in range(jobs)]
     return PartitionMKP((12, 12, 12), rng.sample(boxes, 10), sizes)
 
 
@@ -74,6 +75,23 @@ def test_larger_windows_are_filled_without_a_violation(seed):
         assert problem.violations(solution) == []
         assert None in solution
         assert place(name, problem) == solution
+
+
+def as_stated(problem):
+    assert place("direct-placement", problem) == place_directly(problem)
+    assert place("migration-based", problem) == Migrating(problem).place()
+
+
+@settings(max_examples=200, deadline=None)
+@given(problem=partition_mkps(max_jobs=12, max_bins=4))
+def test_answers_are_those_stated(problem):
+    as_stated(problem)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_answers_to_larger_windows_are_those_stated(seed):
+    as_stated(slabs(seed))
+    as_stated(slabs(seed, jobs=200, largest=5))
 
 
 def test_the_bin_with_the_fewest_idle_routers_comes_first():
