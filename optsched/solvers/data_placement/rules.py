@@ -58,7 +58,7 @@ class Rule(Heuristic):
                 raise InputError(f"{name} {value}; expected a whole number from 0 to {HEAVIEST}")
 
     @abstractmethod
-    def score(self, problem: DataPlacement) -> Score:
+    def score(self) -> Score:
         """Return the score of the rule."""
 
     def place(self, problem: DataPlacement) -> Plan:
@@ -68,7 +68,7 @@ class Rule(Heuristic):
         jobs = np.array([problem.processors, problem.walltimes, problem.files, problem.loads])
         given = (problem.available, holes, problem.occupied, np.ascontiguousarray(jobs.T))
         memory = (problem.resident, problem.started, problem.kept == "next")
-        rule = (*memory, self.score(problem), problem.capacity)
+        rule = (*memory, self.score(), problem.capacity)
         if self.backfill == "conservative":
             from optsched.solvers.data_placement._conservative import plan_conservatively
 
@@ -90,7 +90,7 @@ class Rule(Heuristic):
 class FirstComeFirstServed(Rule):
     """The node that has enough cores first (Algorithm 1 of Gonthier et al. 2024)."""
 
-    def score(self, problem: DataPlacement) -> Score:
+    def score(self) -> Score:
         """Return a score that does not see files."""
         return Score(loading=0)
 
@@ -100,7 +100,7 @@ class FirstComeFirstServed(Rule):
 class EarliestFinishTime(Rule):
     """The node where the job has cores and its file first (Algorithm 2 of Gonthier et al. 2024)."""
 
-    def score(self, problem: DataPlacement) -> Score:
+    def score(self) -> Score:
         """Return a score in which a second of loading is one of waiting."""
         return Score(loading=1)
 
@@ -118,7 +118,7 @@ class LocalityAndEvictionAware(Rule):
 
     weight: int = 500
 
-    def score(self, problem: DataPlacement) -> Score:
+    def score(self) -> Score:
         """Return the score of Algorithm 3."""
         return Score(self.weight, reloading=1)
 
@@ -138,7 +138,7 @@ class LocalityAndEvictionOpportunistic(Rule):
 
     weight: int = 500
 
-    def score(self, problem: DataPlacement) -> Score:
+    def score(self) -> Score:
         """Return the score of Algorithm 4."""
         return Score(self.weight, reloading=1, opportune=True)
 
@@ -159,7 +159,7 @@ class LocalityAndEvictionMixed(Rule):
     weight: int = 500
     threshold: int = 100
 
-    def score(self, problem: DataPlacement) -> Score:
+    def score(self) -> Score:
         """Return the score of Algorithm 5."""
         return Score(self.weight, reloading=1, threshold=self.threshold)
 
