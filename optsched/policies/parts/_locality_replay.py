@@ -17,6 +17,7 @@ from optsched.models.data_placement._check import is_sound, load_times
 from optsched.models.fields import LARGEST_FIELD
 from optsched.policies.parts._planned_cores import book, from_now
 from optsched.simulator._replay import Ends, pop, push
+from optsched.solvers.data_placement._cores import unsorted_cores
 from optsched.solvers.data_placement._plan import plan
 from optsched.solvers.data_placement.score import Score
 
@@ -89,6 +90,7 @@ class Cores(NamedTuple):
     available: Times
     reserved: Times
     widest: Numbers
+    sorted_keys: Numbers  # of the rules, as the last plan left them
 
 
 class Planned(NamedTuple):
@@ -164,6 +166,7 @@ def new_state(
             available,
             np.zeros((nodes, width)),
             numbers(2),
+            unsorted_cores(nodes, width),
         ),
         *memory,
         Ends(np.full(running, np.inf), numbers(running), numbers(running)),
@@ -306,6 +309,7 @@ def pose(state: State, rule: Rule, now: float, queue: Numbers) -> bool:
     resident = residents(state.files, state.latest_start, now, rule.until_next)
     began = state.latest_start >= now
     answer = plan(
+        cores.sorted_keys,
         available,
         reserved.copy(),
         cores.occupied,

@@ -73,12 +73,14 @@ class Rule(Heuristic):
             from optsched.solvers.data_placement._conservative import plan_conservatively
 
             return Plan(*plan_conservatively(*given, *rule, problem.partial).T)
+        from optsched.solvers.data_placement._cores import unsorted_cores
         from optsched.solvers.data_placement._plan import plan
 
         backfill = self.backfill == "holes"
         widest = widest_noticed(problem, holes) if backfill else np.zeros(2, dtype=np.int64)
         ends = (problem.partial, self.stop == "short")
-        return Plan(*plan(*given, *rule, backfill, widest, *ends).T)
+        keys = unsorted_cores(*problem.available.shape)
+        return Plan(*plan(keys, *given, *rule, backfill, widest, *ends).T)
 
     def effort(self, problem: DataPlacement) -> int:
         """Return the number of jobs times the number of nodes."""
