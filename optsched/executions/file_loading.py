@@ -29,6 +29,11 @@ class FileLoading(ExecutionModel):
     A job loads the file in ``size / bandwidth`` seconds, rounded up, waits for the rest of a load
     that another job began, or finds the file resident. This delay counts towards the walltime.
 
+    Attributes
+    ----------
+    transfer, waiting : float64 array, shape (jobs,)
+        Seconds for which each job loaded its file, and waited for a load that another job began.
+
     References
     ----------
     M. Gonthier, E. Larsson, L. Marchal, C. Nettelblad, S. Thibault, "Data-driven locality-aware
@@ -58,8 +63,8 @@ class FileLoading(ExecutionModel):
         self._file: list[int] = trace.annotations["file"].tolist()
         self._load = trace.annotations["file_size"] // machine.bandwidth
         _check_sizes(trace, machine, self._load)
-        self._transfer = np.zeros(len(trace))
-        self._waiting = np.zeros(len(trace))
+        self.transfer = np.zeros(len(trace))
+        self.waiting = np.zeros(len(trace))
 
     def delay(self, job: int, allocation: Cores, system: System) -> float:
         """Return the seconds that a job waits for its file."""
@@ -71,7 +76,7 @@ class FileLoading(ExecutionModel):
             files.start(allocation.node, start)
             return 0.0
         use = files.use(allocation.node, file, int(self._load[job]), start, until)
-        (self._transfer if use.loads else self._waiting)[job] = use.seconds
+        (self.transfer if use.loads else self.waiting)[job] = use.seconds
         return use.seconds
 
     def ended(self, job: int, allocation: Cores, system: System) -> tuple[()]:
@@ -83,7 +88,7 @@ class FileLoading(ExecutionModel):
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
         """Return the seconds that each job waited for its file, and its stretch."""
-        columns = {"transfer_time": self._transfer, "waiting_for_a_load": self._waiting}
+        columns = {"transfer_time": self.transfer, "waiting_for_a_load": self.waiting}
         columns |= stretches(trace, schedule, self._load)
         figures = summarise_stretches(trace, schedule, columns, self._load)
         return ExecutionReport(columns, figures)

@@ -1,4 +1,4 @@
-"""Table of the resident files of nodes, compiled."""
+"""Table of the resident files of nodes, compiled: the state and the rules of `NodeMemory`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,67 @@ FILE, LOAD, LOADED, UNTIL, USERS = range(5)
 FREE = -1
 
 Floats = NDArray[np.float64]
+
+
+@kernel(allocates=False)
+def use(
+    table: Floats,
+    latest_start: Floats,
+    until_next: bool,
+    node: int,
+    file: int,
+    load: int,
+    now: float,
+    until: float,
+) -> tuple[float, bool]:
+    """Begin the use of a file by a job; return the entries of `Use`."""
+    forget(table, latest_start, until_next, node, now)
+    slot = vacant = FREE
+    for each in range(table.shape[2]):
+        held = table[FILE, node, each]
+        if held == file:
+            slot = each
+        elif held == FREE and vacant == FREE:
+            vacant = each
+    loads = slot == FREE
+    if loads:
+        slot = vacant
+        table[FILE, node, slot] = file
+        table[LOAD, node, slot] = load
+        table[LOADED, node, slot] = now + load
+        table[UNTIL, node, slot] = until
+        table[USERS, node, slot] = 0
+    table[USERS, node, slot] += 1
+    table[UNTIL, node, slot] = max(table[UNTIL, node, slot], until)
+    return max(0.0, table[LOADED, node, slot] - now), loads
+
+
+@kernel(allocates=False)
+def drop(table: Floats, node: int, file: int, now: float) -> None:
+    """End the use of a file by a job."""
+    for slot in range(table.shape[2]):
+        if table[FILE, node, slot] == file:
+            table[USERS, node, slot] -= 1
+            if table[USERS, node, slot] == 0:
+                table[UNTIL, node, slot] = now
+            break
+
+
+@kernel(allocates=False)
+def forget(table: Floats, latest_start: Floats, until_next: bool, node: int, now: float) -> None:
+    """Evict the files that a job that starts now does not find."""
+    latest = latest_start[node]
+    if until_next:
+        if latest == now:
+            return  # starts of one instant do not evict for each other
+        latest_start[node] = now
+    for slot in range(table.shape[2]):
+        if table[FILE, node, slot] == FREE or table[USERS, node, slot] > 0:
+            continue
+        until = table[UNTIL, node, slot]
+        # with charged decisions, the previous start may even be later than this one
+        if until <= latest if until_next else until < now:
+            table[FILE, node, slot] = FREE
 
 
 @kernel

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.machines._node_memory import FILE, FREE, LOADED, UNTIL, USERS
+from optsched.machines._node_memory import FILE, FREE
 
 Kept = Literal["users", "next"]
 """Period for which a file stays: while a job uses it, or until the next start on the node."""
@@ -31,6 +31,13 @@ class NodeMemory:
     s, e <= s < t. Memory is large enough for the files of all jobs that a node can run, at most one
     for each core, so nothing else evicts a file.
 
+    Attributes
+    ----------
+    table : float64 array, shape (5, nodes, 2 x cores)
+        File, load time, end of the load, end of the last use and users of each slot of the nodes.
+    latest_start : float64 array, shape (nodes,)
+        Time of the latest start on each node, -inf before; ``next`` only.
+
     References
     ----------
     M. Gonthier, E. Larsson, L. Marchal, C. Nettelblad, S. Thibault, "Data-driven locality-aware
@@ -51,41 +58,33 @@ class NodeMemory:
     def __init__(self, nodes: int, cores: int, kept: Kept = "users") -> None:
         self.cores = cores
         self.kept = kept
-        self._latest_start = np.full(nodes, -np.inf)
+        self.latest_start = np.full(nodes, -np.inf)
         # files in use, and those whose last user has ended since the last start
-        self._table = np.zeros((5, nodes, 2 * cores))
-        self._table[FILE] = FREE
+        self.table = np.zeros((5, nodes, 2 * cores))
+        self.table[FILE] = FREE
 
     def use(self, node: int, file: int, load: int, now: float, until: float) -> Use:
         """Begin the use of a file by a job, with a load if the file is not resident.
 
         The load takes `load` seconds; `now` and `until` are the job's start and estimated end.
         """
-        self._forget(node, now)
-        table = self._table[:, node]
-        slots = np.flatnonzero(table[FILE] == file)
-        loads = not len(slots)
-        if not loads:
-            slot = slots[0]
-        else:
-            slot = np.flatnonzero(table[FILE] == FREE)[0]
-            table[:, slot] = file, load, now + load, until, 0
-        table[USERS, slot] += 1
-        table[UNTIL, slot] = max(table[UNTIL, slot], until)
-        return Use(max(0.0, float(table[LOADED, slot]) - now), loads)
+        from optsched.machines._node_memory import use
+
+        held = (self.table, self.latest_start, self.kept == "next")
+        return Use(*use(*held, node, file, load, float(now), float(until)))
 
     def start(self, node: int, now: float) -> None:
         """Note the start of a job that uses no file."""
+        from optsched.machines._node_memory import forget
+
         if self.kept == "next":
-            self._forget(node, now)
+            forget(self.table, self.latest_start, True, node, float(now))
 
     def drop(self, node: int, file: int, now: float) -> None:
         """End the use of a file by a job."""
-        table = self._table[:, node]
-        slot = np.flatnonzero(table[FILE] == file)[0]
-        table[USERS, slot] -= 1
-        if not table[USERS, slot]:
-            table[UNTIL, slot] = now
+        from optsched.machines._node_memory import drop
+
+        drop(self.table, node, file, float(now))
 
     def residents(self, now: float) -> NDArray[np.int64]:
         """Return the resident files, in order of the nodes.
@@ -102,22 +101,9 @@ class NodeMemory:
         from optsched.machines._node_memory import residents
 
         rows: NDArray[np.int64]
-        rows = residents(self._table, self._latest_start, now, self.kept == "next")
+        rows = residents(self.table, self.latest_start, now, self.kept == "next")
         return rows
 
     def started(self, now: float) -> NDArray[np.bool_]:
         """Return a mask of the nodes with a start at `now`, shape (nodes,); ``next`` only."""
-        return self._latest_start >= now
-
-    def _forget(self, node: int, now: float) -> None:
-        """Evict the files that a job that starts now does not find."""
-        table = self._table[:, node]
-        if self.kept == "users":
-            gone = table[UNTIL] < now
-        elif (latest := self._latest_start[node]) == now:
-            return  # starts of one instant do not evict for each other
-        else:
-            # with charged decisions, the previous start may even be later than this one
-            gone = table[UNTIL] <= latest
-            self._latest_start[node] = now
-        table[FILE, gone & (table[USERS] == 0)] = FREE
+        return self.latest_start >= now

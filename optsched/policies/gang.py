@@ -23,6 +23,7 @@ from optsched.simulator.system import System
 
 if TYPE_CHECKING:
     from optsched.machines.machine import Machine
+    from optsched.simulator.execution import ExecutionModel
     from optsched.simulator.problem_solver import ProblemSolver
     from optsched.traces.trace import Trace
 
@@ -118,7 +119,11 @@ class Gang(Policy):
             yield from self._share(system, matrix)
 
     def replay_run(
-        self, trace: Trace, machine: Machine, problem_solver: ProblemSolver
+        self,
+        trace: Trace,
+        machine: Machine,
+        problem_solver: ProblemSolver,
+        execution: ExecutionModel | None,
     ) -> Schedule | None:
         """Replay a run, unless its sets of columns would take too much memory."""
         from optsched.machines._interval_text import interval_text

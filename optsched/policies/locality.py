@@ -5,22 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from optsched.errors import InputError
+from optsched.executions.file_loading import FileLoading
 from optsched.machines.cluster import Cluster, Cores
+from optsched.machines.texts import Texts
 from optsched.models.data_placement import DataPlacement
 from optsched.numbers import LONGEST
 from optsched.policies.parts.planned_cores import PlannedCores
 from optsched.policies.parts.planned_starts import PlannedStarts
 from optsched.registry import policies
+from optsched.schedule import Schedule, State
 from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.system import System
-from optsched.solvers.data_placement.rules import LocalityAndEvictionMixed
+from optsched.solvers.data_placement.rules import LocalityAndEvictionMixed, Rule
 from optsched.traces.rackham import BEFORE, RUNNING
+
+if TYPE_CHECKING:
+    from optsched.machines.machine import Machine
+    from optsched.simulator.execution import ExecutionModel
+    from optsched.simulator.problem_solver import ProblemSolver
+    from optsched.traces.trace import Trace
 
 
 @policies.register("locality")
@@ -74,6 +83,8 @@ class Locality(Policy):
     machines: ClassVar[frozenset[str]] = frozenset({"cluster"})
     models: ClassVar[Mapping[str, Answers]] = {"data-placement": Answers("lea", "fcfs")}
     execution: ClassVar[str | None] = "file-loading"
+    replayed_solvers: ClassVar[frozenset[str]] = frozenset({"fcfs", "eft", "lea", "leo", "lem"})
+    replay_from: ClassVar[int] = 10_000
 
     def __post_init__(self) -> None:
         LocalityAndEvictionMixed(**self._options())  # checks the options
@@ -140,6 +151,83 @@ class Locality(Policy):
             self._wakes_at = upcoming
             yield Wake(upcoming)
 
+    def replay_run(
+        self,
+        trace: Trace,
+        machine: Machine,
+        problem_solver: ProblemSolver,
+        execution: ExecutionModel | None,
+    ) -> Schedule | None:
+        """Replay a run by a rule, unless it asks for what no kernel computes."""
+        from optsched.machines._interval_text import interval_text
+        from optsched.policies.parts import _locality_replay as compiled
+
+        rule = problem_solver.solvers["data-placement"].solver
+        if type(machine) is not Cluster or not isinstance(execution, FileLoading):
+            return None
+        if self.backfill == "conservative":
+            return None
+        assert isinstance(rule, Rule)
+        system = System(
+            machine,
+            job_id=trace.job_id.tolist(),
+            submit=trace.submit.tolist(),
+            processors=trace.processors.tolist(),
+            requested_time=trace.requested_time.tolist(),
+            pose=problem_solver.pose,
+            annotations=trace.annotations,
+        )
+        execution.begin(system, trace)
+        self.begin(system)
+        given = compiled.Rule(
+            score=rule.score(),
+            capacity=self._capacity,
+            backfill=rule.backfill == "holes",
+            short=rule.stop == "short",
+            at_every_event=self.replan == "events",
+            throttle=float(self.throttle),
+            opens_at=float(self._opens_at),
+            until_next=machine.files.kept == "next",
+        )
+        times = (trace.submit, trace.runtime, trace.requested_time)
+        jobs = compiled.Jobs(
+            *np.array(times, dtype=np.float64),
+            *np.array((self._processors, self._walltimes, self._files, self._loads)),
+        )
+        self._plan_history(system, self._opens_at)
+        memory = (machine.files.table, machine.files.latest_start)
+        state = compiled.new_state(
+            jobs,
+            self._cores.available,
+            *self._planned.rows,
+            memory,
+            execution.transfer,
+            execution.waiting,
+        )
+        if not compiled.replay(state, given):
+            raise RuntimeError("the replay of planning by a rule has found an infeasible plan")
+        columns = (column[: state.tally[compiled.PROBLEMS]].tolist() for column in state.problems)
+        posed, decisions, submitted, sizes, objectives = columns
+        problem_solver.record_feasible(
+            "data-placement",
+            times=[system.submit[s] if s >= 0 else t for s, t in zip(submitted, posed)],
+            decisions=decisions,
+            sizes=[f"{size}x{machine.nodes}x{machine.cores}" for size in sizes],
+            objectives=objectives,
+            works=[machine.nodes * size for size in sizes],
+        )
+        held = state.held
+        runs = compiled.runs_of(held.node, held.cores, machine.cores)
+        final_state = np.where(held.killed, State.KILLED, State.FINISHED)
+        final_state[np.isnan(held.start)] = State.WAITING
+        return Schedule(
+            start=held.start,
+            end=held.end,
+            state=final_state,
+            resources=Texts(*interval_text(*runs)),
+            decisions=int(state.tally[compiled.DECISIONS]),
+        )
+
     def _replan(self, system: System) -> None:
         """Replan all waiting jobs, or add the submitted jobs to the plan.
 
@@ -162,15 +250,20 @@ class Locality(Policy):
             self._added.clear()
 
     def _open(self, system: System) -> None:
-        """Plan the jobs that ran before the first decision on their nodes."""
-        assert isinstance(system.machine, Cluster)
+        """Let the jobs that ran before the first decision be the first of the waiting ones."""
         self._opened = True
+        self._plan_history(system, system.now)
+        for job in self._running_before:
+            self._waiting[job] = self._added.pop(job)
+
+    def _plan_history(self, system: System, now: float) -> None:
+        """Plan the jobs that ran before the first decision, at `now`, on their nodes."""
+        assert isinstance(system.machine, Cluster)
         for job, node in self._running_before.items():
             processors = system.processors[job]
-            start, place = self._cores.earliest(node % system.machine.nodes, processors, system.now)
+            start, place = self._cores.earliest(node % system.machine.nodes, processors, now)
             self._cores.hold(place, start + system.requested_time[job])
             self._planned.add_place(job, place, start)
-            self._waiting[job] = self._added.pop(job)
 
     def _start_due(self, system: System) -> Iterator[Action]:
         """Start the jobs whose planned start has come, in planned order.

@@ -59,16 +59,24 @@ def load_times(
     files: Integers,
     loads: Integers,
     resident: Integers,
+    until_next: bool,
+    started: NDArray[np.bool_],
     plan: Integers,
 ) -> Integers:
-    """Return the load times of a sound plan whose files stay while jobs use them, shape (jobs,).
+    """Return the load times of a sound plan, shape (jobs,).
 
-    A file of a node is an entry: the file, the last end of its users, the time at which it is
-    loaded, and the next entry of the node.
+    With `until_next`, files stay until the next start on their node; `started` are the nodes with a
+    start in this second. A file of a node is an entry: the file, the last end of its users, the
+    time at which it is loaded, and the next entry of the node.
     """
     node, start, _ = plan
     times = loads.copy()
     first = np.full(nodes, NOWHERE)
+    latest_start = np.full(nodes, NOWHERE)
+    start_before = np.full(nodes, NOWHERE)  # the latest before that
+    for at in range(nodes):
+        if started[at]:
+            latest_start[at] = 0
     entries = np.empty((len(resident) + len(files), 4), dtype=np.int64)
     used = 0
     for row in range(len(resident)):
@@ -78,7 +86,12 @@ def load_times(
         used += 1
     for job in np.argsort(start, kind="mergesort"):
         at, file, begin = node[job], files[job], start[job]
-        if at == NOWHERE or file < 0:
+        if at == NOWHERE:
+            continue
+        if begin > latest_start[at]:
+            start_before[at] = latest_start[at]
+            latest_start[at] = begin
+        if file < 0:
             continue
         entry = first[at]
         while entry != NOWHERE and entries[entry, 0] != file:
@@ -88,8 +101,9 @@ def load_times(
             entries[entry] = file, NOWHERE, 0, first[at]
             first[at] = entry
             used += 1
-        if begin > entries[entry, 1]:
+        last_end = entries[entry, 1]
+        if begin > last_end and not (until_next and start_before[at] < last_end):
             entries[entry, 2] = begin + loads[job]
         times[job] = max(entries[entry, 2] - begin, 0)
-        entries[entry, 1] = max(entries[entry, 1], begin + walltimes[job])
+        entries[entry, 1] = max(last_end, begin + walltimes[job])
     return times

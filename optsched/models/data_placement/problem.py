@@ -250,14 +250,15 @@ class DataPlacement(Problem[Plan]):
         return last[1]
 
     def _quick_load_times(self, solution: Plan) -> Ints | None:
-        """Return the load times of a sound plan whose files stay while jobs use them."""
-        if self.kept != "users" or not self.passes_quick_check(solution):
+        """Return the load times of a sound plan."""
+        if not self.passes_quick_check(solution):
             return None
         from optsched.models.data_placement._check import load_times
 
         jobs = (self.walltimes, self.files, self.loads)
         plan = np.array([solution.node, solution.start, solution.cores])
-        times: Ints = load_times(len(self.available), *jobs, self.resident, plan)
+        memory = (self.resident, self.kept == "next", self.started)
+        times: Ints = load_times(len(self.available), *jobs, *memory, plan)
         return times
 
     def violations(self, solution: Plan) -> list[Violation]:

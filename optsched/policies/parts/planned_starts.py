@@ -57,6 +57,11 @@ class PlannedStarts:
             else:
                 self._add(late[1][at : at + 1], late[0][:, at : at + 1])
 
+    @property
+    def rows(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Starts, shape (jobs,), and job, node and cores, shape (3, jobs)."""
+        return self._start, self._rows
+
     def _add(self, start: NDArray[np.float64], rows: NDArray[np.int64]) -> None:
         self._start = np.concatenate([self._start, start])
         self._rows = np.concatenate([self._rows, rows], axis=1)

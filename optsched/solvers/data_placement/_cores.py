@@ -14,22 +14,22 @@ from optsched.compiled import kernel
 Integers = NDArray[np.int64]
 
 
-@kernel
-def sorted_cores(available: Integers) -> Integers:
-    """Return the sorted keys of each node, shape (nodes, cores); past times count as now."""
-    nodes, cores = available.shape
-    keys = np.empty((nodes, cores), dtype=np.int64)
-    fill_sorted(keys, available)
-    return keys
+def unsorted_cores(nodes: int, cores: int) -> Integers:
+    """Return keys of cores that are free now, shape (nodes, cores)."""
+    return np.tile(np.arange(cores, dtype=np.int64), (nodes, 1))
 
 
 @kernel(allocates=False)
-def fill_sorted(keys: Integers, available: Integers) -> None:
-    """Write the sorted keys of each node."""
+def sort_cores(keys: Integers, available: Integers) -> None:
+    """Update the keys of each node, and sort them; past times count as now.
+
+    That is fastest if the cores are in nearly the right order already.
+    """
     nodes, cores = available.shape
     for node in range(nodes):
-        for core in range(cores):
-            keys[node, core] = max(available[node, core], 0) * 64 + core
+        for i in range(cores):
+            core = keys[node, i] & 63
+            keys[node, i] = max(available[node, core], 0) * 64 + core
         sort(keys[node])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.compiled import kernel
-from optsched.solvers.data_placement._cores import free_now, sorted_cores, take_first
+from optsched.solvers.data_placement._cores import free_now, sort_cores, take_first
 from optsched.solvers.data_placement._node_files import (
     NodeFiles,
     begin,
@@ -79,6 +79,7 @@ class State(NamedTuple):
 
 @kernel
 def plan(
+    sorted_keys: Integers,
     available: Integers,
     reserved: Integers,
     occupied: NDArray[np.bool_],
@@ -97,6 +98,9 @@ def plan(
 
     Parameters
     ----------
+    sorted_keys : int64 array, shape (nodes, cores)
+        Keys of the cores in any order, that of an earlier plan for instance; overwritten by those
+        of this plan, sorted.
     available, reserved, occupied, resident, started, capacity, partial
         As in the data-placement problem; `reserved` is overwritten.
     jobs : int64 array, shape (jobs, 4)
@@ -113,7 +117,8 @@ def plan(
         Whether a partial plan ends at the first job that requests more than the idle cores.
     """
     nodes, width = available.shape
-    keys = sorted_cores(available)
+    sort_cores(sorted_keys, available)
+    keys = sorted_keys.copy()
     holes = np.zeros(nodes, dtype=np.int64)
     if backfill:
         for node in range(nodes):

@@ -58,7 +58,7 @@ class Rule(Heuristic):
                 raise InputError(f"{name} {value}; expected a whole number from 0 to {HEAVIEST}")
 
     @abstractmethod
-    def score(self, problem: DataPlacement) -> Score:
+    def score(self) -> Score:
         """Return the score of the rule."""
 
     def place(self, problem: DataPlacement) -> Plan:
@@ -68,17 +68,19 @@ class Rule(Heuristic):
         jobs = np.array([problem.processors, problem.walltimes, problem.files, problem.loads])
         given = (problem.available, holes, problem.occupied, np.ascontiguousarray(jobs.T))
         memory = (problem.resident, problem.started, problem.kept == "next")
-        rule = (*memory, self.score(problem), problem.capacity)
+        rule = (*memory, self.score(), problem.capacity)
         if self.backfill == "conservative":
             from optsched.solvers.data_placement._conservative import plan_conservatively
 
             return Plan(*plan_conservatively(*given, *rule, problem.partial).T)
+        from optsched.solvers.data_placement._cores import unsorted_cores
         from optsched.solvers.data_placement._plan import plan
 
         backfill = self.backfill == "holes"
         widest = widest_noticed(problem, holes) if backfill else np.zeros(2, dtype=np.int64)
         ends = (problem.partial, self.stop == "short")
-        return Plan(*plan(*given, *rule, backfill, widest, *ends).T)
+        keys = unsorted_cores(*problem.available.shape)
+        return Plan(*plan(keys, *given, *rule, backfill, widest, *ends).T)
 
     def effort(self, problem: DataPlacement) -> int:
         """Return the number of jobs times the number of nodes."""
@@ -90,7 +92,7 @@ class Rule(Heuristic):
 class FirstComeFirstServed(Rule):
     """The node that has enough cores first (Algorithm 1 of Gonthier et al. 2024)."""
 
-    def score(self, problem: DataPlacement) -> Score:
+    def score(self) -> Score:
         """Return a score that does not see files."""
         return Score(loading=0)
 
@@ -100,7 +102,7 @@ class FirstComeFirstServed(Rule):
 class EarliestFinishTime(Rule):
     """The node where the job has cores and its file first (Algorithm 2 of Gonthier et al. 2024)."""
 
-    def score(self, problem: DataPlacement) -> Score:
+    def score(self) -> Score:
         """Return a score in which a second of loading is one of waiting."""
         return Score(loading=1)
 
@@ -118,7 +120,7 @@ class LocalityAndEvictionAware(Rule):
 
     weight: int = 500
 
-    def score(self, problem: DataPlacement) -> Score:
+    def score(self) -> Score:
         """Return the score of Algorithm 3."""
         return Score(self.weight, reloading=1)
 
@@ -138,7 +140,7 @@ class LocalityAndEvictionOpportunistic(Rule):
 
     weight: int = 500
 
-    def score(self, problem: DataPlacement) -> Score:
+    def score(self) -> Score:
         """Return the score of Algorithm 4."""
         return Score(self.weight, reloading=1, opportune=True)
 
@@ -159,7 +161,7 @@ class LocalityAndEvictionMixed(Rule):
     weight: int = 500
     threshold: int = 100
 
-    def score(self, problem: DataPlacement) -> Score:
+    def score(self) -> Score:
         """Return the score of Algorithm 5."""
         return Score(self.weight, reloading=1, threshold=self.threshold)
 
