@@ -118,9 +118,10 @@ class Gang(Policy):
             yield from self._share(system, matrix)
 
     def replay_run(
-        self, trace: Trace, machine: Machine, problem_solver: ProblemSolver
+        self, trace: Trace, machine: Machine, problem_solver: ProblemSolver, execution: None
     ) -> Schedule | None:
         """Replay a run, unless its sets of columns would take too much memory."""
+        assert execution is None
         from optsched.machines._interval_text import interval_text
         from optsched.machines.texts import Texts
         from optsched.policies.parts import _gang_replay as compiled
@@ -144,7 +145,7 @@ class Gang(Policy):
         columns = (column[: state.tally[compiled.PROBLEMS]].tolist() for column in state.problems)
         times, decisions, submitted, running, waiting, objectives = columns
         at_submission = trace.submit.tolist()  # of the type of the trace's own times
-        problem_solver.record_feasible(
+        problem_solver.record(
             "gang-packing",
             times=[at_submission[s] if s >= 0 else t for s, t in zip(submitted, times)],
             decisions=decisions,

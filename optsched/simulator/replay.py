@@ -18,6 +18,7 @@ from optsched.machines.texts import Texts
 from optsched.schedule import Schedule, State
 from optsched.simulator.chosen_solvers import choose_solvers
 from optsched.simulator.engine import KILL_TOLERANCE, EventOrder
+from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
 from optsched.simulator.problem_solver import NoProblems, ProblemSolver
 from optsched.traces.trace import Trace
@@ -28,18 +29,19 @@ def find_replay(
     policy: Policy,
     order: EventOrder,
     problem_solver: ProblemSolver | NoProblems,
+    execution: ExecutionModel | None = None,
     *,
     may_compile: bool = True,
 ) -> Callable[[Trace], Schedule | None] | None:
     """Return the replay of a run, with compiled kernels.
 
-    A policy that poses problems is replayed if the events of an instant are batched and its default
-    solvers do nothing but solve. Returns None if there is no replay, or if its kernels are not on
-    disk and it may not compile them.
+    A policy that poses problems is replayed if the events of an instant are batched, and its replay
+    covers the execution model and the solvers, which do nothing but solve. Returns None if there is
+    no replay, or if its kernels are not on disk and it may not compile them.
     """
     one = np.ones(1, dtype=np.int64)
     sample = Trace(one, one, one, one, one)
-    if can_replay(machine, policy):
+    if execution is None and can_replay(machine, policy):
         if not _is_ready(lambda: replay(sample, Nodes(1), policy, EventOrder.BATCHED), may_compile):
             return None
         return lambda trace: replay(trace, machine, policy, order)
@@ -47,12 +49,16 @@ def find_replay(
     if run is None or not batched or not isinstance(problem_solver, ProblemSolver):
         return None
     own = choose_solvers(policy.posed())
-    chosen = problem_solver.solvers
-    if not problem_solver.only_solves or any(chosen[m].solver != own[m].solver for m in own):
+    if policy.replays is not None:
+        covered = policy.replays(problem_solver, execution)
+    else:
+        chosen = problem_solver.solvers
+        covered = execution is None and all(chosen[m].solver == own[m].solver for m in own)
+    if not covered or not problem_solver.only_solves:
         return None
-    if not _is_ready(lambda: run(sample, machine, ProblemSolver(own)), may_compile):
+    if not _is_ready(lambda: run(sample, machine, ProblemSolver(own), None), may_compile):
         return None
-    return lambda trace: run(trace, machine, problem_solver)
+    return lambda trace: run(trace, machine, problem_solver, execution)
 
 
 def _is_ready(warm_up: Callable[[], object], may_compile: bool) -> bool:

@@ -52,10 +52,9 @@ def run_scenario(scenario: Scenario) -> Run:
     scenario = replace(scenario, large_from=_large_from(scenario, machine, policy))
     began = clock()
     problem_solver = _problem_solver(scenario, trace, machine, policy)
-    needs_engine = execution is not None or scenario.check or scenario.journal
     replay = None
-    if not needs_engine:
-        replay = _find_replay(scenario, trace, machine, policy, problem_solver)
+    if not (scenario.check or scenario.journal):
+        replay = _find_replay(scenario, trace, machine, policy, problem_solver, execution)
     prepare_seconds = clock() - began
     config = describe(scenario, source, trace, machine, policy, execution, problem_solver)
     journal = Journal() if scenario.journal else None
@@ -204,13 +203,15 @@ def _find_replay(
     machine: Machine,
     policy: Policy,
     problem_solver: ProblemSolver | NoProblems,
+    execution: ExecutionModel | None,
 ) -> Callable[[Trace], Schedule | None] | None:
     """Return the replay of the policy if it is to be used for the trace."""
     stated, order = scenario.compiled_from, scenario.order
     if stated is not None and len(trace) < stated:
         return None
     may_compile = stated is not None or len(trace) >= policy.replay_from
-    return find_replay(machine, policy, order, problem_solver, may_compile=may_compile)
+    run = (machine, policy, order, problem_solver, execution)
+    return find_replay(*run, may_compile=may_compile)
 
 
 def _problem_solver(
