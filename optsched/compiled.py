@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 
-def kernel(function: Callable[..., Any] | None = None, *, allocates: bool = True) -> Any:
+def kernel(
+    function: Callable[..., Any] | None = None, *, allocates: bool = True, inner: bool = False
+) -> Any:
     """Compile a function at its first call, and keep the result on disk.
 
     A kernel may call other kernels of its own package and of optsched. A result on disk is
@@ -21,10 +23,13 @@ def kernel(function: Callable[..., Any] | None = None, *, allocates: bool = True
         Whether the kernel may create arrays or lists, or call kernels that return such. Without,
         nothing counts the references to its arrays, which can take most of the time of kernels
         that call small kernels with many arrays.
+    inner : bool
+        Whether only kernels call the kernel. Then it gets no wrapper for Python, whose compilation
+        takes longer than that of a small kernel with many arrays.
     """
     if function is None:
-        return functools.partial(kernel, allocates=allocates)
-    return Kernel(function, allocates)
+        return functools.partial(kernel, allocates=allocates, inner=inner)
+    return Kernel(function, allocates, inner)
 
 
 class Kernel:
@@ -34,7 +39,7 @@ class Kernel:
     ----------
     function : callable
         The function.
-    allocates : bool
+    allocates, inner : bool
         See `kernel`.
 
     Attributes
@@ -43,10 +48,11 @@ class Kernel:
         The function, not compiled.
     """
 
-    def __init__(self, function: Callable[..., Any], allocates: bool) -> None:
+    def __init__(self, function: Callable[..., Any], allocates: bool, inner: bool) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
         self._allocates = allocates
+        self._inner = inner
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Call the compiled function."""
@@ -59,7 +65,9 @@ class Kernel:
 
         from optsched.kernel_cache import KernelCache
 
-        compiled = njit(self.py_func, _nrt=self._allocates)  # numba has no public name for this
+        wrapper = {"no_cpython_wrapper": self._inner, "no_cfunc_wrapper": self._inner}
+        # numba has no public name for the first
+        compiled = njit(self.py_func, _nrt=self._allocates, **wrapper)
         compiled._cache = KernelCache(self.py_func)  # nor a public interface for this
         return compiled
 

@@ -149,7 +149,7 @@ class Gang(Policy):
         columns = (column[: state.tally[compiled.PROBLEMS]].tolist() for column in state.problems)
         times, decisions, submitted, running, waiting, objectives = columns
         at_submission = trace.submit.tolist()  # of the type of the trace's own times
-        problem_solver.record_feasible(
+        problem_solver.record(
             "gang-packing",
             times=[at_submission[s] if s >= 0 else t for s, t in zip(submitted, times)],
             decisions=decisions,

@@ -22,7 +22,14 @@ from optsched.schedule import Schedule, State
 from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.system import System
-from optsched.solvers.data_placement.rules import LocalityAndEvictionMixed, Rule
+from optsched.solvers.data_placement.rules import (
+    EarliestFinishTime,
+    FirstComeFirstServed,
+    LocalityAndEvictionAware,
+    LocalityAndEvictionMixed,
+    LocalityAndEvictionOpportunistic,
+    Rule,
+)
 from optsched.traces.rackham import BEFORE, RUNNING
 
 if TYPE_CHECKING:
@@ -30,6 +37,15 @@ if TYPE_CHECKING:
     from optsched.simulator.execution import ExecutionModel
     from optsched.simulator.problem_solver import ProblemSolver
     from optsched.traces.trace import Trace
+
+REPLAYED = (
+    FirstComeFirstServed,
+    EarliestFinishTime,
+    LocalityAndEvictionAware,
+    LocalityAndEvictionOpportunistic,
+    LocalityAndEvictionMixed,
+)
+"""Rules with a compiled replay."""
 
 
 @policies.register("locality")
@@ -83,7 +99,6 @@ class Locality(Policy):
     machines: ClassVar[frozenset[str]] = frozenset({"cluster"})
     models: ClassVar[Mapping[str, Answers]] = {"data-placement": Answers("lea", "fcfs")}
     execution: ClassVar[str | None] = "file-loading"
-    replayed_solvers: ClassVar[frozenset[str]] = frozenset({"fcfs", "eft", "lea", "leo", "lem"})
     replay_from: ClassVar[int] = 10_000
 
     def __post_init__(self) -> None:
@@ -151,6 +166,13 @@ class Locality(Policy):
             self._wakes_at = upcoming
             yield Wake(upcoming)
 
+    def replays(self, problem_solver: ProblemSolver, execution: ExecutionModel | None) -> bool:
+        """Return whether jobs load files, and a published rule plans as the policy is set."""
+        rule = problem_solver.solvers["data-placement"].solver
+        if type(execution) is not FileLoading or type(rule) not in REPLAYED:
+            return False
+        return rule == type(rule)(**self._options())
+
     def replay_run(
         self,
         trace: Trace,
@@ -163,11 +185,10 @@ class Locality(Policy):
         from optsched.policies.parts import _locality_replay as compiled
 
         rule = problem_solver.solvers["data-placement"].solver
-        if type(machine) is not Cluster or not isinstance(execution, FileLoading):
-            return None
-        if self.backfill == "conservative":
+        if type(machine) is not Cluster or self.backfill == "conservative":
             return None
         assert isinstance(rule, Rule)
+        assert isinstance(execution, FileLoading)
         system = System(
             machine,
             job_id=trace.job_id.tolist(),
@@ -208,7 +229,7 @@ class Locality(Policy):
             raise RuntimeError("the replay of planning by a rule has found an infeasible plan")
         columns = (column[: state.tally[compiled.PROBLEMS]].tolist() for column in state.problems)
         posed, decisions, submitted, sizes, objectives = columns
-        problem_solver.record_feasible(
+        problem_solver.record(
             "data-placement",
             times=[system.submit[s] if s >= 0 else t for s, t in zip(submitted, posed)],
             decisions=decisions,

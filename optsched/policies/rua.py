@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from optsched.errors import InputError
 from optsched.models.threshold_allocation import Goal, ThresholdAllocation
@@ -15,6 +15,13 @@ from optsched.registry import policies
 from optsched.simulator.actions import Action
 from optsched.simulator.policy import Answers
 from optsched.simulator.system import System
+
+if TYPE_CHECKING:
+    from optsched.machines.machine import Machine
+    from optsched.schedule import Schedule
+    from optsched.simulator.execution import ExecutionModel
+    from optsched.simulator.problem_solver import ProblemSolver
+    from optsched.traces.trace import Trace
 
 
 @policies.register("rua")
@@ -97,6 +104,17 @@ class RUA(Sharing):
             (*_, job), found = best
             yield self.start(job, found, system)
 
+    def replay_run(
+        self,
+        trace: Trace,
+        machine: Machine,
+        problem_solver: ProblemSolver,
+        execution: ExecutionModel | None,
+    ) -> Schedule | None:
+        """Replay a run."""
+        run = (trace, machine, problem_solver, execution)
+        return self.replay_sharing(*run, goal=self._goal, by_slowdown=True)
+
     def _bounds(self, system: System) -> Iterator[tuple[float, int, int]]:
         """Yield lower bounds of the ranks of the jobs behind the queue head that can start now.
 
@@ -135,5 +153,8 @@ class RUA(Sharing):
         return self.pose(self._problem(job, threshold), system)
 
     def _problem(self, job: int, threshold: int | None) -> ThresholdAllocation:
-        goal: Goal = "response" if self.choice == "response" else "start"
-        return self._table.problem(job, goal, threshold)
+        return self._table.problem(job, self._goal, threshold)
+
+    @property
+    def _goal(self) -> Goal:
+        return "response" if self.choice == "response" else "start"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from optsched.errors import InputError
 from optsched.models.threshold_allocation import Goal, ThresholdAllocation
@@ -14,6 +14,13 @@ from optsched.registry import policies
 from optsched.simulator.actions import Action
 from optsched.simulator.policy import Answers
 from optsched.simulator.system import System
+
+if TYPE_CHECKING:
+    from optsched.machines.machine import Machine
+    from optsched.schedule import Schedule
+    from optsched.simulator.execution import ExecutionModel
+    from optsched.simulator.problem_solver import ProblemSolver
+    from optsched.traces.trace import Trace
 
 
 @policies.register("sjbf")
@@ -85,6 +92,20 @@ class SJBF(Sharing):
                     break
             else:
                 return
+
+    def replay_run(
+        self,
+        trace: Trace,
+        machine: Machine,
+        problem_solver: ProblemSolver,
+        execution: ExecutionModel | None,
+    ) -> Schedule | None:
+        """Replay a run."""
+        run = (trace, machine, problem_solver, execution)
+        if not self.threshold:
+            return self.replay_sharing(*run, goal=self._own_goal)
+        second = None if self.goal == "paper" else self._own_goal
+        return self.replay_sharing(*run, goal="start", second_goal=second)
 
     def _weighed(self, job: int, found: Found, system: System) -> Found:
         """Return the place of least cost at the first start within a threshold."""

@@ -59,10 +59,10 @@ class Policy(ABC):
         Method that implements the policy in compiled kernels, see `optsched.simulator.replay`. A
         subclass that overrides a method, other than an abstract one, does not inherit it.
     replay_run : callable or None
-        The same of a policy that poses problems, under its default execution model, with its
-        default solvers and those of `replayed_solvers`.
-    replayed_solvers : frozenset of str
-        Names of further solvers that `replay_run` covers, with the options of the policy.
+        The same of a policy that poses problems, for the whole run.
+    replays : callable or None
+        Method that tells whether `replay_run` covers the solvers and the execution model of a run;
+        by default it covers the policy's own solvers without an execution model.
     replay_from : int
         Number of jobs from which a replay outweighs the compilation of its kernels.
     enforces_limits : bool
@@ -79,7 +79,7 @@ class Policy(ABC):
     execution: ClassVar[str | None] = None
     replay: ClassVar[Callable[..., Any] | None] = None
     replay_run: ClassVar[Callable[..., Any] | None] = None
-    replayed_solvers: ClassVar[frozenset[str]] = frozenset()
+    replays: ClassVar[Callable[..., bool] | None] = None
     replay_from: ClassVar[int] = 100_000
     enforces_limits: ClassVar[bool] = True
     interval: float = 0.0

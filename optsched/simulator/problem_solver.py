@@ -178,24 +178,40 @@ class ProblemSolver:
         """Whether problems are neither charged for nor written."""
         return not self.charge and self.capture is None
 
-    def record_feasible(
+    def record(
         self,
         model: str,
         *,
         times: Sequence[float],
         decisions: Sequence[int],
         sizes: Sequence[str],
-        objectives: Sequence[int],
+        objectives: Sequence[int | None],
         works: Sequence[int],
+        statuses: Sequence[Status] | None = None,
+        heuristics: Sequence[int | None] | None = None,
+        bounds: Sequence[int | None] | None = None,
     ) -> None:
-        """Record problems that a replay has solved, with the same results as the solver."""
-        solver, status = self.solvers[model].solver, Status.FEASIBLE.value
-        for now, decision, size, objective, work in zip(
-            times, decisions, sizes, objectives, works, strict=True
-        ):
-            price = _nominal_time(solver, work)
-            result = (status, objective, None, None, work, price, False, False, "", "")
-            self.rows.append((now, decision, model, size, *result))
+        """Record problems that a replay has solved, with the same results as the solver.
+
+        By default all results are feasible, without the fallback's objective and without a bound.
+        """
+        none: list[None] = [None] * len(times)
+        solver = self.solvers[model].solver
+        ends = {w: (w, _nominal_time(solver, w), False, False, "", "") for w in set(works)}
+        self.rows += [
+            (now, decision, model, size, status.value, objective, heuristic, bound, *ends[work])
+            for now, decision, size, status, objective, heuristic, bound, work in zip(
+                times,
+                decisions,
+                sizes,
+                statuses or [Status.FEASIBLE] * len(times),
+                objectives,
+                heuristics or none,
+                bounds or none,
+                works,
+                strict=True,
+            )
+        ]
 
     def _write(self, problem: Problem[Any], used: Result, chosen: ChosenSolver) -> str:
         """Write the snapshot of a problem, and return the file name."""

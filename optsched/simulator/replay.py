@@ -15,9 +15,8 @@ import numpy as np
 from optsched.machines.machine import Machine
 from optsched.machines.nodes import Nodes
 from optsched.machines.texts import Texts
-from optsched.registry import executions
 from optsched.schedule import Schedule, State
-from optsched.simulator.chosen_solvers import ChosenSolver, choose_solvers
+from optsched.simulator.chosen_solvers import choose_solvers
 from optsched.simulator.engine import KILL_TOLERANCE, EventOrder
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
@@ -37,15 +36,11 @@ def find_replay(
 ) -> Callable[[Trace], Schedule | None] | None:
     """Return the replay of runs such as that of a trace, with compiled kernels.
 
-    The jobs have to run under the default execution model of the policy. A policy that poses
-    problems is replayed if the events of an instant are batched and its own solvers do nothing but
-    solve. Returns None if there is no replay, or if its kernels are not on disk and it may not
-    compile them.
+    A policy that poses problems is replayed if the events of an instant are batched, and its replay
+    covers the execution model and the solvers, which do nothing but solve. Returns None if there is
+    no replay, or if its kernels are not on disk and it may not compile them.
     """
-    own_model = None if policy.execution is None else executions[policy.execution]
-    if type(execution) is not (own_model or type(None)):
-        return None
-    if can_replay(machine, policy):
+    if execution is None and can_replay(machine, policy):
         one = np.ones(1, dtype=np.int64)
         sample = Trace(one, one, one, one, one)
         if not _is_ready(lambda: replay(sample, Nodes(1), policy, EventOrder.BATCHED), may_compile):
@@ -55,7 +50,12 @@ def find_replay(
     if run is None or not batched or not isinstance(problem_solver, ProblemSolver):
         return None
     chosen = problem_solver.solvers
-    if not problem_solver.only_solves or not all(_is_own(policy, *one) for one in chosen.items()):
+    if policy.replays is not None:
+        covered = policy.replays(problem_solver, execution)
+    else:
+        own = choose_solvers(policy.posed())
+        covered = execution is None and all(chosen[m].solver == own[m].solver for m in own)
+    if not covered or not problem_solver.only_solves:
         return None
 
     def warm_up() -> object:
@@ -64,14 +64,6 @@ def find_replay(
     if not _is_ready(warm_up, may_compile):
         return None
     return lambda trace: run(trace, machine, problem_solver, execution)
-
-
-def _is_own(policy: Policy, model: str, chosen: ChosenSolver) -> bool:
-    """Return whether a solver is one that the replay of a policy covers, with its options."""
-    name = chosen.solver.name
-    if name != policy.models[model].solver and name not in policy.replayed_solvers:
-        return False
-    return choose_solvers(policy.posed(), {model: name})[model].solver == chosen.solver
 
 
 def _is_ready(warm_up: Callable[[], object], may_compile: bool) -> bool:

@@ -52,9 +52,8 @@ def run_scenario(scenario: Scenario) -> Run:
     scenario = replace(scenario, large_from=_large_from(scenario, machine, policy))
     began = clock()
     problem_solver = _problem_solver(scenario, trace, machine, policy)
-    needs_engine = scenario.check or scenario.journal
     replay = None
-    if not needs_engine:
+    if not (scenario.check or scenario.journal):
         replay = _find_replay(scenario, trace, machine, policy, problem_solver, execution)
     prepare_seconds = clock() - began
     config = describe(scenario, source, trace, machine, policy, execution, problem_solver)
@@ -211,9 +210,8 @@ def _find_replay(
     if stated is not None and len(trace) < stated:
         return None
     may_compile = stated is not None or len(trace) >= policy.replay_from
-    return find_replay(
-        trace, machine, policy, order, problem_solver, execution, may_compile=may_compile
-    )
+    run = (trace, machine, policy, order, problem_solver, execution)
+    return find_replay(*run, may_compile=may_compile)
 
 
 def _problem_solver(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from optsched.errors import InputError
 from optsched.models import ThresholdAllocation
 from optsched.models.threshold_allocation import Placement
+from optsched.models.threshold_allocation._check import added_penalty
 from optsched.testing import check_problem, threshold_allocations
 
 
@@ -87,6 +89,17 @@ def test_verification_follows_the_maths(problem, seed):
         broken = problem.violations(placement)
         assert (broken == []) == is_feasible(problem, placement), broken
         assert problem.objective(placement) == stated_objective(problem, placement)
+
+
+@settings(max_examples=100, deadline=None)
+@given(threshold_allocations(longest=5), st.data())
+def test_the_penalty_added_for_all_is_that_of_the_maths_in_a_kernel_too(problem, data):
+    every = [one for one in placements(problem) if max(one.processes) <= problem.processors]
+    start, processes = data.draw(st.sampled_from(every))
+    where = (problem.held, problem.capacity, problem.scale)
+    added = added_penalty(*where, problem.walltime, problem.demand, start, processes)
+    stated = stated_objective(replace(problem, goal="everybody"), Placement(start, processes))
+    assert added == stated
 
 
 @settings(max_examples=15, deadline=None)

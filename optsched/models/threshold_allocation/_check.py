@@ -14,6 +14,38 @@ BROKEN = -1
 
 
 @kernel
+def events_within(
+    held: Integers, start: int, end: int, processes: Integers
+) -> tuple[Integers, Integers, Integers]:
+    """Return the starts and ends of allocations from `start` to `end` on the nodes of a job.
+
+    Those of node n are ``events[first[n]:until[n]]``, by time, each with its time and the number of
+    its row from 1, negative at its end.
+    """
+    first = np.zeros(len(processes) + 1, dtype=np.int64)
+    for row in range(len(held)):
+        node = held[row, 0]
+        if processes[node] > 0 and held[row, 2] < end and held[row, 3] > start:
+            first[node + 1] += 2
+    for node in range(len(processes)):
+        first[node + 1] += first[node]
+    until = first[:-1].copy()
+    events = np.empty((first[-1], 2), dtype=np.int64)
+    for row in range(len(held)):
+        node = held[row, 0]
+        if processes[node] > 0 and held[row, 2] < end and held[row, 3] > start:
+            for sign in (1, -1):
+                at = max(held[row, 2], start) if sign == 1 else min(held[row, 3], end)
+                place = until[node]
+                while place > first[node] and events[place - 1, 0] > at:
+                    events[place] = events[place - 1]
+                    place -= 1
+                events[place] = at, sign * (row + 1)
+                until[node] += 1
+    return first, until, events
+
+
+@kernel
 def checked_penalty(
     held: Integers,
     processors: int,
@@ -44,28 +76,8 @@ def checked_penalty(
             ends |= held[row, 3] == start
         if not ends:
             return BROKEN
-    # events of a node: starts and ends of its allocations within the walltime, by time
     end = start + walltime
-    first = np.zeros(len(processes) + 1, dtype=np.int64)
-    for row in range(len(held)):
-        node = held[row, 0]
-        if processes[node] > 0 and held[row, 2] < end and held[row, 3] > start:
-            first[node + 1] += 2
-    for node in range(len(processes)):
-        first[node + 1] += first[node]
-    until = first[:-1].copy()
-    events = np.empty((first[-1], 2), dtype=np.int64)
-    for row in range(len(held)):
-        node = held[row, 0]
-        if processes[node] > 0 and held[row, 2] < end and held[row, 3] > start:
-            for sign in (1, -1):
-                at = max(held[row, 2], start) if sign == 1 else min(held[row, 3], end)
-                place = until[node]
-                while place > first[node] and events[place - 1, 0] > at:
-                    events[place] = events[place - 1]
-                    place -= 1
-                events[place] = at, sign * (row + 1)
-                until[node] += 1
+    first, until, events = events_within(held, start, end, processes)
     worst = 0
     level = np.empty(len(capacity), dtype=np.int64)
     for node in range(len(processes)):
@@ -91,3 +103,42 @@ def checked_penalty(
                     level[r] += count * held[row, 4 + r]
         worst = max(worst, lost)
     return worst
+
+
+@kernel
+def added_penalty(
+    held: Integers,
+    capacity: Integers,
+    scale: Integers,
+    walltime: int,
+    demand: Integers,
+    start: int,
+    processes: Integers,
+) -> int:
+    """Return the penalized processor time that a job adds for all jobs in units, equation (6)."""
+    end = start + walltime
+    first, until, events = events_within(held, start, end, processes)
+    level = np.empty(len(capacity), dtype=np.int64)
+    added = 0
+    for node in range(len(processes)):
+        own = processes[node]
+        if own == 0:
+            continue
+        level[:] = 0
+        others, at = 0, start
+        for event in range(first[node], until[node] + 1):
+            now = events[event, 0] if event < until[node] else end
+            for r in range(len(capacity)):
+                without = max(level[r] - capacity[r], 0)
+                together = max(level[r] + own * demand[r] - capacity[r], 0)
+                more = (others + own) * together - others * without
+                added += (now - at) * scale[r] * more
+            at = now
+            if event < until[node]:
+                change = events[event, 1]
+                row = abs(change) - 1
+                count = held[row, 1] if change > 0 else -held[row, 1]
+                others += count
+                for r in range(len(capacity)):
+                    level[r] += count * held[row, 4 + r]
+    return added

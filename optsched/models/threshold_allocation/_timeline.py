@@ -29,15 +29,30 @@ class Timeline(NamedTuple):
 @kernel
 def timeline(held: Integers, nodes: int) -> tuple[Integers, Integers, Integers, Integers]:
     """Return the parts of the `Timeline` of the allocations `held`."""
-    rows, resources = len(held), held.shape[1] - 4
-    first = np.zeros(nodes + 1, dtype=np.int64)
+    events = 2 * len(held)
+    first = np.empty(nodes + 1, dtype=np.int64)
+    time = np.empty(events, dtype=np.int64)
+    processes = np.empty(events, dtype=np.int64)
+    demand = np.empty((events, held.shape[1] - 4), dtype=np.int64)
+    count, order = np.empty(nodes, dtype=np.int64), np.empty(events, dtype=np.int64)
+    write_timeline(held, Timeline(first, time, processes, demand), count, order)
+    return first, time, processes, demand
+
+
+@kernel(allocates=False)
+def write_timeline(held: Integers, events: Timeline, count: Integers, order: Integers) -> None:
+    """Write the timeline of the allocations `held`.
+
+    `count` is space for a number for each node, and `order` for each event.
+    """
+    first, time, processes, demand = events
+    rows, nodes = len(held), len(count)
+    first[:] = 0
     for row in range(rows):
         first[held[row, 0] + 1] += 2
     for node in range(nodes):
+        count[node] = first[node]
         first[node + 1] += first[node]
-    count = first[:-1].copy()
-    order = np.empty(2 * rows, dtype=np.int64)
-    time = np.empty(2 * rows, dtype=np.int64)
     for end in range(1, -1, -1):
         for row in range(rows):
             node, at = held[row, 0], held[row, 2 + end]
@@ -47,15 +62,12 @@ def timeline(held: Integers, nodes: int) -> tuple[Integers, Integers, Integers, 
                 place -= 1
             time[place], order[place] = at, 2 * row + end
             count[node] += 1
-    processes = np.empty(2 * rows, dtype=np.int64)
-    demand = np.empty((2 * rows, resources), dtype=np.int64)
     for event in range(2 * rows):
         row, end = order[event] // 2, order[event] % 2
         change = held[row, 1] * (1 - 2 * end)
         processes[event] = change
-        for r in range(resources):
+        for r in range(demand.shape[1]):
             demand[event, r] = change * held[row, 4 + r]
-    return first, time, processes, demand
 
 
 @kernel(allocates=False)
@@ -71,17 +83,18 @@ def add_room(
     level: Integers,
     lost: Integers,
     room: Integers,
-) -> None:
+) -> int:
     """Add the processes that a node takes within each limit, ascending, to `room`.
 
     `level` is space for a number for each resource, and `lost` for each processor of the node.
+    Returns the number of its processors that are free at the start.
     """
     first, time, processes, demands = events
     for r in range(len(level)):
         level[r] = 0
     for k in range(len(lost)):
         lost[k] = 0
-    at, end, active, most = start, start + walltime, 0, len(lost)
+    at, end, active, most, free = start, start + walltime, 0, len(lost), -1
     event, last = first[node], first[node + 1]
     while at < end and most > 0:
         while event < last and time[event] <= at:
@@ -93,6 +106,8 @@ def add_room(
         if event < last and time[event] < end:
             until = time[event]
         most = min(most, len(lost) - active)
+        if free < 0:
+            free = most
         for r in range(len(level)):
             for k in range(most, 0, -1):
                 over = level[r] + k * demand[r] - capacity[r]
@@ -106,6 +121,7 @@ def add_room(
         while most > 0 and lost[most - 1] > limits[i]:
             most -= 1
         room[i] += most
+    return free
 
 
 @kernel(allocates=False)
@@ -139,16 +155,39 @@ def least_limits(
     free = processors_free(events, len(lost), 0)
     for i in range(len(asked)):
         least[i] = limits.shape[1]
-        if asked[i] > free:
-            continue
-        room[:] = 0
-        for node in range(len(events.first) - 1):
-            job = (walltime[i], demand[i], limits[i])
-            add_room(events, node, 0, capacity, scale, *job, level, lost, room)
-            if room[0] >= asked[i]:
-                break
-        while least[i] > 0 and room[least[i] - 1] >= asked[i]:
-            least[i] -= 1
+        if asked[i] <= free:
+            job = (asked[i], walltime[i], demand[i], limits[i])
+            least[i] = least_limit(events, capacity, scale, free, *job, level, lost, room)
+
+
+@kernel(allocates=False)
+def least_limit(
+    events: Timeline,
+    capacity: Integers,
+    scale: Integers,
+    free: int,
+    asked: int,
+    walltime: int,
+    demand: Integers,
+    limits: Integers,
+    level: Integers,
+    lost: Integers,
+    room: Integers,
+) -> int:
+    """Return the number of the least limit within which a job can start now.
+
+    `free` is the number of processors that are free now.
+    """
+    room[:] = 0
+    job = (walltime, demand, limits)
+    for node in range(len(events.first) - 1):
+        free -= add_room(events, node, 0, capacity, scale, *job, level, lost, room)
+        if room[0] >= asked or room[-1] + free < asked:
+            break
+    least = len(limits)
+    while least > 0 and room[least - 1] >= asked:
+        least -= 1
+    return least
 
 
 @kernel(allocates=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,22 @@ from optsched.models.threshold_allocation.presolve import (
     penalty_within,
 )
 from optsched.simulator.system import System
+
+
+class JobNumbers(NamedTuple):
+    """The jobs of a run, and the capacity of a node for each resource.
+
+    Of each job: its processors, its walltime in whole seconds, the demand of one process, shape
+    (jobs, resources), its thresholds in thousandths (-1 for no limit) and the penalized times
+    within them in units, shape (jobs, thresholds).
+    """
+
+    processors: NDArray[np.int64]
+    walltime: NDArray[np.int64]
+    demand: NDArray[np.int64]
+    thresholds: NDArray[np.int64]
+    limits: NDArray[np.int64]
+    capacity: NDArray[np.int64]
 
 
 class ReservationTable:
@@ -63,6 +79,16 @@ class ReservationTable:
         self._reservation: tuple[int, int | None, Placement, float] | None = None
         self._now = -math.inf
         self._held: NDArray[np.int64] | None = None
+
+    @property
+    def jobs(self) -> JobNumbers:
+        """The jobs of the run, as a replay needs them."""
+        count = len(self._asked)
+        thresholds = np.full((count, 1), -1)
+        if self._factors:
+            thresholds = np.array([self.thresholds(job) for job in range(count)])
+        jobs = (self._asked, self._walltime, self._demands, thresholds, self._limits)
+        return JobNumbers(*jobs, self._capacity)
 
     def thresholds(self, job: int) -> list[int | None]:
         """Return the thresholds of a job in thousandths, ascending; None for no limit.

@@ -6,15 +6,36 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+
+import numpy as np
 
 from optsched.errors import InputError
+from optsched.executions.resource_sharing import ResourceSharing
 from optsched.machines.smp import Smp
-from optsched.models.threshold_allocation import Placement, ThresholdAllocation
+from optsched.models.node_allocations import COUNTABLE
+from optsched.models.threshold_allocation import Goal, Placement, ThresholdAllocation
+from optsched.models.threshold_allocation.problem import GOALS, units
 from optsched.policies.parts.reservation_table import ReservationTable, is_place
+from optsched.schedule import Schedule, State
 from optsched.simulator.actions import Action, Start, Wake
+from optsched.simulator.engine import KILL_TOLERANCE
 from optsched.simulator.policy import Answers, Policy
+from optsched.simulator.problem_solver import ProblemSolver
 from optsched.simulator.system import System
+from optsched.solvers.result import Status
+from optsched.solvers.threshold_allocation.bottleneck_search import BottleneckSearch
+from optsched.solvers.threshold_allocation.moving_rules import (
+    FirstFit,
+    LessConsume,
+    LessConsumeThreshold,
+)
+
+if TYPE_CHECKING:
+    from optsched.machines.machine import Machine
+    from optsched.policies.parts._sharing_replay import Problems
+    from optsched.simulator.execution import ExecutionModel
+    from optsched.traces.trace import Trace
 
 LARGEST_FACTOR = 1000
 """Largest penalty factor of a threshold."""
@@ -25,6 +46,18 @@ WEIGHED = {
     )
 }
 """Solvers of problems with an objective that the published rules ignore."""
+
+REPLAYED = (FirstFit, LessConsume, LessConsumeThreshold, BottleneckSearch)
+"""Solvers of which a replay has kernels, in the order of `_sharing_replay`."""
+
+FEW_RESOURCES = 7
+"""Most resources of a replay: numpy, too, adds the penalties of so few in their order."""
+
+MOST_POSED = 100
+"""Most problems for each job that a replay records."""
+
+MOST_REPLAYED = 1_000_000
+"""Most jobs of a replay, which limits the memory for these records."""
 
 
 class Found(NamedTuple):
@@ -80,6 +113,7 @@ class Sharing(Policy):
         "threshold-allocation": Answers("less-consume", "less-consume-threshold")
     }
     execution: ClassVar[str | None] = "resource-sharing"
+    replay_from: ClassVar[int] = 10_000
 
     def begin(self, system: System) -> None:
         """Begin with an empty table, without a reservation."""
@@ -182,3 +216,129 @@ class Sharing(Policy):
         limit, processes = self.limit(found), found.placement.processes
         self._table.start(job, processes, system.now + limit)
         return Start(job, system.machine.place(processes), float(limit))
+
+    def replays(self, problem_solver: ProblemSolver, execution: ExecutionModel | None) -> bool:
+        """Return whether a replay has the solver, without a time limit, and the execution model."""
+        chosen = problem_solver.solvers["threshold-allocation"]
+        return (
+            type(chosen.solver) in REPLAYED
+            and (not chosen.is_compared or type(chosen.fallback) is LessConsumeThreshold)
+            and chosen.budget.seconds is None
+            and (execution is None or type(execution) is ResourceSharing)
+        )
+
+    def replay_sharing(
+        self,
+        trace: Trace,
+        machine: Machine,
+        problem_solver: ProblemSolver,
+        execution: ExecutionModel | None,
+        *,
+        goal: Goal,
+        second_goal: Goal | None = None,
+        by_slowdown: bool = False,
+    ) -> Schedule | None:
+        """Replay a run, unless numbers are too large or the engine would report an error.
+
+        Parameters
+        ----------
+        goal, second_goal : Goal
+            Goal of a first problem of a job, and that of the problem of its place at the start
+            found, if that problem is posed.
+        by_slowdown : bool
+            Whether jobs choose the threshold with the least slowdown, as `RUA` does.
+        """
+        from optsched.machines._interval_text import interval_text
+        from optsched.machines.texts import Texts
+        from optsched.policies.parts import _sharing_replay as compiled
+
+        if type(machine) is not Smp or len(machine.capacity) > FEW_RESOURCES:
+            return None
+        system = System(
+            machine,
+            job_id=trace.job_id.tolist(),
+            submit=trace.submit.tolist(),
+            processors=trace.processors.tolist(),
+            requested_time=trace.requested_time.tolist(),
+            pose=problem_solver.pose,
+            annotations=trace.annotations,
+        )
+        if execution is not None:
+            execution.begin(system, trace)
+        self.begin(system)
+        jobs = self._table.jobs
+        unit, scale = units(jobs.capacity)
+        most = int(jobs.thresholds.max(initial=1000)) * int(jobs.walltime.max()) * unit
+        if most >= COUNTABLE or len(trace) > MOST_REPLAYED:
+            return None
+        chosen = problem_solver.solvers["threshold-allocation"]
+        rule = compiled.Rule(
+            by_slowdown=by_slowdown,
+            goal=GOALS.index(goal),
+            second_goal=-1 if second_goal is None else GOALS.index(second_goal),
+            solver=REPLAYED.index(type(chosen.solver)),
+            most_work=math.inf if chosen.budget.work is None else float(chosen.budget.work),
+            raises=self.limits == "raised",
+            slows=execution is not None,
+            processors=machine.processors,
+            unit=unit,
+        )
+        order = jobs.walltime if by_slowdown else trace.requested_time
+        state = compiled.new_state(
+            trace.submit.astype(np.float64),
+            trace.runtime.astype(np.float64),
+            order.astype(np.float64),
+            jobs,
+            scale,
+            machine.nodes,
+            machine.processors,
+            MOST_POSED * (len(trace) + 10),
+        )
+        if not compiled.replay(state, rule, KILL_TOLERANCE):
+            return None
+        posed = int(state.tally[compiled.PROBLEMS])
+        self._record(trace, machine, problem_solver, state.problems, posed)
+        final_state = np.where(state.killed, State.KILLED, State.FINISHED)
+        final_state[np.isnan(state.start)] = State.REJECTED
+        return Schedule(
+            start=state.start,
+            end=state.end,
+            state=final_state,
+            resources=Texts(*interval_text(state.first_run, state.last_run, state.runs)),
+            decisions=int(state.tally[compiled.DECISIONS]),
+            paused=np.zeros(len(trace)),
+        )
+
+    def _record(
+        self,
+        trace: Trace,
+        machine: Smp,
+        problem_solver: ProblemSolver,
+        problems: Problems,
+        number: int,
+    ) -> None:
+        """Record the problems of a replay as the problem solver would."""
+        chosen = problem_solver.solvers["threshold-allocation"]
+        found, missing = Status.FEASIBLE, Status.NO_SOLUTION
+        if chosen.is_compared:
+            found, missing = Status.OPTIMAL, Status.INFEASIBLE
+        times, decisions, submitted, jobs, answered, *numbers, works = (
+            column[:number].tolist() for column in problems
+        )
+        objectives, heuristics, bounds = (
+            [number if has else None for number, has in zip(column, answered)] for column in numbers
+        )
+        none: list[None] = [None] * number
+        at_submission = trace.submit.tolist()  # of the type of the trace's own times
+        asked, on = trace.processors.tolist(), f"{machine.nodes}x{machine.processors}"
+        problem_solver.record(
+            "threshold-allocation",
+            times=[at_submission[s] if s >= 0 else t for s, t in zip(submitted, times)],
+            decisions=decisions,
+            sizes=[f"{asked[job]} on {on}" for job in jobs],
+            statuses=[found if has else missing for has in answered],
+            objectives=objectives,
+            heuristics=heuristics if chosen.is_compared else none,
+            bounds=bounds if chosen.is_compared else none,
+            works=works,
+        )

@@ -24,9 +24,16 @@ START, PENALTY, RESPONSE, EVERYBODY = range(4)
 
 @kernel
 def best_placement(
-    events: Timeline, job: Job, goal: int, unit: int, limit: int, starts: Integers, best: int
-) -> tuple[int, int, Integers, int, bool]:
-    """Return the first best placement at `starts`, if its objective is below `best`.
+    events: Timeline,
+    job: Job,
+    goal: int,
+    unit: int,
+    limit: int,
+    starts: Integers,
+    best: int,
+    processes: Integers,
+) -> tuple[int, int, int, bool]:
+    """Find the first best placement at `starts`, if its objective is below `best`.
 
     Parameters
     ----------
@@ -34,23 +41,23 @@ def best_placement(
         Goal, units of a second, and largest penalized time in units.
     starts : int64 array, shape (times,)
         Candidate start times in seconds, ascending.
+    processes : int64 array, shape (nodes,)
+        Processes on each node, overwritten if there is such a placement.
 
     Returns
     -------
     objective, start : int
         Objective and start of the placement; `best` and -1 without one.
-    processes : int64 array, shape (nodes,)
-        Processes on each node.
     tried : int
         Number of start times tried.
     done : bool
         Whether no later start time can be better.
     """
-    chosen, processes = -1, np.zeros(len(events.first) - 1, dtype=np.int64)
+    chosen = -1
     for tried in range(len(starts)):
         start = starts[tried]
         if (goal == RESPONSE and start * unit >= best) or (goal == START and start >= best):
-            return best, chosen, processes, tried, True
+            return best, chosen, tried, True
         free = free_processors(events, job.processors, start, start + job.walltime)
         if free.sum() < job.asked:
             continue
@@ -75,7 +82,9 @@ def best_placement(
             for node in range(len(taken)):
                 objective += costs[node, : taken[node]].sum()
         if objective < best:
-            best, chosen, processes = objective, start, taken
+            best, chosen = objective, start
+            for node in range(len(taken)):
+                processes[node] = taken[node]
         if goal == START or (goal != RESPONSE and best == 0):
-            return best, chosen, processes, tried + 1, True
-    return best, chosen, processes, len(starts), False
+            return best, chosen, tried + 1, True
+    return best, chosen, len(starts), False

@@ -16,14 +16,12 @@ from optsched.solvers.threshold_allocation._penalties import (
 Integers = NDArray[np.int64]
 
 
-@kernel
-def first_fit(free: Integers, asked: int) -> Integers:
-    """Return the processes on each node when nodes are filled in order."""
-    processes = np.zeros_like(free)
+@kernel(allocates=False)
+def first_fit(free: Integers, asked: int, processes: Integers) -> None:
+    """Write the processes on each node when nodes are filled in order."""
     for node in range(len(free)):
         processes[node] = min(free[node], asked)
         asked -= processes[node]
-    return processes
 
 
 @kernel
@@ -61,41 +59,49 @@ def move(lost: Integers, free: Integers, processes: Integers, enough: int) -> in
 
 @kernel
 def first_fit_with_moves(
-    events: Timeline, job: Job, latest: int, enough: int, limit: int, later: bool
-) -> tuple[int, Integers]:
+    events: Timeline,
+    job: Job,
+    earliest: int,
+    latest: int,
+    enough: int,
+    limit: int,
+    later: bool,
+    processes: Integers,
+) -> int:
     """Place a job by first fit, and move its processes to nodes with a lower penalty.
 
     Parameters
     ----------
-    latest : int
-        Latest start in seconds. Candidates are now and the ends of allocations.
+    earliest, latest : int
+        First start to try, and latest start, in seconds. Candidates are the first one and later
+        ends of allocations.
     enough : int
         Penalized time in units at which moves end; -1 for no moves.
     limit : int
         Largest penalized time in units.
     later : bool
         Whether a placement beyond the limit is followed by an attempt at the next start time.
+    processes : int64 array, shape (nodes,)
+        Processes on each node, overwritten.
 
     Returns
     -------
-    start : int
+    int
         Start of the placement, -1 without one.
-    processes : int64 array, shape (nodes,)
-        Processes on each node.
     """
-    start = 0
+    start = earliest
     while 0 <= start <= latest:
         if processors_free(events, job.processors, start) >= job.asked:
             free = free_processors(events, job.processors, start, start + job.walltime)
             if free.sum() >= job.asked:
-                processes = first_fit(free, job.asked)
+                first_fit(free, job.asked, processes)
                 lost = penalized_times(events, job, start, free)
                 most, _ = worst_node(lost, processes)
                 if enough >= 0:
                     most = move(lost, free, processes, enough)
                 if most <= limit:
-                    return start, processes
+                    return start
                 if not later:
                     break
         start = next_end(events, start)
-    return -1, np.empty(0, dtype=np.int64)
+    return -1

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from optsched.models.problem import Problem
 from optsched.models.threshold_allocation import Placement, ThresholdAllocation
 from optsched.models.threshold_allocation.presolve import NEVER, most_penalized
@@ -80,8 +82,9 @@ class BottleneckSearch(Solver):
             if limit is not None:
                 bound = min(objective, _least_from(problem, int(starts[0])))
                 break
-            objective, start, processes, tried, done = best_placement(
-                events, job, *goal, starts, objective
+            processes = np.empty(problem.nodes, dtype=np.int64)
+            objective, start, tried, done = best_placement(
+                events, job, *goal, starts, objective, processes
             )
             work += tried
             if start >= 0:

@@ -65,12 +65,15 @@ class MovingRule(Heuristic):
         from optsched.solvers.threshold_allocation._moving import first_fit_with_moves
 
         latest = LARGEST_FIELD if problem.latest is None else problem.latest
-        start, processes = first_fit_with_moves(
+        processes = np.empty(problem.nodes, dtype=np.int64)
+        start = first_fit_with_moves(
             *kernel_input(problem),
+            0,
             latest,
             self.enough(problem),
             most_penalized(problem),
             self.later,
+            processes,
         )
         if start < 0:
             return None
