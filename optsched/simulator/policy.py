@@ -64,7 +64,8 @@ class Policy(ABC):
         Method that tells whether `replay_run` covers the solvers and the execution model of a run;
         by default it covers the policy's own solvers without an execution model.
     replay_from : int
-        Number of jobs from which a replay outweighs the compilation of its kernels.
+        Number of jobs, of all runs of a process, from which a replay outweighs the compilation of
+        its kernels.
     enforces_limits : bool
         Whether a job is killed at its walltime.
     interval : float

@@ -154,8 +154,8 @@ class Scenario:
     compiled_from : int, optional
         Number of jobs from which the compiled implementation of the policy is used, if there is
         one. The run is the same. By default, it is always used if its kernels have been compiled
-        before, and if not from the policy's ``replay_from`` on: the engine takes less time for
-        fewer jobs.
+        before, and if not as soon as the runs of a process have the policy's ``replay_from`` jobs:
+        the engine takes less time for fewer.
     progress : callable, optional
         Called periodically with the number of jobs that have left the queue (started or rejected),
         and the simulated time.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,9 @@ from optsched.simulator.run import Run
 from optsched.simulator.scenario import Scenario, check_use, configure
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
+
+_simulated: Counter[type[Policy]] = Counter()
+"""Number of jobs that the engine has simulated in this process under each policy."""
 
 
 def run_scenario(scenario: Scenario) -> Run:
@@ -74,6 +78,7 @@ def run_scenario(scenario: Scenario) -> Run:
             progress=scenario.progress,
         )
         engine.run()
+        _simulated[type(policy)] += len(trace)
         if checker is not None:
             checker.check_end(engine)
         schedule = engine.schedule()
@@ -209,7 +214,8 @@ def _find_replay(
     stated, order = scenario.compiled_from, scenario.order
     if stated is not None and len(trace) < stated:
         return None
-    may_compile = stated is not None or len(trace) >= policy.replay_from
+    jobs = len(trace) + _simulated[type(policy)]
+    may_compile = stated is not None or jobs >= policy.replay_from
     run = (trace, machine, policy, order, problem_solver, execution)
     return find_replay(*run, may_compile=may_compile)
 

@@ -26,6 +26,7 @@ from optsched.policies.priority import FixedOrder
 from optsched.policies.sjbf import SJBF
 from optsched.simulator import _replay
 from optsched.simulator._replay import new_state
+from optsched.simulator.simulate import run_scenario
 from optsched.solvers.gang_packing.fit_rules import FirstFit
 from optsched.solvers.result import Budget
 from optsched.solvers.threshold_allocation.moving_rules import LessConsume
@@ -242,6 +243,19 @@ print(len(replays), *run.start.tolist())
     assert by_engine[0] == "1"  # the attempt to load the kernels
     assert started("{'compiled_from': 0}") == ["2", *by_engine[1:]]
     assert started("{}") == ["2", *by_engine[1:]]
+
+
+def test_the_jobs_of_all_runs_decide_whether_a_replay_is_compiled(monkeypatch):
+    class Own(Easy):
+        replay_from = 250
+
+    asked = []
+    module = sys.modules[run_scenario.__module__]
+    monkeypatch.setattr(module, "find_replay", lambda *run, may_compile: asked.append(may_compile))
+    trace = Trace(*[np.arange(1, 101)] * 5)
+    for _ in range(3):
+        simulate(trace, "nodes:100", Own())
+    assert asked == [False, False, True]
 
 
 gang_settings = st.fixed_dictionaries(

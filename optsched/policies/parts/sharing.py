@@ -113,7 +113,7 @@ class Sharing(Policy):
         "threshold-allocation": Answers("less-consume", "less-consume-threshold")
     }
     execution: ClassVar[str | None] = "resource-sharing"
-    replay_from: ClassVar[int] = 10_000
+    replay_from: ClassVar[int] = 30_000
 
     def begin(self, system: System) -> None:
         """Begin with an empty table, without a reservation."""
