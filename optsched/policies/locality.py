@@ -20,6 +20,7 @@ from optsched.policies.parts.planned_starts import PlannedStarts
 from optsched.registry import policies
 from optsched.schedule import Schedule, State
 from optsched.simulator.actions import Action, Start, Wake
+from optsched.simulator.chosen_solvers import choose_solvers
 from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.system import System
 from optsched.solvers.data_placement.rules import (
@@ -168,10 +169,11 @@ class Locality(Policy):
 
     def replays(self, problem_solver: ProblemSolver, execution: ExecutionModel | None) -> bool:
         """Return whether jobs load files, and a published rule plans as the policy is set."""
-        rule = problem_solver.solvers["data-placement"].solver
+        model = "data-placement"
+        rule = problem_solver.solvers[model].solver
         if type(execution) is not FileLoading or type(rule) not in REPLAYED:
             return False
-        return rule == type(rule)(**self._options())
+        return rule == choose_solvers(self.posed(), {model: rule.name})[model].solver
 
     def replay_run(
         self,
