@@ -157,7 +157,7 @@ def test_a_search_slot_by_slot_alone_finds_the_optimum(case):
 
 
 @pytest.mark.parametrize("jobs", [MOST_JOBS, MOST_JOBS + 1])
-def test_sets_of_a_word_of_jobs_are_searched_slot_by_slot(jobs):
+def test_sets_of_few_jobs_are_searched_slot_by_slot(jobs):
     weights = np.full(jobs, 2)
     window = {
         "weights": weights,

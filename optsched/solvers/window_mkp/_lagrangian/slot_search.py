@@ -20,8 +20,8 @@ from optsched.solvers.window_mkp._reduction import Ints
 
 Sets = NDArray[np.uint64]
 
-MOST_JOBS = 64
-"""Largest number of jobs whose set fits into a machine word."""
+MOST_JOBS = 40
+"""Largest number of jobs, at most 64; of more, there are too many sets."""
 
 STATES = 1 << 20
 """Number of visited states that are remembered."""
