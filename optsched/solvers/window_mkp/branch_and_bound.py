@@ -38,7 +38,8 @@ class BranchAndBound(Solver):
     many jobs. A Lagrangian decomposition into that knapsack and one knapsack per slot is tight if
     slots hold few jobs; variables are fixed by their reduced profits and by dominance between jobs
     and between slots. A destructive bound proceeds in steps, in each of which the columns of all
-    slots are enumerated and searched. Large neighborhood search improves the incumbent by refilling
+    slots are enumerated and searched, by branch and bound and slot by slot in turn. The latter
+    visits each set of used jobs once. Large neighborhood search improves the incumbent by refilling
     a few slots, by reachable sums or by the same search. If profits are nearly equal, a multiplier
     on the number of jobs tightens the bound.
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from optsched.solvers.window_mkp._lagrangian import column_search
 from optsched.solvers.window_mkp._lagrangian.column_search import ColumnSearch
 from optsched.solvers.window_mkp._lagrangian.columns import TOO_MANY, Columns, list_columns
+from optsched.solvers.window_mkp._lagrangian.slot_search import MOST_JOBS
 
 from .conftest import optimum_of, windows
 
@@ -91,14 +95,20 @@ def arguments_of_many():
     }
 
 
+@pytest.mark.parametrize("head_start", [column_search.HEAD_START, 0, -1])
 @settings(max_examples=40)
 @given(priced(), st.integers(0, 3), st.booleans())
-def test_the_search_finds_the_optimum_or_shows_that_there_is_none(case, below, in_pieces):
+def test_the_search_finds_the_optimum_or_shows_that_there_is_none(
+    head_start, case, below, in_pieces
+):
     window, multipliers = case
     optimum = optimum_of(window)
     for aim in (optimum - below, optimum + 1):
         target = UNIT * max(0, aim)
-        search = ColumnSearch(**arguments(window, multipliers), target=target, unit=UNIT, most=MOST)
+        with patch.object(column_search, "HEAD_START", head_start):
+            search = ColumnSearch(
+                **arguments(window, multipliers), target=target, unit=UNIT, most=MOST
+            )
         assert search.listed
         finish(search, target, 1 if in_pieces else 10**9)
         search.run(target, 1)  # of no effect when all is done, from the start perhaps
@@ -110,8 +120,9 @@ def test_the_search_finds_the_optimum_or_shows_that_there_is_none(case, below, i
             assert UNIT * window.objective(search.placement.tolist()) == search.profit
 
 
+@pytest.mark.parametrize("head_start", [column_search.HEAD_START, -1])
 @given(priced(), st.data())
-def test_jobs_that_must_be_placed_are(case, data):
+def test_jobs_that_must_be_placed_are(head_start, case, data):
     window, multipliers = case
     jobs = len(window.weights)
     must = np.array(data.draw(st.lists(st.booleans(), min_size=jobs, max_size=jobs)))
@@ -126,9 +137,42 @@ def test_jobs_that_must_be_placed_are(case, data):
         default=None,
     )
     given_window = arguments(window, multipliers) | {"must": must}
-    search = ColumnSearch(**given_window, target=0, unit=UNIT, most=MOST)
+    with patch.object(column_search, "HEAD_START", head_start):
+        search = ColumnSearch(**given_window, target=0, unit=UNIT, most=MOST)
     finish(search, 0, 10**9)
     assert search.profit == (-1 if best is None else UNIT * best)
+
+
+@settings(max_examples=40)
+@given(priced())
+def test_a_search_slot_by_slot_alone_finds_the_optimum(case):
+    window, multipliers = case
+    search = ColumnSearch(**arguments(window, multipliers), target=0, unit=UNIT, most=MOST)
+    by_slot = search.by_slot()
+    while not by_slot.done:
+        by_slot.run(by_slot.profit + UNIT if by_slot.profit >= 0 else 0, 1)
+    assert by_slot.profit == UNIT * optimum_of(window)
+    assert window.violations(by_slot.placement.tolist()) == []
+    assert UNIT * window.objective(by_slot.placement.tolist()) == by_slot.profit
+
+
+@pytest.mark.parametrize("jobs", [MOST_JOBS, MOST_JOBS + 1])
+def test_sets_of_few_jobs_are_searched_slot_by_slot(jobs):
+    weights = np.full(jobs, 2)
+    window = {
+        "weights": weights,
+        "profits": UNIT * (weights + np.arange(jobs) % 2),
+        "residual": np.array([3, 2]),
+        "allowed": np.ones((2, jobs), np.bool_),
+        "must": np.zeros(jobs, np.bool_),
+        "multipliers": UNIT * weights,
+    }
+    by_slot = ColumnSearch(**window, target=0, unit=UNIT, most=MOST).by_slot()
+    assert by_slot.possible == (jobs == MOST_JOBS)
+    if by_slot.possible:
+        while not by_slot.done:
+            by_slot.run(by_slot.profit + UNIT, 10**6)
+        assert by_slot.profit == 6 * UNIT
 
 
 def test_a_small_tree_grows():

@@ -5,5 +5,6 @@ on the window with other profits. `destructive_search` is the strategy, `tree_se
 bound under it. `relaxation` bounds a search node by `knapsack` for the choice of jobs and by
 `slots` for the contents of each slot, and fixes variables with `dominance`. `surrogate`,
 `splitting` and `refilling` find placements. If few columns remain, `columns`, `column_search` and
-`column_node` enumerate and search them. `first_calls` compiles the kernels.
+`column_node` enumerate and search them; of few jobs, `slot_search` visits each set once.
+`first_calls` compiles the kernels.
 """

@@ -19,6 +19,7 @@ from optsched.solvers.window_mkp._lagrangian.column_node import (
 )
 from optsched.solvers.window_mkp._lagrangian.columns import TOO_MANY, Columns, list_columns
 from optsched.solvers.window_mkp._lagrangian.knapsack import CELLS_PER_STEP, Bools
+from optsched.solvers.window_mkp._lagrangian.slot_search import SlotSearch
 from optsched.solvers.window_mkp._lagrangian.slots import coarseness
 from optsched.solvers.window_mkp._reduction import Ints, assign, by_size
 
@@ -35,6 +36,12 @@ MANY = 0.3
 
 PER_SLOT = 1.5
 """Largest ratio of columns to choices of the best job for branching on a slot."""
+
+HEAD_START = 1 << 24
+"""Table cells of the branch and bound before a slot search alternates with it."""
+
+SHARE = 8
+"""Work of the slot search for each unit of work of the branch and bound."""
 
 
 class Tree(NamedTuple):
@@ -273,6 +280,9 @@ def apply_choice(instance: Instance, tree: Tree, depth: int, choice: int) -> int
 class ColumnSearch:
     """Search for all placements of at least a given profit, in pieces.
 
+    Branch and bound over columns alternates, after a head start, with a search slot by slot of the
+    columns that remain at the root.
+
     Parameters
     ----------
     weights, profits : int64 arrays, shape (jobs,)
@@ -351,6 +361,8 @@ class ColumnSearch:
         self._instance = Instance(weights, profits, must, columns, total, rank, twin, unit)
         self._tree = first_tree(self._instance, multipliers)
         self._node = new_node(len(residual), len(weights), count)
+        self._by_slot: SlotSearch | None = None
+        self._lead = HEAD_START
 
     def run(self, target: int, cells: int) -> None:
         """Search for placements of at least `target`, and pause after about `cells` table cells.
@@ -359,6 +371,29 @@ class ColumnSearch:
         """
         if self.done:
             return
+        before = self.cells
+        if self._lead < 0 and self._by_slot is None:
+            self._by_slot = self.by_slot()
+        if self._lead < 0 and self._by_slot is not None and self._by_slot.possible:
+            self._run_by_slot(self._by_slot, target, cells)
+            self._lead += self.cells - before
+        else:
+            self._run_tree(target, cells)
+            self._lead -= SHARE * (self.cells - before)
+
+    def by_slot(self) -> SlotSearch:
+        """Return a search of the columns that bounds have left at the root."""
+        root = self._tree.alive[: self._tree.end[0]].copy()
+        return SlotSearch(self._instance, root, self._tree.multipliers[0])
+
+    def _run_by_slot(self, search: SlotSearch, target: int, cells: int) -> None:
+        self.cells += search.run(target, cells)
+        self.done = search.done
+        if search.profit >= target:
+            self.profit = search.profit
+            self.placement[:] = search.placement
+
+    def _run_tree(self, target: int, cells: int) -> None:
         status = FULL
         while status == FULL:
             status, profit, nodes, looked_at = explore(

@@ -19,7 +19,9 @@ def call_column_search() -> None:
     """Call the kernels of the column search."""
     search = _small_search()
     multipliers = np.zeros_like(search.weights)
-    search.advance(search.leaf(search.domain, multipliers, 0, True), 0)
+    leaf = search.leaf(search.domain, multipliers, 0, True)
+    leaf.search.by_slot().run(0, 0)
+    search.advance(leaf, 0)
 
 
 def call_other_kernels() -> None:
