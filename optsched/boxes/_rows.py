@@ -46,7 +46,7 @@ def words_outside(boxes: Integers, sx: int, sy: int, side: int) -> Words:
     return words
 
 
-@kernel
+@kernel(allocates=False)
 def ones(word: np.uint64) -> np.int64:
     """Return the number of bits that are set."""
     word = word - ((word >> ONE) & PAIRS)
@@ -55,19 +55,19 @@ def ones(word: np.uint64) -> np.int64:
     return np.int64((word * BYTES) >> np.uint64(56))
 
 
-@kernel
+@kernel(allocates=False)
 def lowest(word: np.uint64) -> np.int64:
     """Return the index of the lowest bit that is set."""
     return ones(~word & (word - ONE))
 
 
-@kernel
+@kernel(allocates=False)
 def full(side: int) -> np.uint64:
     """Return the word of a row whose routers are all free."""
     return ~NONE >> np.uint64(64 - side)
 
 
-@kernel
+@kernel(allocates=False)
 def run_of(z: int, nz: int, side: int) -> np.uint64:
     """Return the bits of nz routers from z on, with wrap-around."""
     run: np.uint64 = full(nz)
@@ -76,7 +76,7 @@ def run_of(z: int, nz: int, side: int) -> np.uint64:
     return run
 
 
-@kernel
+@kernel(allocates=False)
 def fill(words: Words, box: Integers, side: int, free: bool) -> None:
     """Mark the routers of a box (x, y, z, nx, ny, nz) as free or as taken."""
     sx, sy = words.shape
@@ -89,7 +89,7 @@ def fill(words: Words, box: Integers, side: int, free: bool) -> None:
                 words[x % sx, y % sy] &= ~run
 
 
-@kernel
+@kernel(allocates=False)
 def ahead(word: np.uint64, steps: int, side: int, ring: bool) -> np.uint64:
     """Return a mask of the bits that have a set bit `steps` ahead, 0 < steps < side."""
     near = word >> np.uint64(steps)
@@ -98,7 +98,7 @@ def ahead(word: np.uint64, steps: int, side: int, ring: bool) -> np.uint64:
     return near | ((word << np.uint64(side - steps)) & full(side))
 
 
-@kernel
+@kernel(allocates=False)
 def starts_of(word: np.uint64, length: int, side: int, ring: bool) -> np.uint64:
     """Return a mask of the starts of runs of `length` ones; a whole ring begins at 0."""
     if length == side:
@@ -111,7 +111,7 @@ def starts_of(word: np.uint64, length: int, side: int, ring: bool) -> np.uint64:
     return word
 
 
-@kernel
+@kernel(allocates=False)
 def longest_run(word: np.uint64, least: int, side: int, ring: bool) -> tuple[int, int]:
     """Return start and length of the first longest run of at least `least` ones, or length 0."""
     if least > side:
@@ -130,7 +130,7 @@ def longest_run(word: np.uint64, least: int, side: int, ring: bool) -> tuple[int
         length += 1
 
 
-@kernel
+@kernel(allocates=False)
 def reach(at: int, side: int, ring: bool) -> int:
     """Return the longest side of a box that begins at `at`; a whole ring only begins at 0."""
     if not ring:
@@ -138,7 +138,7 @@ def reach(at: int, side: int, ring: bool) -> int:
     return side if at == 0 else side - 1
 
 
-@kernel
+@kernel(allocates=False)
 def nothing_in(rows: Words) -> bool:
     """Return whether no bit is set."""
     union = NONE

@@ -59,7 +59,7 @@ def find_replay(
         return None
 
     def warm_up() -> object:
-        return run(trace.jobs(1, 1), machine.emptied(), ProblemSolver(chosen), execution)
+        return run(trace.select(slice(1)), machine.emptied(), ProblemSolver(chosen), execution)
 
     if not _is_ready(warm_up, may_compile):
         return None
