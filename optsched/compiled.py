@@ -7,9 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def kernel(
-    function: Callable[..., Any] | None = None, *, allocates: bool = True, inner: bool = False
-) -> Any:
+def kernel(function: Callable[..., Any] | None = None, *, allocates: bool = True) -> Any:
     """Compile a function at its first call, and keep the result on disk.
 
     A kernel may call other kernels of its own package and of optsched. A result on disk is
@@ -23,13 +21,10 @@ def kernel(
         Whether the kernel may create arrays or lists, or call kernels that return such. Without,
         nothing counts the references to its arrays, which can take most of the time of kernels
         that call small kernels with many arrays.
-    inner : bool
-        Whether only kernels call the kernel. Then it gets no wrapper for Python, whose compilation
-        takes longer than that of a small kernel with many arrays.
     """
     if function is None:
-        return functools.partial(kernel, allocates=allocates, inner=inner)
-    return Kernel(function, allocates, inner)
+        return functools.partial(kernel, allocates=allocates)
+    return Kernel(function, allocates)
 
 
 class Kernel:
@@ -39,7 +34,7 @@ class Kernel:
     ----------
     function : callable
         The function.
-    allocates, inner : bool
+    allocates : bool
         See `kernel`.
 
     Attributes
@@ -48,11 +43,10 @@ class Kernel:
         The function, not compiled.
     """
 
-    def __init__(self, function: Callable[..., Any], allocates: bool, inner: bool) -> None:
+    def __init__(self, function: Callable[..., Any], allocates: bool) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
         self._allocates = allocates
-        self._inner = inner
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Call the compiled function."""
@@ -60,21 +54,33 @@ class Kernel:
 
     @functools.cached_property
     def compiled(self) -> Any:
-        """The function as an object of numba, which compiles it for each types of arguments."""
+        """The function as Python calls it."""
+        return self._compiled(wrapped=True)
+
+    @functools.cached_property
+    def _numba_type_(self) -> Any:
+        """The type of the kernel in other kernels, in an attribute that numba looks for.
+
+        What other kernels call has no wrapper for Python. That of a small kernel with many arrays
+        takes longer to compile than the kernel.
+        """
+        return _called_kernel()(self._called)
+
+    @functools.cached_property
+    def _called(self) -> Any:
+        return self._compiled(wrapped=False)  # kept here, because the type only refers to it
+
+    def _compiled(self, *, wrapped: bool) -> Any:
+        """Return the function as an object of numba, which compiles it for each argument types."""
         from numba import njit
 
         from optsched.kernel_cache import KernelCache
 
-        wrapper = {"no_cpython_wrapper": self._inner, "no_cfunc_wrapper": self._inner}
-        # numba has no public name for the first
-        compiled = njit(self.py_func, _nrt=self._allocates, **wrapper)
-        compiled._cache = KernelCache(self.py_func)  # nor a public interface for this
+        # numba has public names for none of these
+        options = {"_nrt": self._allocates, "no_cfunc_wrapper": True}
+        compiled = njit(self.py_func, no_cpython_wrapper=not wrapped, **options)
+        compiled._cache = KernelCache(self.py_func, wrapped=wrapped)
         return compiled
-
-    @functools.cached_property
-    def _numba_type_(self) -> Any:
-        """The type of the kernel in other kernels, in an attribute that numba looks for."""
-        return _called_kernel()(self.compiled)
 
 
 @functools.cache

@@ -87,10 +87,19 @@ event.register("numba:compile", _Compilations())
 
 
 class KernelCache(NullCache):  # type: ignore[misc]
-    """Cache files of one kernel, as numba's interface for loading and saving."""
+    """Cache files of one kernel, as numba's interface for loading and saving.
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    Parameters
+    ----------
+    function : callable
+        The function.
+    wrapped : bool
+        Whether Python can call the compiled kernel.
+    """
+
+    def __init__(self, function: Callable[..., Any], *, wrapped: bool) -> None:
         self._function = function
+        self._wrapped = wrapped
         self._source = Path(function.__code__.co_filename).absolute()
 
     def load_overload(self, signature: Any, target: Any) -> Any:
@@ -137,7 +146,9 @@ class KernelCache(NullCache):  # type: ignore[misc]
         if folder is None:
             return None
         python = (sys.implementation.cache_tag, sys.flags.optimize)
-        variant = (signature, codegen.magic_tuple(), python, bool(config.BOUNDSCHECK))
+        variant = (
+            signature, self._wrapped, codegen.magic_tuple(), python, bool(config.BOUNDSCHECK)
+        )  # fmt: skip
         name = re.sub(r"[<>]", "", f"{self._source.stem}.{self._function.__qualname__}")
         return folder / f"{name}-{_short(repr(variant))}.kernel"
 

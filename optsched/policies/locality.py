@@ -14,6 +14,7 @@ from optsched.executions.file_loading import FileLoading
 from optsched.machines.cluster import Cluster, Cores
 from optsched.machines.texts import Texts
 from optsched.models.data_placement import DataPlacement
+from optsched.models.fields import LARGEST_FIELD
 from optsched.numbers import LONGEST
 from optsched.policies.parts.planned_cores import PlannedCores
 from optsched.policies.parts.planned_starts import PlannedStarts
@@ -211,6 +212,7 @@ class Locality(Policy):
             throttle=float(self.throttle),
             opens_at=float(self._opens_at),
             until_next=machine.files.kept == "next",
+            latest=LARGEST_FIELD,
         )
         times = (trace.submit, trace.runtime, trace.requested_time)
         jobs = compiled.Jobs(

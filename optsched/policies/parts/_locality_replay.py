@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from optsched.compiled import kernel
 from optsched.machines._node_memory import drop, forget, residents, use
 from optsched.models.data_placement._check import is_sound, load_times
-from optsched.models.fields import LARGEST_FIELD
 from optsched.policies.parts._planned_cores import book, from_now
 from optsched.simulator._replay import Ends, pop, push
 from optsched.solvers.data_placement._cores import unsorted_cores
@@ -45,6 +44,7 @@ class Rule(NamedTuple):
     throttle: float
     opens_at: float
     until_next: bool
+    latest: int  # possible start in a plan
 
 
 class Jobs(NamedTuple):
@@ -325,7 +325,7 @@ def pose(state: State, rule: Rule, now: float, queue: Numbers) -> bool:
         rule.short,
     )
     given = answer.T.copy()
-    if not is_sound(available, reserved, processors, walltimes, True, LARGEST_FIELD, given):
+    if not is_sound(available, reserved, processors, walltimes, True, rule.latest, given):
         return False
     node, start, bits = given
     horizon = max(available.max(), 0) + walltimes.max()

@@ -1,6 +1,8 @@
-"""Rows of running jobs as seen from now, compiled."""
+"""Numbers of the jobs of a run, and rows of running jobs as seen from now, for kernels."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +10,22 @@ from numpy.typing import NDArray
 from optsched.compiled import kernel
 
 Integers = NDArray[np.int64]
+
+
+class JobNumbers(NamedTuple):
+    """The jobs of a run, and the capacity of a node for each resource.
+
+    Of each job: its processors, its walltime in whole seconds, the demand of one process, shape
+    (jobs, resources), its thresholds in thousandths (-1 for no limit) and the penalized times
+    within them in units, shape (jobs, thresholds).
+    """
+
+    processors: Integers
+    walltime: Integers
+    demand: Integers
+    thresholds: Integers
+    limits: Integers
+    capacity: Integers
 
 
 @kernel

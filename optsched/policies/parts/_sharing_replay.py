@@ -22,7 +22,7 @@ from optsched.models.threshold_allocation._timeline import (
     write_timeline,
 )
 from optsched.models.threshold_allocation.presolve import NEVER
-from optsched.policies.parts.reservation_table import JobNumbers
+from optsched.policies.parts._reservation_table import JobNumbers
 from optsched.solvers.threshold_allocation._bottleneck import (
     EVERYBODY,
     RESPONSE,
@@ -259,7 +259,7 @@ def new_state(
     )
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def push_end(state: State, at: float, job: int) -> None:
     """Add a predicted end to the heap; entries with another time than `ends_at` are outdated."""
     tally, times = state.tally, state.heap_time
@@ -278,7 +278,7 @@ def push_end(state: State, at: float, job: int) -> None:
     times[place], state.heap_number[place], state.heap_job[place] = at, tally[PREDICTIONS], job
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def pop_end(state: State) -> int:
     """Remove the first predicted end from the heap; return its job."""
     tally, times, number = state.tally, state.heap_time, state.heap_number
@@ -303,7 +303,7 @@ def pop_end(state: State) -> int:
     return found
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def predict_end(state: State, tolerance: float, job: int) -> None:
     """Predict the end of a job from its work left, its speed and its limit."""
     at, limit = state.works_since[job], state.limit_at[job]
@@ -316,7 +316,7 @@ def predict_end(state: State, tolerance: float, job: int) -> None:
         push_end(state, at, job)
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def count_work(state: State, now: float, job: int) -> None:
     """Count the work that a job has done up to now."""
     if now > state.works_since[job]:
@@ -324,7 +324,7 @@ def count_work(state: State, now: float, job: int) -> None:
         state.works_since[job] = now
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def change_speeds(state: State, tolerance: float, now: float, sign: int, job: int) -> None:
     """Add the demand of a job to its nodes, or remove it, and change the speeds that differ.
 
@@ -366,7 +366,7 @@ def change_speeds(state: State, tolerance: float, now: float, sign: int, job: in
             predict_end(state, tolerance, other)
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def remove(jobs: Numbers, length: int, job: int) -> None:
     """Remove a job from a sequence."""
     place = 0
@@ -376,7 +376,7 @@ def remove(jobs: Numbers, length: int, job: int) -> None:
         jobs[later - 1] = jobs[later]
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def insert(jobs: Numbers, length: int, key: Times, job: int) -> None:
     """Insert a job into a sequence that is ordered by a key, then by job."""
     place = length
@@ -389,7 +389,7 @@ def insert(jobs: Numbers, length: int, key: Times, job: int) -> None:
     jobs[place] = job
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def end(state: State, rule: Rule, tolerance: float, now: float, job: int) -> None:
     """End a job."""
     tally = state.tally
@@ -412,7 +412,7 @@ def end(state: State, rule: Rule, tolerance: float, now: float, job: int) -> Non
         change_speeds(state, tolerance, now, -1, job)
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def limit_of(state: State, rule: Rule, job: int, lost: int) -> int:
     """Return the seconds for which a job may run with a penalized time in units."""
     seconds: int = state.walltime[job]
@@ -421,7 +421,7 @@ def limit_of(state: State, rule: Rule, job: int, lost: int) -> int:
     return seconds
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def claim(state: State, rule: Rule, job: int, processes: Numbers) -> bool:
     """Give a job the first free processors of its nodes; return whether there are enough."""
     tally, runs = state.tally, state.runs
@@ -450,7 +450,7 @@ def claim(state: State, rule: Rule, job: int, processes: Numbers) -> bool:
     return True
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def start(
     state: State, rule: Rule, tolerance: float, now: float, job: int, processes: Numbers, lost: int
 ) -> None:
@@ -472,13 +472,13 @@ def start(
     predict_end(state, tolerance, job)
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def seconds_left(state: State, now: float, job: int) -> int:
     """Return the whole seconds until the limit of a running job, at least one."""
     return max(int(np.ceil(state.limit_at[job] - now)), 1)
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def add_row(state: State, at: int, job: int, node: int, count: int, begin: int, until: int) -> None:
     """Write processes of a job on a node to a row of `State.held`."""
     row = state.held[at]
@@ -487,7 +487,7 @@ def add_row(state: State, at: int, job: int, node: int, count: int, begin: int, 
         row[4 + r] = state.demand[job, r]
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def add_running(state: State, now: float) -> int:
     """Write the rows of running jobs behind those of the reservation; return the number of rows."""
     rows: int = state.tally[RESERVED]
@@ -500,7 +500,7 @@ def add_running(state: State, now: float) -> int:
     return rows
 
 
-@kernel(inner=True)
+@kernel(allocates=False)
 def holdings(state: State, now: float) -> tuple[Numbers, Timeline]:
     """Return all rows as seen from now, and their timeline."""
     rows = add_running(state, now)
@@ -511,14 +511,14 @@ def holdings(state: State, now: float) -> tuple[Numbers, Timeline]:
     return held, events
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def copy(processes: Numbers, copied: Numbers) -> None:
     """Make the processes on each node equal to others."""
     for node in range(len(processes)):
         processes[node] = copied[node]
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def reserve(state: State, job: int, processes: Numbers, begin: int, seconds: int) -> None:
     """Write the rows of the reservation."""
     rows = 0
@@ -529,7 +529,7 @@ def reserve(state: State, job: int, processes: Numbers, begin: int, seconds: int
     state.tally[RESERVED] = rows
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def first_room(state: State, now: float, job: int) -> int:
     """Return the seconds until enough processors are free for a job, if no other starts."""
     missing = state.asked[job] - state.tally[FREE]
@@ -540,7 +540,7 @@ def first_room(state: State, now: float, job: int) -> int:
     return seconds_left(state, now, state.by_limit[place - 1]) if place > 0 else 0
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def find_starts(state: State, now: float, latest: int) -> int:
     """Write now and the ends of allocations up to the latest start; return their number."""
     starts, found = state.starts, 1
@@ -558,7 +558,7 @@ def find_starts(state: State, now: float, latest: int) -> int:
     return found
 
 
-@kernel(inner=True)
+@kernel(allocates=False)
 def value(
     state: State,
     rule: Rule,
@@ -591,7 +591,7 @@ def value(
     return objective, lost
 
 
-@kernel(inner=True)
+@kernel(allocates=False)
 def pose(
     state: State,
     rule: Rule,
@@ -671,7 +671,7 @@ def pose(
     return Found(begin, lost, number)
 
 
-@kernel(inner=True)
+@kernel(allocates=False)
 def weighed(
     state: State,
     rule: Rule,
@@ -694,7 +694,7 @@ def weighed(
     return found
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def find_offers(state: State, events: Timeline, job: int) -> None:
     """Write the first start of a job within each of its thresholds to `State.offers`."""
     space = (state.level, state.lost, state.room, state.offers)
@@ -702,7 +702,7 @@ def find_offers(state: State, events: Timeline, job: int) -> None:
     starts_within(events, state.capacity, state.scale, *asking, *space)
 
 
-@kernel(inner=True)
+@kernel(allocates=False)
 def least_slowdown(
     state: State, rule: Rule, held: Numbers, events: Timeline, now: float, submitted: int, job: int
 ) -> Found:
@@ -734,7 +734,7 @@ def least_slowdown(
     return best
 
 
-@kernel(inner=True)
+@kernel(allocates=False)
 def breaks_reservation(
     state: State, rule: Rule, now: float, job: int, found: Found, begin: int, at: float
 ) -> bool:
@@ -765,7 +765,7 @@ def breaks_reservation(
     return not is_place(state, rule, held, head, tally[HEAD_THRESHOLD], begin, state.reserved)
 
 
-@kernel(inner=True)
+@kernel(allocates=False)
 def is_place(
     state: State, rule: Rule, held: Numbers, job: int, number: int, begin: int, processes: Numbers
 ) -> bool:
@@ -782,7 +782,7 @@ def is_place(
     )
 
 
-@kernel(inner=True)
+@kernel(allocates=False)
 def place_head(
     state: State, rule: Rule, held: Numbers, events: Timeline, now: float, submitted: int, job: int
 ) -> Found:
@@ -805,7 +805,7 @@ def place_head(
     return weighed(state, rule, held, events, now, submitted, job, found)
 
 
-@kernel(inner=True)
+@kernel(allocates=False)
 def decide(state: State, rule: Rule, tolerance: float, now: float, submitted: int) -> None:
     """Start queue heads, reserve for the first that has to wait, backfill, as `Sharing.decide`."""
     tally, times = state.tally, state.times
@@ -860,7 +860,7 @@ def decide(state: State, rule: Rule, tolerance: float, now: float, submitted: in
         return
 
 
-@kernel(inner=True)
+@kernel(allocates=False)
 def backfill_in_order(
     state: State,
     rule: Rule,
@@ -895,7 +895,7 @@ def backfill_in_order(
             return
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def placeable_now(state: State, events: Timeline, job: int) -> bool:
     """Return whether a job has a place now within one of its thresholds.
 
@@ -918,7 +918,7 @@ def placeable_now(state: State, events: Timeline, job: int) -> bool:
     return True
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def asks_as_much(state: State, job: int, other: int) -> bool:
     """Return whether a job has no place now if another has none: it asks at least as much.
 
@@ -932,7 +932,7 @@ def asks_as_much(state: State, job: int, other: int) -> bool:
     return asks
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def find_bounds(state: State, events: Timeline, number: int) -> int:
     """Keep those of the first jobs in `State.tried` that can start now, ordered by least rank.
 
@@ -948,7 +948,7 @@ def find_bounds(state: State, events: Timeline, number: int) -> int:
     return found
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def sort_by_bound(state: State, number: int) -> None:
     """Sort the first jobs in `State.tried` by the bound of their rank."""
     tried = state.tried
@@ -961,14 +961,14 @@ def sort_by_bound(state: State, number: int) -> None:
         tried[place] = job
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def factor_above(state: State, job: int) -> float:
     """Return a lower bound of the penalty factor of a job that starts now."""
     number = state.bound[job]
     return state.thresholds[job, number - 1] / 1000 if number > 0 else 1.0
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def is_before(state: State, job: int, other: int) -> bool:
     """Return whether the bound of a job's rank is below that of another's."""
     one, two = factor_above(state, job), factor_above(state, other)
@@ -979,7 +979,7 @@ def is_before(state: State, job: int, other: int) -> bool:
     return job < other
 
 
-@kernel(inner=True)
+@kernel(allocates=False)
 def backfill_by_penalty(
     state: State,
     rule: Rule,
@@ -1027,7 +1027,7 @@ def backfill_by_penalty(
         number = kept
 
 
-@kernel(allocates=False, inner=True)
+@kernel(allocates=False)
 def is_below(state: State, factor: float, job: int, other_factor: float, other: int) -> bool:
     """Return whether a rank, by penalty factor, requested time and submission, is below another."""
     if factor != other_factor:
@@ -1037,7 +1037,7 @@ def is_below(state: State, factor: float, job: int, other_factor: float, other: 
     return job < other
 
 
-@kernel
+@kernel(allocates=False)
 def replay(state: State, rule: Rule, tolerance: float) -> bool:
     """Process all events; return whether the engine would do the same."""
     tally, submit = state.tally, state.submit

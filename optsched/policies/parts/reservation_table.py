@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,23 +18,8 @@ from optsched.models.threshold_allocation.presolve import (
     least_thresholds,
     penalty_within,
 )
+from optsched.policies.parts._reservation_table import JobNumbers
 from optsched.simulator.system import System
-
-
-class JobNumbers(NamedTuple):
-    """The jobs of a run, and the capacity of a node for each resource.
-
-    Of each job: its processors, its walltime in whole seconds, the demand of one process, shape
-    (jobs, resources), its thresholds in thousandths (-1 for no limit) and the penalized times
-    within them in units, shape (jobs, thresholds).
-    """
-
-    processors: NDArray[np.int64]
-    walltime: NDArray[np.int64]
-    demand: NDArray[np.int64]
-    thresholds: NDArray[np.int64]
-    limits: NDArray[np.int64]
-    capacity: NDArray[np.int64]
 
 
 class ReservationTable:
