@@ -192,15 +192,7 @@ class Locality(Policy):
             return None
         assert isinstance(rule, Rule)
         assert isinstance(execution, FileLoading)
-        system = System(
-            machine,
-            job_id=trace.job_id.tolist(),
-            submit=trace.submit.tolist(),
-            processors=trace.processors.tolist(),
-            requested_time=trace.requested_time.tolist(),
-            pose=problem_solver.pose,
-            annotations=trace.annotations,
-        )
+        system = System.before(trace, machine, problem_solver.pose)
         execution.begin(system, trace)
         self.begin(system)
         given = compiled.Rule(

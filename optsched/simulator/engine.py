@@ -33,9 +33,6 @@ NEVER = math.inf
 
 ONCE = (None,)
 
-OWNERS = ("user", "group", "queue", "partition")
-"""Columns of a trace that name the owner of a job."""
-
 PROGRESS_EVERY = 1000
 """Decisions between two calls of the progress callback."""
 
@@ -105,16 +102,7 @@ class Engine:
 
     def __post_init__(self) -> None:
         trace = self.trace
-        self.system = System(
-            self.machine,
-            job_id=trace.job_id.tolist(),
-            submit=trace.submit.tolist(),
-            processors=trace.processors.tolist(),
-            requested_time=trace.requested_time.tolist(),
-            pose=self.problem_solver.pose,
-            annotations=trace.annotations,
-            owners={name: getattr(trace, name) for name in OWNERS},
-        )
+        self.system = System.before(trace, self.machine, self.problem_solver.pose)
         jobs = len(trace)
         self.runtime: list[float] = trace.runtime.tolist()
         self.start = self.system.start

@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 
 from optsched.machines.machine import Allocation, Machine
 from optsched.models.problem import Problem
-from optsched.traces.trace import UNKNOWN
+from optsched.traces.trace import UNKNOWN, Trace
+
+OWNERS = ("user", "group", "queue", "partition")
+"""Columns of a trace that name the owner of a job."""
 
 
 class Queue(Sequence[int]):
@@ -156,6 +159,20 @@ class System:
 
     def __post_init__(self) -> None:
         self.start = [None] * len(self.job_id)
+
+    @classmethod
+    def before(cls, trace: Trace, machine: Machine, pose: Callable[[Problem[Any]], Any]) -> System:
+        """Return the system before the first event of a trace."""
+        return cls(
+            machine,
+            job_id=trace.job_id.tolist(),
+            submit=trace.submit.tolist(),
+            processors=trace.processors.tolist(),
+            requested_time=trace.requested_time.tolist(),
+            pose=pose,
+            annotations=trace.annotations,
+            owners={name: getattr(trace, name) for name in OWNERS},
+        )
 
     def user_of(self, job: int) -> int | None:
         """Return the trace's number of the user of `job`, None if the trace does not state it."""

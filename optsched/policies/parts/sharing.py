@@ -254,15 +254,7 @@ class Sharing(Policy):
 
         if type(machine) is not Smp or len(machine.capacity) > FEW_RESOURCES:
             return None
-        system = System(
-            machine,
-            job_id=trace.job_id.tolist(),
-            submit=trace.submit.tolist(),
-            processors=trace.processors.tolist(),
-            requested_time=trace.requested_time.tolist(),
-            pose=problem_solver.pose,
-            annotations=trace.annotations,
-        )
+        system = System.before(trace, machine, problem_solver.pose)
         if execution is not None:
             execution.begin(system, trace)
         self.begin(system)
