@@ -101,7 +101,6 @@ class Locality(Policy):
     machines: ClassVar[frozenset[str]] = frozenset({"cluster"})
     models: ClassVar[Mapping[str, Answers]] = {"data-placement": Answers("lea", "fcfs")}
     execution: ClassVar[str | None] = "file-loading"
-    replay_from: ClassVar[int] = 50_000
 
     def __post_init__(self) -> None:
         LocalityAndEvictionMixed(**self._options())  # checks the options

@@ -81,7 +81,7 @@ class Policy(ABC):
     replay: ClassVar[Callable[..., Any] | None] = None
     replay_run: ClassVar[Callable[..., Any] | None] = None
     replays: ClassVar[Callable[..., bool] | None] = None
-    replay_from: ClassVar[int] = 100_000
+    replay_from: ClassVar[int] = 50_000
     enforces_limits: ClassVar[bool] = True
     interval: float = 0.0
 
