@@ -61,6 +61,7 @@ WINDOWS := --snapshots 30
 LITERATURE := --every 1
 endif
 benchmark: .venv/ready .venv-mtm/ready
+	$(OPTSCHED) doctor --compile
 	$(BENCH)/commands.py --traces $(TRACES) --instances $(INSTANCES) $(COMMANDS) -o $(RESULTS)
 	$(BENCH)/engine.py --traces $(TRACES) $(ENGINE) -o $(RESULTS)
 	$(BENCH)/growth.py $(GROWTH) -o $(RESULTS)
