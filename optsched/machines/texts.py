@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from operator import eq
 from typing import Any, overload
 
 import numpy as np
@@ -13,13 +14,23 @@ from numpy.typing import NDArray
 class Texts(Sequence[str]):
     """A sequence of texts in ASCII, stored in one array.
 
+    It equals the lists and tuples of the same texts, and therefore has no hash.
+
     Parameters
     ----------
     text : uint8 array
         The texts, one behind the other.
     offset : int64 array, shape (texts + 1,)
-        Begin of each text, and the end of the last.
+        Begin of each text, from 0, and the end of the last.
+
+    Examples
+    --------
+    >>> texts = Texts.of(["0-3", "", "4"])
+    >>> texts == ["0-3", "", "4"], texts[2]
+    (True, '4')
     """
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, text: NDArray[np.uint8], offset: NDArray[np.int64]) -> None:
         self.text, self.offset = text.view(), offset.view()
@@ -49,6 +60,16 @@ class Texts(Sequence[str]):
         """Return how often a character occurs in each text, shape (texts,)."""
         places = np.flatnonzero(self.text == ord(sign))
         return np.diff(np.searchsorted(places, self.offset))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Texts):
+            end = self.offset[-1]
+            return np.array_equal(self.offset, other.offset) and np.array_equal(
+                self.text[:end], other.text[:end]
+            )
+        if isinstance(other, list | tuple):
+            return len(self) == len(other) and all(map(eq, self, other))
+        return NotImplemented
 
     def __len__(self) -> int:
         return len(self.offset) - 1

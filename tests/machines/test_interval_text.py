@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,3 +32,24 @@ def test_texts_in_one_array_are_the_texts(texts):
     assert [*stored.without_empty()] == [text for text in texts if text]
     assert stored.occurrences(" ").tolist() == [text.count(" ") for text in texts]
     assert [*Nodes(9).job_measures(stored)["runs"]] == [1 + text.count(" ") for text in texts]
+
+
+texts_of_few_kinds = st.lists(st.sampled_from(["", "0", "0-1", "0 1"]), max_size=3)
+
+
+@given(texts_of_few_kinds, texts_of_few_kinds)
+def test_texts_equal_the_sequences_of_the_same_texts(texts, others):
+    stored, same = Texts.of(texts), texts == others
+    longer = Texts.of([*others, "2"])
+    begun = Texts(longer.text, longer.offset[:-1])
+    for other in (others, tuple(others), Texts.of(others), begun):
+        assert (stored == other) == (other == stored) == same
+        assert (stored != other) == (other != stored) == (not same)
+
+
+def test_texts_equal_nothing_else():
+    stored = Texts.of(["0", "1"])
+    for other in ("01", {"0", "1"}, ["0", 1], ["0", "é"], None, iter(["0", "1"])):
+        assert stored != other
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(stored)

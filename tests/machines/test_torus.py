@@ -112,7 +112,7 @@ def assert_same_schedule(one, other):
     assert np.array_equal(one.start, other.start, equal_nan=True)
     assert np.array_equal(one.end, other.end, equal_nan=True)
     assert one.state.tolist() == other.state.tolist()
-    assert list(one.resources) == list(other.resources)
+    assert one.resources == other.resources
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def assert_same(trace, machine, **given):
     by_runs = simulate(trace, machine, Conservative(), **given, check=True)
     plain = simulate(trace, machine, Plain(), **given, check=True)
     assert by_runs.start.tolist() == plain.start.tolist()
-    assert list(by_runs.resources) == list(plain.resources)
+    assert by_runs.resources == plain.resources
     return by_runs
 
 

@@ -263,7 +263,7 @@ def test_only_decided_decisions_are_left_out():
             runs.append(simulate(trace, "smp:2x4", own, solver="less-consume-threshold"))
             posed[policy] += runs[-1].summary["problems"]
         quick, thorough = runs
-        assert list(quick.resources) == list(thorough.resources)
+        assert quick.resources == thorough.resources
         assert quick.end.tolist() == thorough.end.tolist()
 
     check()

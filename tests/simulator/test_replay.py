@@ -60,7 +60,7 @@ def assert_same(trace, machine, policy, order):
     assert np.array_equal(fast.start, slow.start, equal_nan=True)
     assert np.array_equal(fast.end, slow.end, equal_nan=True)
     assert fast.state.tolist() == slow.state.tolist()
-    assert list(fast.resources) == list(slow.resources)
+    assert fast.resources == slow.resources
     assert fast.summary == slow.summary
 
 
