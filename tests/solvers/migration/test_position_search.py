@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +16,7 @@ from optsched.models import Migration, Step
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.migration import position_search
 from optsched.solvers.migration._cheapest_boxes import cheapest_boxes, mark_overlaps
+from optsched.solvers.migration._packing import fits
 from optsched.solvers.migration.position_search import PositionSearch
 from optsched.solvers.migration.restriction import restricted
 from optsched.solvers.migration.subproblems import Subproblem, Subproblems
@@ -147,6 +150,20 @@ def test_the_cheapest_boxes_are_those_with_the_cheapest_jobs_in_their_way(proble
             )
             wanted = [one for one in expected if one > after and one[0] < below]
             assert [tuple(one) for one in found.tolist()] == wanted[:most]
+
+
+@given(migrations(), st.integers(1, 30))
+def test_of_many_shapes_the_first_that_is_free_is_found(problem, least):
+    grid, room = problem.grid, problem.room()
+    extents = product(*(range(side, 0, -1) for side in grid.shape))
+    shapes = [shape for shape in extents if np.prod(shape) >= least]
+    free = (box for box in stated.boxes_of(grid, shapes) if room[grid.routers_of(box)].all())
+    words, found = words_of(room), np.zeros(6, dtype=np.int64)
+    starts = np.empty_like(words)
+    twice = np.empty((2 * len(words), 2 * words.shape[1]), dtype=np.uint64)
+    table = np.array(shapes, dtype=np.int64).reshape(-1, 3)
+    fit = fits(words, table, least, grid.shape[2], problem.wrap, found, starts, twice)
+    assert (Box(*found.tolist()) if fit else None) == next(free, None)
 
 
 @given(migrations(max_running=6))
