@@ -45,12 +45,8 @@ def find_plan(problem, most):
 
 
 def hosts(problem, free, held, place, victims):
-    def largest_first(job):
-        extents = problem.extents(job)
-        return -min(x * y * z for x, y, z in extents), extents, job
-
     found, free = {}, free - place
-    for job in sorted(victims, key=largest_first):
+    for job in largest_first(problem, victims):
         free |= held[job] - place
         for box in boxes_of(problem.grid, problem.extents(job)):
             if cells(problem.grid, box) <= free:
@@ -62,16 +58,28 @@ def hosts(problem, free, held, place, victims):
     return found
 
 
-def can_be_packed(problem, jobs, place):
-    """Return whether jobs can leave their boxes for disjoint ones in free routers or in these."""
+def largest_first(problem, jobs):
+    extents = {job: problem.extents(job) for job in jobs}
+    return sorted(jobs, key=lambda j: (-min(x * y * z for x, y, z in extents[j]), extents[j], j))
+
+
+def first_packing(problem, moved, place, waiting):
+    """Return disjoint boxes of waiting jobs, or None; `moved` jobs have left theirs.
+
+    Of all packings, it is the first by the box of the first job, then by that of the second.
+    """
     grid = problem.grid
-    taken = [*problem.holes, *(b for j, b in enumerate(problem.running) if j not in jobs), place]
+    taken = [*problem.holes, *(b for j, b in enumerate(problem.running) if j not in moved), place]
     free = frozenset(range(grid.routers)).difference(*(cells(grid, box) for box in taken))
 
     def pack(waiting, free):
         if not waiting:
-            return True
-        candidates = (cells(grid, box) for box in boxes_of(grid, problem.extents(waiting[0])))
-        return any(pack(waiting[1:], free - there) for there in candidates if there <= free)
+            return {}
+        job, *others = waiting
+        for box in boxes_of(grid, problem.extents(job)):
+            there = cells(grid, box)
+            if there <= free and (found := pack(others, free - there)) is not None:
+                return {job: box} | found
+        return None
 
-    return pack(jobs, free)
+    return pack(largest_first(problem, waiting), free)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,8 @@ from optsched.boxes.box import Box
 from optsched.models import Migration, Step
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.migration import position_search
-from optsched.solvers.migration._cheapest_boxes import cheapest_boxes
+from optsched.solvers.migration._cheapest_boxes import cheapest_boxes, mark_overlaps
+from optsched.solvers.migration._packing import fits
 from optsched.solvers.migration.position_search import PositionSearch
 from optsched.solvers.migration.restriction import restricted
 from optsched.solvers.migration.subproblems import Subproblem, Subproblems
@@ -92,7 +95,7 @@ def test_fewer_jobs_may_move_in_a_narrowed_problem():
 
 @settings(max_examples=150, deadline=None)
 @given(migrations(max_running=6, max_side=3), st.data())
-def test_jobs_are_packed_where_they_can_be(problem, data):
+def test_the_first_packing_is_found(problem, data):
     places = [*stated.boxes_of(problem.grid, problem.place_extents)]
     room = problem.room()
     places = [box for box in places if room[problem.grid.routers_of(box)].all()]
@@ -105,9 +108,15 @@ def test_jobs_are_packed_where_they_can_be(problem, data):
     question = Subproblem(0, tuple(place), sum(1 << job for job in jobs))
     result = Subproblems(problem).solve(question, 10**6)
     assert not result.is_open
-    assert (result.plan is not None) == stated.can_be_packed(problem, jobs, place)
-    if result.plan is None:  # those named do not fit together either
+    packing = stated.first_packing(problem, jobs, place, jobs)
+    assert (result.plan is None) == (packing is None)
+    if packing is not None:
+        moves = {job: box for job, box in packing.items() if box != problem.running[job]}
+        assert (result.plan.destinations, result.plan.place) == (moves, place)
+        assert problem.violations(result.plan) == []
+    else:  # those named do not fit together either
         assert set(result.needed) <= set(jobs)
+        assert stated.first_packing(problem, jobs, place, result.needed) is None
 
 
 @given(migrations(max_running=6))
@@ -141,6 +150,31 @@ def test_the_cheapest_boxes_are_those_with_the_cheapest_jobs_in_their_way(proble
             )
             wanted = [one for one in expected if one > after and one[0] < below]
             assert [tuple(one) for one in found.tolist()] == wanted[:most]
+
+
+@given(migrations(), st.integers(1, 30))
+def test_of_many_shapes_the_first_that_is_free_is_found(problem, least):
+    grid, room = problem.grid, problem.room()
+    extents = product(*(range(side, 0, -1) for side in grid.shape))
+    shapes = [shape for shape in extents if np.prod(shape) >= least]
+    free = (box for box in stated.boxes_of(grid, shapes) if room[grid.routers_of(box)].all())
+    words, found = words_of(room), np.zeros(6, dtype=np.int64)
+    starts = np.empty_like(words)
+    twice = np.empty((2 * len(words), 2 * words.shape[1]), dtype=np.uint64)
+    table = np.array(shapes, dtype=np.int64).reshape(-1, 3)
+    fit = fits(words, table, least, grid.shape[2], problem.wrap, found, starts, twice)
+    assert (Box(*found.tolist()) if fit else None) == next(free, None)
+
+
+@given(migrations(max_running=6))
+def test_jobs_in_the_way_are_those_that_overlap(problem):
+    grid = problem.grid
+    boxes = [*problem.running, *problem.holes, *stated.boxes_of(grid, problem.place_extents)]
+    table = np.array(boxes, dtype=np.int64).reshape(-1, 6)
+    found = np.empty((len(boxes), len(boxes)), dtype=bool)
+    mark_overlaps(table, table, np.array(grid.shape), found)
+    held = [stated.cells(grid, box) for box in boxes]
+    assert found.tolist() == [[bool(one & other) for other in held] for one in held]
 
 
 @pytest.mark.parametrize("seed", range(4))
