@@ -5,9 +5,9 @@
 Protocol: workloads of the bundled spec franke-1999, with nine interarrival and nine service
 factors, are run through a sweep with one process per core: FCFS, conservative backfilling, and gang
 scheduling with 2, 3 and 5 rows (jobs in order of arrival, matrix filled), packed by first fit and
-once more by the exact row-search. "simulation" is the policy with its solver; "solver" is the part of it spent in the solver,
-0 in the replay of first fit; "all" is the whole sweep, from start to exit. Its first run compiles
-kernels where that has not been done before.
+once more by the exact row-search. "simulation" is the policy with its solver; "solver" is the part
+of it spent in the solver, 0 in the replay of first fit; "all" is the whole sweep, from start to
+exit. Its first run compiles kernels where that has not been done before.
 """
 
 from __future__ import annotations
