@@ -304,7 +304,7 @@ def test_the_machines_hold_the_jobs(shared, centre):
 
 def test_the_quick_study_from_the_command_line(tmp_path, capsys):
     folder = tmp_path / "quick"
-    assert optsched(["study", "guim-2009", "--quick", "--workers", "2", "-o", str(folder)]) == 0
+    assert optsched(["study", "guim-2009", "--quick", "--workers", "1", "-o", str(folder)]) == 0
     written = (folder / "report.html").read_text()
     assert "A quick look at a generated workload" in written
     assert "The claims" not in written
