@@ -202,7 +202,7 @@ def test_the_baseline_is_that_of_the_paper(shared):
 def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys):
     traces = str(shared("traces"))
     one = tmp_path / "one"
-    quick = ["study", "franke-1999", "--traces", traces, "--quick", "--workers", "2"]
+    quick = ["study", "franke-1999", "--traces", traces, "--quick", "--workers", "1"]
     assert optsched([*quick, "-o", str(one)]) == 0
     assert len(list(one.rglob("run.json"))) > 50
     page = (one / "report.html").read_text()

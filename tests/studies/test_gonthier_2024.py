@@ -306,7 +306,7 @@ def _only_the_day(shared, tmp_path):
 
 def test_the_quick_study_from_the_command_line(tmp_path, capsys):
     folder = tmp_path / "quick"
-    assert optsched(["study", "gonthier-2024", "--quick", "--workers", "2", "-o", str(folder)]) == 0
+    assert optsched(["study", "gonthier-2024", "--quick", "--workers", "1", "-o", str(folder)]) == 0
     assert json.loads((folder / "study.json").read_text()) == {
         "study": "gonthier-2024",
         "quick": True,

@@ -256,7 +256,7 @@ def test_parts_of_metrics_become_columns(tmp_path):
 
 def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys):
     folder = tmp_path / "quick"
-    quick = ["study", "li-2015", "--traces", str(shared("traces")), "--quick", "--workers", "2"]
+    quick = ["study", "li-2015", "--traces", str(shared("traces")), "--quick", "--workers", "1"]
     assert optsched([*quick, "-o", str(folder)]) == 0
     about = json.loads((folder / "study.json").read_text())
     assert about == {"study": "li-2015", "quick": True}

@@ -339,7 +339,7 @@ def test_the_log_fits_the_machine(shared):
 
 def test_the_quick_study_from_the_command_line(tmp_path, capsys):
     folder = tmp_path / "quick"
-    assert optsched(["study", "systems", "--quick", "--workers", "2", "-o", str(folder)]) == 0
+    assert optsched(["study", "systems", "--quick", "--workers", "1", "-o", str(folder)]) == 0
     written = (folder / "report.html").read_text()
     assert "A quick look at a generated workload" in written
     assert json.loads((folder / "study.json").read_text())["study"] == "systems"

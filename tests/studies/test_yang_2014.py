@@ -118,7 +118,7 @@ def test_a_failed_run_ends_the_evaluation():
 def test_the_quick_study_from_the_command_line(shared, tmp_path, capsys):
     traces = str(shared("traces"))
     one = tmp_path / "one"
-    quick = ["study", "yang-2014", "--traces", traces, "--quick", "--workers", "2"]
+    quick = ["study", "yang-2014", "--traces", traces, "--quick", "--workers", "1"]
     assert optsched([*quick, "-o", str(one)]) == 0
     assert len(list(one.rglob("run.json"))) > 50
     page = (one / "report.html").read_text()

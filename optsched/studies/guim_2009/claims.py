@@ -43,8 +43,13 @@ def ratio(
         return None
     own = frame[frame["centre"].isin(centres)] if centres else frame
     own = own[own["mix"].isin(mixes)] if mixes else own
+    draws = by_draw(own)
     found = np.concatenate(
-        [_ratios(own, names[a], names[b], metric) for metric in metrics for a, b in pairs]
+        [
+            _ratios(draws[metric, names[a]], draws[metric, names[b]])
+            for metric in metrics
+            for a, b in pairs
+        ]
     )
     if not len(found):
         return None
@@ -72,9 +77,9 @@ def _as(
     return true & (low <= ratios) & (ratios <= high) & near
 
 
-def _ratios(own: pd.DataFrame, one: str, other: str, metric: str) -> NDArray[np.float64]:
+def _ratios(one: pd.Series[float], other: pd.Series[float]) -> NDArray[np.float64]:
     """Return one policy's metric over another's, draw by draw, where they are not both 0."""
-    above, below = (by_draw(own, name, metric).to_numpy() for name in (one, other))
+    above, below = one.to_numpy(), other.to_numpy()
     compared = (above != 0) | (below != 0)
     with np.errstate(divide="ignore"):
         found: NDArray[np.float64] = above[compared] / below[compared]

@@ -78,10 +78,10 @@ def figures_of(jobs: pd.DataFrame) -> dict[str, float]:
     return figures
 
 
-def by_draw(frame: pd.DataFrame, scheduler: str, metric: str) -> pd.Series[float]:
-    """Return a metric of a scheduler, by centre, mix and seed."""
-    own = frame[frame["scheduler"] == scheduler]
-    return own.set_index(["centre", "mix", "seed"])[metric].astype(float).sort_index()
+def by_draw(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each centre, mix and seed, a column for each metric and scheduler."""
+    labels = ["centre", "mix", "seed"]
+    return frame.pivot(index=labels, columns="scheduler", values=[*METRICS]).astype(float)
 
 
 def mean(frame: pd.DataFrame, centre: str, mix: str, scheduler: str, metric: str) -> Mean:
@@ -91,14 +91,14 @@ def mean(frame: pd.DataFrame, centre: str, mix: str, scheduler: str, metric: str
     return mean_of(frame[metric].to_numpy()[own])
 
 
-def change(frame: pd.DataFrame, one: str, other: str, metric: str) -> Mean:
-    """Return a metric of a scheduler over that of another on the same draws.
+def change(draws: pd.DataFrame, one: str, other: str, metric: str) -> Mean:
+    """Return a metric of a scheduler over that of another on the same draws, of `by_draw`.
 
     The mean is over the draws; nan if there is nothing to compare with. Killed jobs are summed over
     the workloads of a draw. Of other metrics it is the geometric mean over workloads and draws;
     where one of the two is 0 they are left out.
     """
-    above, below = by_draw(frame, one, metric), by_draw(frame, other, metric)
+    above, below = draws[metric, one], draws[metric, other]
     if metric == KILLED:
         above, below = (killed.groupby(level="seed").sum() for killed in (above, below))
         return mean_of(above / below.where(below > 0))

@@ -67,7 +67,9 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
     """Return the names that the template uses."""
     cases = dict.fromkeys(zip(frame["centre"], frame["mix"]))
     parts = {case: _part(frame, *case) for case in cases}
-    whole = {("all", "all"): frame} if frame["centre"].nunique() > 1 else {}
+    draws = by_draw(frame)
+    whole = {("all", "all"): draws} if frame["centre"].nunique() > 1 else {}
+    compared = whole | {case: by_draw(own) for case, own in parts.items()}
 
     def figures(names: list[str], *, intervals: bool = False) -> list[Record]:
         return [
@@ -89,14 +91,14 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
                 for metric, (quantity, what) in HEADS.items()
             }
             for name, pair in pairs.items()
-            for where, own in (whole | parts).items()
+            for where, own in compared.items()
         ]
 
     return {
         "variants": list(VARIANTS),
         "reached": REACHED,
-        "pressed": frame[frame["mix"].isin(["HIGH", "MED"])],
-        "times": lambda a, b, metric, own=frame: f"{change(own, a, b, metric).mean:.2f}",
+        "pressed": by_draw(frame[frame["mix"].isin(["HIGH", "MED"])]),
+        "times": lambda a, b, metric, own=draws: f"{change(own, a, b, metric).mean:.2f}",
         "mean": partial(mean, frame),
         "slowdown": SLOWDOWN,
         "centres": list(dict.fromkeys(frame["centre"])),
@@ -116,8 +118,8 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "exact_solver": SCHEDULERS[FOR_ALL]["solver"],
         "for_all": FOR_ALL,
         "largest_threshold": LCT[-1],
-        "like_first_fit": _same(frame, LCT[-1], "FF"),
-        "like_less_consume": _same(frame, FOR_ALL, "LC"),
+        "like_first_fit": _same(draws, LCT[-1], "FF"),
+        "like_less_consume": _same(draws, FOR_ALL, "LC"),
         "worst": WORST,
         "processors": PROCESSORS,
         "bandwidth": BANDWIDTH,
@@ -156,9 +158,9 @@ def _part(frame: pd.DataFrame, centre: str, mix: str) -> pd.DataFrame:
     return frame[(frame["centre"] == centre) & (frame["mix"] == mix)]
 
 
-def _same(frame: pd.DataFrame, one: str, other: str) -> bool:
-    """Return whether two schedulers have the same results in all runs."""
-    return all(by_draw(frame, one, what).equals(by_draw(frame, other, what)) for what in METRICS)
+def _same(draws: pd.DataFrame, one: str, other: str) -> bool:
+    """Return whether two schedulers have the same results in all draws."""
+    return all(draws[what, one].equals(draws[what, other]) for what in METRICS)
 
 
 def _beside(frame: pd.DataFrame, metric: str) -> list[Record]:
@@ -207,7 +209,7 @@ def _workload(case: tuple[str, str], own: pd.DataFrame) -> Record:
             for level, amount in LEVELS.items()
         },
         "mean demand, MB/s": float((work * demand).sum()) / float(work.sum()),
-        "utilization": share(float(by_draw(own, "FF", "utilization").mean())),
+        "utilization": share(float(own.loc[own["scheduler"] == "FF", "utilization"].mean())),
         "draws": own["seed"].nunique(),
         "runs": len(own),
     }
