@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from optsched import Budget, solve
 from optsched.boxes._rows import words_of
-from optsched.boxes.box import Box
+from optsched.boxes.box import Box, Grid
 from optsched.models import Migration, Step
 from optsched.solvers.cp_sat import CpSat
 from optsched.solvers.migration import position_search
@@ -152,18 +152,39 @@ def test_the_cheapest_boxes_are_those_with_the_cheapest_jobs_in_their_way(proble
             assert [tuple(one) for one in found.tolist()] == wanted[:most]
 
 
-@given(migrations(), st.integers(1, 30))
-def test_of_many_shapes_the_first_that_is_free_is_found(problem, least):
-    grid, room = problem.grid, problem.room()
-    extents = product(*(range(side, 0, -1) for side in grid.shape))
-    shapes = [shape for shape in extents if np.prod(shape) >= least]
-    free = (box for box in stated.boxes_of(grid, shapes) if room[grid.routers_of(box)].all())
-    words, found = words_of(room), np.zeros(6, dtype=np.int64)
-    starts = np.empty_like(words)
-    twice = np.empty((2 * len(words), 2 * words.shape[1]), dtype=np.uint64)
-    table = np.array(shapes, dtype=np.int64).reshape(-1, 3)
-    fit = fits(words, table, least, grid.shape[2], problem.wrap, found, starts, twice)
-    assert (Box(*found.tolist()) if fit else None) == next(free, None)
+@given(st.tuples(*[st.booleans()] * 3), st.integers(0, 2**32), st.integers(14, 18), st.data())
+def test_of_many_shapes_the_first_that_is_free_is_found(wrap, seed, blocked, data):
+    """Up to `blocked` shapes that are free nowhere come first."""
+    grid = Grid((4, 4, 4), wrap)
+    free = np.random.default_rng(seed).random(grid.shape) < data.draw(st.floats(0.5, 0.9))
+    least = data.draw(st.integers(1, 12))
+    shapes = [shape for shape in product(range(1, 5), repeat=3) if np.prod(shape) >= least]
+    first = {}
+    for box in stated.boxes_of(grid, shapes):
+        if free[grid.routers_of(box)].all():
+            first.setdefault(box.extent, box)
+    table = [*[shape for shape in shapes if shape not in first][:blocked], *first]
+    found = np.zeros(6, dtype=np.int64)
+    room = np.empty((4, 4), dtype=np.uint64), np.empty((8, 8), dtype=np.uint64)
+    fit = fits(words_of(free), np.array(table), least, 4, wrap, found, *room)
+    assert (Box(*found.tolist()) if fit else None) == next(iter(first.values()), None)
+
+
+def test_a_job_that_fits_nowhere_is_named_alone():
+    # beside the place, two by two routers are free: for the first job, but not for the row
+    problem = Migration(
+        (8, 2, 1),
+        ["2x2x1@0,0,0", "3x1x1@2,0,0"],
+        sizes=[4, 3],
+        elapsed=[1, 1],
+        incoming=10,
+        holes=["1x2x1@5,0,0"],
+        wrap=(False, False, False),
+        shapes=1,
+    )
+    place = (0, 0, 0, 5, 2, 1)
+    result = Subproblems(problem).solve(Subproblem(0, place, 0b11), 100)
+    assert (result.plan, result.is_open, result.needed) == (None, False, (1,))
 
 
 @given(migrations(max_running=6))
