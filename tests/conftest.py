@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,8 @@ settings.load_profile("compiling")
 
 # tests that go through the registries are about what belongs to optsched, whatever is installed
 registry.entry_points = lambda **_: ()
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
@@ -85,3 +88,16 @@ def jobs_with_files() -> Callable[..., Trace]:
         )
 
     return build
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Start a browser, or skip the test; its event loop ends with the module."""
+    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        pytest.skip(f"no browser is installed: looked for {', '.join(BROWSERS)}")
+    with driver.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()

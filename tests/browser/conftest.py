@@ -1,8 +1,7 @@
-"""Pages to open, and a browser to open them in; without one the tests are skipped."""
+"""Pages to open."""
 
 from __future__ import annotations
 
-import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -12,23 +11,10 @@ from optsched.content import bundled
 from optsched.report.page import Cell, Facts, Figure, Page, Section, Table, Verdict, write_page
 from optsched.solvers.result import Budget
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 30" width="900" height="300">'
     '<rect id="one" width="90" height="30"/><script>document.title = "run"</script></svg>'
 )
-
-
-@pytest.fixture(scope="session")
-def browser():
-    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if program is None:
-        pytest.skip(f"no browser is installed: looked for {', '.join(BROWSERS)}")
-    with driver.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")

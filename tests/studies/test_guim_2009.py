@@ -302,14 +302,20 @@ def test_the_machines_hold_the_jobs(shared, centre):
     assert whole_nodes.all() == (centre == "SDSC")
 
 
-def test_the_quick_study_from_the_command_line(tmp_path, capsys):
-    folder = tmp_path / "quick"
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """The folder of a quick look."""
+    folder = tmp_path_factory.mktemp("quick") / "study"
     assert optsched(["study", "guim-2009", "--quick", "--workers", "1", "-o", str(folder)]) == 0
-    written = (folder / "report.html").read_text()
+    return folder
+
+
+def test_the_quick_study_from_the_command_line(quick, capsys):
+    written = (quick / "report.html").read_text()
     assert "A quick look at a generated workload" in written
     assert "The claims" not in written
-    assert json.loads((folder / "study.json").read_text())["study"] == "guim-2009"
-    rows = pd.read_csv(folder / "policies.csv")
+    assert json.loads((quick / "study.json").read_text())["study"] == "guim-2009"
+    rows = pd.read_csv(quick / "policies.csv")
     assert rows["scheduler"].tolist() == list(SCHEDULERS)
     assert set(rows["evaluated"]) == {QUICK["sample"]["jobs"] // 2}
     own = rows.set_index("scheduler")
@@ -324,7 +330,27 @@ def test_the_quick_study_from_the_command_line(tmp_path, capsys):
         assert own.loc[exact, "heuristic_matched"] == 1
         assert own.loc[exact, list(METRICS)].equals(own.loc[rule, list(METRICS)])
 
-    (folder / "report.html").unlink()
-    assert optsched(["report", str(folder)]) == 0
-    assert (folder / "report.html").read_text() == written
+    (quick / "report.html").unlink()
+    assert optsched(["report", str(quick)]) == 0
+    assert (quick / "report.html").read_text() == written
     capsys.readouterr()
+
+
+def test_the_page_of_the_quick_study_is_whole_in_a_browser(browser, quick):
+    context = browser.new_context()
+    context.set_offline(True)
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("console", lambda message: errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto((quick / "report.html").as_uri())
+    pictures = page.locator("img")
+    drawn = pictures.evaluate_all("all => all.map((i) => [i.naturalWidth > 0, i.alt.length > 0])")
+    assert len(drawn) == 3
+    assert all(width and alt for width, alt in drawn)
+    assert page.locator(".verdict").count() == 0  # nothing is judged by a quick look
+    assert page.locator("table").count() == 14
+    page.set_viewport_size({"width": 400, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert errors == []
+    context.close()
