@@ -27,9 +27,9 @@ def is_sound(
     are fields of the problem, where `reserved` is 0 without holes.
     """
     nodes, width = available.shape
-    node, start, cores = plan
+    node, start, cores = plan[0], plan[1], plan[2]
     busy_until = np.zeros((nodes, width), dtype=np.int64)
-    for job in np.argsort(start):
+    for job in np.argsort(start, kind="mergesort"):  # as below, which saves compiling another
         at, begin, mask = node[job], start[job], cores[job]
         if at == NOWHERE:
             if not partial or begin != 0 or mask != 0:
@@ -69,7 +69,7 @@ def load_times(
     start in this second. A file of a node is an entry: the file, the last end of its users, the
     time at which it is loaded, and the next entry of the node.
     """
-    node, start, _ = plan
+    node, start = plan[0], plan[1]
     times = loads.copy()
     first = np.full(nodes, NOWHERE)
     latest_start = np.full(nodes, NOWHERE)
@@ -80,8 +80,9 @@ def load_times(
     entries = np.empty((len(resident) + len(files), 4), dtype=np.int64)
     used = 0
     for row in range(len(resident)):
-        at, file, _, loaded, until = resident[row]
-        entries[used] = file, until, loaded, first[at]
+        at = resident[row, 0]
+        entries[used, 0], entries[used, 1] = resident[row, 1], resident[row, 4]
+        entries[used, 2], entries[used, 3] = resident[row, 3], first[at]
         first[at] = used
         used += 1
     for job in np.argsort(start, kind="mergesort"):
@@ -98,7 +99,8 @@ def load_times(
             entry = entries[entry, 3]
         if entry == NOWHERE:
             entry = used
-            entries[entry] = file, NOWHERE, 0, first[at]
+            entries[entry, 0], entries[entry, 1] = file, NOWHERE
+            entries[entry, 2], entries[entry, 3] = 0, first[at]
             first[at] = entry
             used += 1
         last_end = entries[entry, 1]

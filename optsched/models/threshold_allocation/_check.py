@@ -38,9 +38,9 @@ def events_within(
                 at = max(held[row, 2], start) if sign == 1 else min(held[row, 3], end)
                 place = until[node]
                 while place > first[node] and events[place - 1, 0] > at:
-                    events[place] = events[place - 1]
+                    events[place, 0], events[place, 1] = events[place - 1, 0], events[place - 1, 1]
                     place -= 1
-                events[place] = at, sign * (row + 1)
+                events[place, 0], events[place, 1] = at, sign * (row + 1)
                 until[node] += 1
     return first, until, events
 
@@ -84,7 +84,8 @@ def checked_penalty(
         own = processes[node]
         if own == 0:
             continue
-        level[:] = own * demand
+        for r in range(len(capacity)):
+            level[r] = own * demand[r]
         active, lost, at = own, 0, start
         for event in range(first[node], until[node] + 1):
             now = events[event, 0] if event < until[node] else end

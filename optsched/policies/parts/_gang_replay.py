@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 
 Times = NDArray[np.float64]
@@ -59,6 +60,7 @@ class Problems(NamedTuple):
     objective: Numbers
 
 
+@by_reference
 class State(NamedTuple):
     """State of a replay: the jobs, the queue and the matrix."""
 

@@ -297,17 +297,20 @@ def pose(state: State, rule: Rule, now: float, queue: Numbers) -> bool:
     columns = np.empty((4, count), dtype=np.int64)
     for row in range(count):
         job = queue[row]
-        rows[row] = (jobs.processors[job], jobs.walltimes[job], jobs.files[job], jobs.loads[job])
+        columns[0, row], columns[1, row] = jobs.processors[job], jobs.walltimes[job]
+        columns[2, row], columns[3, row] = jobs.files[job], jobs.loads[job]
         for column in range(4):
-            columns[column, row] = rows[row, column]
-    processors, walltimes, files, loads = columns
+            rows[row, column] = columns[column, row]
+    processors, walltimes, files, loads = columns[0], columns[1], columns[2], columns[3]
     available = from_now(cores.available, now)
     nodes = len(available)
-    reserved = np.zeros_like(available)
+    reserved = np.zeros(available.shape, dtype=np.int64)
     if rule.backfill:
         reserved = from_now(cores.reserved, now)
     resident = residents(state.files, state.latest_start, now, rule.until_next)
-    began = state.latest_start >= now
+    began = np.empty(nodes, dtype=np.bool_)
+    for at in range(nodes):
+        began[at] = state.latest_start[at] >= now
     answer = plan(
         cores.sorted_keys,
         available,
@@ -324,29 +327,38 @@ def pose(state: State, rule: Rule, now: float, queue: Numbers) -> bool:
         True,
         rule.short,
     )
-    given = answer.T.copy()
+    given = np.empty((3, count), dtype=np.int64)
+    for row in range(count):
+        for column in range(3):
+            given[column, row] = answer[row, column]
     if not is_sound(available, reserved, processors, walltimes, True, rule.latest, given):
         return False
-    node, start, bits = given
-    horizon = max(available.max(), 0) + walltimes.max()
-    times = load_times(nodes, walltimes, files, loads, resident, rule.until_next, began, given)
-    objective = times.sum()
+    node, start, bits = given[0], given[1], given[2]
+    horizon = longest = 0
+    for at in range(nodes):
+        for core in range(available.shape[1]):
+            horizon = max(horizon, available[at, core])
     for row in range(count):
-        objective += horizon if node[row] == LEFT_OUT else start[row]
+        longest = max(longest, walltimes[row])
+    horizon += longest
+    times = load_times(nodes, walltimes, files, loads, resident, rule.until_next, began, given)
+    objective = 0
+    for row in range(count):
+        objective += times[row] + (horizon if node[row] == LEFT_OUT else start[row])
     book(cores.available, cores.reserved, cores.widest, now, node, start, bits, walltimes)
     for row in range(count):
         if node[row] != LEFT_OUT:
             begins = now + start[row]
             add_planned(planned, tally[PLANNED], begins, queue[row], node[row], bits[row])
             tally[PLANNED] += 1
-    at = tally[PROBLEMS]
+    last = tally[PROBLEMS]
     tally[PROBLEMS] += 1
-    problems.time[at] = now
-    problems.decision[at] = tally[DECISIONS]
+    problems.time[last] = now
+    problems.decision[last] = tally[DECISIONS]
     submitted = tally[NEXT] - 1
-    problems.submitted[at] = submitted if jobs.submit[submitted] == now else -1
-    problems.jobs[at] = count
-    problems.objective[at] = objective
+    problems.submitted[last] = submitted if jobs.submit[submitted] == now else -1
+    problems.jobs[last] = count
+    problems.objective[last] = objective
     return True
 
 

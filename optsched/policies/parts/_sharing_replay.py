@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.by_reference import by_reference
 from optsched.compiled import kernel
 from optsched.models.threshold_allocation._check import added_penalty, checked_penalty
 from optsched.models.threshold_allocation._timeline import (
@@ -90,6 +91,7 @@ class Problems(NamedTuple):
     work: Numbers
 
 
+@by_reference
 class State(NamedTuple):
     """State of a replay: jobs, queue, nodes, events."""
 

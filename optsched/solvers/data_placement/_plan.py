@@ -125,7 +125,8 @@ def plan(
             holes[node] = in_holes(reserved[node], 1)
     files = files_on(resident, started, until_next, len(jobs))
     placed = np.zeros((len(jobs), 3), dtype=np.int64)
-    placed[:, 0] = NOWHERE
+    for job in range(len(jobs)):
+        placed[job, 0] = NOWHERE
     state = State(
         keys,
         reserved,
@@ -162,7 +163,7 @@ def place_jobs(
         idle += free_now(keys[node])
     last_rule = (score, NOWHERE, False, 0, 0, NOWHERE, 0)
     for job in range(len(jobs)):
-        processors, walltime, file, load = jobs[job]
+        processors, walltime, file, load = jobs[job, 0], jobs[job, 1], jobs[job, 2], jobs[job, 3]
         full = partial and (idle < processors if short else idle == 0)
         if full and not backfill:
             break
@@ -220,7 +221,7 @@ def place_jobs(
                 widest[1] = holes.argmax()
                 widest[0] = holes[widest[1]]
         idle -= free - free_now(keys[node])
-        placed[job] = (node, choice.start, bits)
+        placed[job, 0], placed[job, 1], placed[job, 2] = node, choice.start, bits
 
 
 @kernel(allocates=False)
@@ -241,7 +242,7 @@ def best_node(
     only. The group with the least bound comes first, so that most others are skipped.
     """
     keys, reserved, holes, _, bounds, group_bounds, _, _ = state
-    processors, walltime, file, load = job
+    processors, walltime, file, load = job[0], job[1], job[2], job[3]
     full, backfill = uses
     best = Choice(NOWHERE, 0, 0, -1)
     least: int = FOREVER

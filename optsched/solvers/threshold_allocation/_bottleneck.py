@@ -64,7 +64,10 @@ def best_placement(
         lost = penalized_times(events, job, start, free)
         if goal == EVERYBODY:
             costs = added_penalties(events, job, start, free)
-            costs = np.where(lost <= limit, costs, NEVER)
+            for node in range(len(free)):
+                for k in range(job.processors):
+                    if lost[node, k] > limit:
+                        costs[node, k] = NEVER
             taken, last = take_cheapest(costs, job.asked)
         else:
             taken, last = take_cheapest(lost, job.asked)
@@ -80,7 +83,8 @@ def best_placement(
         elif goal == EVERYBODY:
             objective = 0
             for node in range(len(taken)):
-                objective += costs[node, : taken[node]].sum()
+                for k in range(taken[node]):
+                    objective += costs[node, k]
         if objective < best:
             best, chosen = objective, start
             for node in range(len(taken)):

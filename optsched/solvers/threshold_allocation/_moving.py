@@ -43,7 +43,9 @@ def move(lost: Integers, free: Integers, processes: Integers, enough: int) -> in
     Moves end at a penalized time of `enough`. Of `lost`, see `penalized_times`; `free` and
     `processes` are per node, and `processes` is overwritten.
     """
-    spare = free - processes
+    spare = free.copy()
+    for node in range(len(free)):
+        spare[node] -= processes[node]
     most: int
     most, worst = worst_node(lost, processes)
     for node in range(len(free)):

@@ -111,6 +111,34 @@ def _costs(
     return lost, added
 
 
+@kernel(allocates=False)
+def smallest(values: Integers, rank: int) -> int:
+    """Return the value of a rank, from 0, in ascending order; reorders the values.
+
+    This is Hoare's quickselect: `np.partition` takes longer to compile than all else here.
+    """
+    low, high = 0, len(values) - 1
+    while low < high:
+        pivot = values[(low + high) // 2]
+        left, right = low, high
+        while left <= right:
+            while values[left] < pivot:
+                left += 1
+            while values[right] > pivot:
+                right -= 1
+            if left <= right:
+                values[left], values[right] = values[right], values[left]
+                left += 1
+                right -= 1
+        if rank <= right:
+            high = right
+        elif rank >= left:
+            low = left
+        else:
+            break
+    return int(values[rank])
+
+
 @kernel
 def take_cheapest(costs: Integers, asked: int) -> tuple[Integers, int]:
     """Return the cheapest placement of `asked` processes, and the largest cost of one of them.
@@ -121,7 +149,7 @@ def take_cheapest(costs: Integers, asked: int) -> tuple[Integers, int]:
     """
     nodes, processors = costs.shape
     processes = np.zeros(nodes, dtype=np.int64)
-    last = np.partition(costs.ravel(), asked - 1)[asked - 1]
+    last = smallest(costs.copy().ravel(), asked - 1)
     if last == NEVER:
         return processes, last
     missing = asked

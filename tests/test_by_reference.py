@@ -1,0 +1,81 @@
+"""Named tuples that kernels take by reference."""
+
+from __future__ import annotations
+
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from optsched.by_reference import by_reference
+from optsched.compiled import kernel
+
+Times = NDArray[np.float64]
+
+
+class Inner(NamedTuple):
+    factor: int
+    added: Times
+
+
+@by_reference
+class Outer(NamedTuple):
+    sums: Times
+    flags: NDArray[np.bool_]
+    inner: Inner
+    table: NDArray[np.int64]
+
+
+@kernel(allocates=False)
+def add(outer: Outer, at: int) -> None:
+    outer.sums[at] += outer.inner.factor * outer.inner.added[at] + outer.table[1, at]
+    outer.flags[at] = True
+
+
+@kernel
+def add_all(outer: Outer) -> tuple[Times, Times]:
+    for at in range(len(outer.sums)):
+        add(outer, at)
+    return outer.sums.copy(), outer.inner.added
+
+
+@kernel
+def other_name(outer: Outer) -> Times:
+    return outer.missing  # type: ignore[attr-defined, no-any-return]
+
+
+def outer() -> Outer:
+    inner = Inner(2, np.array([1.0, 2.0]))
+    return Outer(np.zeros(2), np.array([False, False]), inner, np.array([[0, 0], [10, 20]]))
+
+
+def test_kernels_read_fields_and_write_into_arrays():
+    given = outer()
+    copied, returned = add_all(given)
+    assert given.sums.tolist() == copied.tolist() == [12, 24]
+    assert given.flags.all()
+    assert returned is given.inner.added
+
+
+def test_a_call_keeps_no_arrays():
+    given = outer()
+    before = [sys.getrefcount(one) for one in given], sys.getrefcount(given.inner.added)
+    for _ in range(3):
+        add_all(given)
+    assert before == ([sys.getrefcount(one) for one in given], sys.getrefcount(given.inner.added))
+
+
+def test_other_classes_of_the_same_fields_are_other_types():
+    values = outer()
+    assert add_all(values)[0].tolist() == [12, 24]
+    plain = NamedTuple("Plain", [(name, object) for name in Outer._fields])(*values)
+    assert add_all(plain)[0].tolist() == [24, 48]
+
+
+def test_a_missing_field_is_an_error_of_numba():
+    from numba.core.errors import TypingError
+
+    with pytest.raises(TypingError, match="missing"):
+        other_name(outer())
