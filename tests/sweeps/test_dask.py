@@ -92,13 +92,22 @@ def await_runs(process, runs, number):
         time.sleep(0.01)
 
 
-def await_idle(address):
-    """Wait until no worker has a task, neither begun nor to begin."""
-    from distributed import Client
+AWAIT_IDLE = """
+import sys, time
+from distributed import Client
 
-    with Client(address) as client:
-        while any(client.run(lambda dask_worker: len(dask_worker.state.tasks)).values()):
-            time.sleep(0.1)
+with Client(sys.argv[1]) as client:
+    while any(client.run(lambda dask_worker: len(dask_worker.state.tasks)).values()):
+        time.sleep(0.1)
+"""
+
+
+def await_idle(address):
+    """Wait until no worker has a task, neither begun nor to begin.
+
+    In a process of its own: a client does not start beside the event loop of a browser.
+    """
+    subprocess.run([sys.executable, "-c", AWAIT_IDLE, address], check=True, timeout=60)
 
 
 def test_a_dask_worker_that_is_killed_loses_nothing(start, scheduler, sweep, tmp_path, contents):
