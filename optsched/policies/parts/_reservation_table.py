@@ -38,9 +38,12 @@ def held_from_now(
     """
     first = len(reserved)
     held = np.empty((first + len(rows), rows.shape[1]), dtype=np.int64)
-    held[:first] = reserved
-    held[first:] = rows
+    for row in range(first):
+        for column in range(rows.shape[1]):
+            held[row, column] = reserved[row, column]
     for row in range(len(rows)):
+        for column in range(rows.shape[1]):
+            held[first + row, column] = rows[row, column]
         left: int = int(np.ceil(until[row] - now))
         held[first + row, 3] = max(left, 1)
     return held

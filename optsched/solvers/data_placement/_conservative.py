@@ -75,7 +75,8 @@ def plan_conservatively(
         this_rule = (loading, reloading)
         alike = this_rule == last_rule and not score.opportune
         if not alike or job == 0 or (jobs[job] != jobs[job - 1]).any():
-            bounds[:] = profiles.earliest[:, processors]
+            for node in range(nodes):
+                bounds[node] = profiles.earliest[node, processors]
         last_rule = this_rule
         chosen, start, wait = NONE, 0, 0
         least: int = np.iinfo(np.int64).max

@@ -137,7 +137,9 @@ def pack(
     # position of each job in its list: shape, layer, row
     at = np.zeros((count, 3), dtype=np.int64)
     free = levels[0, 0]
-    free[:] = words
+    for x in range(sx):
+        for y in range(sy):
+            free[x, y] = words[x, y]
     for job in jobs:
         fill(free, boxes[job], side, True)
     fill(free, place, side, False)

@@ -6,7 +6,7 @@ import numpy as np
 
 from optsched.compiled import kernel
 from optsched.solvers.window_mkp._depth_first import dantzig_bound
-from optsched.solvers.window_mkp._reduction import Ints
+from optsched.solvers.window_mkp._reduction import Ints, assign
 
 FINISHED, PAUSED, FULL = 0, 1, 2
 
@@ -112,7 +112,7 @@ def best_first(
             break
         node = delete_top(heap, size, nodes)
         size -= 1
-        residual[:] = capacities
+        assign(residual, capacities)
         depth, profit = nodes[node, DEPTH], nodes[node, PROFIT]
         ancestor = node
         for job in range(depth - 1, -1, -1):
