@@ -23,9 +23,8 @@ demo: .venv/ready
 	@ls demo/*/*.png demo/*/report.html
 
 # Processes that tests start find the modules compiled, also where the environment asks for none.
-# Three processes on two cores: one of them often waits, for a solver that hangs or a killed sweep.
 test: check
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist worksteal --durations 40 --durations-min 4
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist worksteal --durations 40 --durations-min 4
 
 # Out of bounds, a kernel reads and writes whatever is there; here it raises IndexError.
 bounds: .venv/ready
