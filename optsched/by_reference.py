@@ -38,7 +38,20 @@ register_model(Reference)(models.OpaqueModel)
 
 
 def by_reference(named: Named) -> Named:
-    """Let kernels take named tuples of a class by reference. They read fields, and no more."""
+    """Let kernels take named tuples of a class by reference.
+
+    Kernels can read the fields and pass the tuple on, but not create, unpack or return one.
+
+    Parameters
+    ----------
+    named : subclass of NamedTuple
+        The class; all fields are of types that kernels take.
+
+    Returns
+    -------
+    type
+        The same class.
+    """
 
     @typeof_impl.register(named)
     def typeof(value: Any, context: Any) -> Reference:
