@@ -22,8 +22,10 @@ demo: .venv/ready
 	@echo "Pictures, and the pages that they are in:"
 	@ls demo/*/*.png demo/*/report.html
 
-# Processes that tests start find the modules compiled, also where the environment asks for none.
+# Tests and the processes that they start find the kernels compiled, and the modules as well, also where the
+# environment asks for none.
 test: check
+	env -u PYTHONDONTWRITEBYTECODE $(OPTSCHED) doctor --compile
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist worksteal --durations 40 --durations-min 4
 
 # Out of bounds, a kernel reads and writes whatever is there; here it raises IndexError.
