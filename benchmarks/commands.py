@@ -125,7 +125,8 @@ def table(rows: list[dict[str, Any]], jobs: int) -> list[str]:
     for row in rows:
         figures = f"{row['seconds']:10.2f}{row['cpu_s']:10.2f}{row['peak_MB']:10,.0f}"
         lines.append(f"{row['command']:40}{figures}")
-    return [*lines, "", f"first: without compiled kernels; generated jobs: {jobs:,}"]
+    generated = f"; generated jobs: {jobs:,}" if jobs else ""
+    return [*lines, "", f"first: without compiled kernels{generated}"]
 
 
 def main() -> None:

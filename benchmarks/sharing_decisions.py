@@ -7,9 +7,8 @@ LessConsume and by LessConsume under a threshold of 1.15, on nodes of four proce
 poses is captured. Of these, `--problems` are taken, evenly over both runs. Each is answered for
 every goal by every solver that can, after compiling: for the earliest start within a threshold of
 1.15, and without a threshold for the others. "answered" counts problems with a placement;
-"optimal" those of them whose cost is that of the proven optimum, and as many where nobody finds
-one; "excess" is by how much the total cost is above that of the optima, where both have a
-placement.
+"optimal" those in which the cost is that of the proven optimum, or neither has a placement;
+"excess" is by how much the total cost is above that of the optima, where both have a placement.
 """
 
 from __future__ import annotations

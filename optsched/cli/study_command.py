@@ -35,7 +35,7 @@ def command(
     quick
         Run a small part only, within a minute.
     workers
-        Number of processes; by default as many as the cores suffice for.
+        Number of processes; by default, as many as there are cores for.
     """
     check_engine("local", workers, None)
     sweep = plan_study(name, output, traces=traces, quick=quick)

@@ -1,7 +1,8 @@
 """Replay of policies by a compiled kernel.
 
-A replay produces the schedule of the engine ten times as fast. Policies that only count processors,
-on a line of nodes, share the events and nodes of a replay; others bring a replay of the whole run.
+A replay produces the schedule of the engine many times as fast. Policies that only count
+processors, on a line of nodes, share the events and nodes of a replay; others bring a replay of the
+whole run.
 """
 
 from __future__ import annotations

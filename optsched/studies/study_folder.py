@@ -116,7 +116,7 @@ def study(
     quick : bool
         Whether to run a small part, within a minute. It judges no claims.
     workers : int, optional
-        Number of processes; by default as many as the cores suffice for.
+        Number of processes; by default, as many as there are cores for.
 
     Raises
     ------
