@@ -108,7 +108,7 @@ def unboxed(reference: Reference, value: Any, context: Any) -> NativeValue:
     def release() -> None:
         if native.cleanup is not None:
             native.cleanup()
-        # unboxing an array takes a reference to its memory, which the wrapper gives back itself
+        # numba releases what arguments hold by their types, and a pointer holds nothing
         if context.context.enable_nrt:
             context.context.nrt.decref(context.builder, reference.to, native.value)
 
