@@ -12,6 +12,22 @@ NOWHERE = -1
 
 
 @kernel
+def by_start(node: Integers, start: Integers) -> Integers:
+    """Return the jobs with a place, by start, then in order. They are few of a long queue."""
+    jobs = np.empty(len(node), dtype=np.int64)
+    starts = np.empty(len(node), dtype=np.int64)
+    count = 0
+    for job in range(len(node)):
+        if node[job] != NOWHERE:
+            jobs[count], starts[count] = job, start[job]
+            count += 1
+    order = np.argsort(starts[:count], kind="mergesort")
+    for place in range(count):
+        order[place] = jobs[order[place]]
+    return order
+
+
+@kernel
 def is_sound(
     available: Integers,
     reserved: Integers,
@@ -29,12 +45,11 @@ def is_sound(
     nodes, width = available.shape
     node, start, cores = plan[0], plan[1], plan[2]
     busy_until = np.zeros((nodes, width), dtype=np.int64)
-    for job in np.argsort(start, kind="mergesort"):  # as below, which saves compiling another
+    for job in range(len(node)):
+        if node[job] == NOWHERE and (not partial or start[job] != 0 or cores[job] != 0):
+            return False
+    for job in by_start(node, start):
         at, begin, mask = node[job], start[job], cores[job]
-        if at == NOWHERE:
-            if not partial or begin != 0 or mask != 0:
-                return False
-            continue
         if not (0 <= at < nodes and 0 <= begin <= latest and 0 <= mask < 1 << width):
             return False
         end, held = begin + walltimes[job], 0
@@ -85,10 +100,8 @@ def load_times(
         entries[used, 2], entries[used, 3] = resident[row, 3], first[at]
         first[at] = used
         used += 1
-    for job in np.argsort(start, kind="mergesort"):
+    for job in by_start(node, start):
         at, file, begin = node[job], files[job], start[job]
-        if at == NOWHERE:
-            continue
         if begin > latest_start[at]:
             start_before[at] = latest_start[at]
             latest_start[at] = begin
