@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from optsched.compiled import kernel
 from optsched.solvers.data_placement._cores import free_now, sort_cores, take_first
 from optsched.solvers.data_placement._node_files import (
+    ALIKE,
+    NODE,
     NodeFiles,
     begin,
     files_on,
@@ -30,7 +32,7 @@ from optsched.solvers.data_placement.score import Score
 Integers = NDArray[np.int64]
 NOWHERE = -1
 FOREVER = np.iinfo(np.int64).max
-GROUP = 32
+GROUP = 8
 """Nodes that share a bound of their scores."""
 
 
@@ -60,6 +62,9 @@ class State(NamedTuple):
         Lower bounds of the score on each node, for jobs equal to the last one.
     group_bounds : int64 array, shape (groups,)
         The least bound of each group of `GROUP` consecutive nodes.
+    group_starts : int64 array, shape (cores, groups)
+        Lower bounds of the time in seconds at which one core, two cores ... of a node of each group
+        are free. They stay valid, because cores only become free later as the plan grows.
     hopeless : int64 array, shape (cores + 1,)
         Least walltime of the jobs of at most so many cores that fit into no hole. Once no other
         core is free, holes only shrink: a job that did not fit never fits again.
@@ -73,6 +78,7 @@ class State(NamedTuple):
     widest: Integers
     bounds: Integers
     group_bounds: Integers
+    group_starts: Integers
     hopeless: Integers
     scratch: Integers
 
@@ -134,6 +140,7 @@ def plan(
         widest,
         np.zeros(nodes, dtype=np.int64),
         np.zeros((nodes - 1) // GROUP + 1, dtype=np.int64),
+        starts_of_groups(keys),
         np.full(width + 1, FOREVER),
         np.empty(width, dtype=np.int64),
     )
@@ -155,7 +162,7 @@ def place_jobs(
     short: bool,
 ) -> None:
     """Place the jobs in order; the arguments are those of `plan`."""
-    keys, reserved, holes, widest, bounds, group_bounds, hopeless, scratch = state
+    keys, reserved, holes, widest, bounds, group_bounds, _, hopeless, scratch = state
     nodes, width = keys.shape
     running, idle = 0, 0
     for node in range(nodes):
@@ -175,11 +182,11 @@ def place_jobs(
             turning_node = 0 if full else first_free(keys, processors)
         # walltimes matter to holes only
         this_rule = (rule, turning_node, full, processors, walltime if backfill else 0, file, load)
+        mark(files, file)
         if this_rule != last_rule:
             bounds[:] = 0
-            group_bounds[:] = 0
+            bound_groups(state, files, jobs[job], rule, backfill)
         last_rule = this_rule
-        mark(files, file)
         if full:
             if processors > widest[0] or walltime >= hopeless[processors]:
                 continue
@@ -224,6 +231,37 @@ def place_jobs(
         placed[job, 0], placed[job, 1], placed[job, 2] = node, choice.start, bits
 
 
+@kernel
+def starts_of_groups(keys: Integers) -> Integers:
+    """Return the time at which one core, two cores ... of a node of each group are free."""
+    nodes, width = keys.shape
+    starts = np.full((width, (nodes - 1) // GROUP + 1), FOREVER)
+    for core in range(width):
+        for node in range(nodes):
+            group = node // GROUP
+            starts[core, group] = min(starts[core, group], keys[node, core] >> 6)
+    return starts
+
+
+@kernel(allocates=False)
+def bound_groups(
+    state: State, files: NodeFiles, job: Integers, score: Score, backfill: bool
+) -> None:
+    """Bound the score of a job on each group: a node without the file of the job must load it."""
+    group_bounds, group_starts = state.group_bounds, state.group_starts
+    processors, file, load = job[0], job[2], job[3]
+    loading = min(score.loading, 1) if score.opportune else score.loading
+    for group in range(len(group_bounds)):
+        # a job that backfills may start now in a hole
+        start = 0 if backfill else group_starts[processors - 1, group]
+        group_bounds[group] = start + loading * load
+    entry = files.buckets[file % len(files.buckets)]
+    while entry != NOWHERE:
+        group = files.entries[entry, NODE] // GROUP
+        group_bounds[group] = min(group_bounds[group], group_starts[processors - 1, group])
+        entry = files.entries[entry, ALIKE]
+
+
 @kernel(allocates=False)
 def best_node(
     state: State,
@@ -241,7 +279,7 @@ def best_node(
     `state` are raised. They stay valid for equal jobs, each of which changes the score of one node
     only. The group with the least bound comes first, so that most others are skipped.
     """
-    keys, reserved, holes, _, bounds, group_bounds, _, _ = state
+    keys, reserved, holes, _, bounds, group_bounds, group_starts, _, _ = state
     processors, walltime, file, load = job[0], job[1], job[2], job[3]
     full, backfill = uses
     best = Choice(NOWHERE, 0, 0, -1)
@@ -255,7 +293,13 @@ def best_node(
         if group_bounds[group] >= limit or turn == first:
             continue
         least_bound: int = FOREVER
-        for node in range(begin_node, min(begin_node + GROUP, len(keys))):
+        earliest: int = FOREVER
+        end_node = min(begin_node + GROUP, len(keys))
+        promising = begin_node + bounds[begin_node:end_node].argmin()
+        for step in range(end_node - begin_node):
+            node = promising + step
+            if node >= end_node:
+                node -= end_node - begin_node
             limit = least + (node < best.node)
             if bounds[node] < limit:
                 opportune = 0 <= turning_node <= node
@@ -263,6 +307,7 @@ def best_node(
                 reloading = 0 if opportune else score.reloading
                 bound: int = FOREVER
                 at = keys[node, processors - 1] >> 6
+                earliest = min(earliest, at)
                 for hole in range(1 if full else 0, 2 if backfill else 1):
                     of_holes = -1
                     if hole:
@@ -287,8 +332,11 @@ def best_node(
                         limit = value
                     bound = min(bound, value)
                 bounds[node] = bound
+            else:
+                earliest = min(earliest, group_starts[processors - 1, group])
             least_bound = min(least_bound, bounds[node])
         group_bounds[group] = least_bound
+        group_starts[processors - 1, group] = earliest
     return best
 
 
