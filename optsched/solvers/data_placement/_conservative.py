@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from optsched.compiled import kernel
 from optsched.solvers.data_placement._node_files import (
+    NodeFiles,
     begin,
     files_on,
     loading_time,
@@ -16,7 +17,9 @@ from optsched.solvers.data_placement._node_files import (
     visit,
 )
 from optsched.solvers.data_placement._profiles import (
+    FOREVER,
     NONE,
+    Profiles,
     bits_in,
     first_window,
     free_during,
@@ -55,52 +58,79 @@ def plan_conservatively(
     profiles = profiles_of(available, reserved, len(jobs))
     files = files_on(resident, started, until_next, len(jobs))
     placed = np.zeros((len(jobs), 3), dtype=np.int64)
-    placed[:, 0] = NONE
-    running = occupied.sum()
-    starts = occupied.copy()
+    for job in range(len(jobs)):
+        placed[job, 0] = NONE
     bounds = np.zeros(nodes, dtype=np.int64)
-    last_rule = (score.loading, score.reloading)
-    idle = 0
+    place_jobs(placed, profiles, files, occupied.copy(), bounds, jobs, score, capacity, partial)
+    return placed
+
+
+@kernel(allocates=False)
+def place_jobs(
+    placed: Integers,
+    profiles: Profiles,
+    files: NodeFiles,
+    starts: NDArray[np.bool_],
+    bounds: Integers,
+    jobs: Integers,
+    score: Score,
+    capacity: int,
+    partial: bool,
+) -> None:
+    """Place the jobs in order; the arguments are those of `plan_conservatively`.
+
+    `starts` are the nodes on which a job runs or starts now, `bounds` has space for lower bounds of
+    the score on each node.
+    """
+    nodes = len(bounds)
+    running = idle = 0
     for node in range(nodes):
+        running += starts[node]
         idle += bits_in(free_during(profiles, node, 0, 1))
+    last_rule = (0, 0, NONE, 0, NONE, 0)
     for job in range(len(jobs)):
         if partial and idle == 0:
             break
-        processors, walltime, file, load = jobs[job]
+        processors, walltime, file, load = jobs[job, 0], jobs[job, 1], jobs[job, 2], jobs[job, 3]
         mark(files, file)
         loading, reloading = score.loading, score.reloading
         if running * 100 // nodes < score.threshold:
             loading, reloading = 1, 0
         # bounds of scores remain valid for equal jobs, except under LEO
-        this_rule = (loading, reloading)
-        alike = this_rule == last_rule and not score.opportune
-        if not alike or job == 0 or (jobs[job] != jobs[job - 1]).any():
+        this_rule = (loading, reloading, processors, walltime, file, load)
+        if this_rule != last_rule or score.opportune:
             for node in range(nodes):
                 bounds[node] = profiles.earliest[node, processors]
+                if files.marked[node] == NONE and not score.opportune:
+                    bounds[node] += loading * load
         last_rule = this_rule
         chosen, start, wait = NONE, 0, 0
-        least: int = np.iinfo(np.int64).max
-        for node in range(nodes):
-            if bounds[node] >= least:
+        least: int = FOREVER
+        promising = 0 if score.opportune else bounds.argmin()
+        for step in range(nodes):
+            node = promising + step
+            if node >= nodes:
+                node -= nodes
+            # of equally good nodes, the first is chosen
+            limit = least + (node < chosen)
+            if bounds[node] >= limit:
                 continue
-            at = first_window(profiles, node, processors, walltime)
+            at = first_window(profiles, node, processors, walltime, limit)
             if score.opportune and at == 0:
                 loading, reloading = 1, 0
             value, seconds = at, 0
-            if value < least and loading:
+            if value < limit and loading:
                 seconds = loading_time(files, node, at)
                 if seconds < 0:
-                    seconds = (
-                        unused_loading_time(files, node, load, at) if files.until_next else load
-                    )
+                    seconds = load
+                    if files.until_next:
+                        seconds = unused_loading_time(files, node, load, at)
                 value += loading * seconds
-            if value < least and reloading:
+            if value < limit and reloading:
                 value += reloading * reloading_time(files, node, file, load, at, capacity)
             bounds[node] = value
-            if value < least:
+            if value < limit:
                 chosen, start, wait, least = node, at, seconds, value
-                if least == 0:
-                    break
         free = free_during(profiles, chosen, start, start + walltime)
         bits = lowest_bits(free, processors)
         put(profiles, chosen, start, start + walltime, bits)
@@ -108,10 +138,9 @@ def plan_conservatively(
         bounds[chosen] = 0
         begin(files, chosen, start)
         visit(files, chosen, file, load, start, start + wait, start + walltime)
-        placed[job] = (chosen, start, bits)
+        placed[job, 0], placed[job, 1], placed[job, 2] = chosen, start, bits
         if start == 0:
             idle -= processors
             if not starts[chosen]:
                 starts[chosen] = True
                 running += 1
-    return placed

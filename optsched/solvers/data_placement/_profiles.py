@@ -15,6 +15,7 @@ from optsched.compiled import kernel
 Integers = NDArray[np.int64]
 START, END, BITS, NEXT = range(4)
 NONE = -1
+FOREVER = np.iinfo(np.int64).max
 
 
 class Profiles(NamedTuple):
@@ -56,7 +57,7 @@ def profiles_of(available: Integers, reserved: Integers, jobs: int) -> Profiles:
     return profiles
 
 
-@kernel
+@kernel(allocates=False)
 def put(profiles: Profiles, node: int, start: int, end: int, bits: int) -> None:
     """Add an allocation, merged into one with the same start and end if possible."""
     row = profiles.head[node]
@@ -71,7 +72,7 @@ def put(profiles: Profiles, node: int, start: int, end: int, bits: int) -> None:
     profiles.head[node] = row
 
 
-@kernel
+@kernel(allocates=False)
 def free_during(profiles: Profiles, node: int, start: int, end: int) -> int:
     """Return a bit mask of the cores that are free from `start` to before `end`."""
     width = profiles.earliest.shape[1] - 1
@@ -84,7 +85,7 @@ def free_during(profiles: Profiles, node: int, start: int, end: int) -> int:
     return bits
 
 
-@kernel
+@kernel(allocates=False)
 def bits_in(bits: int) -> int:
     """Return the number of set bits."""
     count = 0
@@ -94,12 +95,17 @@ def bits_in(bits: int) -> int:
     return count
 
 
-@kernel
-def first_window(profiles: Profiles, node: int, processors: int, walltime: int) -> int:
-    """Return the first time from which enough cores are free for a walltime."""
+@kernel(allocates=False)
+def first_window(
+    profiles: Profiles, node: int, processors: int, walltime: int, limit: int
+) -> int:
+    """Return the first time from which enough cores are free for a walltime, or `limit` if later.
+
+    A time of 0 is found in any case.
+    """
     if bits_in(free_during(profiles, node, 0, walltime)) >= processors:
         return 0
-    best: int = np.iinfo(np.int64).max
+    best: int = limit
     row = profiles.head[node]
     while row != NONE:
         at = profiles.held[row, END]
@@ -112,13 +118,13 @@ def first_window(profiles: Profiles, node: int, processors: int, walltime: int) 
     return best
 
 
-@kernel
+@kernel(allocates=False)
 def update_earliest(profiles: Profiles, node: int) -> None:
     """Recompute the first time at which each number of cores of a node is free at once."""
     earliest = profiles.earliest[node]
-    earliest[:] = np.iinfo(np.int64).max
     count = bits_in(free_during(profiles, node, 0, 1))
-    earliest[: count + 1] = 0
+    for cores in range(len(earliest)):
+        earliest[cores] = 0 if cores <= count else FOREVER
     row = profiles.head[node]
     while row != NONE:
         at = profiles.held[row, END]
@@ -130,7 +136,7 @@ def update_earliest(profiles: Profiles, node: int) -> None:
         row = profiles.held[row, NEXT]
 
 
-@kernel
+@kernel(allocates=False)
 def lowest_bits(bits: int, count: int) -> int:
     """Return the `count` lowest set bits."""
     taken = 0
