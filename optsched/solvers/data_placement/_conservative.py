@@ -106,7 +106,7 @@ def place_jobs(
         last_rule = this_rule
         chosen, start, wait = NONE, 0, 0
         least: int = FOREVER
-        promising = 0 if score.opportune else bounds.argmin()
+        promising = 0 if score.opportune else int(bounds.argmin())
         for step in range(nodes):
             node = promising + step
             if node >= nodes:

@@ -284,7 +284,7 @@ def best_node(
     full, backfill = uses
     best = Choice(NOWHERE, 0, 0, -1)
     least: int = FOREVER
-    first = group_bounds.argmin()
+    first = int(group_bounds.argmin())
     for turn in range(-1, len(group_bounds)):
         group = first if turn < 0 else turn
         begin_node = group * GROUP
@@ -295,7 +295,7 @@ def best_node(
         least_bound: int = FOREVER
         earliest: int = FOREVER
         end_node = min(begin_node + GROUP, len(keys))
-        promising = begin_node + bounds[begin_node:end_node].argmin()
+        promising = begin_node + int(bounds[begin_node:end_node].argmin())
         for step in range(end_node - begin_node):
             node = promising + step
             if node >= end_node:
