@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 
+import numpy as np
+
 from optsched.column_sets import ColumnSet
 from optsched.models.gang_packing import NOT_PLACED, GangPacking, Packing
+from optsched.solvers.gang_packing import _small_tree
 from optsched.solvers.gang_packing._bounds import FreeColumns, largest_sum, longest_prefix, needed
 from optsched.solvers.gang_packing._job_sets import JobSets
 from optsched.solvers.gang_packing._row_tree import RowTree
@@ -135,20 +138,50 @@ def place_all(
     items = [((mask & ~crowded).bit_count(), mask, job) for job, mask in enumerate(problem.running)]
     items += [(problem.waiting[job], 0, job) for job in jobs]
     items.sort(key=lambda item: -item[0])
-    conflicts = [0] * len(items)
-    for place, (_, mask, _) in enumerate(items):
-        for other in range(place if mask else 0):
-            if items[other][1] & mask:
-                conflicts[place] |= 1 << other
-                conflicts[other] |= 1 << place
+    sizes, masks = [size for size, _, _ in items], [mask for _, mask, _ in items]
     free = [problem.columns - crowded.bit_count()] * rows
-    found = RowTree([size for size, _, _ in items], conflicts, 0, 0, free).search(step)
+    found = find_rows(sizes, masks, free, problem.columns, step)
     if found is None:
         return None
     of_running, of_waiting = [0] * len(problem.running), [NOT_PLACED] * len(problem.waiting)
     for (_, mask, job), row in zip(items, found, strict=True):
         (of_running if mask else of_waiting)[job] = row
     return of_running, of_waiting
+
+
+def find_rows(
+    sizes: Sequence[int],
+    masks: Sequence[ColumnSet],
+    free: Sequence[int],
+    columns: int,
+    step: Callable[[], None],
+) -> list[int] | None:
+    """Return the row of each item, or None if they do not fit.
+
+    Items of nonincreasing sizes may not share a row if their `masks` of so many columns overlap.
+    `step` is called for each search node.
+    """
+    if len(sizes) <= _small_tree.MOST_ITEMS and len(free) <= _small_tree.MOST_ROWS:
+        width = 8 * -(-columns // 64)
+        table = bytearray().join(mask.to_bytes(width, "little") for mask in masks)
+        rows = np.empty(len(sizes), dtype=np.int64)
+        outcome, nodes = _small_tree.search(
+            np.array(sizes, dtype=np.int64),
+            _small_tree.overlaps(np.frombuffer(table, "<u8").reshape(len(masks), width // 8)),
+            np.array(free, dtype=np.int64),
+            rows,
+        )
+        if outcome != _small_tree.GIVEN_UP:
+            for _ in range(nodes):
+                step()
+            return rows.tolist() if outcome == _small_tree.PACKED else None
+    conflicts = [0] * len(sizes)
+    for item, mask in enumerate(masks):
+        for other in range(item if mask else 0):
+            if masks[other] & mask:
+                conflicts[item] |= 1 << other
+                conflicts[other] |= 1 << item
+    return RowTree(sizes, conflicts, 0, 0, free).search(step)
 
 
 def place_waiting(

@@ -8,6 +8,7 @@ from typing import Any
 from optsched.models.gang_packing import NOT_PLACED, GangPacking
 from optsched.models.problem import Problem
 from optsched.registry import solvers
+from optsched.solvers.gang_packing import _small_tree
 from optsched.solvers.gang_packing._subproblems import Subproblems
 from optsched.solvers.gang_packing.fit_rules import compacted, fitted
 from optsched.solvers.progress import Progress
@@ -51,6 +52,10 @@ class RowSearch(Solver):
     seconds_per_solve = 5e-5
     seconds_per_work = 5e-6
     default_work = 1000
+
+    def prepare(self, problem: Problem[Any] | None = None) -> None:
+        """Compile the kernels of the search, or load them from the cache."""
+        _small_tree.prepare()
 
     def solve(
         self,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optsched import Budget
 from optsched.models import GangPacking
+from optsched.solvers.gang_packing import _small_tree
 from optsched.solvers.gang_packing._bounds import FreeColumns, largest_sum, longest_prefix
 from optsched.solvers.gang_packing._job_sets import JobSets
 from optsched.solvers.gang_packing._row_tree import RowTree
@@ -117,6 +119,45 @@ def test_the_tree_finds_rows_where_there_are_some(data):
     spare = data.draw(st.integers(0, 8))
     found = RowTree(sizes, conflicts, optional, spare, room).search(lambda: None)
     assert (found is not None) == fits(sizes, conflicts, optional, spare, room)
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.integers(0, 2**12 - 1), max_size=40),
+    st.lists(st.integers(1, 12), min_size=1, max_size=5),
+)
+def test_the_compiled_tree_is_the_readable_one(masks, room):
+    masks = sorted(masks, key=lambda mask: -mask.bit_count())
+    sizes = [mask.bit_count() for mask in masks]
+    words = np.array(masks, dtype=np.uint64)
+    conflicts = _small_tree.overlaps(words.reshape(-1, 1))
+    own = [
+        sum(1 << j for j in range(len(masks)) if i != j and masks[i] & masks[j])
+        for i in range(len(masks))
+    ]
+    assert conflicts.tolist() == own
+    given = np.array(sizes, dtype=np.int64), conflicts, np.array(room, dtype=np.int64)
+    answer = np.empty(len(masks), dtype=np.int64)
+    outcome, nodes = _small_tree.search(*given, answer)
+    steps = []
+    found = RowTree(sizes, own, 0, 0, room).search(lambda: steps.append(1))
+    assert (outcome == _small_tree.PACKED) == (found is not None)
+    assert nodes == len(steps)
+    if found is not None:
+        assert answer.tolist() == found
+
+
+@pytest.mark.parametrize("options", VARIANTS)
+@pytest.mark.parametrize("most", [0, 10])
+def test_a_search_that_outgrows_the_kernel_gives_the_same_answer(options, most, monkeypatch):
+    def answers():
+        for seed in range(6):
+            result = solve(random_matrix(seed, jobs=34, waiting=14, **options), "row-search")
+            yield result.solution, result.bound, result.work
+
+    compiled = list(answers())
+    monkeypatch.setattr(_small_tree, "MOST_ITEMS", most)
+    assert list(answers()) == compiled
 
 
 @given(
