@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -20,15 +20,18 @@ from optsched.schedule import Schedule, State
 from optsched.simulator.actions import Action, Move, Share, Start
 from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.system import System
+from optsched.solvers.gang_packing.fit_rules import QuickAnswer, quick_answer
+from optsched.solvers.result import Status
 
 if TYPE_CHECKING:
     from optsched.machines.machine import Machine
+    from optsched.policies.parts import _gang_replay as compiled
     from optsched.simulator.execution import ExecutionModel
     from optsched.simulator.problem_solver import ProblemSolver
     from optsched.traces.trace import Trace
 
 MOST_WORDS = 1 << 25
-"""Most words of 64 columns, summed over the jobs, that a replay keeps: 256 MB."""
+"""Most words of 64 columns or sums that a replay keeps: 256 MB."""
 
 
 @policies.register("gang")
@@ -118,6 +121,13 @@ class Gang(Policy):
         if system.ended or system.held != before:
             yield from self._share(system, matrix)
 
+    def replays(self, problem_solver: ProblemSolver, execution: ExecutionModel | None) -> bool:
+        """Return whether kernels know what the solver and the fallback answer without a search."""
+        chosen = problem_solver.solvers["gang-packing"]
+        known = quick_answer(chosen.solver) is not None
+        by_first_fit = quick_answer(chosen.fallback) is QuickAnswer.FIRST_FIT
+        return execution is None and known and by_first_fit
+
     def replay_run(
         self,
         trace: Trace,
@@ -125,14 +135,13 @@ class Gang(Policy):
         problem_solver: ProblemSolver,
         execution: ExecutionModel | None,
     ) -> Schedule | None:
-        """Replay a run, unless its sets of columns would take too much memory."""
+        """Replay a run, unless its sets of columns or sums would take too much memory."""
         from optsched.machines._interval_text import interval_text
         from optsched.machines.texts import Texts
         from optsched.policies.parts import _gang_replay as compiled
 
-        words = -(-machine.size // compiled.WORD)
-        if type(machine) is not Matrix or words * len(trace) > MOST_WORDS:
-            return None
+        answer = quick_answer(problem_solver.solvers["gang-packing"].solver)
+        assert answer is not None
         rule = compiled.Rule(
             columns=machine.size,
             rows=self.mpl,
@@ -141,22 +150,23 @@ class Gang(Policy):
             compacts=self.compact,
             window=self.window,
             useful=self._useful(),
+            answer=int(answer),
         )
+        words = compiled.words_of(rule, len(trace))
+        if type(machine) is not Matrix or words > MOST_WORDS:
+            return None
         submit, runtime = trace.submit.astype(np.float64), trace.runtime.astype(np.float64)
         state = compiled.new_state(submit, runtime, trace.processors, rule)
-        if not compiled.replay(state, rule):
-            raise RuntimeError("the replay of gang scheduling has found an infeasible packing")
-        columns = (column[: state.tally[compiled.PROBLEMS]].tolist() for column in state.problems)
-        times, decisions, submitted, running, waiting, objectives = columns
+        queue = compiled.new_queue(rule, len(trace))
         at_submission = trace.submit.tolist()  # of the type of the trace's own times
-        problem_solver.record(
-            "gang-packing",
-            times=[at_submission[s] if s >= 0 else t for s, t in zip(submitted, times)],
-            decisions=decisions,
-            sizes=[f"{r}+{w}x{self.mpl}" for r, w in zip(running, waiting)],
-            objectives=objectives,
-            works=[(r + w) * self.mpl for r, w in zip(running, waiting)],
-        )
+        recorded = 0
+        while (outcome := compiled.replay(state, rule, queue)) == compiled.OPEN:
+            self._record(problem_solver, state, at_submission, recorded)
+            self._answer(problem_solver, machine.size, state, at_submission)
+            recorded = int(state.tally[compiled.PROBLEMS]) + 1
+        if outcome == compiled.INFEASIBLE:
+            raise RuntimeError("the replay of gang scheduling has found an infeasible packing")
+        self._record(problem_solver, state, at_submission, recorded)
         final = np.array([State.FINISHED, State.REJECTED], dtype=object)
         return Schedule(
             start=state.start,
@@ -166,6 +176,68 @@ class Gang(Policy):
             decisions=int(state.tally[compiled.DECISIONS]),
             paused=state.paused,
         )
+
+    def _record(
+        self,
+        problem_solver: ProblemSolver,
+        state: compiled.State,
+        at_submission: Sequence[float],
+        first: int,
+    ) -> None:
+        """Record the problems that a replay has answered, from the `first` on."""
+        from optsched.policies.parts import _gang_replay as compiled
+
+        chosen = problem_solver.solvers["gang-packing"]
+        proven = quick_answer(chosen.solver) is QuickAnswer.PROVEN_FIT
+        answered = slice(first, state.tally[compiled.PROBLEMS])
+        columns = (column[answered].tolist() for column in state.problems)
+        times, decisions, submitted, running, waiting, own, by_fallback = columns
+        objectives = [max(pair) for pair in zip(own, by_fallback)]
+        problem_solver.record(
+            "gang-packing",
+            times=[at_submission[s] if s >= 0 else t for s, t in zip(submitted, times)],
+            decisions=decisions,
+            sizes=[f"{r}+{w}x{self.mpl}" for r, w in zip(running, waiting)],
+            objectives=objectives,
+            works=[0 if proven else (r + w) * self.mpl for r, w in zip(running, waiting)],
+            statuses=[Status.OPTIMAL] * len(times) if proven else None,
+            heuristics=by_fallback if chosen.is_compared else None,
+            bounds=objectives if proven else None,
+            fallbacks=[one < other for one, other in zip(own, by_fallback)],
+        )
+
+    def _answer(
+        self,
+        problem_solver: ProblemSolver,
+        columns: int,
+        state: compiled.State,
+        at_submission: Sequence[float],
+    ) -> None:
+        """Pose the problem that a replay has left open, and hand it the answer."""
+        from optsched.policies.parts import _gang_replay as compiled
+
+        times, decisions, submitted, *counts = (
+            column[state.tally[compiled.PROBLEMS]].item() for column in state.problems
+        )
+        now = at_submission[submitted] if submitted >= 0 else times
+        problem_solver.begin_decision(now, decisions)
+        jobs = state.running[: counts[0]]
+        candidates = state.candidates[: counts[1]]
+        packing = problem_solver.pose(
+            GangPacking.trusted(
+                columns=columns,
+                rows=self.mpl,
+                running=tuple(compiled.masks_of(state.columns[jobs])),
+                rows_of_running=tuple(state.row[jobs].tolist()),
+                waiting=tuple(state.processors[candidates].tolist()),
+                admission=self.admission,
+                rerow=self.compact,
+                running_jobs=None,
+                waiting_jobs=None,
+            )
+        )
+        rows = (*packing.rows_of_running, *packing.rows_of_waiting)
+        state.answer[: len(rows)] = rows
 
     def _is_blocked(self, system: System) -> bool:
         """Return whether the queue head had no place before, and no job has ended since."""

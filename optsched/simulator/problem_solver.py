@@ -112,10 +112,10 @@ class ProblemSolver:
         self._posed = 0
         self._posed_of = dict.fromkeys(solvers, 0)
 
-    def begin_decision(self, now: float) -> None:
-        """Begin a decision of the policy at `now` seconds."""
+    def begin_decision(self, now: float, number: int | None = None) -> None:
+        """Begin a decision of the policy at `now` seconds, by default the next one by number."""
         self._now = now
-        self._decision += 1
+        self._decision = self._decision + 1 if number is None else number
         self._posed = 0
         self.charged = 0.0
 
@@ -190,17 +190,34 @@ class ProblemSolver:
         statuses: Sequence[Status] | None = None,
         heuristics: Sequence[int | None] | None = None,
         bounds: Sequence[int | None] | None = None,
+        fallbacks: Sequence[bool] | None = None,
     ) -> None:
         """Record problems that a replay has solved, with the same results as the solver.
 
-        By default all results are feasible, without the fallback's objective and without a bound.
+        By default all results are feasible, without the fallback's objective, without a bound, and
+        not worse than the fallback's. `objectives` are those of the results used.
         """
         none: list[None] = [None] * len(times)
-        solver = self.solvers[model].solver
-        ends = {w: (w, _nominal_time(solver, w), False, False, "", "") for w in set(works)}
+        fell_back = fallbacks or [False] * len(times)
+        chosen = self.solvers[model]
+        ends = {}
+        for work, fell in set(zip(works, fell_back)):
+            message = _worse(chosen.name, chosen.fallback.name) if fell else ""
+            ends[work, fell] = (work, _nominal_time(chosen.solver, work), fell, False, message, "")
+        self.fallbacks += sum(fell_back)
         self.rows += [
-            (now, decision, model, size, status.value, objective, heuristic, bound, *ends[work])
-            for now, decision, size, status, objective, heuristic, bound, work in zip(
+            (
+                now,
+                decision,
+                model,
+                size,
+                status.value,
+                objective,
+                heuristic,
+                bound,
+                *ends[work, fell],
+            )
+            for now, decision, size, status, objective, heuristic, bound, work, fell in zip(
                 times,
                 decisions,
                 sizes,
@@ -209,6 +226,7 @@ class ProblemSolver:
                 heuristics or none,
                 bounds or none,
                 works,
+                fell_back,
                 strict=True,
             )
         ]
@@ -261,9 +279,12 @@ def _choose_result(
     if problem.sense == "min":
         gain = -gain
     if gain < 0:
-        message = f"{result.solver} found a worse solution than {heuristic.solver}"
-        return heuristic, True, message
+        return heuristic, True, _worse(result.solver, heuristic.solver)
     return (result if gain > 0 else heuristic), False, ""
+
+
+def _worse(solver: str, fallback: str) -> str:
+    return f"{solver} found a worse solution than {fallback}"
 
 
 def mishaps(decisions: pd.DataFrame) -> list[str]:

@@ -270,9 +270,16 @@ gang_settings = st.fixed_dictionaries(
 )
 
 
-def assert_same_gang(trace, columns, settings):
+def assert_same_gang(trace, columns, settings, **other):
     runs = [
-        simulate(trace, f"matrix:{columns}", "gang", settings=settings, compiled_from=from_jobs)
+        simulate(
+            trace,
+            f"matrix:{columns}",
+            "gang",
+            settings=settings,
+            compiled_from=from_jobs,
+            **other,
+        )
         for from_jobs in (0, len(trace) + 1)
     ]
     tables = [run.jobs.to_csv() for run in runs]
@@ -280,12 +287,17 @@ def assert_same_gang(trace, columns, settings):
     pd.testing.assert_frame_equal(runs[0].decisions, runs[1].decisions)
     assert runs[0].summary == runs[1].summary
     assert runs[0].schedule.decisions == runs[1].schedule.decisions
-    assert runs[0].timing["solver_seconds"] == 0
+    assert runs[0].fallbacks == runs[1].fallbacks
+    return runs[0]
 
 
+@pytest.mark.parametrize("solver", ["first-fit", "best-fit", "row-search"])
+@pytest.mark.parametrize("budget", [None, Budget(work=1)])
 @given(jobs, gang_settings, st.sampled_from([5, 8, 64, 70]), st.sampled_from([1, 0.7]))
-@settings(max_examples=200, deadline=None)
-def test_a_replay_of_gang_scheduling_is_what_the_engine_does(workload, chosen, columns, unit):
+@settings(max_examples=100, deadline=None)
+def test_a_replay_of_gang_scheduling_is_what_the_engine_does(
+    solver, budget, workload, chosen, columns, unit
+):
     gaps, runtime, slack, processors = (np.array(column) for column in zip(*workload))
     trace = clean(
         Trace(
@@ -296,15 +308,30 @@ def test_a_replay_of_gang_scheduling_is_what_the_engine_does(workload, chosen, c
             processors=processors * columns // 8 + 1,  # the widest are rejected
         )
     )
-    assert_same_gang(trace, columns, chosen)
+    run = assert_same_gang(trace, columns, chosen, solver=solver, budget=budget)
+    assert solver == "row-search" or run.timing["solver_seconds"] == 0
 
 
 @pytest.mark.parametrize("sharing", ["rows", "fill", "nodes"])
 @pytest.mark.parametrize("admission", ["fcfs", "skip"])
-def test_a_replay_of_a_modeled_workload_is_what_the_engine_does(admission, sharing):
+@pytest.mark.parametrize("solver", ["first-fit", "best-fit", "row-search"])
+def test_a_replay_of_a_modeled_workload_is_what_the_engine_does(solver, admission, sharing):
     trace = generate_workload("franke-1999", jobs=1000, interarrival_factor=0.8, service_factor=1.8)
     settings = {"mpl": 3, "admission": admission, "sharing": sharing, "context_switch": 1.0}
-    assert_same_gang(trace, 320, settings)
+    run = assert_same_gang(trace, 320, settings, solver=solver)
+    left_open = (run.decisions["work"] > 0) & (run.decisions["status"] == "optimal")
+    assert left_open.any() == (solver == "row-search") == (run.timing["solver_seconds"] > 0)
+
+
+@pytest.mark.parametrize("compact", [True, False])
+@pytest.mark.parametrize("admission", ["fcfs", "skip"])
+def test_packings_that_a_replay_leaves_open_are_searched_for(compact, admission):
+    """Some are not found within the budget."""
+    trace = generate_workload("franke-1999", jobs=600, interarrival_factor=0.6, service_factor=1.8)
+    settings = {"mpl": 4, "admission": admission, "compact": compact, "window": 20}
+    run = assert_same_gang(trace, 320, settings, solver="row-search", budget=Budget(work=30))
+    assert (run.decisions["work"] == 0).any()
+    assert run.timing["solver_seconds"] > 0
 
 
 class LikeFirstFit(FirstFit):
@@ -316,14 +343,14 @@ class LikeFirstFit(FirstFit):
     [
         {"event_order": "one-by-one"},
         {"charge_decisions": True},
-        {"solver": "best-fit"},
+        {"solver": "greedy-colouring"},
         {"solver": LikeFirstFit()},
         {"execution": "paging"},
         {"check": True},
         {"journal": True},
     ],
 )
-def test_gang_scheduling_is_replayed_by_first_fit_alone(other, monkeypatch):
+def test_other_runs_of_gang_scheduling_are_not_replayed(other, monkeypatch):
     monkeypatch.setattr(_gang_replay, "replay", None)  # the replay would call it
     trace = read_trace(bundled("traces") / "samples" / "sample-256.swf").jobs(1, 50)
     run = simulate(trace, "matrix:256", "gang", compiled_from=0, **other)
@@ -383,7 +410,7 @@ def test_a_replay_verifies_packings_as_their_problem_does(answered):
     packing = packing._replace(columns_of_waiting=tuple(placed))
     masks = [*problem.running, *packing.columns_of_waiting]
     sizes = [*map(int.bit_count, problem.running), *problem.waiting]
-    rule = Rule(problem.columns, 3, problem.admission == "skip", 0, problem.rerow, 100, 1.0)
+    rule = Rule(problem.columns, 3, problem.admission == "skip", 0, problem.rerow, 100, 1.0, 0)
     times = np.zeros(len(masks) + 3)  # three more jobs, so that there are three rows
     state = _gang_replay.new_state(times, times, np.array([*sizes, 1, 1, 1]), rule)
     running = len(problem.running)

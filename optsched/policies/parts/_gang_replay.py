@@ -1,6 +1,8 @@
-"""Replay of gang scheduling with its default solver, first fit, compiled.
+"""Replay of gang scheduling, compiled.
 
-The readable statement is the engine with `Gang`, `GangPacking`, `FirstFit` and `SHARINGS`. A set of
+The readable statement is the engine with `Gang`, `GangPacking`, `SHARINGS`, and the solvers that
+state a `QuickAnswer`. What these would have to search for is left open: `replay` returns, and goes
+on with the answer of the solver itself. A set of
 columns is a row of words of 64 bits. Running jobs keep their columns, so the columns in at least
 one row, in at least two, and so on (`loads`) change only with starts and ends.
 """
@@ -14,6 +16,13 @@ from numpy.typing import NDArray
 
 from optsched.by_reference import by_reference
 from optsched.compiled import kernel
+from optsched.solvers.gang_packing._root_bound import (
+    Matrix,
+    Queue,
+    empty_queue,
+    root_bound,
+    words_of_sums,
+)
 
 Times = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -32,9 +41,19 @@ NOT_PLACED = -1
 BY_ROWS, FILLED, BY_NODES = range(3)
 """The values of `Rule.sharing`: the functions of `optsched.policies.parts.time_sharing`."""
 
-RUNNING, HEAD, TAIL, NEXT, LEVELS, DECISIONS, PROBLEMS = range(7)
+FIRST_FIT, BEST_FIT, PROVEN_FIT = range(3)
+"""The values of `Rule.answer`, those of `optsched.solvers.gang_packing.fit_rules.QuickAnswer`."""
+
+RUNNING, HEAD, TAIL, NEXT, LEVELS, DECISIONS, PROBLEMS, CANDIDATES, SPARE, CHANGED, AWAITED = range(
+    11
+)
 """Entries of `State.tally`: running jobs, head and end of the queue in `State.queue`, the next job
-to be submitted, the most jobs that share a column, decisions, problems."""
+to be submitted, the most jobs that share a column, decisions, problems; of the present decision:
+candidates, whether a row might be spared, whether jobs have ended, started or moved, and whether
+the present problem has been left open."""
+
+DONE, OPEN, INFEASIBLE = range(3)
+"""Results of `replay`."""
 
 
 class Rule(NamedTuple):
@@ -47,6 +66,7 @@ class Rule(NamedTuple):
     compacts: bool
     window: int
     useful: float  # part of a time slice after the context switch
+    answer: int
 
 
 class Problems(NamedTuple):
@@ -57,7 +77,8 @@ class Problems(NamedTuple):
     submitted: Numbers  # the last job submitted at the time of the decision, or -1
     running: Numbers
     waiting: Numbers
-    objective: Numbers
+    objective: Numbers  # of the solver
+    by_first_fit: Numbers  # objective of the fallback
 
 
 @by_reference
@@ -89,6 +110,8 @@ class State(NamedTuple):
     order: Numbers
     candidates: Numbers
     answer: Numbers  # the new row of each running job, then of each candidate
+    other: Numbers  # the row of each candidate by best fit
+    used: Numbers  # columns used in each row with the candidates placed so far
     turns: Numbers  # of each running job
     left: Words
     fitting: Words
@@ -99,7 +122,7 @@ def new_state(submit: Times, runtime: Times, processors: Numbers, rule: Rule) ->
     """Return the state before the first event; times in seconds, arrays of shape (jobs,)."""
     jobs = len(submit)
     rows, words = min(rule.rows, jobs), -(-rule.columns // WORD)
-    most = 3 * jobs  # problems: at most one for each submission, each end and each start
+    most = 3 * jobs + 1  # problems: at most one for each submission, each end and each start
 
     def numbers(length: int) -> Numbers:
         return np.zeros(length, dtype=np.int64)
@@ -121,7 +144,7 @@ def new_state(submit: Times, runtime: Times, processors: Numbers, rule: Rule) ->
         columns=sets(jobs),
         running=numbers(jobs),
         queue=numbers(jobs),
-        tally=numbers(7),
+        tally=numbers(11),
         held=sets(rows),
         number=numbers(rows),
         levels=sets(rows),
@@ -132,11 +155,40 @@ def new_state(submit: Times, runtime: Times, processors: Numbers, rule: Rule) ->
         order=numbers(jobs),
         candidates=numbers(jobs),
         answer=numbers(jobs),
+        other=numbers(jobs),
+        used=numbers(rows),
         turns=numbers(jobs),
         left=sets(),
         fitting=sets(),
         union=sets(rows),
     )
+
+
+def matrix_of(rule: Rule, jobs: int) -> Matrix:
+    """Return the matrix of a run of so many jobs."""
+    return Matrix(rule.columns, min(rule.rows, jobs), rule.skips, rule.compacts)
+
+
+def new_queue(rule: Rule, jobs: int) -> Queue:
+    """Return the waiting jobs whose bound is computed: none if no answer has to be proven."""
+    if rule.answer != PROVEN_FIT:
+        return empty_queue(Matrix(0, 0, rule.skips, rule.compacts), 0)
+    return empty_queue(matrix_of(rule, jobs), jobs)
+
+
+def words_of(rule: Rule, jobs: int) -> int:
+    """Return the number of words of 64 columns or sums that a run of so many jobs takes."""
+    words = jobs * -(-rule.columns // WORD)
+    if rule.answer != PROVEN_FIT:
+        return words
+    matrix = matrix_of(rule, jobs)
+    return words + (matrix.rows + 3) * words_of_sums(matrix)
+
+
+def masks_of(columns: Words) -> list[int]:
+    """Return sets of columns, one in a row, as masks."""
+    every, width = columns.astype("<u8").tobytes(), 8 * columns.shape[1]
+    return [int.from_bytes(every[at : at + width], "little") for at in range(0, len(every), width)]
 
 
 @kernel(allocates=False)
@@ -365,30 +417,114 @@ def compact(state: State, rule: Rule) -> None:
 
 
 @kernel(allocates=False)
-def fit(state: State, rule: Rule, found: int) -> int:
-    """Choose the row of each candidate by first fit, as `fitted` does; return the number placed."""
-    count, answer = state.number, state.answer[state.tally[RUNNING] :]
-    answer[:found] = NOT_PLACED
-    placed = 0
+def fit(state: State, rule: Rule, tightest: bool, chosen_row: Numbers) -> int:
+    """Choose the row of each candidate by best or first fit, as `fitted` does.
+
+    Returns the objective of the packing.
+    """
+    used = state.used
+    for row in range(len(used)):
+        used[row] = state.number[row]
+    found = state.tally[CANDIDATES]
+    for candidate in range(found):
+        chosen_row[candidate] = NOT_PLACED
     for candidate in range(found):
         needed = state.processors[state.candidates[candidate]]
         chosen, empty = NOT_PLACED, NOT_PLACED
-        for row in range(len(count)):
-            if count[row] == 0:
+        for row in range(len(used)):
+            if used[row] == 0:
                 if empty == NOT_PLACED:
                     empty = row
-            elif count[row] + needed <= rule.columns:
-                chosen = row
-                break
+            elif used[row] + needed <= rule.columns:
+                if chosen == NOT_PLACED or used[row] > used[chosen]:
+                    chosen = row
+                if not tightest:
+                    break
         if chosen == NOT_PLACED:
             chosen = empty
         if chosen != NOT_PLACED:
-            answer[candidate] = chosen
-            count[chosen] += needed
-            placed += 1
+            chosen_row[candidate] = chosen
+            used[chosen] += needed
         elif not rule.skips:
             break
-    return placed
+    objective = 0
+    for row in range(len(used)):
+        objective += (rule.rows + 1) * used[row] - (used[row] > 0)
+    return int(objective)
+
+
+@kernel(allocates=False)
+def bound(state: State, rule: Rule, queue: Queue, rows: Numbers) -> int:
+    """Return the bound of row search, whose first packing has these rows of the candidates."""
+    tally = state.tally
+    found, steps = tally[CANDIDATES], 0
+    for candidate in range(found):
+        queue.size[candidate] = state.processors[state.candidates[candidate]]
+        if rows[candidate] != NOT_PLACED:
+            steps += queue.size[candidate] if rule.skips else 1
+    fewest = 0
+    if rule.compacts:
+        fewest = tally[LEVELS]
+        for level in range(fewest):
+            queue.free[fewest - 1 - level] = rule.columns - size(state.levels[level])
+    else:
+        for row in range(len(state.number)):
+            if state.number[row] == 0:
+                continue
+            free = rule.columns - state.number[row]
+            place = fewest
+            while place > 0 and queue.free[place - 1] < free:
+                queue.free[place] = queue.free[place - 1]
+                place -= 1
+            queue.free[place] = free
+            fewest += 1
+    matrix = Matrix(rule.columns, len(state.number), rule.skips, rule.compacts)
+    placed, used = root_bound(queue, matrix, fewest, found, steps)
+    return int((rule.rows + 1) * (total_held(state) + placed) - used)
+
+
+@kernel(allocates=False)
+def find_answer(state: State, rule: Rule, queue: Queue) -> bool:
+    """Answer the present problem as the solver does; return False if it has to search."""
+    tally, problems = state.tally, state.problems
+    found, at = tally[CANDIDATES], tally[PROBLEMS]
+    problems.running[at] = tally[RUNNING]
+    problems.waiting[at] = found
+    compact(state, rule)
+    answer, other = state.answer[tally[RUNNING] :], state.other
+    by_first_fit = own = fit(state, rule, False, answer)
+    tries_best = rule.answer == BEST_FIT
+    if rule.answer == PROVEN_FIT:
+        for candidate in range(found):
+            tries_best = tries_best or answer[candidate] == NOT_PLACED
+    better = False
+    if tries_best:
+        own = fit(state, rule, True, other)
+        better = own > by_first_fit
+        if rule.answer == PROVEN_FIT and not better:
+            own = by_first_fit
+    if rule.answer == PROVEN_FIT:
+        highest = bound(state, rule, queue, other if better else answer)
+        if highest != own:
+            return False
+    if better:
+        for candidate in range(found):
+            answer[candidate] = other[candidate]
+    problems.objective[at] = own
+    problems.by_first_fit[at] = by_first_fit
+    return True
+
+
+@kernel(allocates=False)
+def hold_running(state: State) -> None:
+    """Hold the columns of running jobs in the rows of the answer."""
+    for row in range(len(state.number)):
+        remove(state.held[row], state.held[row])
+        state.number[row] = 0
+    for place in range(state.tally[RUNNING]):
+        job, row = state.running[place], state.answer[place]
+        add(state.held[row], state.columns[job])
+        state.number[row] += state.processors[job]
 
 
 @kernel(allocates=False)
@@ -412,6 +548,7 @@ def choose_columns(state: State, rule: Rule, job: int, row: int) -> None:
         add(state.columns[job], fitting)
         needed -= number
     add(state.held[row], state.columns[job])
+    state.number[row] += state.processors[job]
     raise_levels(state, state.columns[job])
 
 
@@ -514,81 +651,112 @@ def share(state: State, rule: Rule, now: float) -> None:
 
 
 @kernel(allocates=False)
-def decide(state: State, rule: Rule, now: float, submitted: int, waited: bool, ended: bool) -> bool:
-    """Compact, schedule and share the time, as `Gang.decide`; return whether all answers hold."""
-    tally, queue, answer, problems = state.tally, state.queue, state.answer, state.problems
-    changed = ended
-    found = 0
+def place(state: State, rule: Rule) -> bool:
+    """Move and start jobs by the answer to a problem; return whether all candidates start."""
+    tally, queue, answer = state.tally, state.queue, state.answer
+    now = state.problems.time[tally[PROBLEMS]]
+    running = tally[RUNNING]
+    for at in range(running):
+        job = state.running[at]
+        if state.row[job] != answer[at]:
+            tally[CHANGED] = 1
+        state.row[job] = answer[at]
+    placed = 0
+    for candidate in range(tally[CANDIDATES]):
+        row = answer[running + candidate]
+        if row != NOT_PLACED:
+            begin(state, now, state.candidates[candidate], row)
+            placed += 1
+            tally[CHANGED] = 1
+    head = behind = min(tally[HEAD] + rule.window, tally[TAIL])
+    for at in range(behind - 1, tally[HEAD] - 1, -1):
+        if np.isnan(state.start[queue[at]]):
+            head -= 1
+            queue[head] = queue[at]
+    tally[HEAD] = head
+    return bool(placed == tally[CANDIDATES])
+
+
+@kernel(allocates=False)
+def begin_problem(state: State, now: float, submitted: int) -> None:
+    """State the time of the next problem, if there will be one."""
+    at = state.tally[PROBLEMS]
+    state.problems.time[at] = now
+    state.problems.decision[at] = state.tally[DECISIONS]
+    state.problems.submitted[at] = submitted
+
+
+@kernel(allocates=False)
+def begin_decision(state: State, rule: Rule) -> bool:
+    """Process the events of the next instant, and find the candidates; return False at the end."""
+    tally, submit = state.tally, state.submit
+    jobs = len(submit)
+    now = submit[tally[NEXT]] if tally[NEXT] < jobs else np.inf
+    for at in range(tally[RUNNING]):
+        now = min(now, state.ends_at[state.running[at]])
+    if now == np.inf:
+        return False
+    ended = finish(state, now) > 0
+    waited, submitted = tally[HEAD] < tally[TAIL], -1
+    while tally[NEXT] < jobs and submit[tally[NEXT]] == now:
+        submitted = tally[NEXT]
+        tally[NEXT] += 1
+        if state.processors[submitted] <= rule.columns:
+            state.queue[tally[TAIL]] = submitted
+            tally[TAIL] += 1
+    tally[DECISIONS] += 1
+    begin_problem(state, now, submitted)
+    tally[CHANGED] = ended
+    tally[CANDIDATES] = tally[SPARE] = 0
     if rule.skips or ended or not waited:
-        found = find_candidates(state, rule)
-    spare = False
+        tally[CANDIDATES] = find_candidates(state, rule)
     if rule.compacts and ended:
         used = used_rows(state)
-        spare = used > tally[LEVELS] and used > -(-total_held(state) // rule.columns)
-    while found > 0 or spare:
-        spare = False
-        running = tally[RUNNING]
-        compact(state, rule)
-        placed = fit(state, rule, found)
-        for candidate in range(found):
-            row = answer[running + candidate]
-            if row != NOT_PLACED:
-                choose_columns(state, rule, state.candidates[candidate], row)
-        if not is_feasible(state, rule, found):
-            return False
-        at = tally[PROBLEMS]
-        tally[PROBLEMS] += 1
-        problems.time[at] = now
-        problems.decision[at] = tally[DECISIONS]
-        problems.submitted[at] = submitted
-        problems.running[at] = running
-        problems.waiting[at] = found
-        problems.objective[at] = (rule.rows + 1) * total_held(state) - used_rows(state)
-        for place in range(running):
-            job = state.running[place]
-            changed = changed or state.row[job] != answer[place]
-            state.row[job] = answer[place]
-        for candidate in range(found):
-            row = answer[running + candidate]
-            if row != NOT_PLACED:
-                begin(state, now, state.candidates[candidate], row)
-                changed = True
-        head = behind = min(tally[HEAD] + rule.window, tally[TAIL])
-        for place in range(behind - 1, tally[HEAD] - 1, -1):
-            if np.isnan(state.start[queue[place]]):
-                head -= 1
-                queue[head] = queue[place]
-        tally[HEAD] = head
-        if placed < found:
-            break
-        found = find_candidates(state, rule)
-    if changed:
-        share(state, rule, now)
+        tally[SPARE] = used > tally[LEVELS] and used > -(-total_held(state) // rule.columns)
     return True
 
 
 @kernel(allocates=False)
-def replay(state: State, rule: Rule) -> bool:
-    """Process all events; return whether all answers are feasible."""
-    tally, submit = state.tally, state.submit
-    jobs = len(submit)
-    while True:
-        now = submit[tally[NEXT]] if tally[NEXT] < jobs else np.inf
-        for place in range(tally[RUNNING]):
-            now = min(now, state.ends_at[state.running[place]])
-        if now == np.inf:
-            return True
-        ended = finish(state, now) > 0
-        waited, submitted = tally[HEAD] < tally[TAIL], -1
-        while tally[NEXT] < jobs and submit[tally[NEXT]] == now:
-            submitted = tally[NEXT]
-            tally[NEXT] += 1
-            if state.processors[submitted] <= rule.columns:
-                state.queue[tally[TAIL]] = submitted
-                tally[TAIL] += 1
-        tally[DECISIONS] += 1
-        if not decide(state, rule, now, submitted, waited, ended):
-            return False
+def decide(state: State, rule: Rule, queue: Queue) -> int:
+    """Continue the present decision as `Gang.decide` does, then share the time."""
+    tally, problems = state.tally, state.problems
+    while tally[CANDIDATES] > 0 or tally[SPARE]:
+        if tally[AWAITED]:
+            hold_running(state)
+        elif not find_answer(state, rule, queue):
+            tally[AWAITED] = 1
+            return OPEN
+        tally[AWAITED] = tally[SPARE] = 0
+        for candidate in range(tally[CANDIDATES]):
+            row = state.answer[tally[RUNNING] + candidate]
+            if row != NOT_PLACED:
+                choose_columns(state, rule, state.candidates[candidate], row)
+        if not is_feasible(state, rule, tally[CANDIDATES]):
+            return INFEASIBLE
+        all_start = place(state, rule)
+        at = tally[PROBLEMS]
+        tally[PROBLEMS] += 1
+        begin_problem(state, problems.time[at], problems.submitted[at])
+        if not all_start:
+            break
+        tally[CANDIDATES] = find_candidates(state, rule)
+    if tally[CHANGED]:
+        share(state, rule, problems.time[tally[PROBLEMS]])
+    return DONE
+
+
+@kernel(allocates=False)
+def replay(state: State, rule: Rule, queue: Queue) -> int:
+    """Process the events up to the next problem that is left open, or all.
+
+    Called again, it takes the rows in `State.answer` for the answer to that problem. Returns
+    `OPEN`, `DONE`, or `INFEASIBLE` after an answer that does not hold.
+    """
+    while state.tally[AWAITED] or begin_decision(state, rule):
+        outcome = decide(state, rule, queue)
+        if outcome != DONE:
+            return int(outcome)
+    return DONE
 
 
 @kernel(allocates=False)

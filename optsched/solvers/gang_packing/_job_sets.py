@@ -17,12 +17,15 @@ class JobSets:
     def __init__(self, sizes: Sequence[int], most_free: Sequence[int]) -> None:
         self._sizes = sizes
         self._most_free = most_free
-        self._rest = [*reversed(list(accumulate(reversed(sizes), initial=0)))]
         within = (2 << most_free[-1]) - 1
         self._sums = [1]
         for size in reversed(sizes):
             self._sums.append(self._sums[-1] | self._sums[-1] << size & within)
         self._sums.reverse()
+        self._next_smaller = [len(sizes)] * len(sizes)
+        for job in range(len(sizes) - 2, -1, -1):
+            equal = sizes[job] == sizes[job + 1]
+            self._next_smaller[job] = self._next_smaller[job + 1] if equal else job + 1
         self._failed: list[list[int]] = []
 
     def fail(self, chosen: Sequence[int]) -> None:
@@ -31,11 +34,11 @@ class JobSets:
 
     def with_total(self, total: int, step: Callable[[], None]) -> Iterator[list[int]]:
         """Yield sets of job numbers with a total size of at least `total`; `step` counts work."""
-        open_sets: list[tuple[int, list[int], int]] = [(0, [], total)]
+        open_sets: list[tuple[int, list[int], list[int], int]] = [(0, [], [], total)]
         while open_sets:
             step()
-            job, chosen, wanted = open_sets.pop()
-            if self._is_infeasible([self._sizes[one] for one in chosen]):
+            job, chosen, sizes, wanted = open_sets.pop()
+            if self._is_infeasible(sizes):
                 continue
             if wanted <= 0:
                 yield chosen
@@ -43,11 +46,9 @@ class JobSets:
             most = self._most_free[-1] - (total - wanted)
             if most < wanted or not self._sums[job] >> wanted & ((2 << (most - wanted)) - 1):
                 continue
-            open_sets.append((job + 1, [*chosen, job], wanted - self._sizes[job]))
-            other = job
-            while other < len(self._sizes) and self._sizes[other] == self._sizes[job]:
-                other += 1
-            open_sets.append((other, chosen, wanted))
+            size = self._sizes[job]
+            open_sets.append((job + 1, [*chosen, job], [*sizes, size], wanted - size))
+            open_sets.append((self._next_smaller[job], chosen, sizes, wanted))
 
     def _is_infeasible(self, sizes: Sequence[int]) -> bool:
         """Return whether jobs of nonincreasing sizes are known not to fit together."""
@@ -57,7 +58,7 @@ class JobSets:
                 return True
         if len(sizes) > rows and sizes[rows - 1] + sizes[rows] > self._most_free[1]:
             return True
-        return any(
-            len(failed) <= len(sizes) and all(map(int.__le__, failed, sizes))
-            for failed in self._failed
-        )
+        for failed in self._failed:
+            if len(failed) <= len(sizes) and all(map(int.__le__, failed, sizes)):
+                return True
+        return False

@@ -4,10 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 from optsched.models.gang_packing import NOT_PLACED, GangPacking, Packing
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
+from optsched.solvers.solver import Solver
+
+
+class QuickAnswer(IntEnum):
+    """What a solver answers without a search, from the rows of `compacted`.
+
+    A solver that states one as its ``quick_answer`` is replayed by kernels under gang scheduling.
+    ``PROVEN_FIT``: first fit, or best fit if first fit leaves a job out and best fit is better,
+    where the bounds of row search prove it; other problems go to the solver itself, which must
+    choose the columns of `columns_for`.
+    """
+
+    FIRST_FIT = 0
+    BEST_FIT = 1
+    PROVEN_FIT = 2
+
+
+def quick_answer(solver: Solver) -> QuickAnswer | None:
+    """Return what a solver states; a subclass, which may answer otherwise, does not inherit it."""
+    stated: QuickAnswer | None = vars(type(solver)).get("quick_answer")
+    return stated
 
 
 class FitHeuristic(Heuristic):
@@ -50,6 +72,7 @@ class FirstFit(FitHeuristic):
     """
 
     is_rule = True
+    quick_answer = QuickAnswer.FIRST_FIT
 
     def place(self, problem: GangPacking) -> Packing:
         """Return the packing by first fit."""
@@ -71,6 +94,8 @@ class BestFit(FitHeuristic):
     >>> BestFit().place(problem).rows_of_waiting
     (1, 0)
     """
+
+    quick_answer = QuickAnswer.BEST_FIT
 
     def place(self, problem: GangPacking) -> Packing:
         """Return the packing by best fit."""

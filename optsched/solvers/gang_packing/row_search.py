@@ -10,7 +10,7 @@ from optsched.models.problem import Problem
 from optsched.registry import solvers
 from optsched.solvers.gang_packing import _small_tree
 from optsched.solvers.gang_packing._subproblems import Subproblems
-from optsched.solvers.gang_packing.fit_rules import compacted, fitted
+from optsched.solvers.gang_packing.fit_rules import QuickAnswer, compacted, fitted
 from optsched.solvers.progress import Progress
 from optsched.solvers.result import Budget, Limit, Result
 from optsched.solvers.solver import OnIncumbent, Solver
@@ -52,6 +52,7 @@ class RowSearch(Solver):
     seconds_per_solve = 5e-5
     seconds_per_work = 5e-6
     default_work = 1000
+    quick_answer = QuickAnswer.PROVEN_FIT
 
     def prepare(self, problem: Problem[Any] | None = None) -> None:
         """Compile the kernels of the search, or load them from the cache."""
