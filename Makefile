@@ -6,11 +6,12 @@ BENCH := $(BIN)/python benchmarks
 TRACES ?= ../shared/traces
 INSTANCES ?= ../shared/instances/mkp
 RESULTS ?= benchmarks/results
+STUDIES ?= studies-in-full
 
 SECONDS ?= 60
 SEED ?= 1
 
-.PHONY: demo test bounds check fuzz pages benchmark clean
+.PHONY: demo test bounds check fuzz pages results benchmark clean
 
 demo: .venv/ready
 	$(OPTSCHED) doctor --compile
@@ -49,6 +50,18 @@ fuzz: .venv/ready
 pages: .venv/ready
 	$(BIN)/python -m optsched.models.pages
 	$(BIN)/python -m optsched.cli.pages
+	$(BIN)/python -m optsched.studies.pages
+
+# All studies in full, in $(STUDIES), in an hour and a half on two cores; and their results in docs/results.
+# A study that was stopped continues.
+results: .venv/ready
+	set -e; for study in yang-2014 franke-1999 li-2015 gonthier-2024 guim-2009 systems; do \
+	    $(OPTSCHED) study $$study --traces $(TRACES) -o $(STUDIES)/$$study; \
+	    mkdir -p docs/results/$$study; \
+	    rm -f docs/results/$$study/*; \
+	    (cd $(STUDIES)/$$study && cp README.md study.json *.parquet *.csv *.svg $(CURDIR)/docs/results/$$study); \
+	done
+	$(BIN)/python -m optsched.studies.pages
 
 # Into $(RESULTS), within 20 minutes; with FULL=1 the large tables, in hours.
 ifdef FULL

@@ -201,7 +201,7 @@ def _figures(
         ),
     }
     return [
-        Figure(svg, caption=caption, alt=alt)
+        Figure(name, svg, caption=caption, alt=alt)
         for name, svg in pictures.items()
         for caption, alt in [about.get(name, (f"{name}.", f"Picture of the comparison: {name}."))]
     ]

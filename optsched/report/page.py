@@ -151,9 +151,10 @@ class Figure:
 
     The SVG document is embedded as a separate image, so that ids and styles of pictures do not
     clash, and scripts do not run. `alt` is a description with the numbers of the picture, for
-    readers who cannot see it.
+    readers who cannot see it. `name` is that of its file, without the suffix.
     """
 
+    name: str
     svg: str
     alt: str
     caption: str

@@ -95,8 +95,8 @@ def captioned(pictures: Mapping[str, str], facts: RunFacts) -> list[Figure]:
     """
     known = {picture.name: picture for picture in run_pictures()}
     return [
-        Figure(svg, caption=known[name].caption(facts), alt=known[name].words(facts))
+        Figure(name, svg, caption=known[name].caption(facts), alt=known[name].words(facts))
         if name in known
-        else Figure(svg, caption=f"{name}.", alt=f"Picture of the run: {name}.")
+        else Figure(name, svg, caption=f"{name}.", alt=f"Picture of the run: {name}.")
         for name, svg in pictures.items()
     ]

@@ -1,8 +1,10 @@
-"""The load that a workload offers to a machine."""
+"""Figures of workloads: the load that they offer to a machine, and others of their traces."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.machines.machine import read_machine
 from optsched.traces.reading import read_trace
@@ -31,10 +33,27 @@ def offered_by(trace: Trace, processors: int) -> Offered:
     return Offered(seconds / 86_400, load, float(trace.runtime.mean()))
 
 
-def with_offered(frame: pd.DataFrame) -> pd.DataFrame:
-    """Add ``days``, ``offered`` load and ``mean_runtime`` of the trace at ``path`` of each run."""
-    size = {machine: read_machine(machine).size for machine in frame["machine"].unique()}
-    cases = list(zip(frame["path"], frame["machine"].map(size)))
-    found = {case: offered_by(read_trace(case[0]), case[1]) for case in dict.fromkeys(cases)}
-    days, load, runtime = zip(*map(found.__getitem__, cases))
-    return frame.assign(days=days, offered=load, mean_runtime=runtime)
+def load_on(trace: Trace, machine: str) -> dict[str, float]:
+    """Return ``days``, ``offered`` load and ``mean_runtime`` of a trace on a machine."""
+    days, load, runtime = offered_by(trace, read_machine(machine).size)
+    return {"days": days, "offered": load, "mean_runtime": runtime}
+
+
+def with_figures(
+    frame: pd.DataFrame, inputs: Path, figures: Callable[[Trace, str], Mapping[str, Any]]
+) -> pd.DataFrame:
+    """Add figures of the trace of each run, each a column.
+
+    Parameters
+    ----------
+    inputs : path
+        The folder of the traces, which have the names of the column ``trace``.
+    figures : callable
+        Takes a trace and the text of a machine, and returns figures by name.
+    """
+    import pandas as pd
+
+    files = [str(inputs / PurePath(trace).name) for trace in frame["trace"]]
+    cases = list(zip(files, frame["machine"]))
+    found = {case: figures(read_trace(case[0]), case[1]) for case in dict.fromkeys(cases)}
+    return frame.assign(**pd.DataFrame([found[case] for case in cases], frame.index))

@@ -133,12 +133,13 @@ class Study(ABC):
     def page(
         self,
         frame: pd.DataFrame,
+        claims: Sequence[Claim],
         pictures: Mapping[str, str],
         versions: Mapping[str, str],
         *,
         quick: bool,
     ) -> Page:
-        """Make the page from its template, the SVG of each figure and the versions of packages.
+        """Make the page: its template, the claims, SVG figures by name, versions of packages.
 
         Raises
         ------
@@ -151,7 +152,7 @@ class Study(ABC):
             "quick": quick,
             "runs": len(frame),
             "jobs": int(frame["jobs"].sum()),
-            "claims": () if quick else self.claims(frame),
+            "claims": claims,
         }
         values = common | dict(self.values(frame, quick=quick))
         from_logs = self.logs == "always" or (self.logs == "in full" and not quick)

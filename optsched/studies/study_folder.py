@@ -5,8 +5,9 @@ Folder format: ``docs/formats/study-folder.md``.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched import registry
@@ -22,7 +23,9 @@ from optsched.files import (
 )
 from optsched.report import style
 from optsched.report.folder_files import read_object, read_pictures
+from optsched.report.markdown import markdown
 from optsched.report.page import write_page
+from optsched.studies.content import PLAN
 from optsched.studies.judging import frame_of_claims
 from optsched.studies.results import with_parts
 from optsched.studies.study import Study
@@ -41,7 +44,13 @@ if TYPE_CHECKING:
 SWEEP = "sweep"
 """The folder of the runs, inside."""
 
-MADE = ("report.html", "*.csv", "*.svg", "*.png")
+RESULTS = "results.parquet"
+"""The results on which tables, figures and verdicts rest: one row per run."""
+
+MARKDOWN = "README.md"
+"""The page as Markdown, which shows the pictures of its folder."""
+
+MADE = (RESULTS, "report.html", MARKDOWN, "*.csv", "*.svg", "*.png")
 """The files that are made from the results, and again whenever there are new ones."""
 
 INPUTS = "inputs"
@@ -144,7 +153,7 @@ def begin(name: str, folder: Path, *, quick: bool) -> None:
     """
     check_replaceable(folder, FOLDER)
     about = {"study": name, "quick": quick}
-    if (folder / FOLDER.marker).is_file() and _about(folder) != about:
+    if (folder / FOLDER.marker).is_file() and not about.items() <= _about(folder).items():
         raise InputError("holds another study; expected a folder of its own", file=folder)
     try:
         make_folder(folder)
@@ -176,61 +185,74 @@ def write_inputs(traces: Mapping[str, Trace], folder: Path) -> None:
 
 
 def evaluate(folder: Path) -> Evaluation:
-    """Write tables, figures and page from the results of the sweep.
+    """Write results, figures, tables and page from the runs of the sweep.
 
     Raises
     ------
     InputError
         If a run has failed or a file is missing.
     """
-    study, frame = _read(folder)
-    tables = dict(study.tables(frame))
-    claims = frame_of_claims(() if _about(folder)["quick"] else study.claims(frame))
-    for name, table in (tables | ({CLAIMS: claims} if len(claims) else {})).items():
-        with written(folder / f"{name}.csv") as temporary:
-            table.to_csv(temporary, index=False, lineterminator="\n")
+    about = _about(folder)
+    study: Study = registry.studies[about["study"]]()
+    runs = folder / SWEEP / "runs"
+    results = with_parts(_read(folder / SWEEP / "results.parquet"), study.parts, runs)
+    results = results.assign(folder=[str(runs / run) for run in results["run"]])
+    try:
+        frame = study.prepare(results, folder / INPUTS).drop(columns="folder")
+    except InputError as error:
+        raise error.within(folder / SWEEP / "results.parquet") from None
+    frame["trace"] = [PurePath(trace).name for trace in frame["trace"]]  # equal on any machine
+    with written(folder / RESULTS) as temporary:
+        frame.to_parquet(temporary, index=False, compression="zstd")
+    used = versions_used(frame["run"].tolist(), runs)
+    versions = {package: " and ".join(found) for package, found in used.items()}
+    plan = hashlib.sha256((study.content / PLAN).read_bytes()).hexdigest()
+    write_json(folder / FOLDER.marker, about | {"plan": plan, "versions": versions})
     for name, figure in study.figures(frame).items():
         style.save(figure, folder, name)
-    return Evaluation(folder, _write_page(folder, study, frame), tables, claims)
+    return _conclude(folder)
 
 
 def report(folder: Path) -> Path:
-    """Write the page of a study folder from the files in it, and return its path.
+    """Write tables, verdicts and page of a study folder from its results; return the page's path.
 
     Raises
     ------
     InputError
         If a file is missing or damaged, or the page cannot be written.
     """
-    return _write_page(folder, *_read(folder))
+    return _conclude(folder).page
 
 
 def _about(folder: Path) -> dict[str, Any]:
     return read_object(folder / FOLDER.marker, {"study": str, "quick": bool})
 
 
-def _write_page(folder: Path, study: Study, frame: pd.DataFrame) -> Path:
-    used = versions_used(frame["run"].tolist(), folder / SWEEP / "runs")
-    versions = {package: " and ".join(found) for package, found in used.items()}
+def _conclude(folder: Path) -> Evaluation:
+    """Write tables, verdicts and page from the results and the pictures in the folder."""
+    about = read_object(folder / FOLDER.marker, {"study": str, "quick": bool, "versions": dict})
+    study: Study = registry.studies[about["study"]]()
+    frame = _read(folder / RESULTS)
+    tables = dict(study.tables(frame))
+    claims = () if about["quick"] else study.claims(frame)
+    verdicts = frame_of_claims(claims)
+    for name, table in (tables | ({CLAIMS: verdicts} if len(verdicts) else {})).items():
+        with written(folder / f"{name}.csv") as temporary:
+            table.to_csv(temporary, index=False, lineterminator="\n")
     pictures = read_pictures(folder, [])
-    return write_page(study.page(frame, pictures, versions, quick=_about(folder)["quick"]), folder)
+    page = study.page(frame, claims, pictures, about["versions"], quick=about["quick"])
+    with written(folder / MARKDOWN) as temporary:
+        temporary.write_text(markdown(page), encoding="utf-8", newline="\n")
+    return Evaluation(folder, write_page(page, folder), tables, verdicts)
 
 
-def _read(folder: Path) -> tuple[Study, pd.DataFrame]:
+def _read(path: Path) -> pd.DataFrame:
+    """Return the results in a Parquet file."""
     import pandas as pd
 
-    study: Study = registry.studies[_about(folder)["study"]]()
-    path = folder / SWEEP / "results.parquet"
     if not path.is_file():
         raise InputError("missing; expected the results of the study's runs", file=path)
     try:
-        results = pd.read_parquet(path)
+        return pd.read_parquet(path)
     except (OSError, ValueError):
-        raise InputError("damaged; expected the Parquet file of a sweep", file=path) from None
-    runs = folder / SWEEP / "runs"
-    results = with_parts(results, study.parts, runs)
-    results = results.assign(folder=[str(runs / run) for run in results["run"]])
-    try:
-        return study, study.prepare(results, folder / INPUTS)
-    except InputError as error:
-        raise error.within(path) from None
+        raise InputError("damaged; expected results in a Parquet file", file=path) from None

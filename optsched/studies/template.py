@@ -66,7 +66,7 @@ def page_from(
         if name not in pictures:
             return ""
         caption, alternative = paragraphs(caller())
-        return keep(Figure(pictures[name], alternative, caption))
+        return keep(Figure(name, pictures[name], alternative, caption))
 
     environment = Environment(
         loader=FileSystemLoader(template.parent),

@@ -70,7 +70,7 @@ def test_every_text_is_escaped():
                     NASTY,
                     Facts([(NASTY, NASTY)]),
                     Table(NASTY, [NASTY, (NASTY, NASTY)], [[NASTY, Cell(NASTY, NASTY, NASTY)]]),
-                    Figure(SVG, NASTY, NASTY),
+                    Figure("picture", SVG, NASTY, NASTY),
                 ],
             )
         ],
@@ -86,7 +86,7 @@ def test_every_text_is_escaped():
 
 
 def test_nothing_outside_is_referred_to():
-    text = render(page_of(Figure(SVG, "alt", "caption"), Table("t", ["a"], [["b"]])))
+    text = render(page_of(Figure("picture", SVG, "alt", "caption"), Table("t", ["a"], [["b"]])))
     document = Document(text)
     addresses = [
         attributes[name]
@@ -160,7 +160,7 @@ def test_the_foot_says_how_to_repeat_it_or_that_nothing_does():
 
 
 def test_the_same_page_gives_the_same_bytes(tmp_path):
-    page = page_of("Text.", Figure(SVG, "alt", "caption"))
+    page = page_of("Text.", Figure("picture", SVG, "alt", "caption"))
     path = write_page(page, tmp_path)
     first = path.read_bytes()
     assert write_page(page, tmp_path).read_bytes() == first

@@ -141,7 +141,8 @@ def prepared(stretches, saved, names=tuple(one.name for one in WORKLOADS if one 
                     "workload": workload.name,
                     "scheduler": name,
                     "machine": workload.machine + scheduler.kept,
-                    "path": f"elsewhere/{workload.file}",
+                    **dict.fromkeys(("submitted", "evaluated", "files"), 20),
+                    "load": workload.load,
                     "jobs": 20,
                     "session_stretch": 100.0 / np.array(stretches(plain, workload.load)),
                     "session_jobs": np.full(10, 2),
@@ -238,16 +239,13 @@ def test_sums_over_workloads_are_compared_with_the_same_backfilling():
     assert set(all_runs(frame)["base"]) == {SCHEDULERS[name].base for name in SCHEDULERS}
 
 
-def test_the_page_has_all_parts_and_says_what_was_absent(tmp_path):
-    trace = inputs([], quick=True)[SAMPLE.file]
+def test_the_page_has_all_parts_and_says_what_was_absent():
     absent = {one.name for one in OF_LOG["CTC"]} | {SAMPLE.name}
     names = [one.name for one in WORKLOADS if one.name not in absent]
     frame = prepared(like_the_paper, saved_in_the_paper, names)
-    write_inputs({"one.rackham": trace}, tmp_path)
-    frame["path"] = str(tmp_path / "inputs" / "one.rackham")
     drawn = dict.fromkeys(figures(frame), "<svg/>")
     assert set(drawn) == {"figure-2-7", *(f"figure-{number}" for number in (8, 9, 10, 11))}
-    made = studies["gonthier-2024"]().page(frame, drawn, {}, quick=False)
+    made = studies["gonthier-2024"]().page(frame, claims(frame), drawn, {}, quick=False)
     assert made.sections[0].title == "The claims"
     assert "CTC-SP2-1996-3.1-cln.swf.gz" in str(made)
     assert "UniLu-Gaia-2014-1.swf.gz" not in str(made)

@@ -47,23 +47,14 @@ from optsched.studies.guim_2009.plan import (
 )
 from optsched.studies.study_folder import write_inputs
 from optsched.sweeps.sweep_file import read_sweep
-from optsched.traces.bandwidth import MIXES
+from optsched.traces.bandwidth import LEVELS, MIXES
 from optsched.traces.reading import read_trace
 
 EVERY = workloads(quick=False)
 RAISED, FIRST_FIT_REQUESTED, REQUESTED = VARIANTS
 
 
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory):
-    """The trace of the quick look."""
-    folder = tmp_path_factory.mktemp("sample")
-    write_inputs(inputs([], quick=True), folder)
-    [path] = (folder / "inputs").glob("*.swf.gz")
-    return path
-
-
-def synthetic(figure, path="elsewhere"):
+def synthetic(figure):
     """What `prepare` returns, of runs whose metrics `figure` gives by workload and scheduler."""
     rows = []
     for one in EVERY:
@@ -77,7 +68,10 @@ def synthetic(figure, path="elsewhere"):
                     "mix": one.mix,
                     "seed": one.seed,
                     "scheduler": name,
-                    "path": str(path),
+                    "load": 0.8,
+                    "largest_job": 128,
+                    "mean_demand": 700.0,
+                    **{f"demand_{level}": 1 / 3 for level in LEVELS},
                     "run": f"{one.file} {name}",
                     "machine": CENTRES[one.centre]["machine"],
                     "jobs": 20_000,
@@ -174,8 +168,8 @@ def test_published_tables_are_whole_but_for_what_is_lost():
     assert published(KILLED, "sample", "MED", "FF") is None
 
 
-def test_published_numbers_stand_below_ours_and_lost_ones_are_a_dash(sample):
-    tables = values(synthetic(like_the_paper, sample), quick=False)["published"]
+def test_published_numbers_stand_below_ours_and_lost_ones_are_a_dash():
+    tables = values(synthetic(like_the_paper), quick=False)["published"]
     assert [table["number"] for table in tables] == list(range(1, 8))
     first, killed = tables[0]["records"][0], tables[6]["records"][0]
     assert (first["FF"].text, first["FF"].note) == ("100 [100, 100]", "paper 4.2")
@@ -199,11 +193,11 @@ def test_only_finished_jobs_of_the_second_half_count():
     assert np.isnan(figures_of(jobs.iloc[:2])["mean_wait"])
 
 
-def test_changes_are_of_the_same_draw(sample):
+def test_changes_are_of_the_same_draw():
     def figure(workload, name, metric):
         return workload.seed * (2 if name in INSTEAD_OF else 4) * (name != "FF")
 
-    frame = synthetic(figure, sample)
+    frame = synthetic(figure)
     assert mean(frame, "CTC", "LOW", "LC", KILLED).mean == 8
     for metric in METRICS:
         assert change(by_draw(frame), "LC, exact", "LC", metric) == pytest.approx((0.5, 0.5, 0.5))
@@ -227,11 +221,11 @@ def test_killed_jobs_are_summed_over_workloads_and_other_changes_multiplied():
 
 
 def page(frame, drawn):
-    return studies["guim-2009"]().page(frame, drawn, {}, quick=False)
+    return studies["guim-2009"]().page(frame, claims(frame), drawn, {}, quick=False)
 
 
-def test_the_page_has_all_parts(sample):
-    frame = synthetic(like_the_paper, sample)
+def test_the_page_has_all_parts():
+    frame = synthetic(like_the_paper)
     drawn = dict.fromkeys(figures(frame), "<svg/>")
     assert set(drawn) == {f"figure-{number}" for number in range(4, 10)}
     made = page(frame, drawn)
@@ -246,9 +240,9 @@ def test_the_page_has_all_parts(sample):
     assert len(all_runs(frame)) == len(EVERY) * len(SCHEDULERS)
 
 
-def test_where_two_policies_have_to_do_the_same_the_page_says_why(sample):
+def test_where_two_policies_have_to_do_the_same_the_page_says_why():
     def said(figure):
-        made = page(synthetic(figure, sample), {})
+        made = page(synthetic(figure), {})
         texts = {one.title: [part for part in one.parts if isinstance(part, str)]
                  for one in made.sections}  # fmt: skip
         return texts["Tables 1 to 7"], texts["Is exact selection worth it?"]
@@ -273,8 +267,8 @@ def test_a_log_that_is_not_there_is_named(tmp_path):
         inputs([tmp_path], quick=False)
 
 
-def test_waits_are_shown_by_percentile(sample):
-    records = values(synthetic(like_the_paper, sample), quick=False)["percentiles"]
+def test_waits_are_shown_by_percentile():
+    records = values(synthetic(like_the_paper), quick=False)["percentiles"]
     assert len(records) == 2 * 3 * len(PAPER)
     assert list(records[0].values())[:4] == ["CTC", "HIGH", "FF", 100.002]
 

@@ -186,7 +186,7 @@ def test_the_page_has_all_parts_also_of_runs_that_record_nothing(tiny):
     frame = prepare(table, tiny)
     drawn = dict.fromkeys(figures(frame), "<svg/>")
     assert set(drawn) == {"figure-5", "figure-6", "figure-7", "node-time", "waits"}
-    made = studies["li-2015"]().page(frame, drawn, {}, quick=False)
+    made = studies["li-2015"]().page(frame, claims(frame), drawn, {}, quick=False)
     assert made.sections[0].title == "The claims"
     assert all(log["file"] in str(made) for log in LOGS.values())  # they are not there
     assert "nan" not in made.lead

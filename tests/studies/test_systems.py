@@ -58,7 +58,7 @@ def traces(tmp_path_factory):
     return folder
 
 
-def made_up(changed, site=BLUE, path="elsewhere"):
+def made_up(changed, site=BLUE):
     """What `prepare` returns where all figures are 100, but those that `changed` has by key."""
     rows = []
     for world in worlds(site):
@@ -72,7 +72,10 @@ def made_up(changed, site=BLUE, path="elsewhere"):
                     "base": world.baselines[name].system,
                     "machine": world.machine,
                     "execution": world.execution,
-                    "path": str(path),
+                    "jobs": 100,
+                    "days": 7.0,
+                    "offered": 0.8,
+                    "mean_runtime": 3600.0,
                     **dict.fromkeys(FIGURES, 100.0),
                     **dict.fromkeys((figure for one in worlds(site) for figure in one.own), 1.0),
                     **dict.fromkeys(("killed", "rejected", "waiting"), 0.0),
@@ -88,12 +91,11 @@ def row(frame, world, system):
 
 
 def page(frame, pictures, *, quick):
-    return registry.studies["systems"]().page(frame, pictures, {}, quick=quick)
+    return registry.studies["systems"]().page(frame, (), pictures, {}, quick=quick)
 
 
-def said(frame, world, traces):
+def said(frame, world):
     """What the page says of a world."""
-    frame = frame.assign(path=str(traces / "inputs" / "jobs.swf.gz"))
     sections = page(frame, {}, quick=False).sections
     [own] = [one for one in sections if one.title.lower().endswith(world)]
     return " ".join(part for part in own.parts if isinstance(part, str))
@@ -104,7 +106,7 @@ def test_a_gain_is_the_share_by_which_a_time_is_shorter():
     np.testing.assert_allclose(found, [0.25, -0.5, 0, 0, np.nan, np.nan])
 
 
-def test_each_system_is_compared_with_its_own_baseline(traces):
+def test_each_system_is_compared_with_its_own_baseline():
     without = "torus, detect=exact, migrate=no"
     migrating = "torus, detect=exact, migrate=yes"
     gang = "gang, admission=skip, mpl=3"
@@ -132,7 +134,7 @@ def test_each_system_is_compared_with_its_own_baseline(traces):
         SHARING: 1,
         "input files": 1,
     }
-    assert "(8 times) with torus, detect=exact, migrate=no" in said(frame, BOXES, traces)
+    assert "(8 times) with torus, detect=exact, migrate=no" in said(frame, BOXES)
 
 
 def test_gains_on_the_same_jobs_leave_out_what_one_of_the_two_kills(tmp_path):
@@ -158,7 +160,7 @@ def test_gains_on_the_same_jobs_leave_out_what_one_of_the_two_kills(tmp_path):
     assert (whole[list(SAME.values())] == 0.9).all(axis=None)
 
 
-def test_remarks_say_what_the_numbers_say(traces):
+def test_remarks_say_what_the_numbers_say():
     frame = made_up(
         {
             Key(SHARING, "rua"): {"mean_wait": 80, "mean_response": 120, "killed": 7.0},
@@ -166,7 +168,7 @@ def test_remarks_say_what_the_numbers_say(traces):
             Key(SHARING, "sjbf, less-consume"): {"large_mean_wait": 110, "waiting": 3.0},
         }
     )
-    text = said(frame, SHARING, traces)
+    text = said(frame, SHARING)
     assert "Mean wait: most with sjbf, first-fit (+40.0%), least with sjbf, first-fit, lim" in text
     assert "and 4 others (0.0%)" in text
     assert "Bounded slowdown: the same with sjbf, first-fit and 6 others (0.0%)" in text
@@ -177,11 +179,11 @@ def test_remarks_say_what_the_numbers_say(traces):
     assert "; rua +20.0% and -20.0%;" in text
     assert "sjbf, less-consume (0 rejected, 3 still waiting)" in text
     assert "sjbf, first-fit (30.0%)" in text
-    assert "As the baseline in all times: fcfs;" in said(frame, CONTIGUITY, traces)
-    assert "Killed" not in said(frame, CONTIGUITY, traces)
+    assert "As the baseline in all times: fcfs;" in said(frame, CONTIGUITY)
+    assert "Killed" not in said(frame, CONTIGUITY)
 
 
-def test_the_shortest_times_stand_beside_what_people_know(traces):
+def test_the_shortest_times_stand_beside_what_people_know():
     without, migrating = (f"torus, detect=exact, migrate={choice}" for choice in ("no", "yes"))
     frame = made_up(
         {
@@ -208,7 +210,6 @@ def test_the_shortest_times_stand_beside_what_people_know(traces):
     assert best(PLAIN, "mean_response") == ("easy", [])
     nothing = frame.assign(mean_response=np.nan)
     assert shortest(nothing, worlds(BLUE)[0], "mean_response") is None
-    nothing["path"] = str(traces / "inputs" / "jobs.swf.gz")
     table = page(nothing, {}, quick=False).sections[0].parts[0]
     shown = {row[0].text: [one.text for one in row[1:]] for row in table.cells}
     assert shown[CONTIGUITY] == [MISSING, MISSING, "easy", "baseline"]
@@ -241,7 +242,7 @@ def test_every_policy_of_the_registry_is_run():
     assert own == set()
 
 
-def test_a_new_policy_for_nodes_appears_by_itself_and_another_is_named(monkeypatch, traces):
+def test_a_new_policy_for_nodes_appears_by_itself_and_another_is_named(monkeypatch):
     class Fresh(Policy):
         backfill: Literal["none", "some"] = "none"
 
@@ -254,7 +255,7 @@ def test_a_new_policy_for_nodes_appears_by_itself_and_another_is_named(monkeypat
     assert {"fresh, backfill=none", "fresh, backfill=some"} <= set(names)
     assert unplanned()["elsewhere"] == {"quantum"}
     assert "fresh" not in unplanned()
-    made = page(made_up({}, SAMPLE, traces / "inputs" / "jobs.swf.gz"), {}, quick=True)
+    made = page(made_up({}, SAMPLE), {}, quick=True)
     [cautions] = [one.parts for one in made.sections if one.title.startswith("What can be")]
     assert cautions[-1].startswith("elsewhere needs a machine of the kind quantum")
 
@@ -317,8 +318,8 @@ def test_a_log_that_is_not_there_is_named(tmp_path):
         inputs([tmp_path], quick=False)
 
 
-def test_the_page_names_each_system(traces):
-    frame = made_up({}, SAMPLE, traces / "inputs" / "jobs.swf.gz")
+def test_the_page_names_each_system():
+    frame = made_up({}, SAMPLE)
     assert set(figures(frame)) == {PICTURE}
     made = page(frame, {PICTURE: "<svg/>"}, quick=False)
     [picture] = [part for part in made.sections[0].parts if isinstance(part, Figure)]

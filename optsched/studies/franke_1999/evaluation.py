@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.studies.franke_1999.plan import MPLS, SEEDS, SHOWN, Part, Workload, workloads
-from optsched.studies.offered import with_offered
+from optsched.studies.franke_1999.plan import (
+    MPLS,
+    SEEDS,
+    SHOWN,
+    Part,
+    Workload,
+    generated,
+    workloads,
+)
+from optsched.studies.offered import load_on, with_figures
 from optsched.studies.results import check_results
-from optsched.traces.reading import read_trace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +59,7 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     check_results(results, needed)
     frame = results.rename(columns={f"settings.{name}": name for name in SETTINGS})
     files = [PurePath(trace).name for trace in frame["trace"]]
-    frame = with_offered(frame.assign(path=[str(inputs / file) for file in files]))
+    frame = with_figures(frame, inputs, load_on)
     frame["kept_up"] = frame["utilization"] / frame["offered"] >= KEPT_UP
     known = {
         one.file: one
@@ -101,7 +108,8 @@ def compared(
 def baseline(frame: pd.DataFrame) -> Trace:
     """Return the baseline workload: all factors 1."""
     at = (frame["interarrival"] == 1) & (frame["service"] == 1) & (frame["seed"] == SEEDS[0])
-    return read_trace(frame.loc[at & (frame["requests"] == 1), "path"].iloc[0])
+    jobs = frame.loc[at & (frame["requests"] == 1), "jobs"].iloc[0]
+    return generated(Workload(1, 1, SEEDS[0]), int(jobs))
 
 
 def keeping_up(table: pd.DataFrame, *strategies: str) -> pd.DataFrame:

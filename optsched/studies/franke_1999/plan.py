@@ -140,7 +140,7 @@ def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
 
     def made(one: Any) -> Trace:
         if isinstance(one, Workload):
-            return _modeled(one, jobs)
+            return generated(one, jobs)
         if isinstance(one, Instances):
             return _instances(one.number)
         return _stand_in(blue.jobs(one.first, one.first + length - 1), one.stand_in, one.seed)
@@ -149,7 +149,7 @@ def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
     return {one.file: made(one) for one in every}
 
 
-def _modeled(workload: Workload, jobs: int) -> Trace:
+def generated(workload: Workload, jobs: int) -> Trace:
     """Generate a workload of the paper's model."""
     trace = read_workload("franke-1999").generate(
         jobs,

@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.machines.cluster import Cluster
+from optsched.machines.machine import read_machine
 from optsched.metrics.sessions import consecutive_sessions, session_stretches, window_sessions
-from optsched.studies.gonthier_2024.plan import CONTENT, SCHEDULERS, WORKLOADS, Workload, runs
+from optsched.studies.gonthier_2024.plan import (
+    CONTENT,
+    SCHEDULERS,
+    WORKLOADS,
+    Workload,
+    offered,
+    runs,
+)
+from optsched.studies.offered import with_figures
 from optsched.studies.results import check_results, labelled
 from optsched.text_files import read_toml
 from optsched.traces.rackham import EVALUATED
@@ -17,6 +27,8 @@ from optsched.traces.reading import read_trace
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from optsched.traces.trace import Trace
 
 METRICS = (
     *("mean_stretch", "mean_bounded_stretch", "max_stretch", "mean_queue_time", "mean_flow"),
@@ -99,7 +111,7 @@ PER_JOB = {
 
 
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
-    """Add ``workload``, ``scheduler``, ``path`` (of the trace), ``file_time``, sums and sessions.
+    """Add ``workload``, ``scheduler``, ``file_time``, figures of traces, and sessions.
 
     ``session_stretch`` and ``session_jobs`` are arrays.
     """
@@ -108,7 +120,7 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     check_results(results, ("trace", "machine", "solver", "jobs", "folder", *METRICS))
     frame = labelled(results, runs(WORKLOADS), ("workload", "scheduler"))
     own = [next(one for one in WORKLOADS if one.name == name) for name in frame["workload"]]
-    frame["path"] = [str(inputs / one.file) for one in own]
+    frame = with_figures(frame, inputs, figures_of)
     frame[FILE_TIME] = frame["transfer_time"] + frame["waiting_for_a_load"]
     session_of = {one: evaluated_sessions(one, inputs) for one in dict.fromkeys(own)}
     columns = list(SINGLE.values())
@@ -122,6 +134,19 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     frame[SESSIONS] = pd.Series(sums, frame.index, dtype=object)
     frame[SESSION_JOBS] = pd.Series(counts, frame.index, dtype=object)
     return frame.assign(**dict(zip(SINGLE, np.array(means).T)))
+
+
+def figures_of(trace: Trace, machine: str) -> dict[str, float]:
+    """Return the numbers of jobs and of evaluated jobs and their files, and the load of these."""
+    cluster = read_machine(machine)
+    assert isinstance(cluster, Cluster)
+    counts = trace.annotations["category"] == EVALUATED
+    return {
+        "submitted": len(trace),
+        "evaluated": int(counts.sum()),
+        "files": len(np.unique(trace.annotations["file"][counts])),
+        "load": offered(trace, cluster.nodes),
+    }
 
 
 def describe(ratios: NDArray[np.float64]) -> Improvement:

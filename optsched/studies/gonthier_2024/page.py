@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from optsched.report.page import Cell, Verdict, duration, share
 from optsched.studies.gonthier_2024.claims import DAY_THROTTLED, FEW, NONE, as_throttled
 from optsched.studies.gonthier_2024.evaluation import (
@@ -36,13 +34,10 @@ from optsched.studies.gonthier_2024.plan import (
     SAMPLE,
     WORKLOADS,
     in_form,
-    offered,
 )
 from optsched.studies.judging import Judgement
 from optsched.studies.results import ALL, by_workload
 from optsched.studies.template import Record
-from optsched.traces.rackham import EVALUATED
-from optsched.traces.reading import read_trace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -224,20 +219,18 @@ def _quantiles(one: Improvement) -> dict[Any, Any]:
 
 
 def _workload(one: Any, own: pd.DataFrame) -> Record:
-    trace = read_trace(own["path"].iloc[0])
-    counts = trace.annotations["category"] == EVALUATED
-    fcfs = run_of(own, one.name, "FCFS")
+    first, fcfs = own.iloc[0], run_of(own, one.name, "FCFS")
     return {
         "workload": one.name,
         "cluster": one.machine,
-        "jobs": len(trace),
-        "evaluated": int(counts.sum()),
-        "their files": len(np.unique(trace.annotations["file"][counts])),
+        "jobs": int(first["submitted"]),
+        "evaluated": int(first["evaluated"]),
+        "their files": int(first["files"]),
         "sessions": len(own[SESSIONS].iloc[0]),
         "a session is": "consecutive jobs" if one.consecutive else "5 minutes",
-        "load": offered(trace, one.nodes),
+        "load": float(first["load"]),
         ("FCFS", "mean stretch"): fcfs["mean_stretch"],
-        ("FCFS", "cut"): share(fcfs["killed"] / len(trace)),
+        ("FCFS", "cut"): share(fcfs["killed"] / first["submitted"]),
         "schedulers": own["scheduler"].nunique(),
     }
 

@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.machines.machine import read_machine
 from optsched.schedule import State
 from optsched.studies.guim_2009.plan import CENTRES, CONTENT, runs
+from optsched.studies.offered import offered_by, with_figures
 from optsched.studies.results import check_results, labelled
 from optsched.studies.student import Mean, mean_of
 from optsched.text_files import read_toml
+from optsched.traces.bandwidth import LEVELS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from optsched.traces.trace import Trace
 
 _PUBLISHED = read_toml(CONTENT / "published.toml")
 PUBLISHED = _PUBLISHED["tables"]
@@ -49,15 +54,26 @@ OF_RUN = ("utilization", "problems", "unproven", "fallbacks", "heuristic_matched
 
 
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
-    """Add ``centre``, ``mix``, ``seed``, ``scheduler``, ``path`` (of the trace) and `FIGURES`."""
+    """Add ``centre``, ``mix``, ``seed``, ``scheduler``, figures of the trace, and `FIGURES`."""
     import pandas as pd
 
     check_results(results, ("trace", "machine", "policy", "solver", "jobs", "folder", *OF_RUN))
     planned = runs(quick=False) | runs(quick=True)
     frame = labelled(results, planned, ("centre", "mix", "seed", "scheduler"))
-    frame["path"] = [str(inputs / Path(trace).name) for trace in frame["trace"]]
+    frame = with_figures(frame, inputs, figures_of_trace)
     jobs = (pd.read_parquet(Path(folder) / "jobs.parquet") for folder in frame["folder"])
     return frame.assign(**pd.DataFrame(map(figures_of, jobs)))
+
+
+def figures_of_trace(trace: Trace, machine: str) -> dict[str, float]:
+    """Return the load of a trace, its largest job, its mean demand, and who has which demand."""
+    demand, work = trace.annotations["bandwidth"], trace.processors * trace.runtime
+    shares = {f"demand_{level}": float((demand == mb).mean()) for level, mb in LEVELS.items()}
+    return shares | {
+        "load": offered_by(trace, read_machine(machine).size).load,
+        "largest_job": int(trace.processors.max()),
+        "mean_demand": float((work * demand).sum()) / float(work.sum()),
+    }
 
 
 def figures_of(jobs: pd.DataFrame) -> dict[str, float]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optsched.machines.machine import read_machine
 from optsched.machines.smp import BANDWIDTH
 from optsched.report.page import Cell, cell, share
 from optsched.studies.guim_2009.claims import REACHED
@@ -34,11 +33,9 @@ from optsched.studies.guim_2009.plan import (
     SCHEDULERS,
     VARIANTS,
 )
-from optsched.studies.offered import offered_by
 from optsched.studies.student import Mean
 from optsched.studies.template import Record
 from optsched.traces.bandwidth import LEVELS
-from optsched.traces.reading import read_trace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -194,21 +191,16 @@ def _problems(frame: pd.DataFrame, name: str) -> Record:
 
 def _workload(case: tuple[str, str], own: pd.DataFrame) -> Record:
     first = own.iloc[0]
-    trace = read_trace(first["path"])
-    demand, work = trace.annotations["bandwidth"], trace.processors * trace.runtime
     return {
         "center": case[0],
         "mix": case[1],
         "machine": first["machine"],
         "jobs": int(first["jobs"]),
         "evaluated": int(first["evaluated"]),
-        "largest job": int(trace.processors.max()),
-        "load": offered_by(trace, read_machine(first["machine"]).size).load,
-        **{
-            ("jobs with demand", level): share(float((demand == amount).mean()))
-            for level, amount in LEVELS.items()
-        },
-        "mean demand, MB/s": float((work * demand).sum()) / float(work.sum()),
+        "largest job": int(first["largest_job"]),
+        "load": float(first["load"]),
+        **{("jobs with demand", level): share(float(first[f"demand_{level}"])) for level in LEVELS},
+        "mean demand, MB/s": float(first["mean_demand"]),
         "utilization": share(float(own.loc[own["scheduler"] == "FF", "utilization"].mean())),
         "draws": own["seed"].nunique(),
         "runs": len(own),

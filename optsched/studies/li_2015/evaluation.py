@@ -7,13 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optsched.machines.machine import read_machine
 from optsched.metrics.node_time import PARTS
-from optsched.studies.li_2015.plan import CEILING, MAIN, SINGLE, VARIANTS, WORKLOADS, workload_of
-from optsched.studies.offered import with_offered
+from optsched.studies.li_2015.plan import (
+    CEILING,
+    FULL,
+    MAIN,
+    SINGLE,
+    SMALL,
+    VARIANTS,
+    WORKLOADS,
+    workload_of,
+)
+from optsched.studies.offered import load_on, with_figures
 from optsched.studies.results import check_results, labelled
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from optsched.traces.trace import Trace
 
 NODE_TIME = {part: f"recorded_node_time.{part}" for part in PARTS}
 """The columns with the parts of the recorded node time."""
@@ -33,7 +45,7 @@ METRICS = (
 
 
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
-    """Add ``variant``, ``file``, ``path``, ``workload``, ``days`` and the ``offered`` load.
+    """Add ``variant``, ``file``, ``workload``, ``days`` and the ``offered`` load.
 
     Parts of metrics are 0 where they do not occur in a run that has others.
     """
@@ -41,16 +53,27 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     planned = {(name,): _label(name) for name in (*MAIN, CEILING, *SINGLE)}
     frame = labelled(results, planned, ("variant",))
     frame["file"] = [PurePath(trace).name for trace in frame["trace"]]
-    frame["path"] = [str(inputs / file) for file in frame["file"]]
     frame["workload"] = [workload_of(file) for file in frame["file"]]
     places = zip(frame["workload"].map(WORKLOADS.index), frame["file"], range(len(frame)))
     rows = [row for *_, row in sorted(places)]
-    frame = with_offered(frame.iloc[rows].reset_index(drop=True))
+    frame = with_figures(frame.iloc[rows].reset_index(drop=True), inputs, figures_of)
     recorded = frame["recorded_from"].notna()
     levels = [f"{name}.{level}" for name in PARTS_OF_METRICS for level in LEVELS]
     for name in (*NODE_TIME.values(), *levels):
         frame[name] = np.where(recorded, np.nan_to_num(frame.get(name, 0.0)), np.nan)
     return frame
+
+
+def figures_of(trace: Trace, machine: str) -> dict[str, float]:
+    """Return the load of a trace, its large jobs, their share of the work, and the largest job."""
+    size = read_machine(machine).size
+    above = next(one.large for one in (FULL, SMALL) if one.nodes == size)
+    large, work = trace.processors > above, trace.processors * trace.runtime
+    return load_on(trace, machine) | {
+        "large_jobs": int(large.sum()),
+        "large_work": float(work[large].sum() / work.sum()),
+        "largest_job": int(trace.processors.max()),
+    }
 
 
 def _label(variant: str) -> dict[str, Any]:

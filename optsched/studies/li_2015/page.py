@@ -28,7 +28,6 @@ from optsched.studies.li_2015.plan import (
 from optsched.studies.paired import improvement
 from optsched.studies.results import ALL, by_workload
 from optsched.studies.template import Record
-from optsched.traces.reading import read_trace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,9 +81,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "exact": exact_table(parts),
         "torus": "x".join(map(str, machine.routers)),
         "large": machine.large,
-        "workload_records": [
-            record for own in parts.values() for record in _workloads(own, machine.large)
-        ],
+        "workload_records": [record for own in parts.values() for record in _workloads(own)],
         "absent": [LOGS[name]["file"] for name in wanted if name not in parts],
         "settings": _settings(frame),
     }
@@ -231,22 +228,19 @@ def _both(frame: pd.DataFrame, one: str, other: str, metric: str) -> str:
     return f"{duration(first.mean()).text} for {duration(second.mean()).text}"
 
 
-def _workloads(own: pd.DataFrame, large_above: int) -> Sequence[Record]:
+def _workloads(own: pd.DataFrame) -> Sequence[Record]:
     runs = own[own["variant"] == CEILING].to_dict(orient="records")
-    traces = (read_trace(run["path"]) for run in runs)
     return [
         {
             "workload": _workload(run["file"], run["workload"]),
-            "jobs": len(trace),
+            "jobs": int(run["jobs"]),
             "days": float(run["days"]),
             "offered load": float(run["offered"]),
-            "large jobs": int(large.sum()),
-            "work of large jobs": share(float(work[large].sum() / work.sum())),
-            "largest job": int(trace.processors.max()),
+            "large jobs": int(run["large_jobs"]),
+            "work of large jobs": share(run["large_work"]),
+            "largest job": int(run["largest_job"]),
         }
-        for run, trace in zip(runs, traces)
-        for large in [trace.processors > large_above]
-        for work in [trace.processors * trace.runtime]
+        for run in runs
     ]
 
 

@@ -10,11 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from optsched.errors import InputError
 from optsched.schedule import State
+from optsched.studies.offered import offered_by, with_figures
 from optsched.studies.results import check_results, labelled
 from optsched.studies.systems.plan import BLUE, SAMPLE, Key, Site, runs, worlds
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from optsched.traces.trace import Trace
 
 TIMES = {
     "mean_wait": "mean wait",
@@ -46,7 +49,7 @@ SAME = {metric: f"{metric}_gain_same_jobs" for metric in TIMES_OF_JOBS}
 
 
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
-    """Add ``world``, ``system``, ``base_world``, ``base``, ``path`` of the trace, and the gains."""
+    """Add ``world``, ``system``, ``base_world``, ``base``, the load of the trace, and the gains."""
     check_results(results, ("trace", "machine", "policy", "folder", *TIMES, *OF_RUN))
     site = site_run(results)
     every = {world.name: world for world in worlds(site)}
@@ -59,14 +62,19 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     frame = frame.assign(
         base_world=[base.world for base in bases],
         base=[base.system for base in bases],
-        path=[str(inputs / every[key.world].trace) for key in keys],
     )
+    frame = with_figures(frame, inputs, lambda trace, _: _offered(trace, site))
     figures = (*OF_RUN, *TIMES, SECONDS, *(name for one in every.values() for name in one.own))
     for name in dict.fromkeys(figures):
         frame[name] = frame[name].astype(float) if name in frame else np.nan
     all_large = frame["large_jobs"] == frame["finished"]
     frame = frame.assign(large_mean_wait=frame["large_mean_wait"].mask(all_large))
     return with_same_jobs(with_gains(frame))
+
+
+def _offered(trace: Trace, site: Site) -> dict[str, float]:
+    days, load, runtime = offered_by(trace, site.processors)
+    return {"days": days, "offered": load, "mean_runtime": runtime}
 
 
 def with_gains(frame: pd.DataFrame) -> pd.DataFrame:

@@ -10,7 +10,6 @@ import numpy as np
 
 from optsched.numbers import counted
 from optsched.report.page import Cell, Value, cell, duration, share
-from optsched.studies.offered import offered_by
 from optsched.studies.paired import signed
 from optsched.studies.systems.evaluation import (
     GAIN,
@@ -25,9 +24,8 @@ from optsched.studies.systems.evaluation import (
     systems_of,
 )
 from optsched.studies.systems.figures import FARTHEST, SHOWN
-from optsched.studies.systems.plan import DEMANDS, PLAIN_EASY, Key, Site, World, unplanned, worlds
+from optsched.studies.systems.plan import DEMANDS, PLAIN_EASY, Key, World, unplanned, worlds
 from optsched.studies.template import Record
-from optsched.traces.reading import read_trace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +66,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         ],
         "overall": overall_table(frame),
         "records_of": lambda world: world_table(frame, world),
-        "traces": [_trace(frame, site, world) for world in every.values()],
+        "traces": [_trace(frame, world) for world in every.values()],
     }
 
 
@@ -235,16 +233,15 @@ def _record(run: Mapping[Any, Any] | pd.Series[Any], world: World, beside: bool)
     }
 
 
-def _trace(frame: pd.DataFrame, site: Site, world: World) -> Record:
-    trace = read_trace(systems_of(frame, world.name)["path"].iloc[0])
-    offered = offered_by(trace, site.processors)
+def _trace(frame: pd.DataFrame, world: World) -> Record:
+    one = systems_of(frame, world.name).iloc[0]
     return {
         "world": world.name,
         "machine": world.machine,
         "execution": world.execution or "as logged",
-        "jobs": len(trace),
-        "days": Cell(f"{offered.days:.3g}", offered.days),
-        "load": share(offered.load),
-        "mean run time": duration(offered.runtime),
+        "jobs": int(one["jobs"]),
+        "days": Cell(f"{one['days']:.3g}", one["days"]),
+        "load": share(one["offered"]),
+        "mean run time": duration(one["mean_runtime"]),
         "systems": len(world.systems),
     }

@@ -1,0 +1,64 @@
+"""Generated table of the README: the verdicts on the claims of papers.
+
+``python -m optsched.studies.pages`` counts them in the results of studies in ``docs/results``.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from optsched.files import written
+from optsched.models.pages import between_marks
+from optsched.models.schema import markdown_row
+from optsched.report.page import Verdict
+from optsched.studies.results import ALL
+
+README = Path("README.md")
+RESULTS = Path("docs/results")
+HEADING = ("study", "claims", "hold", "hold in part, or by reading", "do not hold")
+
+
+def verdicts(results: Path) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each study whose claims are judged, the heading first.
+
+    `results` is the folder of the results of studies.
+    """
+    yield HEADING
+    for file in sorted(results.glob("*/claims.csv")):
+        found = defaultdict[tuple[str, str], dict[str, str]](dict)
+        with file.open(newline="", encoding="utf-8") as lines:
+            for row in csv.DictReader(lines):
+                found[row["claim"], row["where"]][row["variant"]] = row["verdict"]
+        counts = Counter(map(overall, found.values()))
+        name = file.parent.name
+        numbers = (counts.total(), *(counts[one] for one in Verdict))
+        yield f"[{name}]({RESULTS / name}/README.md)", *map(str, numbers)
+
+
+def overall(by_variant: dict[str, str]) -> str:
+    """Return the verdict over all variants: that of `ALL`, or one that all of them share."""
+    if ALL in by_variant:
+        return by_variant[ALL]
+    different = set(by_variant.values())
+    return different.pop() if len(different) == 1 else Verdict.IN_PART
+
+
+def with_verdicts(text: str, results: Path) -> str:
+    """Return the text of the README with the table between its marks.
+
+    Raises
+    ------
+    InputError
+        If the text does not have each mark once.
+    """
+    heading, *rows = (markdown_row(*row) for row in verdicts(results))
+    return between_marks(text, "verdicts", "\n".join([heading, "|---" * len(HEADING) + "|", *rows]))
+
+
+if __name__ == "__main__":
+    content = with_verdicts(README.read_text(encoding="utf-8"), RESULTS)
+    with written(README) as temporary:
+        temporary.write_text(content, encoding="utf-8")
