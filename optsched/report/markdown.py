@@ -26,7 +26,7 @@ def _blocks(page: Page) -> Iterator[str]:
         yield f"## {_literal(section.title)}"
         yield from _parts(section)
     yield "## How to repeat this"
-    yield f"```sh\n{page.repeat}\n```" if page.repeat else "No command repeats this."
+    yield f"```\n{page.repeat}\n```" if page.repeat else "No command repeats this."
     yield ", ".join(f"{name} {version}" for name, version in page.versions.items())
 
 

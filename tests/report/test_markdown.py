@@ -27,7 +27,7 @@ def test_a_page_as_markdown():
         "| --- | ---: | ---: |\n"
         r"| a\|b | 1,234 | 2.0% (paper 3%) |"
         "\n| **holds in part** | \N{EN DASH} | 3 |\n\n"
-        "## How to repeat this\n\n```sh\noptsched study x\n```\n\nnumpy 2\n"
+        "## How to repeat this\n\n```\noptsched study x\n```\n\nnumpy 2\n"
     )
 
 
