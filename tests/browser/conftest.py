@@ -11,6 +11,7 @@ from optsched.content import bundled
 from optsched.report.page import Cell, Facts, Figure, Page, Section, Table, Verdict, write_page
 from optsched.solvers.result import Budget
 
+FIGURES = {"one": ("One box.", "A box."), "two": ("Two.", "Again.")}
 SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 30" width="900" height="300">'
     '<rect id="one" width="90" height="30"/><script>document.title = "run"</script></svg>'
@@ -39,7 +40,7 @@ def reports(tmp_path_factory):
         "It held in part.",
         [
             Section("Tables", [Table("A table.", [*columns, "verdict"], rows)]),
-            Section("Pictures", [Figure(SVG, "One box.", "A box."), Figure(SVG, "Two.", "Again.")]),
+            Section("Pictures", [Figure(name, SVG, *texts) for name, texts in FIGURES.items()]),
             Section("Facts", ["x" * 300, Facts([("long", "y" * 300), ("verdict", Verdict.HELD)])]),
         ],
         "optsched " + "z" * 300,

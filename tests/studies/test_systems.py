@@ -15,7 +15,7 @@ from optsched.machines.machine import read_machine
 from optsched.report.page import MISSING, Figure, cell
 from optsched.schedule import State
 from optsched.simulator.policy import Policy
-from optsched.studies.study_folder import write_inputs
+from optsched.studies.study_folder import INPUTS, write_inputs
 from optsched.studies.systems.evaluation import (
     GAIN,
     OF_RUN,
@@ -294,23 +294,25 @@ def results(runs):
     return pd.DataFrame(rows)
 
 
-def test_results_of_other_runs_are_refused():
-    planned = results(plan([], Path("inputs"), quick=True)["runs"])
-    frame = prepare(planned.sample(frac=1, random_state=1), Path("inputs"))
+def test_results_of_other_runs_are_refused(tmp_path):
+    write_inputs(inputs([], quick=True), tmp_path)
+    made = tmp_path / INPUTS
+    planned = results(plan([], made, quick=True)["runs"])
+    frame = prepare(planned.sample(frac=1, random_state=1), made)
     assert frame["system"].tolist() == [name for one in worlds(SAMPLE) for name in one.systems]
     # all of them are large, so this tells nothing new
     assert frame["large_mean_wait"].isna().all()
 
     foreign = planned.assign(policy=planned["policy"].replace("fcfs", "another"))
     with pytest.raises(InputError, match="another on nodes:256 is not part of this study"):
-        prepare(foreign, Path("inputs"))
+        prepare(foreign, made)
     without = planned[planned["policy"] != "easy"]
     with pytest.raises(InputError, match="no run of easy on plain nodes"):
-        prepare(without, Path("inputs"))
+        prepare(without, made)
     # a policy that was registered since has no run, and is not missed
-    assert len(prepare(planned[planned["policy"] != "saf"], Path("inputs"))) == len(planned) - 2
+    assert len(prepare(planned[planned["policy"] != "saf"], made)) == len(planned) - 2
     with pytest.raises(InputError, match="1 run of the study failed; the first: no memory"):
-        prepare(pd.DataFrame({"error": [None, "no memory"]}), Path("inputs"))
+        prepare(pd.DataFrame({"error": [None, "no memory"]}), made)
 
 
 def test_a_log_that_is_not_there_is_named(tmp_path):
