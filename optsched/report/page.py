@@ -29,6 +29,8 @@ class Verdict(StrEnum):
     HELD = "holds"
     IN_PART = "holds in part"
     NOT_HELD = "does not hold"
+    NOT_DECIDED = "not decided"
+    NOT_JUDGED = "not judged"
 
 
 @dataclass(frozen=True, slots=True)

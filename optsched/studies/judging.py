@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from optsched.errors import InputError
 from optsched.report.page import Cell, Verdict, cell
 from optsched.studies.content import CLAIMS
+from optsched.studies.paired import Interval
+from optsched.studies.results import ALL
 from optsched.text_files import read_toml
 
 if TYPE_CHECKING:
@@ -43,7 +46,8 @@ class Claim:
     where : str
         The runs that it is judged on, if there are several sets of them.
     judge, arguments
-        The function that judges it, by name, and its arguments.
+        The function that judges it, by name, and its arguments; no function if the claim cannot be
+        judged. Its only judgement, of `ALL`, then says why.
     """
 
     text: str
@@ -57,6 +61,8 @@ class Claim:
 def read_claims(content: Path) -> list[Claim]:
     """Read the claims of a paper from ``claims.toml`` in a study's content, without judgements.
 
+    A claim that cannot be judged has the reason, ``not_judged``, in place of ``judge``.
+
     Raises
     ------
     InputError
@@ -64,12 +70,16 @@ def read_claims(content: Path) -> list[Claim]:
     """
     file, claims = content / CLAIMS, []
     for number, table in enumerate(read_toml(file).get("claims", ()), 1):
-        stated = {key: table.pop(key, None) for key in ("text", "published", "judge")}
+        last = "not_judged" if "not_judged" in table else "judge"
+        stated = {key: table.pop(key, None) for key in ("text", "published", last)}
         for key, value in stated.items():
             if not isinstance(value, str):
                 field = f"claims[{number}].{key}"
                 raise InputError(f"{value!r}; expected a text", file=file, field=field)
-        claims.append(Claim(**stated, arguments=table))
+        if (why := stated.pop("not_judged", None)) is None:
+            claims.append(Claim(**stated, arguments=table))
+        else:
+            claims.append(Claim(**stated, judgements={ALL: Judgement(Verdict.NOT_JUDGED, why)}))
     return claims
 
 
@@ -94,6 +104,9 @@ def judge_claims(
     judges = vars(import_module(module))
     claims = []
     for claim in read_claims(content):
+        if not claim.judge:
+            claims.append(replace(claim, where=where))
+            continue
         if not callable(judges.get(claim.judge)):
             expected = f"expected a function of {module}"
             raise InputError(f"{claim.judge!r}; {expected}", file=content / CLAIMS, field="judge")
@@ -122,6 +135,22 @@ def judge(cases: Iterable[bool], numbers: str) -> Judgement:
     outcomes = list(cases)
     so = sum(map(bool, outcomes))
     return Judgement(verdict(so / len(outcomes)), numbers.format(so=so, of=len(outcomes)))
+
+
+def judge_interval(
+    found: Interval, why: str, *, above: float = -math.inf, below: float = math.inf
+) -> Judgement:
+    """Judge the claim that a quantity is above one bound and below another, by its interval.
+
+    The claim holds if the whole interval is within the bounds, does not hold if the whole interval
+    is outside, and is not decided otherwise, or if there is no interval. For an effect, `above` is
+    the noise floor: the effect that a choice without meaning has, such as that between equally good
+    answers. For two things that are alike, the bounds are the tolerance to both sides.
+    """
+    if found.low > above and found.high < below:
+        return Judgement(Verdict.HELD, why)
+    outside = found.high <= above or found.low >= below
+    return Judgement(Verdict.NOT_HELD if outside else Verdict.NOT_DECIDED, why)
 
 
 def frame_of_claims(claims: Iterable[Claim]) -> pd.DataFrame:

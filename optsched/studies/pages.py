@@ -18,7 +18,15 @@ from optsched.studies.results import ALL
 
 README = Path("README.md")
 RESULTS = Path("docs/results")
-HEADING = ("study", "claims", "hold", "hold in part, or by reading", "do not hold")
+HEADING = (
+    "study",
+    "claims",
+    "hold",
+    "hold in part, or by reading",
+    "do not hold",
+    "not decided",
+    "not judgeable",
+)
 
 
 def verdicts(results: Path) -> Iterator[tuple[str, ...]]:

@@ -1,7 +1,8 @@
-"""Improvements of one run over another on the same jobs, with their confidence."""
+"""Differences between runs on the same jobs, with their confidence."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,24 @@ SEED = 0
 
 FEWEST = 3
 """Parts that an interval needs; with fewer there is none."""
+
+
+class Interval(NamedTuple):
+    """A mean with its confidence interval.
+
+    Parameters
+    ----------
+    mean : float
+    low, high : float
+        Ends of the confidence interval; nan with fewer than three parts.
+    parts : int
+        Number of parts.
+    """
+
+    mean: float
+    low: float
+    high: float
+    parts: int
 
 
 class Improvement(NamedTuple):
@@ -50,6 +69,41 @@ class Improvement(NamedTuple):
         if not np.isfinite(self.low):
             return ""
         return f"[{percent(self.low)}, {percent(self.high)}]"
+
+
+def mean_interval(values: ArrayLike, parts: ArrayLike) -> Interval:
+    """Return the mean of paired values, such as differences, by a bootstrap over their parts.
+
+    Parameters
+    ----------
+    values : array_like, shape (pairs,)
+        A value of each pair of runs on the same jobs: their difference, or 1 where a claim is true.
+    parts : array_like, shape (pairs,)
+        The part of a log, or the seed, that each pair was run on. Each part counts once.
+    """
+    _, part, pairs = np.unique(np.asarray(parts), return_inverse=True, return_counts=True)
+    means = np.bincount(part, np.asarray(values, dtype=float)) / pairs
+    low, high = _ends((means,), np.mean) if len(means) >= FEWEST else (np.nan, np.nan)
+    return Interval(float(means.mean()), low, high, len(means))
+
+
+def _ends(samples: tuple[NDArray[np.float64], ...], of: Callable[..., Any]) -> tuple[float, float]:
+    """Return the ends of the bootstrap interval of a function of paired samples."""
+    if all(np.ptp(sample) == 0 for sample in samples):
+        return (same := float(of(*samples))), same
+    from scipy.stats import bootstrap
+
+    interval = bootstrap(
+        samples,
+        of,
+        paired=True,
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        confidence_level=CONFIDENCE,
+        method="percentile",
+        rng=np.random.default_rng(SEED),
+    ).confidence_interval
+    return float(interval.low), float(interval.high)
 
 
 def percent(share: float) -> str:
@@ -91,19 +145,7 @@ def improvement(
     single = sign * (new / old - 1.0)
     low = high = float("nan")
     if len(old) >= FEWEST and np.ptp(single) > 0:
-        from scipy.stats import bootstrap
-
-        interval = bootstrap(
-            (old, new),
-            gain,
-            paired=True,
-            vectorized=True,
-            n_resamples=RESAMPLES,
-            confidence_level=CONFIDENCE,
-            method="percentile",
-            rng=np.random.default_rng(SEED),
-        ).confidence_interval
-        low, high = float(interval.low), float(interval.high)
+        low, high = _ends((old, new), gain)
     elif len(old) >= FEWEST:
         low = high = float(single[0])
     return Improvement(

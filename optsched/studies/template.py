@@ -17,6 +17,7 @@ from optsched.report.durations import short
 from optsched.report.page import Figure, Page, Section, Table
 from optsched.studies.judging import Claim
 from optsched.studies.paired import percent, signed
+from optsched.studies.results import ALL
 
 Record = dict[Any, Any]
 """A row of a table: a value by the heading of each column, which is a text or a pair of texts."""
@@ -120,15 +121,15 @@ def sentence(text: str, begin: bool = True) -> str:
 
 
 def claims_table(claims: Iterable[Claim], variants: Sequence[str]) -> list[Record]:
-    """Make a record of each claim: its text, the published numbers, and a verdict per variant."""
-    return [
-        {
-            "claim": claim.text,
-            "published": claim.published,
-            **{
-                variant: claim.judgements[variant].shown if variant in claim.judgements else None
-                for variant in variants
-            },
-        }
-        for claim in claims
-    ]
+    """Make a record of each claim: its text, the published numbers, and a verdict per variant.
+
+    A verdict on `ALL` alone, such as why a claim cannot be judged, stands in the first column.
+    """
+    records: list[Record] = []
+    for claim in claims:
+        found = claim.judgements
+        if found.keys() == {ALL}:
+            found = {variants[0]: found[ALL]}
+        shown = {name: found[name].shown if name in found else None for name in variants}
+        records.append({"claim": claim.text, "published": claim.published, **shown})
+    return records

@@ -70,7 +70,7 @@ def test_verdicts_are_counted_by_claim(tmp_path):
         "C,,free,does not hold\n"
     )
     link = "[one](docs/results/one/README.md)"
-    assert list(verdicts(tmp_path)) == [HEADING, (link, "3", "1", "1", "1")]
+    assert list(verdicts(tmp_path)) == [HEADING, (link, "3", "1", "1", "1", "0", "0")]
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def claims(frame: pd.DataFrame) -> list[Claim]:
         return _together({name: globals()[judge](part, **arguments) for name, part in own.items()})
 
     return [
-        replace(claim, judgements=judged(claim.judge, **claim.arguments))
+        replace(claim, judgements=judged(claim.judge, **claim.arguments)) if claim.judge else claim
         for claim in read_claims(CONTENT)
     ]
 
