@@ -255,3 +255,11 @@ def test_runs_keep_their_names():
         {"execution": "contiguity", "settings": {"alpha": 0.3}},
     ]
     assert [run.name for run in read_sweep(table).runs] == NAMES
+
+
+def test_a_setting_that_came_later_names_a_run_if_it_is_not_at_its_default(tiny):
+    def names(**settings):
+        table = {"trace": tiny / "tiny.swf", "machine": "nodes:10", "execution": "contiguity"}
+        return [run.name for run in read_sweep(table | {"settings": settings}).runs]
+
+    assert names(stated="scattered") == names() != names(stated="contiguous")
