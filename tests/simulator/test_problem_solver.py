@@ -247,10 +247,9 @@ def test_charged_decisions_delay_the_starts(busy_trace, register):
     def slow(problem):
         return Result("slow", Status.OPTIMAL, (-1,) * len(problem.weights), 0, work=7e6)
 
-    free = simulate(busy_trace, "nodes:10", "window", solver="branch-and-bound")
-    charged = simulate(
-        busy_trace, "nodes:10", "window", solver="branch-and-bound", charge_decisions=True
-    )
+    strict = {"solver": "branch-and-bound", "settings": {"backfill": "none"}}
+    free = simulate(busy_trace, "nodes:10", "window", **strict)
+    charged = simulate(busy_trace, "nodes:10", "window", charge_decisions=True, **strict)
     assert (charged.start >= free.start).all()
     assert (charged.start[:3] > free.start[:3]).all()
     assert (charged.start[:3] < free.start[:3] + 1).all()
