@@ -121,8 +121,8 @@ class Planner:
         -----
         The name of a run hashes its inputs: the content of files and not their names, and all
         settings of the policy including defaults, but for those of settings that came later.
-        Versions are not part of the name, so all hosts and shards agree on it, and a folder is found again after an upgrade; ``run.json`` has the
-        versions.
+        Versions are not part of the name, so all hosts and shards agree on it,
+        and a folder is found again after an upgrade; ``run.json`` has the versions.
         """
         policy, execution = self.configured(values, values.get("settings", {}))
         given = [OPTIONS[name] for name, value in values.items() if value != OPTIONS[name].default]
