@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -25,6 +26,24 @@ def settings_of(cls: type[Any]) -> list[Field[Any]]:
 def values_of(configured: Any) -> dict[str, Any]:
     """Return the values of the settings of a policy, an execution model or a solver, by name."""
     return {field.name: getattr(configured, field.name) for field in settings_of(type(configured))}
+
+
+def later(default: Any) -> Any:
+    """Return the field of a setting that a later version adds, with what all runs did before.
+
+    Runs at its default keep the names that they had in sweeps before there was the setting.
+    """
+    return dataclasses.field(default=default, metadata={"later": True})
+
+
+def naming_values_of(configured: Any) -> dict[str, Any]:
+    """Return the values of the settings that are part of the name of a run."""
+    return {
+        one.name: value
+        for one in settings_of(type(configured))
+        for value in [getattr(configured, one.name)]
+        if not (one.metadata.get("later") and value == one.default)
+    }
 
 
 def configure(cls: type[T], settings: Mapping[str, Any], noun: str) -> T:

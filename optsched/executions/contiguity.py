@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from optsched.errors import InputError
 from optsched.machines.machine import Allocation
 from optsched.registry import executions
 from optsched.schedule import Schedule, State
+from optsched.settings import later
 from optsched.simulator.execution import ExecutionModel, ExecutionReport, Speeds
 from optsched.simulator.system import System
 from optsched.traces.trace import Trace
@@ -20,8 +22,8 @@ from optsched.traces.trace import Trace
 class Contiguity(ExecutionModel):
     """Sensitive jobs take less time on contiguous nodes than on scattered ones.
 
-    The trace states the run time of a scattered allocation. A sensitive job on contiguous nodes
-    takes the share ``1 - alpha`` of its run time.
+    A sensitive job on contiguous nodes takes the share ``1 - alpha`` of its time on scattered ones.
+    The paper does not say which of the two times the trace states.
 
     Parameters
     ----------
@@ -32,6 +34,10 @@ class Contiguity(ExecutionModel):
     draw : int
         Seed of the choice of sensitive jobs. With one seed, the jobs chosen at a smaller share are
         among those chosen at a larger one.
+    stated : {"scattered", "contiguous"}
+        The allocation whose run time the trace states. With ``contiguous``, a sensitive job takes
+        ``1 / (1 - alpha)`` of it on scattered nodes, and requests no less: nobody would ask for a
+        time at which the job is killed on all nodes but the best.
 
     Raises
     ------
@@ -48,6 +54,7 @@ class Contiguity(ExecutionModel):
     alpha: float = 0.3
     beta: float = 0.3
     draw: int = 0
+    stated: Literal["scattered", "contiguous"] = later("scattered")
 
     def __post_init__(self) -> None:
         if not 0 <= self.alpha < 1:
@@ -64,20 +71,27 @@ class Contiguity(ExecutionModel):
         sensitive = np.zeros(jobs, np.bool_)
         sensitive[order[: round(self.beta * jobs)]] = True
         self._sensitive: list[bool] = sensitive.tolist()
+        if self.stated == "contiguous":
+            for job in np.flatnonzero(sensitive).tolist():
+                scattered = float(trace.runtime[job]) / (1.0 - self.alpha)
+                system.requested_time[job] = max(system.requested_time[job], scattered)
         self._contiguous = [False] * jobs
 
     def started(self, job: int, allocation: Allocation, system: System) -> Speeds:
-        """Let a sensitive job run faster if its nodes are contiguous."""
-        if not self._sensitive[job] or not system.machine.is_contiguous(allocation):
+        """Let a sensitive job run faster on contiguous nodes, or slower on scattered ones."""
+        if not self._sensitive[job]:
             return ()
-        self._contiguous[job] = True
-        return ((job, 1.0 / (1.0 - self.alpha)),)
+        self._contiguous[job] = system.machine.is_contiguous(allocation)
+        if self._contiguous[job] == (self.stated == "contiguous"):
+            return ()
+        return ((job, 1.0 / (1.0 - self.alpha) if self._contiguous[job] else 1.0 - self.alpha),)
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
         """Return the sensitive jobs, and the seconds that each lost on scattered nodes."""
         sensitive = np.array(self._sensitive)
         scattered = sensitive & ~np.array(self._contiguous) & (schedule.state == State.FINISHED)
-        lost = np.where(scattered, self.alpha * trace.runtime, 0.0)
+        saved = self.alpha if self.stated == "scattered" else self.alpha / (1.0 - self.alpha)
+        lost = np.where(scattered, saved * trace.runtime, 0.0)
         return ExecutionReport(
             columns={"sensitive": sensitive.astype(np.int64), "lost_time": lost},
             figures={

@@ -128,6 +128,18 @@ class Problem(ABC, Generic[Solution]):
     def violations(self, solution: Solution) -> list[Violation]:
         """Return every constraint that `solution` breaks, empty if the solution is feasible."""
 
+    def equally_good(self, objective: int) -> list[Solution]:
+        """Return all solutions with an objective, in a fixed order.
+
+        Raises
+        ------
+        InputError
+            If there are too many to list.
+        NotImplementedError
+            In a model that cannot list them, which is the default.
+        """
+        raise NotImplementedError
+
     def passes_quick_check(self, solution: Solution) -> bool:
         """Return True only if `violations` would be empty; the default has no quick check.
 

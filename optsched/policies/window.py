@@ -35,7 +35,9 @@ class Window(Policy):
         Seconds between two decisions, each on one window. With 0, a decision follows every event,
         on successive windows until one starts no job.
     backfill : {"none", "easy"}
-        With ``easy``, later jobs may start after the window if the queue head is blocked, each in
+        With ``none``, only jobs of the window start, and all wait behind a head that no slot can
+        hold: the strict reading of the paper, under which waits are many times longer. With
+        ``easy``, later jobs may start after the window if the queue head is blocked, each in
         the smallest slot that holds it, without delay of the head. The head has a reservation of
         contiguous nodes, by estimated ends, which backfilled jobs respect, but not the window.
     scatter : {"never", "head"}
@@ -55,7 +57,7 @@ class Window(Policy):
 
     window: int = 5
     interval: float = 30.0
-    backfill: Literal["none", "easy"] = "none"
+    backfill: Literal["none", "easy"] = "easy"
     scatter: Literal["never", "head"] = "never"
 
     models: ClassVar[Mapping[str, Answers]] = {"window-mkp": Answers("branch-and-bound", "greedy")}

@@ -29,7 +29,7 @@ from optsched.report.folder_files import (
 from optsched.report.page import Cell, Facts, Page, Section, Table, Value, cell, duration, share
 from optsched.report.run_picture import RunFacts, captioned, run_pictures
 from optsched.schedule import State
-from optsched.simulator.problem_solver import mishaps
+from optsched.simulator.problem_solver import Ties, mishaps
 from optsched.traces.cleaning_report import CleaningReport
 
 ROWS = 20
@@ -358,6 +358,7 @@ def _facts(config: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str | 
                 ("fallback of the solver", chosen["fallback"]),
             ]
         items.append(("decisions are charged", config["charge_decisions"]))
+        items.append(("of equally good answers", config.get("ties", Ties.HEURISTIC)))
     return [*([f"{policy}: {about}"] if about else []), Facts(items)]
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +16,7 @@ from optsched.models.problem import Problem
 from optsched.models.snapshot import Snapshot
 from optsched.models.snapshot_file import save_snapshot
 from optsched.numbers import LONGEST
+from optsched.registry import models
 from optsched.simulator.chosen_solvers import ChosenSolver, text_of
 from optsched.solvers.comparison.claims import contradicted
 from optsched.solvers.result import Budget, Result, Status
@@ -27,6 +31,20 @@ TICK = 2.0**-20
 
 Being a power of two, it keeps times up to 2^33 s exact in binary after charges have been added, so
 that the end of a job minus its start is its run time to the last digit."""
+
+
+class Ties(StrEnum):
+    """Whose answer is used where the solver's and the fallback's are equally good."""
+
+    HEURISTIC = "heuristic"
+    """The fallback's: runs of two solvers differ only where one of them gains."""
+
+    SOLVER = "solver"
+    """The solver's own."""
+
+    RANDOM = "random"
+    """Any of all equally good solutions, at random; the model must be able to list them."""
+
 
 COLUMNS = (
     "time",
@@ -51,7 +69,7 @@ class ProblemSolver:
 
     Every solution passes `Problem.violations` before it is used. If the solver fails, gives a wrong
     answer, or finds no solution or a worse one than the fallback within its budget, the fallback
-    decides, and the event is counted. Of two equally good solutions, the fallback's is taken.
+    decides, and the event is counted. `ties` says which of equally good solutions is used.
 
     Parameters
     ----------
@@ -60,6 +78,8 @@ class ProblemSolver:
     charge : bool
         Whether the nominal time of the solver (its ``seconds_per_solve`` and ``seconds_per_work``)
         delays the decision.
+    ties : Ties
+        Which of equally good solutions is used; random draws use the seed of the solver.
     capture : path, optional
         Folder for snapshots of the problems.
     capture_every : int
@@ -79,6 +99,11 @@ class ProblemSolver:
         Number of problems that the fallback decided.
     solver_seconds : float
         Wall-clock seconds spent in the solvers.
+
+    Raises
+    ------
+    InputError
+        If ties are to be broken at random and a model cannot list equally good solutions.
     """
 
     def __init__(
@@ -86,15 +111,22 @@ class ProblemSolver:
         solvers: Mapping[str, ChosenSolver],
         *,
         charge: bool = False,
+        ties: Ties = Ties.HEURISTIC,
         capture: Path | None = None,
         capture_every: int = 1,
         origin: Mapping[str, Any] | None = None,
     ) -> None:
         self.solvers = solvers
+        for model in solvers if ties is Ties.RANDOM else ():
+            if models[model].equally_good is Problem.equally_good:
+                reason = f"model {model!r} cannot list its equally good solutions"
+                raise InputError(f"'random'; {reason}, expected heuristic or solver", field="ties")
         for chosen in solvers.values():
             prepare(chosen.solver, chosen.name)
             prepare(chosen.fallback, chosen.fallback.name)
         self.charge = charge
+        self.ties = ties
+        self._draws = {model: random.Random(one.seed) for model, one in solvers.items()}
         self.capture = capture
         self.capture_every = capture_every
         self.origin = dict(origin or {})
@@ -102,6 +134,7 @@ class ProblemSolver:
             "solver": text_of(solvers),
             "solvers": {model: chosen.to_json() for model, chosen in solvers.items()},
             "charge_decisions": charge,
+            "ties": str(ties),
         }
         self.charged = 0.0
         self.rows: list[tuple[Any, ...]] = []
@@ -125,7 +158,8 @@ class ProblemSolver:
         Raises
         ------
         InputError
-            If both the solver and the fallback fail.
+            If both the solver and the fallback fail, or too many solutions are equally good to draw
+            one of them.
         """
         chosen = self.solvers[problem.name]
         began = clock()
@@ -146,7 +180,10 @@ class ProblemSolver:
                 fallback, problem, name=fallback.name, budget=Budget(), seed=seed
             )
             result = contradicted(problem, result, heuristic)
-        used, fell_back, message = _choose_result(problem, result, heuristic)
+        used, fell_back, message = _choose_result(problem, result, heuristic, self.ties)
+        if self.ties is Ties.RANDOM and used.objective is not None:
+            choices = problem.equally_good(used.objective)
+            used = replace(used, solution=self._draws[problem.name].choice(choices))
         self.fallbacks += fell_back
         self._posed += 1
         captured = ""
@@ -175,8 +212,8 @@ class ProblemSolver:
 
     @property
     def only_solves(self) -> bool:
-        """Whether problems are neither charged for nor written."""
-        return not self.charge and self.capture is None
+        """Whether problems are neither charged for nor written, and ties are the fallback's."""
+        return not self.charge and self.capture is None and self.ties is Ties.HEURISTIC
 
     def record(
         self,
@@ -258,12 +295,12 @@ def _nominal_time(solver: Solver, work: float) -> float:
 
 
 def _choose_result(
-    problem: Problem[Any], result: Result, heuristic: Result
+    problem: Problem[Any], result: Result, heuristic: Result, ties: Ties
 ) -> tuple[Result, bool, str]:
     """Return the result to use, whether the fallback decided in place of the solver, and a message.
 
-    The solver's result is used if its objective is better than the heuristic's. Of two equally good
-    results the heuristic's is used, so that runs of two solvers differ only where one solver gains.
+    The solver's result is used if its objective is better than the heuristic's, and of two equally
+    good results, if `ties` says so.
     """
     if result.status is Status.ERROR and heuristic.status is Status.ERROR:
         raise InputError(f"the fallback {heuristic.solver} failed: {heuristic.message}")
@@ -280,7 +317,8 @@ def _choose_result(
         gain = -gain
     if gain < 0:
         return heuristic, True, _worse(result.solver, heuristic.solver)
-    return (result if gain > 0 else heuristic), False, ""
+    own = gain > 0 or ties is Ties.SOLVER
+    return (result if own else heuristic), False, ""
 
 
 def _worse(solver: str, fallback: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field, fields
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from optsched.simulator.chosen_solvers import SolverChoice
 from optsched.simulator.engine import EventOrder
 from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.policy import Policy
+from optsched.simulator.problem_solver import Ties
 from optsched.solvers.result import Budget
 from optsched.solvers.solving import check_budget, checked_seed
 from optsched.traces.trace import Trace
@@ -147,6 +149,9 @@ class Scenario:
         Seed of the solver's random choices; by default the profile's seed.
     charge_decisions : bool
         Delay decisions by the nominal time of the solver's work.
+    ties : {"heuristic", "solver", "random"}
+        Which of equally good solutions of a problem is used: that of the policy's heuristic, the
+        solver's own, or a random one of all of them, by the seed.
     check : bool
         Check the invariants of the simulation after every event (slow).
     journal : bool
@@ -199,6 +204,10 @@ class Scenario:
     charge_decisions: bool = _option(
         False, bool, "true or false", needs_problems="charging decisions"
     )
+    ties: Ties | str = _option(
+        *(Ties.HEURISTIC, tuple(map(str, Ties)), ", ".join(Ties)),
+        needs_problems="a rule for ties",
+    )
     check: bool = _option(False, bool)
     journal: bool = _option(
         False, bool, "", "Write every event and action to journal.parquet.", recorded=True
@@ -233,7 +242,8 @@ class Scenario:
         if self.capture is None and self.capture_every != 1:
             raise InputError("no folder to capture to", field="capture every")
         check_budget(self.budget)
-        object.__setattr__(self, "event_order", _event_order(self.event_order))
+        for name, kind in (("event_order", EventOrder), ("ties", Ties)):
+            object.__setattr__(self, name, _one_of(kind, getattr(self, name), name))
         object.__setattr__(self, "jobs", _span(self.jobs))
         object.__setattr__(self, "seed", checked_seed(self.seed))
 
@@ -343,12 +353,13 @@ def check_use(policy: Policy, for_problems: Sequence[Option], field: str | None 
         raise InputError(f"policy {policy.name!r} {reason}", field=field)
 
 
-def _event_order(name: EventOrder | str) -> EventOrder:
+def _one_of(kind: type[StrEnum], name: str, field: str) -> StrEnum:
     try:
-        return EventOrder(name)
+        return kind(name)
     except ValueError:
-        choices = " or ".join(EventOrder)
-        raise InputError(f"{name!r}; expected {choices}", field="event order") from None
+        *choices, last = kind
+        expected = f"expected {', '.join(choices)} or {last}"
+        raise InputError(f"{name!r}; {expected}", field=field.replace("_", " ")) from None
 
 
 def _span(jobs: Any) -> tuple[int, int] | None:

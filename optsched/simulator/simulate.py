@@ -22,7 +22,7 @@ from optsched.simulator.execution import ExecutionModel
 from optsched.simulator.invariants import InvariantChecker
 from optsched.simulator.journal import Journal
 from optsched.simulator.policy import Policy
-from optsched.simulator.problem_solver import NoProblems, ProblemSolver
+from optsched.simulator.problem_solver import NoProblems, ProblemSolver, Ties
 from optsched.simulator.provenance import describe
 from optsched.simulator.replay import find_replay
 from optsched.simulator.run import Run
@@ -228,6 +228,7 @@ def _problem_solver(
         return ProblemSolver(
             choose_solvers(posed, scenario.solver, budget=scenario.budget, seed=scenario.seed),
             charge=scenario.charge_decisions,
+            ties=Ties(scenario.ties),
             capture=_capture_folder(scenario),
             capture_every=scenario.capture_every,
             origin={"trace": trace.name, "machine": machine.spec, "policy": policy.name},

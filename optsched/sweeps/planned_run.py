@@ -17,7 +17,7 @@ from optsched.class_file import ClassInFile, find_class, names_file, origin_of
 from optsched.errors import InputError
 from optsched.machines.machine import read_machine
 from optsched.numbers import parse_span
-from optsched.settings import values_of
+from optsched.settings import naming_values_of
 from optsched.simulator.chosen_solvers import (
     ChosenSolver,
     SolverChoice,
@@ -120,15 +120,15 @@ class Planner:
         Notes
         -----
         The name of a run hashes its inputs: the content of files and not their names, and all
-        settings of the policy including defaults. Versions are not part of the name, so all hosts
-        and shards agree on it, and a folder is found again after an upgrade; ``run.json`` has the
-        versions.
+        settings of the policy including defaults, but for those of settings that came later.
+        Versions are not part of the name, so all hosts and shards agree on it,
+        and a folder is found again after an upgrade; ``run.json`` has the versions.
         """
         policy, execution = self.configured(values, values.get("settings", {}))
         given = [OPTIONS[name] for name, value in values.items() if value != OPTIONS[name].default]
         for_problems = [option for option in given if option.needs_problems]
         check_use(policy, for_problems, for_problems[0].name if for_problems else None)
-        settings = values_of(policy) | values_of(execution)
+        settings = naming_values_of(policy) | naming_values_of(execution)
         trace: TraceFile = self.look_up["trace"](values["trace"])
         choice, profile = None, None
         if "solver" in values:

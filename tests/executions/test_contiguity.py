@@ -14,8 +14,10 @@ def scattered_third(make_trace):
     )
 
 
-def run_of(trace, *, beta=1.0, draw=0, alpha=0.25, policy="fcfs", machine="nodes:6"):
-    settings = {"alpha": alpha, "beta": beta, "draw": draw}
+def run_of(
+    trace, *, beta=1.0, draw=0, alpha=0.25, stated="scattered", policy="fcfs", machine="nodes:6"
+):
+    settings = {"alpha": alpha, "beta": beta, "draw": draw, "stated": stated}
     return simulate(trace, machine, policy, execution="contiguity", settings=settings, check=True)
 
 
@@ -28,6 +30,34 @@ def test_a_contiguous_allocation_saves_alpha_of_the_run_time(make_trace):
     assert run.summary["sensitive_jobs"] == 5
     assert run.summary["sensitive_scattered"] == 1
     assert run.summary["lost_processor_hours"] == pytest.approx(25 * 4 / 3600)
+
+
+def test_a_scattered_allocation_costs_time_if_the_trace_states_contiguous_ones(make_trace):
+    run = run_of(scattered_third(make_trace), stated="contiguous")
+    assert run.resources[3] == "0-1 4-5"
+    assert (run.end - run.start).tolist() == pytest.approx([50, 200, 50, 100 / 0.75, 100])
+    assert run.summary["killed"] == 0
+    assert run.jobs["lost_time"].tolist() == pytest.approx([0, 0, 0, 100 / 0.75 - 100, 0])
+    assert run.summary["sensitive_scattered"] == 1
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.25, 0.5])
+@pytest.mark.parametrize("policy", ["fcfs", "easy"])
+def test_both_readings_are_one_run_if_the_traces_state_the_same_times(alpha, policy, make_trace):
+    rng = np.random.default_rng(3)
+    submit, runtime, size = (
+        rng.integers(0, 3000, 80),
+        rng.integers(1, 40, 80),
+        rng.integers(1, 5, 80),
+    )
+    runs = []
+    for stated, time in (("contiguous", 12 * runtime), ("scattered", 12 * runtime / (1 - alpha))):
+        rows = zip(np.sort(submit), time.astype(int), time.astype(int), size)
+        runs.append(run_of(make_trace(*rows), stated=stated, alpha=alpha, policy=policy))
+    assert runs[0].start == pytest.approx(runs[1].start)
+    assert runs[0].end == pytest.approx(runs[1].end)
+    assert runs[0].jobs["lost_time"].tolist() == pytest.approx(runs[1].jobs["lost_time"].tolist())
+    assert runs[0].summary["sensitive_scattered"] > 0
 
 
 def test_only_sensitive_jobs_gain(make_trace):
@@ -60,6 +90,7 @@ def test_a_model_serves_two_runs(make_trace):
         ({"alpha": "much"}, "alpha of execution model 'contiguity'.*expected a number"),
         ({"beta": 1.5}, "expected a share from 0 to 1"),
         ({"draw": -1}, "expected a seed from 0"),
+        ({"stated": "both"}, "expected one of scattered, contiguous"),
         (
             {"gamma": 1},
             "unknown setting 'gamma' of policy 'window' and execution model 'contiguity'",
@@ -76,7 +107,12 @@ def test_policy_and_model_take_their_own_settings(make_trace):
     settings = {"window": "7", "alpha": "0.5"}
     run = simulate(trace, "nodes:6", "window", execution="contiguity", settings=settings)
     assert run.config["settings"]["window"] == 7
-    assert run.config["execution_settings"] == {"alpha": 0.5, "beta": 0.3, "draw": 0}
+    assert run.config["execution_settings"] == {
+        "alpha": 0.5,
+        "beta": 0.3,
+        "draw": 0,
+        "stated": "scattered",
+    }
 
 
 def test_unknown_model():

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from optsched.errors import InputError
 from optsched.models import Violation, WindowMKP
@@ -171,3 +172,20 @@ def test_arrays_and_sequences_are_taken_and_kept_apart_from_the_callers():
 def test_a_solution_of_another_form_is_refused(written):
     with pytest.raises(InputError, match="expected slot numbers from 1, or null"):
         EXAMPLE.solution_from_json(written)
+
+
+@given(window=window_mkps(), objective=st.integers(0, 30))
+def test_equally_good_solutions_are_those_of_brute_force(window, objective):
+    choices = [*range(len(window.capacities)), -1]
+    alike = [
+        solution
+        for solution in product(choices, repeat=len(window.weights))
+        if not window.violations(solution) and window.objective(solution) == objective
+    ]
+    assert window.equally_good(objective) == alike
+
+
+def test_a_list_of_too_many_equally_good_solutions_is_refused():
+    window = WindowMKP(weights=[1] * 40, capacities=[9] * 9)
+    with pytest.raises(InputError, match="a window of 40x9 has too many equally good solutions"):
+        window.equally_good(40)

@@ -161,12 +161,50 @@ def test_of_equally_good_answers_that_of_the_heuristic_is_taken(busy_trace, regi
     assert run.fallbacks == 0
 
 
+def test_the_solvers_own_answer_is_taken_where_ties_are_its_own(make_trace):
+    # slots of 3 and 5 are left when the jobs of 3 and 2 come; GREEDY fills the slot of 3 with the
+    # larger one; in the order of the window the job of 2 takes it first
+    day = 86_400
+    rows = [(0, 50, 50, 3), (0, day, day, 1), (0, 50, 50, 5), (1, 10, 10, 2), (1, 10, 10, 3)]
+    options = {"settings": {"backfill": "none"}, "check": True}
+    held = {}
+    for ties in ("heuristic", "solver"):
+        run = simulate(
+            make_trace(*rows), "nodes:9", "window", solver="depth-first", ties=ties, **options
+        )
+        assert run.config["ties"] == ties
+        assert f"--ties {ties}" in (run.config["repeat"] or f"--ties {ties}")
+        held[ties] = run.resources[3:]
+    assert held == {"heuristic": ["4-5", "0-2"], "solver": ["0-1", "4-6"]}
+
+
+def test_any_of_the_equally_good_answers_is_drawn_by_the_seed(busy_trace):
+    runs = [
+        simulate(busy_trace, "nodes:10", "window", ties="random", seed=seed, check=True)
+        for seed in (0, 0, 1, 2, 3)
+    ]
+    held = [run.resources for run in runs]
+    assert held[0] == held[1]
+    assert len(set(map(tuple, held))) > 1
+    for run in runs:
+        assert (run.decisions["objective"] == run.decisions["bound"]).all()
+        assert run.summary["fallbacks"] == 0
+
+
+def test_ties_are_checked(busy_trace):
+    with pytest.raises(InputError, match="ties: 'mine'; expected heuristic, solver or random"):
+        simulate(busy_trace, "nodes:10", "window", ties="mine")
+    with pytest.raises(InputError, match="model 'gang-packing' cannot list"):
+        simulate(busy_trace, "matrix:10", "gang", ties="random")
+
+
 @pytest.mark.parametrize(
     ("options", "of_no_use"),
     [
         ({"solver": "greedy"}, "a solver"),
         ({"budget": Budget(work=5), "seed": 0}, "a limit, a seed"),
         ({"charge_decisions": True}, "charging decisions"),
+        ({"ties": "solver"}, "a rule for ties"),
     ],
 )
 def test_a_policy_without_problems_has_no_use_for_a_solver(options, of_no_use, busy_trace):
@@ -209,10 +247,9 @@ def test_charged_decisions_delay_the_starts(busy_trace, register):
     def slow(problem):
         return Result("slow", Status.OPTIMAL, (-1,) * len(problem.weights), 0, work=7e6)
 
-    free = simulate(busy_trace, "nodes:10", "window", solver="branch-and-bound")
-    charged = simulate(
-        busy_trace, "nodes:10", "window", solver="branch-and-bound", charge_decisions=True
-    )
+    strict = {"solver": "branch-and-bound", "settings": {"backfill": "none"}}
+    free = simulate(busy_trace, "nodes:10", "window", **strict)
+    charged = simulate(busy_trace, "nodes:10", "window", charge_decisions=True, **strict)
     assert (charged.start >= free.start).all()
     assert (charged.start[:3] > free.start[:3]).all()
     assert (charged.start[:3] < free.start[:3] + 1).all()

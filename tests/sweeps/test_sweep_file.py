@@ -248,10 +248,30 @@ def test_runs_keep_their_names():
     """Names of runs are folders of old sweeps: they may not change with a version."""
     sample = bundled("traces") / "samples" / "sample-256.swf"
     table = {"trace": sample, "machine": "nodes:256", "jobs": "1:20"}
+    strict = {"backfill": "none"}
     table["runs"] = [
         {"policy": ["fcfs", "easy"], "event_order": ["batched", "one-by-one"], "large_from": 5},
-        {"policy": "window", "solver": "greedy", "settings": {"window": 4}, "work_limit": 3},
-        {"policy": "window", "seed": 2, "charge_decisions": True, "time_limit": 3},
+        {
+            "policy": "window",
+            "solver": "greedy",
+            "settings": {"window": 4} | strict,
+            "work_limit": 3,
+        },
+        {
+            "policy": "window",
+            "seed": 2,
+            "charge_decisions": True,
+            "time_limit": 3,
+            "settings": strict,
+        },
         {"execution": "contiguity", "settings": {"alpha": 0.3}},
     ]
     assert [run.name for run in read_sweep(table).runs] == NAMES
+
+
+def test_a_setting_that_came_later_names_a_run_if_it_is_not_at_its_default(tiny):
+    def names(**settings):
+        table = {"trace": tiny / "tiny.swf", "machine": "nodes:10", "execution": "contiguity"}
+        return [run.name for run in read_sweep(table | {"settings": settings}).runs]
+
+    assert names(stated="scattered") == names() != names(stated="contiguous")

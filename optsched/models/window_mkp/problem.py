@@ -22,6 +22,9 @@ Assignment = tuple[int, ...]
 
 NOT_PLACED = -1
 
+MOST_STEPS = 1_000_000
+"""Steps after which the list of equally good solutions counts as too long."""
+
 
 @models.register("window-mkp")
 @declared
@@ -82,6 +85,46 @@ class WindowMKP(Problem[Assignment]):
         """Return the profit of the placed jobs, equation (1)."""
         profits = self.profits.tolist()
         return sum(profits[job] for job, slot in enumerate(solution) if slot != NOT_PLACED)
+
+    def equally_good(self, objective: int) -> list[Assignment]:
+        """Return all assignments with an objective, the first job in the first slot first.
+
+        Raises
+        ------
+        InputError
+            If a million steps of the search do not suffice.
+        """
+        weights, profits = self.weights.tolist(), self.profits.tolist()
+        room = self.capacities.tolist()
+        rest = [sum(profits[job:]) for job in range(len(profits) + 1)]
+        choice: list[int] = []
+        found: list[Assignment] = []
+        steps = 0
+
+        def extend(job: int, missing: int) -> None:
+            nonlocal steps
+            steps += 1
+            if steps > MOST_STEPS:
+                problem = f"a window of {self.size} has too many equally good solutions to list"
+                raise InputError(f"{problem}; expected a smaller window")
+            if not 0 <= missing <= rest[job]:
+                return
+            if job == len(weights):
+                found.append(tuple(choice))
+                return
+            for slot, left in enumerate(room):
+                if weights[job] <= left:
+                    room[slot] -= weights[job]
+                    choice.append(slot)
+                    extend(job + 1, missing - profits[job])
+                    choice.pop()
+                    room[slot] += weights[job]
+            choice.append(NOT_PLACED)
+            extend(job + 1, missing)
+            choice.pop()
+
+        extend(0, objective)
+        return found
 
     def violations(self, solution: Assignment) -> list[Violation]:
         """Check that every job has one entry, slots exist, and no slot is overfull, equation (2).

@@ -54,7 +54,7 @@ def test_the_example_of_the_paper(example, name):
     assert (result.objective, result.solution) == (15, (1, 2, 0, -1, 2))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "depth-first"])
 @given(window=windows())
 def test_the_answer_is_that_of_brute_force(name, window):
     result = solve(window, name)
@@ -203,7 +203,7 @@ def test_slots_beyond_every_table_are_bounded_by_coarser_weights(largest, slots)
     assert result.bound <= window.profits.sum()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "depth-first"])
 @pytest.mark.parametrize("work", [1, 10, 1000, 30_000, 300_000])
 def test_a_spent_budget_leaves_a_valid_bound(name, work):
     window = random_window(24, 8, 1)
@@ -317,3 +317,26 @@ def test_a_tree_that_finds_no_more_memory_ends_the_search(monkeypatch):
     result = solve(window, "best-first")
     check(window, result)
     assert result.limit is Limit.MEMORY
+
+
+@given(window=windows())
+def test_depth_first_finds_the_first_optimum_in_the_order_of_the_window(window):
+    choices = [*range(len(window.capacities)), -1]
+    feasible = (
+        solution
+        for solution in itertools.product(choices, repeat=len(window.weights))
+        if not window.violations(solution)
+    )
+    first = max(feasible, key=window.objective)  # of equals, the first
+    result = solve(window, "depth-first")
+    paid = window.profits > 0
+    assert np.array_equal(np.array(result.solution)[paid], np.array(first)[paid])
+
+
+def test_depth_first_on_figure_3():
+    # both leaves of the branch that puts the first job into the first slot are tried, no other
+    window = WindowMKP(weights=[2, 1, 4], capacities=[5, 2])
+    assert solve(window, "depth-first").solution == (1, 0, 0)
+    slots_of_equal_size = WindowMKP(weights=[2, 2, 1], capacities=[3, 3])
+    assert solve(slots_of_equal_size, "depth-first").solution == (0, 1, 0)
+    assert solve(slots_of_equal_size, "greedy").solution == (0, 1, 0)
