@@ -258,7 +258,8 @@ def bound_groups(
     entry = files.buckets[file % len(files.buckets)]
     while entry != NOWHERE:
         group = files.entries[entry, NODE] // GROUP
-        group_bounds[group] = min(group_bounds[group], group_starts[processors - 1, group])
+        start = 0 if backfill else group_starts[processors - 1, group]
+        group_bounds[group] = min(group_bounds[group], start)
         entry = files.entries[entry, ALIKE]
 
 

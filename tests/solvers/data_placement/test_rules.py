@@ -30,7 +30,10 @@ def changed(problem, **changes):
 
 @pytest.mark.parametrize("rule", SCORES)
 @given(
-    problem=data_placements(max_jobs=8, max_nodes=4, max_cores=4, longest=12),
+    problem=st.one_of(
+        data_placements(max_jobs=8, max_nodes=4, max_cores=4, longest=12),
+        data_placements(max_jobs=8, max_nodes=20, max_cores=2, longest=12),
+    ),
     backfill=st.sampled_from(["none", "holes", "conservative"]),
     stop=st.sampled_from(["full", "short"]),
     threshold=st.integers(0, 110),
@@ -146,6 +149,21 @@ def test_backfilling_fills_holes_and_full_profiles_all_gaps():
     later = changed(problem, available=np.array([[20, 50]]), walltimes=np.array([10, 30, 31]))
     assert placed(later, "fcfs", backfill="holes") == [(0, 50), (0, 60), (0, 60)]
     assert placed(later, "fcfs", backfill="conservative") == [(0, 50), (0, 20), (0, 60)]
+
+
+def test_a_file_and_a_hole_are_found_behind_the_first_nodes():
+    problem = DataPlacement(
+        available=[[30], *[[500]] * 8, [100]],
+        reserved=[*[[0]] * 9, [60]],
+        processors=[1],
+        walltimes=[50],
+        files=[1],
+        loads=[64],
+        resident=[[0, 1, 64, 0, 30], [9, 1, 64, 0, 100]],
+    )
+    for rule in ("eft", "lea", "leo", "lem"):
+        assert placed(problem, rule) == [(0, 30)]
+        assert placed(problem, rule, backfill="holes") == [(9, 0)]
 
 
 def test_a_partial_plan_ends_when_nothing_is_free():
