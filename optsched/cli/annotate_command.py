@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from cyclopts import App
 
@@ -26,6 +26,7 @@ def files(
     window: Integer = 800,
     per_processor: Integer = 6400,
     cores: Integer = 20,
+    sharing: Literal["consecutive", "interleaved"] = "consecutive",
     evaluate: str | None = None,
     output: Output,
 ) -> None:
@@ -39,6 +40,9 @@ def files(
         Size of a file, in MB for each processor of its jobs.
     cores
         Cores of a node; a larger job is split into jobs of one node each.
+    sharing
+        Whether a job of another user or size ends a series of jobs that share a file (consecutive),
+        or may come between them (interleaved).
     evaluate
         FROM:TO, the days whose jobs are evaluated, counted from the first submission as day 1,
         both included; by default all days.
@@ -58,7 +62,9 @@ def files(
     read = read_to_write(trace, output)
     with as_options(("cores", "window", "per_processor", "evaluate")):
         split = split_jobs(read, cores)
-        annotated = infer_files(split.trace, window=window, per_processor=per_processor)
+        annotated = infer_files(
+            split.trace, window=window, per_processor=per_processor, sharing=sharing
+        )
         if days is not None:
             annotated = _evaluated(annotated, *days)
     write(annotated, output, annotation_lines(facts(annotated)))

@@ -49,6 +49,9 @@ REPLAYED = (
 )
 """Rules with a compiled replay."""
 
+OF_RULES = ("backfill", "stop", "weight", "threshold", "loads", "evicted", "opportune")
+"""Settings that are options of the rules."""
+
 
 @policies.register("locality")
 @dataclass
@@ -75,6 +78,15 @@ class Locality(Policy):
     stop : {"full", "short"}
         End of planning: when no free core is unreserved, or when fewer are than the next job
         requests, which saves time in the authors' last program.
+    loads : {"now", "start"}
+        Time from which the rest of a load in progress is counted: the decision, as in the authors'
+        program, or the start of the job, as in the paper.
+    evicted : {"unused", "memory"}
+        Files of which a job evicts a part (LEA, LEO, LEM): those that no job uses any longer, as in
+        the authors' program, or all in memory, as in the paper.
+    opportune : {"scan", "node"}
+        Nodes that LEO scores as EFT does: the first on which the job can start now and all behind
+        it, as in the authors' program, or those on which it can start now, as in the paper.
     throttle : float
         Interval of planning in seconds, if above 0: only events at its multiples cause a plan, as
         in the program of the authors' published results (30). Jobs submitted at other times wait
@@ -96,6 +108,9 @@ class Locality(Policy):
     threshold: int = 100
     replan: Literal["authors", "events"] = "authors"
     stop: Literal["full", "short"] = "full"
+    loads: Literal["now", "start"] = "now"
+    evicted: Literal["unused", "memory"] = "unused"
+    opportune: Literal["scan", "node"] = "scan"
     throttle: float = 0.0
 
     machines: ClassVar[frozenset[str]] = frozenset({"cluster"})
@@ -103,12 +118,12 @@ class Locality(Policy):
     execution: ClassVar[str | None] = "file-loading"
 
     def __post_init__(self) -> None:
-        LocalityAndEvictionMixed(**self._options())  # checks the options
+        LocalityAndEvictionMixed(weight=self.weight, threshold=self.threshold)  # checks them
         if not 0 <= self.throttle <= LONGEST:
             raise InputError(f"throttle {self.throttle}; expected seconds from 0 to {LONGEST:,}")
 
     def _options(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("backfill", "stop", "weight", "threshold")}
+        return {name: getattr(self, name) for name in OF_RULES}
 
     def posed(self) -> Mapping[str, Answers]:
         """Return the model, with the options of the rules."""

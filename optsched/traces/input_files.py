@@ -7,6 +7,8 @@ M. Gonthier et al., "Data-driven locality-aware batch scheduling", APDCM 2024, s
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import numpy as np
 
 from optsched.errors import InputError
@@ -21,13 +23,21 @@ PER_PROCESSOR = 6400
 """MB of a file for each processor of its jobs: 128 GB for the 20 cores of a node."""
 
 
-def infer_files(trace: Trace, *, window: int = WINDOW, per_processor: int = PER_PROCESSOR) -> Trace:
+Sharing = Literal["consecutive", "interleaved"]
+
+
+def infer_files(
+    trace: Trace,
+    *,
+    window: int = WINDOW,
+    per_processor: int = PER_PROCESSOR,
+    sharing: Sharing = "consecutive",
+) -> Trace:
     """Return the trace with the annotations ``file`` and ``file_size``.
 
-    A job uses the file of the job submitted just before it if both have the same user and size and
-    are submitted at most `window` seconds apart; otherwise a new file. So the jobs of a file are
-    consecutive in the order of submission, and a job of another user or size ends the series.
-    Files are numbered from 1. A job whose user is unknown shares no file.
+    A job uses the file of an earlier one if both have the same user and size and are submitted at
+    most `window` seconds apart; otherwise a new file. Files are numbered from 1, in the order of
+    their first jobs. A job whose user is unknown shares no file.
 
     Parameters
     ----------
@@ -38,16 +48,20 @@ def infer_files(trace: Trace, *, window: int = WINDOW, per_processor: int = PER_
         Most seconds between two successive jobs of a file.
     per_processor : int
         Size of a file, in MB for each processor of its jobs.
+    sharing : {"consecutive", "interleaved"}
+        Earlier job: ``consecutive``, the one submitted just before, so that a job of another user
+        or size ends a series, as in the authors' workload; ``interleaved``, the last one of the
+        same user and size, whatever comes between, as section V.B is written.
 
     Raises
     ------
     InputError
-        If a number is out of range, no user is known, or a file is larger than 2^53 MB.
+        If an option is out of range, no user is known, or a file is larger than 2^53 MB.
 
     Notes
     -----
-    The paper asks for the same user, the same cores and "an 800 seconds time frame", which leaves
-    open whether jobs of other users may come between. In the authors' workload no job does.
+    The paper asks for the same user, the same cores and "an 800 seconds time frame" of two jobs. It
+    does not exclude jobs of other users in between; in the authors' workload no job comes between.
     """
     trace = clean(trace)
     for name, value, lowest in (("window", window, 0), ("per processor", per_processor, 1)):
@@ -59,11 +73,22 @@ def infer_files(trace: Trace, *, window: int = WINDOW, per_processor: int = PER_
         )
     if int(trace.processors.max()) * per_processor > LARGEST:
         raise InputError("the largest job has a file of more than 2^53 MB", field="per processor")
+    if sharing not in get_args(Sharing):
+        raise InputError(
+            f"{sharing!r}; expected one of {', '.join(get_args(Sharing))}", field="sharing"
+        )
+    order = np.arange(len(trace))
+    if sharing == "interleaved":
+        order = np.lexsort((trace.processors, trace.user))  # then in the order of submission
+    user, processors, submit = trace.user[order], trace.processors[order], trace.submit[order]
     shared = (
-        (trace.user[1:] != UNKNOWN)
-        & (np.diff(trace.user) == 0)
-        & (np.diff(trace.processors) == 0)
-        & (np.diff(trace.submit) <= window)
+        (user[1:] != UNKNOWN)
+        & (np.diff(user) == 0)
+        & (np.diff(processors) == 0)
+        & (np.diff(submit) <= window)
     )
-    file = np.cumsum(np.concatenate(([True], ~shared)))
+    series = np.empty(len(trace), dtype=np.int64)
+    series[order] = np.cumsum(np.concatenate(([True], ~shared)))
+    _, first, series = np.unique(series, return_index=True, return_inverse=True)
+    file = 1 + first.argsort().argsort()[series]
     return trace.annotated(file=file, file_size=trace.processors * per_processor)

@@ -53,6 +53,9 @@ chosen = st.fixed_dictionaries(
         "threshold": st.sampled_from([50, 100]),
         "replan": st.sampled_from(["authors", "events"]),
         "stop": st.sampled_from(["full", "short"]),
+        "loads": st.sampled_from(["now", "start"]),
+        "evicted": st.sampled_from(["unused", "memory"]),
+        "opportune": st.sampled_from(["scan", "node"]),
         "throttle": st.sampled_from([0.0, 0.0, 10.0]),
     }
 )

@@ -110,9 +110,10 @@ def test_an_option_of_solvers_of_other_models_is_unknown():
         solve(Snapshot(problem, options={"backfill": "holes"}))
 
 
-@pytest.mark.parametrize("rule", ["lea", "lem"])
+@pytest.mark.parametrize("rule", ["lea", "leo", "lem"])
 def test_a_captured_decision_is_repeated_with_the_settings_of_its_run(tmp_path, rule):
     settings = {"backfill": "holes", "weight": 3, "threshold": 20, "stop": "short"}
+    settings |= {"loads": "start", "evicted": "memory", "opportune": "node"}
     folder = tmp_path / "captured"
     folder.mkdir()
     simulate(

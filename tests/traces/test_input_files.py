@@ -48,6 +48,42 @@ def test_a_job_of_another_user_or_size_ends_it():
     assert files_of(make([0, 1, 2], [4, 2, 4], [7] * 3)) == [1, 2, 3]
 
 
+def test_or_may_come_between():
+    trace = make([0, 10, 20, 30, 820, 840], [4, 4, 2, 4, 4, 2], [7, 8, 7, 7, 7, 7])
+    assert files_of(trace) == [1, 2, 3, 4, 4, 5]
+    assert files_of(trace, sharing="interleaved") == [1, 2, 3, 1, 1, 4]
+    assert files_of(trace, sharing="interleaved", window=820) == [1, 2, 3, 1, 1, 3]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 300), st.integers(1, 2), st.integers(-1, 2)),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_interleaved_jobs_share_what_the_last_alike_has(jobs):
+    gaps, processors, user = zip(*jobs)
+    submit = np.cumsum(gaps)
+    if max(user) < 0:
+        return
+    last, files, known = {}, [], 0
+    for job in zip(user, processors, submit.tolist()):
+        *alike, now = job
+        before, file = last.get(tuple(alike), (-1000, 0))
+        if now - before > 800 or alike[0] < 0:
+            known += 1
+            file = known
+        last[tuple(alike)] = now, file
+        files.append(file)
+    assert files_of(make(submit, processors, user), sharing="interleaved") == files
+
+
+def test_an_unknown_rule_is_refused():
+    with pytest.raises(InputError, match="sharing: 'x'; expected one of consecutive, interleaved"):
+        infer_files(make([0], [1], [1]), sharing="x")
+
+
 def test_unknown_users_share_nothing():
     assert files_of(make([0, 1, 2, 3], [4] * 4, [-1, -1, 7, 7])) == [1, 2, 3, 3]
     with pytest.raises(InputError, match="user: no job states its user"):
@@ -74,13 +110,7 @@ def test_the_files_of_the_authors(shared):
     trace = read_trace(shared(REAL))
     theirs = trace.annotations["file"].tolist()
     assert files_of(trace) == theirs
-    last: dict[tuple[int, int], int] = {}
-    files = 0
-    columns = (trace.user, trace.processors, trace.submit)
-    for user, cores, submit in zip(*(column.tolist() for column in columns)):
-        files += submit - last.get((user, cores), -801) > 800
-        last[user, cores] = submit
-    assert (max(theirs), files) == (1456, 1226)
+    assert (max(theirs), max(files_of(trace, sharing="interleaved"))) == (1456, 1226)
 
 
 def test_large_jobs_become_pieces():

@@ -96,9 +96,9 @@ def place_jobs(
         loading, reloading = score.loading, score.reloading
         if running * 100 // nodes < score.threshold:
             loading, reloading = 1, 0
-        # bounds of scores remain valid for equal jobs, except under LEO
+        # bounds of scores remain valid for equal jobs, unless the scan decides on all nodes
         this_rule = (loading, reloading, processors, walltime, file, load)
-        if this_rule != last_rule or score.opportune:
+        if this_rule != last_rule or score.whole_scan:
             for node in range(nodes):
                 bounds[node] = profiles.earliest[node, processors]
                 if files.marked[node] == NONE and not score.opportune:
@@ -106,7 +106,7 @@ def place_jobs(
         last_rule = this_rule
         chosen, start, wait = NONE, 0, 0
         least: int = FOREVER
-        promising = 0 if score.opportune else int(bounds.argmin())
+        promising = 0 if score.whole_scan else int(bounds.argmin())
         for step in range(nodes):
             node = promising + step
             if node >= nodes:
@@ -116,18 +116,23 @@ def place_jobs(
             if bounds[node] >= limit:
                 continue
             at = first_window(profiles, node, processors, walltime, limit)
+            weight, again = loading, reloading
             if score.opportune and at == 0:
-                loading, reloading = 1, 0
+                weight, again = 1, 0
+                if score.whole_scan:
+                    loading, reloading = 1, 0
             value, seconds = at, 0
-            if value < limit and loading:
-                seconds = loading_time(files, node, at)
+            if value < limit and weight:
+                seconds = loading_time(files, node, at, score.from_start)
                 if seconds < 0:
                     seconds = load
                     if files.until_next:
-                        seconds = unused_loading_time(files, node, load, at)
-                value += loading * seconds
-            if value < limit and reloading:
-                value += reloading * reloading_time(files, node, file, load, at, capacity)
+                        seconds = unused_loading_time(files, node, load, at, score.from_start)
+                value += weight * seconds
+            if value < limit and again:
+                value += again * reloading_time(
+                    files, node, file, load, at, capacity, score.in_memory
+                )
             bounds[node] = value
             if value < limit:
                 chosen, start, wait, least = node, at, seconds, value

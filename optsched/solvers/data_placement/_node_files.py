@@ -147,10 +147,10 @@ def visit(
 
 
 @kernel(allocates=False)
-def loading_time(files: NodeFiles, node: int, at: int) -> int:
+def loading_time(files: NodeFiles, node: int, at: int, from_start: bool) -> int:
     """Return the seconds that a job waits for the marked file, or NONE if no job uses the file.
 
-    The rest of a load in progress is counted from now, as the authors do.
+    The rest of a load in progress is counted from now, as the authors do, or from the start.
     """
     entry = files.marked[node]
     if entry == NONE:
@@ -159,13 +159,13 @@ def loading_time(files: NodeFiles, node: int, at: int) -> int:
     while seen != NONE:
         start, loaded, end, later = files.visits[seen]
         if start <= at <= end:
-            return 0 if loaded <= at else loaded
+            return int(rest_of_load(loaded, at, from_start))
         seen = later
     return NONE
 
 
 @kernel(allocates=False)
-def unused_loading_time(files: NodeFiles, node: int, load: int, at: int) -> int:
+def unused_loading_time(files: NodeFiles, node: int, load: int, at: int, from_start: bool) -> int:
     """Return the seconds that a job waits for the marked file, which no job uses.
 
     The file stays resident until the next start on the node, and is loaded again after that.
@@ -173,26 +173,43 @@ def unused_loading_time(files: NodeFiles, node: int, load: int, at: int) -> int:
     entry = files.marked[node]
     if entry == NONE:
         return load
+    last_start: int = start_before(files, node, at)
+    seen = files.entries[entry, FIRST]
+    while seen != NONE:
+        _, loaded, end, later = files.visits[seen]
+        if last_start < end < at:
+            return int(rest_of_load(loaded, at, from_start))
+        seen = later
+    return load
+
+
+@kernel(allocates=False)
+def rest_of_load(loaded: int, at: int, from_start: bool) -> int:
+    """Return the seconds that a job which starts `at` waits for a load that another began."""
+    if loaded <= at:
+        return 0
+    return loaded - at if from_start else loaded
+
+
+@kernel(allocates=False)
+def start_before(files: NodeFiles, node: int, at: int) -> int:
+    """Return the last start on a node before a time, or NONE."""
     last_start = NONE
     seen = files.head[node, STARTS]
     while seen != NONE:
         start, _, _, seen = files.visits[seen]
         if start < at:
             last_start = max(last_start, start)
-    seen = files.entries[entry, FIRST]
-    while seen != NONE:
-        _, loaded, end, later = files.visits[seen]
-        if last_start < end < at:
-            return 0 if loaded <= at else loaded
-        seen = later
-    return load
+    return last_start
 
 
 @kernel(allocates=False)
 def reloading_time(
-    files: NodeFiles, node: int, file: int, load: int, at: int, capacity: int
+    files: NodeFiles, node: int, file: int, load: int, at: int, capacity: int, in_memory: bool
 ) -> int:
     """Return the seconds to reload the files that a job evicts, in proportion to its own file."""
+    if in_memory:
+        return int(time_in_memory(files, node, at)) * load // capacity
     idle = 0
     entry = files.head[node, FILES]
     while entry != NONE:
@@ -201,3 +218,20 @@ def reloading_time(
             idle += files.entries[entry, LOAD]
         entry = files.entries[entry, NEXT]
     return idle * load // capacity
+
+
+@kernel(allocates=False)
+def time_in_memory(files: NodeFiles, node: int, at: int) -> int:
+    """Return the seconds to load all files that are in the memory of a node at a time."""
+    total = 0
+    last_start: int = start_before(files, node, at) if files.until_next else at
+    entry = files.head[node, FILES]
+    while entry != NONE:
+        seen = files.entries[entry, FIRST]
+        while seen != NONE:
+            start, _, end, seen = files.visits[seen]
+            if start <= at <= end or last_start < end < at:
+                total += files.entries[entry, LOAD]
+                break
+        entry = files.entries[entry, NEXT]
+    return total

@@ -176,9 +176,9 @@ def place_jobs(
             break
         rule = score
         if running * 100 // nodes < score.threshold:
-            rule = Score(1, 0, False, 0)
+            rule = Score(1, 0, False, False, 0, score.from_start, False)
         turning_node = NOWHERE
-        if rule.opportune:
+        if rule.whole_scan:
             turning_node = 0 if full else first_free(keys, processors)
         # walltimes matter to holes only
         this_rule = (rule, turning_node, full, processors, walltime if backfill else 0, file, load)
@@ -258,7 +258,8 @@ def bound_groups(
     entry = files.buckets[file % len(files.buckets)]
     while entry != NOWHERE:
         group = files.entries[entry, NODE] // GROUP
-        group_bounds[group] = min(group_bounds[group], group_starts[processors - 1, group])
+        start = 0 if backfill else group_starts[processors - 1, group]
+        group_bounds[group] = min(group_bounds[group], start)
         entry = files.entries[entry, ALIKE]
 
 
@@ -274,10 +275,11 @@ def best_node(
 ) -> Choice:
     """Return the first node with the least score for a job, or node -1 if the job does not fit.
 
-    From `turning_node` on, only loading counts, once (LEO); -1 for no such node. `uses` is
-    whether the job must start now in holes only, and whether it may use holes. The bounds of
-    `state` are raised. They stay valid for equal jobs, each of which changes the score of one node
-    only. The group with the least bound comes first, so that most others are skipped.
+    From `turning_node` on, only loading counts, once (LEO); -1 for no such node. With LEO that also
+    holds where the job starts now. `uses` is whether the job must start now in holes only, and
+    whether it may use holes. The bounds of `state` are raised. They stay valid for equal jobs, each
+    of which changes the score of one node only. The group with the least bound comes first, so that
+    most others are skipped.
     """
     keys, reserved, holes, _, bounds, group_bounds, group_starts, _, _ = state
     processors, walltime, file, load = job[0], job[1], job[2], job[3]
@@ -302,9 +304,6 @@ def best_node(
                 node -= end_node - begin_node
             limit = least + (node < best.node)
             if bounds[node] < limit:
-                opportune = 0 <= turning_node <= node
-                loading = 1 if opportune else score.loading
-                reloading = 0 if opportune else score.reloading
                 bound: int = FOREVER
                 at = keys[node, processors - 1] >> 6
                 earliest = min(earliest, at)
@@ -317,16 +316,23 @@ def best_node(
                         if of_holes < (processors if full else 0):
                             break
                         at = 0
+                    opportune = 0 <= turning_node <= node or (
+                        score.opportune and not score.whole_scan and at == 0
+                    )
+                    loading = 1 if opportune else score.loading
+                    reloading = 0 if opportune else score.reloading
                     value, wait = at, 0
                     if value < limit and loading:
-                        wait = loading_time(files, node, at)
+                        wait = loading_time(files, node, at, score.from_start)
                         if wait < 0:
                             wait = load
                             if files.until_next:
-                                wait = unused_loading_time(files, node, load, at)
+                                wait = unused_loading_time(files, node, load, at, score.from_start)
                         value += loading * wait
                     if value < limit and reloading:
-                        value += reloading * reloading_time(files, node, file, load, at, capacity)
+                        value += reloading * reloading_time(
+                            files, node, file, load, at, capacity, score.in_memory
+                        )
                     if value < limit:
                         best, least = Choice(node, at, wait, of_holes), value
                         limit = value

@@ -32,6 +32,9 @@ class Rule(Heuristic):
     stop : {"full", "short"}
         End of a partial plan: ``full``, when every core that is free now is reserved; ``short``,
         when fewer unreserved cores are free now than the next job requests.
+    loads : {"now", "start"}
+        Time from which the rest of a load in progress is counted: ``now``, that of the decision, as
+        in the authors' program; ``start``, the start t_k of the job, as in section IV.A, case 3.
 
     Raises
     ------
@@ -46,6 +49,7 @@ class Rule(Heuristic):
 
     backfill: Literal["none", "holes", "conservative"] = "none"
     stop: Literal["full", "short"] = "full"
+    loads: Literal["now", "start"] = "now"
 
     models = frozenset({"data-placement"})
     work_unit = "jobs x nodes"
@@ -104,7 +108,7 @@ class EarliestFinishTime(Rule):
 
     def score(self) -> Score:
         """Return a score in which a second of loading is one of waiting."""
-        return Score(loading=1)
+        return Score(loading=1, from_start=self.loads == "start")
 
 
 @solvers.register("lea")
@@ -116,54 +120,64 @@ class LocalityAndEvictionAware(Rule):
     ----------
     weight : int
         W, the weight of a second of loading relative to one of waiting.
+    evicted : {"unused", "memory"}
+        Files of a node of which a job evicts a part: ``unused``, those that no job uses any longer
+        at its start, as in the authors' program; ``memory``, all that are in memory then, in use or
+        not, as in line 6 of Algorithm 3.
     """
 
     weight: int = 500
+    evicted: Literal["unused", "memory"] = "unused"
 
     def score(self) -> Score:
         """Return the score of Algorithm 3."""
-        return Score(self.weight, reloading=1)
+        return Score(
+            self.weight,
+            reloading=1,
+            from_start=self.loads == "start",
+            in_memory=self.evicted == "memory",
+        )
 
 
 @solvers.register("leo")
 @dataclass(frozen=True)
-class LocalityAndEvictionOpportunistic(Rule):
+class LocalityAndEvictionOpportunistic(LocalityAndEvictionAware):
     """As LEA, unless the job can start now (Algorithm 4 of Gonthier et al. 2024).
-
-    As in the authors' program, that holds for the nodes behind the first that is free now as well.
 
     Parameters
     ----------
-    weight : int
+    weight, evicted
         As in LEA.
+    opportune : {"scan", "node"}
+        Nodes that are scored as by EFT: ``node``, those on which the job can start now, as in
+        Algorithm 4; ``scan``, the first of them and all behind it, as in the authors' program.
     """
 
-    weight: int = 500
+    opportune: Literal["scan", "node"] = "scan"
 
     def score(self) -> Score:
         """Return the score of Algorithm 4."""
-        return Score(self.weight, reloading=1, opportune=True)
+        return super().score()._replace(opportune=True, whole_scan=self.opportune == "scan")
 
 
 @solvers.register("lem")
 @dataclass(frozen=True)
-class LocalityAndEvictionMixed(Rule):
+class LocalityAndEvictionMixed(LocalityAndEvictionAware):
     """As LEA while enough nodes run a job, else as EFT (Algorithm 5 of Gonthier et al. 2024).
 
     Parameters
     ----------
-    weight : int
+    weight, evicted
         As in LEA.
     threshold : int
         Percentage of nodes that run a job, from which the rule is LEA.
     """
 
-    weight: int = 500
     threshold: int = 100
 
     def score(self) -> Score:
         """Return the score of Algorithm 5."""
-        return Score(self.weight, reloading=1, threshold=self.threshold)
+        return super().score()._replace(threshold=self.threshold)
 
 
 def widest_noticed(problem: DataPlacement, holes: NDArray[np.int64]) -> NDArray[np.int64]:

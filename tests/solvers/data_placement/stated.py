@@ -22,7 +22,7 @@ class Node:
     def in_order(self):
         return sorted(range(len(self.available)), key=lambda core: (self.available[core], core))
 
-    def loading(self, file, load, at):
+    def loading(self, file, load, at, from_start):
         if file < 0:
             return 0
         visits = [
@@ -32,12 +32,21 @@ class Node:
         there += [loaded for _, loaded, end in visits if self.left_alone(end, at)]
         if not there:
             return load
-        return 0 if there[0] <= at else there[0]
+        if there[0] <= at:
+            return 0
+        return there[0] - at if from_start else there[0]
 
     def left_alone(self, end, at):
         return self.starts is not None and end < at and not any(end <= s < at for s in self.starts)
 
-    def reloading(self, file, load, at, capacity):
+    def reloading(self, file, load, at, capacity, in_memory):
+        if in_memory:
+            there = {
+                other: size
+                for other, size, start, _, end in self.visits
+                if start <= at <= end or self.left_alone(end, at)
+            }
+            return sum(there.values()) * load // capacity
         last = {other: (size, end) for other, size, _, _, end in self.visits if other != file}
         return sum(size for size, end in last.values() if end <= at) * load // capacity
 
@@ -52,6 +61,9 @@ class Rule:
     loading: int
     reloading: int
     opportune: bool = False
+    whole_scan: bool = False
+    from_start: bool = False
+    in_memory: bool = False
     threshold: int = 0
     backfill: str = "none"
     stop: str = "full"
@@ -96,17 +108,18 @@ def stated(problem, rule):
                 break
             if processors > widest[0]:
                 continue
-        if only_holes and once:
+        if only_holes and rule.whole_scan and once:
             a, b = 1, 0
         best = None
         for n, node in enumerate(nodes):
             for start, cores, hole in places(rule, node, processors, walltime, only_holes):
-                if once and start == 0 and not hole:
+                if once and rule.whole_scan and start == 0 and not hole:
                     a, b = 1, 0
-                wait = node.loading(file, load, start) if a else 0
-                score = start + a * wait
-                if b:
-                    score += b * node.reloading(file, load, start, problem.capacity)
+                x, y = (1, 0) if once and not rule.whole_scan and start == 0 else (a, b)
+                wait = node.loading(file, load, start, rule.from_start) if x else 0
+                score = start + x * wait
+                if y:
+                    score += y * node.reloading(file, load, start, problem.capacity, rule.in_memory)
                 if best is None or score < best[0]:
                     best = (score, n, start, cores, hole, wait)
         if best is None:
