@@ -20,6 +20,7 @@ from optsched.policies.parts.planned_cores import PlannedCores
 from optsched.policies.parts.planned_starts import PlannedStarts
 from optsched.registry import policies
 from optsched.schedule import Schedule, State
+from optsched.settings import later
 from optsched.simulator.actions import Action, Start, Wake
 from optsched.simulator.chosen_solvers import choose_solvers
 from optsched.simulator.policy import Answers, Policy
@@ -108,9 +109,9 @@ class Locality(Policy):
     threshold: int = 100
     replan: Literal["authors", "events"] = "authors"
     stop: Literal["full", "short"] = "full"
-    loads: Literal["now", "start"] = "now"
-    evicted: Literal["unused", "memory"] = "unused"
-    opportune: Literal["scan", "node"] = "scan"
+    loads: Literal["now", "start"] = later("now")
+    evicted: Literal["unused", "memory"] = later("unused")
+    opportune: Literal["scan", "node"] = later("scan")
     throttle: float = 0.0
 
     machines: ClassVar[frozenset[str]] = frozenset({"cluster"})
