@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.column_sets import ColumnSet, runs_of
 from optsched.errors import InputError
@@ -12,6 +13,7 @@ from optsched.machines.machine import Allocation
 from optsched.numbers import MOST_CAPACITY
 from optsched.registry import executions
 from optsched.schedule import Schedule, State
+from optsched.settings import later
 from optsched.simulator.execution import ExecutionModel, ExecutionReport, Speeds
 from optsched.simulator.system import System
 from optsched.traces.trace import Trace
@@ -21,6 +23,9 @@ KB = 1024
 
 SLOWEST = 1000
 """Largest slowdown factor of a paging job."""
+
+MOST_VARIATION = 100
+"""Largest coefficient of variation of the memory of jobs."""
 
 
 @executions.register("paging")
@@ -41,11 +46,17 @@ class Paging(ExecutionModel):
         memory; by default the mean of the paper's workload.
     slowdown : float
         Factor by which a paging job is slower; by default that of three jobs of 45 MB in 128 MB.
+    variation : float
+        Coefficient of variation of the memory of jobs where the trace does not state it: with a
+        value above 0, it is drawn from a gamma distribution with the mean `job_memory`.
+    draw : int
+        Seed of the drawn memory.
 
     Raises
     ------
     InputError
-        If a memory is not above 0, the slowdown is below 1, or a value is too large.
+        If a memory is not above 0, the slowdown is below 1, the variation or the seed is negative,
+        or a value is too large.
 
     References
     ----------
@@ -56,6 +67,8 @@ class Paging(ExecutionModel):
     node_memory: float = 1536.0
     job_memory: float = 133.0
     slowdown: float = 3.5
+    variation: float = later(0.0)
+    draw: int = later(0)
 
     def __post_init__(self) -> None:
         for name in ("node_memory", "job_memory"):
@@ -65,11 +78,16 @@ class Paging(ExecutionModel):
         if not 1 <= self.slowdown <= SLOWEST:
             expected = f"expected a number from 1 to {SLOWEST:,}"
             raise InputError(f"slowdown {self.slowdown}; {expected}")
+        if not 0 <= self.variation <= MOST_VARIATION:
+            expected = f"expected a number from 0 to {MOST_VARIATION}"
+            raise InputError(f"variation {self.variation}; {expected}")
+        if self.draw < 0:
+            raise InputError(f"draw {self.draw}; expected a whole number from 0")
 
     def begin(self, system: System, trace: Trace) -> None:
         """Look up the memory of the jobs, in whole KB."""
         known = trace.memory > 0
-        memory = np.where(known, trace.memory, self.job_memory * KB)
+        memory = np.where(known, trace.memory, self._assumed(len(trace)))
         self._limit = round(self.node_memory * KB)
         # capped at just above a node's memory, so that sums fit into 64 bits
         counted = np.minimum(np.rint(memory), self._limit + 1)
@@ -77,6 +95,14 @@ class Paging(ExecutionModel):
         self._used = np.zeros(system.machine.size, dtype=np.int64)
         self._short: ColumnSet = 0
         self._paged = np.zeros(len(trace), dtype=np.bool_)
+
+    def _assumed(self, jobs: int) -> NDArray[np.float64]:
+        """Return the memory in KB of jobs that do not state it, shape (jobs,)."""
+        mean = np.full(jobs, self.job_memory * KB)
+        if not self.variation:
+            return mean
+        shape = self.variation**-2
+        return np.random.default_rng(self.draw).gamma(shape, mean / shape)
 
     def started(self, job: int, allocation: Allocation, system: System) -> Speeds:
         """Slow down the jobs on nodes that are short of memory because of the job."""

@@ -14,10 +14,10 @@ from optsched.errors import InputError
 from optsched.machines.matrix import Matrix, Slice
 from optsched.models.gang_packing import NOT_PLACED, GangPacking
 from optsched.numbers import LONGEST
-from optsched.policies.parts.time_sharing import SHARINGS
+from optsched.policies.parts.time_sharing import SHARINGS, Turns
 from optsched.registry import policies
 from optsched.schedule import Schedule, State
-from optsched.simulator.actions import Action, Move, Share, Start
+from optsched.simulator.actions import Action, Move, Share, Start, Wake
 from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.system import System
 from optsched.solvers.gang_packing.fit_rules import QuickAnswer, quick_answer
@@ -51,11 +51,13 @@ class Gang(Policy):
         Multiprogramming level: the largest number of matrix rows.
     admission : {"fcfs", "skip"}
         Whether the jobs behind one that does not fit wait for that job, or may be placed.
-    sharing : {"rows", "fill", "nodes"}
+    sharing : {"rows", "fill", "nodes", "turns"}
         Division of time. ``rows``: the rows take turns, and a job runs in its own row. ``fill``: a
         job also runs in other rows in which its columns are idle, in order of submission.
         ``nodes``: the jobs on a processor share its time, and a job runs at the speed of its
-        slowest processor; a relaxation, see `optsched.policies.parts.time_sharing.by_nodes`.
+        slowest processor; a relaxation, see `optsched.policies.parts.time_sharing.by_nodes`. These
+        three are shares of the time, as of time slices that are short against run times.
+        ``turns``: the rows take turns of `time_slice` seconds, and a job starts with its first.
     compact : bool
         Whether running jobs may change rows.
     window : int
@@ -79,7 +81,7 @@ class Gang(Policy):
 
     mpl: int = 3
     admission: Literal["fcfs", "skip"] = "fcfs"
-    sharing: Literal["rows", "fill", "nodes"] = "rows"
+    sharing: Literal["rows", "fill", "nodes", "turns"] = "rows"
     compact: bool = True
     window: int = 100
     time_slice: float = 60.0
@@ -104,11 +106,22 @@ class Gang(Policy):
     def begin(self, system: System) -> None:
         """Forget the shares of an earlier run."""
         self._shares: dict[int, float] = {}
+        self._turns = Turns(self.time_slice)
+        self._wakes_at = 0.0
 
     def decide(self, system: System) -> Iterable[Action]:
         """Compact and schedule, then share the time among the jobs."""
         matrix, before = system.machine, dict(system.held)
         assert isinstance(matrix, Matrix)
+        if system.submitted or system.ended:  # otherwise a turn ends
+            yield from self._fill_rows(system, matrix)
+        if self.sharing == "turns":
+            yield from self._take_turns(system, matrix)
+        elif system.ended or system.held != before:
+            yield from self._share(SHARINGS[self.sharing](system.held, matrix.rows, self._useful()))
+
+    def _fill_rows(self, system: System, matrix: Matrix) -> Iterator[Action]:
+        """Compact and schedule."""
         candidates = [] if self._is_blocked(system) else self._candidates(system, matrix)
         spare = self.compact and bool(system.ended) and _has_spare_row(matrix)
         while candidates or spare:
@@ -118,15 +131,17 @@ class Gang(Policy):
                 break
             # if all are placed, jobs behind the window may fit, too
             candidates = self._candidates(system, matrix)
-        if system.ended or system.held != before:
-            yield from self._share(system, matrix)
 
     def replays(self, problem_solver: ProblemSolver, execution: ExecutionModel | None) -> bool:
-        """Return whether kernels know what the solver and the fallback answer without a search."""
+        """Return whether kernels know what the solver and the fallback answer without a search.
+
+        They know no turns.
+        """
         chosen = problem_solver.solvers["gang-packing"]
         known = quick_answer(chosen.solver) is not None
         by_first_fit = quick_answer(chosen.fallback) is QuickAnswer.FIRST_FIT
-        return execution is None and known and by_first_fit
+        shared = self.sharing in SHARINGS
+        return execution is None and shared and known and by_first_fit
 
     def replay_run(
         self,
@@ -285,9 +300,20 @@ class Gang(Policy):
                 yield Start(job, Slice(row, columns))
         return sum(row != NOT_PLACED for row in packing.rows_of_waiting)
 
-    def _share(self, system: System, matrix: Matrix) -> Iterator[Action]:
+    def _take_turns(self, system: System, matrix: Matrix) -> Iterator[Action]:
+        """Let the jobs of the row on turn run, until its turn ends."""
+        turns, several = self._turns, sum(map(bool, matrix.rows)) > 1
+        turns.advance(system.now, matrix.rows)
+        share = self._useful() if several else 1.0
+        yield from self._share(
+            {job: share if place.row == turns.row else 0.0 for job, place in system.held.items()}
+        )
+        if several and turns.ends != self._wakes_at:
+            self._wakes_at = turns.ends
+            yield Wake(turns.ends)
+
+    def _share(self, shares: dict[int, float]) -> Iterator[Action]:
         """Yield the shares of time that have changed."""
-        shares = SHARINGS[self.sharing](system.held, matrix.rows, self._useful())
         old, self._shares = self._shares, shares
         for job, share in shares.items():
             if old.get(job, 1.0) != share:

@@ -60,12 +60,14 @@ class Migrate(NamedTuple):
 class Share(NamedTuple):
     """Give a running job a share of its processors' time from now on.
 
+    A job that has had no share since it got its processors starts with its first share above 0.
+
     Parameters
     ----------
     job : int
         Row of the job in the trace.
     share : float
-        Share of the time, above 0 and up to 1.
+        Share of the time, from 0 to 1.
     """
 
     job: int

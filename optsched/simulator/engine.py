@@ -178,10 +178,16 @@ class Engine:
         self._predict_end(job)
 
     def set_share(self, job: int, share: float) -> None:
-        """Change a running job's share of the time from now on."""
-        if not 0 < share <= 1:
-            raise ValueError(f"share {share} of job row {job}; expected above 0 and up to 1")
+        """Change a running job's share of the time from now on.
+
+        A job whose share has been 0 since it got its processors starts now.
+        """
+        if not 0 <= share <= 1:
+            raise ValueError(f"share {share} of job row {job}; expected from 0 to 1")
         self._count_work(job)
+        if not self.share[job] and share and self.work_left[job] == self.runtime[job]:
+            self.start[job] = self._works_since[job]
+            self.paused[job] = 0.0
         self.share[job] = share
         if self.journal is not None:
             self.journal.record(self.system.now, "share", job, share)
@@ -385,6 +391,8 @@ class Engine:
             self._overruns.discard(job)
         if ends_at != self._ends_at[job]:
             self._ends_at[job] = ends_at
+            if ends_at == NEVER:
+                return
             self._predictions += 1
             heappush(self._ends, (ends_at, self._predictions, job))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from optsched import simulate
 from optsched.errors import InputError
 from optsched.executions.paging import Paging
+from optsched.machines.matrix import Matrix
 from optsched.traces.cleaning import clean
 from optsched.traces.trace import Trace
 
@@ -108,6 +110,8 @@ def column_set(intervals):
         ({"node_memory": 0}, "node_memory 0.* expected MB above 0"),
         ({"job_memory": "-1"}, "job_memory -1.0; expected MB above 0"),
         ({"slowdown": 0.5}, "slowdown 0.5; expected a number from 1"),
+        ({"variation": -0.5}, "variation -0.5; expected a number from 0"),
+        ({"draw": -1}, "draw -1; expected a whole number from 0"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, message, make_trace):
@@ -129,3 +133,27 @@ def test_a_job_may_need_any_memory_that_a_trace_can_state(make_trace):
     run = paged(replace(trace, memory=np.full(3, 2**53)), node_memory=1e9)
     assert run.summary["paged_jobs"] == 3
     assert run.end.tolist() == pytest.approx([1050] * 3)
+
+
+def test_drawn_memory_has_the_mean_and_variation_that_are_asked_for(make_trace):
+    trace = make_trace(*[(0, 1, 1, 1)] * 20_000)
+    execution = Paging(node_memory=1e6, job_memory=100.0, variation=2.0, draw=3)
+    system = SimpleNamespace(machine=Matrix(1))
+    execution.begin(system, trace)
+    memory = np.array(execution._memory) / 1024
+    assert memory.mean() == pytest.approx(100, rel=0.05)
+    assert memory.std() / memory.mean() == pytest.approx(2.0, rel=0.05)
+    execution.begin(system, replace(trace, memory=np.full(len(trace), 7 * 1024)))
+    assert set(execution._memory) == {7 * 1024}
+
+
+def test_jobs_that_page_are_those_of_the_draw(make_trace):
+    trace = make_trace(*[(0, 100, 100, 1)] * 4)
+    plain = paged(trace, node_memory=100.0, job_memory=60.0).end.tolist()
+    drawn = [
+        paged(trace, node_memory=100.0, job_memory=60.0, variation=1.0, draw=draw).end.tolist()
+        for draw in (1, 1, 2)
+    ]
+    assert drawn[0] == drawn[1]
+    assert drawn[1] != drawn[2]
+    assert plain not in drawn

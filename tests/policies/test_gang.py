@@ -191,3 +191,78 @@ def test_settings_that_make_no_sense_are_refused(settings, message, make_trace):
 def test_it_runs_on_a_matrix_and_says_so(make_trace):
     with pytest.raises(InputError, match="policy 'gang' runs on matrix, not on nodes:4"):
         simulate(make_trace((0, 10, 10, 1)), "nodes:4", "gang")
+
+
+def test_jobs_wait_for_the_first_turn_of_their_row(make_trace):
+    # job 2 gets the second row at 10; when it ends, job 3 has that row, and the rest of the turn
+    trace = make_trace((0, 100, 100, 3), (10, 20, 20, 3), (70, 90, 90, 3))
+    run = gang(trace, mpl=2, sharing="turns")
+    assert starts(run) == [0, 60, 80]
+    assert run.end.tolist() == [160, 80, 210]
+    assert run.jobs["paused_time"].tolist() == [60, 0, 40]
+
+
+def test_a_context_switch_takes_part_of_each_turn(make_trace):
+    trace = make_trace((0, 100, 100, 3), (0, 100, 100, 3))
+    run = gang(trace, mpl=2, sharing="turns", context_switch=10)
+    # of each turn of 60 s, 50 are work; the last job is alone from 180 on
+    assert run.end.tolist() == [180, 230]
+
+
+def by_the_second(trace, columns, rows, seconds):
+    """Starts and ends with turns, simulated second by second, without compaction."""
+    jobs = list(zip(trace.submit.tolist(), trace.runtime.tolist(), trace.processors.tolist()))
+    matrix = [[] for _ in range(rows)]
+    queue, left = list(range(len(jobs))), [runtime for _, runtime, _ in jobs]
+    start, end = [None] * len(jobs), [None] * len(jobs)
+    on_turn, turn_left, now = None, 0, 0
+    while None in end:
+        while queue and jobs[queue[0]][0] <= now:
+            size = jobs[queue[0]][2]
+            free = [columns - sum(jobs[job][2] for job in row) for row in matrix]
+            used = [row for row in range(rows) if matrix[row] and free[row] >= size]
+            empty = [row for row in range(rows) if not matrix[row]]
+            if not used + empty:
+                break
+            matrix[(used + empty)[0]].append(queue.pop(0))
+        used = [row for row in range(rows) if matrix[row]]
+        if on_turn not in used or not turn_left:
+            after = -1 if on_turn is None else on_turn
+            later = [row for row in used if row > after]
+            on_turn, turn_left = (later + used + [None])[0], seconds
+        if on_turn is not None:
+            turn_left -= 1
+            for job in list(matrix[on_turn]):
+                start[job] = now if start[job] is None else start[job]
+                left[job] -= 1
+                if not left[job]:
+                    end[job] = now + 1
+                    matrix[on_turn].remove(job)
+        now += 1
+    return start, end
+
+
+@given(
+    rows=traces,
+    mpl=st.integers(1, 4),
+    seconds=st.integers(1, 12),
+)
+def test_turns_are_those_of_a_simulation_second_by_second(rows, mpl, seconds):
+    submit, runtime, processors = (np.array(column) for column in zip(*rows))
+    trace = clean(
+        Trace(
+            job_id=np.arange(1, len(rows) + 1),
+            submit=submit,
+            runtime=runtime,
+            requested_time=runtime,
+            processors=processors,
+        )
+    )
+    settings = {"mpl": mpl, "sharing": "turns", "time_slice": seconds, "compact": False}
+    run = gang(trace, columns=6, **settings)
+    expected_starts, expected_ends = by_the_second(trace, 6, mpl, seconds)
+    assert starts(run) == expected_starts
+    assert run.end.tolist() == expected_ends
+    assert run.jobs["paused_time"].tolist() == pytest.approx(
+        (run.end - run.start - trace.runtime).tolist()
+    )

@@ -1,7 +1,8 @@
-"""Shares of time of the jobs in an Ousterhout matrix."""
+"""Shares of time of the jobs in an Ousterhout matrix, and the turns of its rows."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from optsched.column_sets import ColumnSet, loads
@@ -66,3 +67,42 @@ def by_nodes(
 
 
 SHARINGS: Mapping[str, Sharing] = {"rows": by_rows, "fill": filled, "nodes": by_nodes}
+
+
+class Turns:
+    """The turns of the rows in use, one after the other, each for a time slice.
+
+    A row that is alone in use has one turn after the other. If the row on turn becomes empty, the
+    turn of the next one begins at once.
+
+    Parameters
+    ----------
+    time_slice : float
+        Length of a turn in seconds.
+
+    Attributes
+    ----------
+    row : int or None
+        The row on turn, None if no row is in use.
+    ends : float
+        The time at which its turn ends, in seconds.
+    """
+
+    def __init__(self, time_slice: float) -> None:
+        self.time_slice = time_slice
+        self.row: int | None = None
+        self.ends = math.inf
+
+    def advance(self, now: float, rows: Sequence[ColumnSet]) -> None:
+        """Find the row on turn, by the columns in use of each row; time never goes back."""
+        used = [row for row, columns in enumerate(rows) if columns]
+        if self.row in used:
+            if now < self.ends:
+                return
+            over = (now - self.ends) % self.time_slice
+            if over:  # the row was alone until now
+                self.ends = now - over + self.time_slice
+                return
+        self.ends = now + self.time_slice
+        last = -1 if self.row is None else self.row
+        self.row = min(used, key=lambda row: (row <= last, row), default=None)
