@@ -148,12 +148,14 @@ def test_drawn_memory_has_the_mean_and_variation_that_are_asked_for(make_trace):
 
 
 def test_jobs_that_page_are_those_of_the_draw(make_trace):
-    trace = make_trace(*[(0, 100, 100, 1)] * 4)
-    plain = paged(trace, node_memory=100.0, job_memory=60.0).end.tolist()
-    drawn = [
-        paged(trace, node_memory=100.0, job_memory=60.0, variation=1.0, draw=draw).end.tolist()
-        for draw in (1, 1, 2)
-    ]
+    trace = make_trace(*[(0, 100, 100, 1)] * 12)
+
+    def paged_jobs(**settings):
+        run = paged(trace, columns=12, node_memory=100.0, job_memory=90.0, **settings)
+        return run.jobs["paged"].tolist()
+
+    assert not any(paged_jobs())
+    drawn = [paged_jobs(variation=1.0, draw=draw) for draw in (1, 1, 2)]
+    assert any(drawn[0])
     assert drawn[0] == drawn[1]
-    assert drawn[1] != drawn[2]
-    assert plain not in drawn
+    assert drawn[0] != drawn[2]
