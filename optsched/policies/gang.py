@@ -113,9 +113,10 @@ class Gang(Policy):
         """Compact and schedule, then share the time among the jobs."""
         matrix, before = system.machine, dict(system.held)
         assert isinstance(matrix, Matrix)
-        if system.submitted or system.ended:  # otherwise a turn ends
+        by_turns = self.sharing == "turns"
+        if not by_turns or system.submitted or system.ended:  # otherwise a turn ends
             yield from self._fill_rows(system, matrix)
-        if self.sharing == "turns":
+        if by_turns:
             yield from self._take_turns(system, matrix)
         elif system.ended or system.held != before:
             yield from self._share(SHARINGS[self.sharing](system.held, matrix.rows, self._useful()))
