@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from optsched.errors import InputError
 from optsched.report.page import Cell, Verdict, cell
 from optsched.studies.content import CLAIMS
-from optsched.studies.paired import Interval
+from optsched.studies.paired import Improvement, Interval
 from optsched.studies.results import ALL
 from optsched.text_files import read_toml
 
@@ -138,7 +138,7 @@ def judge(cases: Iterable[bool], numbers: str) -> Judgement:
 
 
 def judge_interval(
-    found: Interval, why: str, *, above: float = -math.inf, below: float = math.inf
+    found: Interval | Improvement, why: str, *, above: float = -math.inf, below: float = math.inf
 ) -> Judgement:
     """Judge the claim that a quantity is above one bound and below another, by its interval.
 
@@ -151,6 +151,19 @@ def judge_interval(
         return Judgement(Verdict.HELD, why)
     outside = found.high <= above or found.low >= below
     return Judgement(Verdict.NOT_HELD if outside else Verdict.NOT_DECIDED, why)
+
+
+def judge_together(judgements: Iterable[Judgement], why: str) -> Judgement:
+    """Judge a claim on several quantities by the verdicts on each; there is at least one.
+
+    The claim holds if it holds for all of them, and in part if for some. Otherwise it does not hold
+    if it does not for at least one, and is not decided if that is so for all.
+    """
+    found = {one.verdict for one in judgements}
+    if len(found) == 1:
+        return Judgement(found.pop(), why)
+    some = found & {Verdict.HELD, Verdict.IN_PART}
+    return Judgement(Verdict.IN_PART if some else Verdict.NOT_HELD, why)
 
 
 def frame_of_claims(claims: Iterable[Claim]) -> pd.DataFrame:

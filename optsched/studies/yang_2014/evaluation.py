@@ -36,7 +36,7 @@ PAIRED_BY = ["log", "part", "alpha", "beta", "draw"]
 NEEDED = (
     *("trace", "config.jobs", "solver", "charge_decisions", "error", "jobs"),
     *(f"settings.{name}" for name in ("alpha", "beta", "draw", "window", "interval")),
-    *("settings.backfill", "settings.scatter", *METRICS),
+    *("settings.backfill", "settings.scatter", *METRICS, "large_mean_wait"),
 )
 """Columns of the results that the evaluation reads."""
 
@@ -98,6 +98,18 @@ def gain(pairs: pd.DataFrame, metric: str) -> Improvement:
         pairs["log"] + " " + pairs["part"],
         more_is_better=metric in MORE_IS_BETTER,
     )
+
+
+def contributions(pairs: pd.DataFrame, metric: str) -> pd.Series[float]:
+    """Return what each part contributes to the improvement of each cell, for one log.
+
+    The index is beta, alpha and part; the mean over the parts is the improvement of the cell.
+    """
+    means = pairs.groupby(["beta", "alpha", "part"])[[metric, f"{metric}_default"]].mean()
+    default = means[f"{metric}_default"]
+    usual = default.groupby(level=["beta", "alpha"]).transform("mean")
+    sign = 1.0 if metric in MORE_IS_BETTER else -1.0
+    return sign * (means[metric] - default) / usual
 
 
 def cells(
