@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from optsched.files import written
@@ -36,21 +36,23 @@ def verdicts(results: Path) -> Iterator[tuple[str, ...]]:
     """
     yield HEADING
     for file in sorted(results.glob("*/claims.csv")):
-        found = defaultdict[tuple[str, str], dict[str, str]](dict)
+        found = defaultdict[str, dict[tuple[str, str], str]](dict)
         with file.open(newline="", encoding="utf-8") as lines:
             for row in csv.DictReader(lines):
-                found[row["claim"], row["where"]][row["variant"]] = row["verdict"]
+                found[row["claim"]][row["where"], row["variant"]] = row["verdict"]
         counts = Counter(map(overall, found.values()))
         name = file.parent.name
         numbers = (counts.total(), *(counts[one] for one in Verdict))
         yield f"[{name}]({RESULTS / name}/README.md)", *map(str, numbers)
 
 
-def overall(by_variant: dict[str, str]) -> str:
-    """Return the verdict over all variants: that of `ALL`, or one that all of them share."""
-    if ALL in by_variant:
-        return by_variant[ALL]
-    different = set(by_variant.values())
+def overall(judged: Mapping[tuple[str, str], str]) -> str:
+    """Return the verdict that all sets of runs and variants share, of `ALL` if there is one.
+
+    `judged` has the verdicts by set of runs and variant.
+    """
+    of_all = {verdict for (_, variant), verdict in judged.items() if variant == ALL}
+    different = of_all or set(judged.values())
     return different.pop() if len(different) == 1 else Verdict.IN_PART
 
 

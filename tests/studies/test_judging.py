@@ -5,7 +5,14 @@ import pytest
 
 from optsched.errors import InputError
 from optsched.report.page import Verdict
-from optsched.studies.judging import frame_of_claims, judge_claims, judge_interval, read_claims
+from optsched.studies.judging import (
+    Judgement,
+    frame_of_claims,
+    judge_claims,
+    judge_interval,
+    judge_together,
+    read_claims,
+)
 from optsched.studies.paired import Interval, mean_interval
 from optsched.studies.template import claims_table
 
@@ -24,6 +31,21 @@ from optsched.studies.template import claims_table
 )
 def test_a_claim_is_judged_by_the_whole_interval(low, high, bounds, verdict):
     found = judge_interval(Interval((low + high) / 2, low, high, 8), "why", **bounds)
+    assert found == (verdict, "why")
+
+
+@pytest.mark.parametrize(
+    ("of_each", "verdict"),
+    [
+        ([Verdict.HELD, Verdict.HELD], Verdict.HELD),
+        ([Verdict.HELD, Verdict.NOT_DECIDED], Verdict.IN_PART),
+        ([Verdict.NOT_HELD, Verdict.IN_PART], Verdict.IN_PART),
+        ([Verdict.NOT_HELD, Verdict.NOT_DECIDED], Verdict.NOT_HELD),
+        ([Verdict.NOT_DECIDED], Verdict.NOT_DECIDED),
+    ],
+)
+def test_a_claim_on_several_quantities_holds_if_it_does_for_each(of_each, verdict):
+    found = judge_together([Judgement(one, "") for one in of_each], "why")
     assert found == (verdict, "why")
 
 

@@ -76,10 +76,12 @@ def test_verdicts_are_counted_by_claim(tmp_path):
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({"all": "holds", "week": "does not hold"}, "holds"),
-        ({"strict": "holds in part"}, "holds in part"),
-        ({"strict": "holds", "free": "does not hold"}, "holds in part"),
+        ({("", "all"): "holds", ("", "week"): "does not hold"}, "holds"),
+        ({("", "all"): "holds", ("also", "all"): "does not hold"}, "holds in part"),
+        ({("", "strict"): "holds in part"}, "holds in part"),
+        ({("", "strict"): "holds", ("", "free"): "does not hold"}, "holds in part"),
+        ({("one", "strict"): "holds", ("two", "strict"): "does not hold"}, "holds in part"),
     ],
 )
-def test_a_verdict_over_variants(given, expected):
+def test_a_verdict_over_sets_of_runs_and_variants(given, expected):
     assert overall(given) == expected

@@ -1,16 +1,17 @@
-"""The verdicts on the claims of the paper, by whose limits are raised."""
+"""The verdicts on the claims of the paper, by whose limits are raised and by other readings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from optsched.studies.guim_2009.evaluation import by_draw
-from optsched.studies.guim_2009.plan import CONTENT, VARIANTS
-from optsched.studies.judging import Claim, Judgement, judge, judge_claims
+from optsched.report.page import Verdict
+from optsched.studies.guim_2009.evaluation import KILLED, by_part, read_as
+from optsched.studies.guim_2009.plan import CONTENT, READINGS, STATED, VARIANTS
+from optsched.studies.judging import Claim, Judgement, judge_claims, judge_interval, judge_together
+from optsched.studies.paired import Interval, mean_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,69 +19,86 @@ if TYPE_CHECKING:
 REACHED = 0.8
 """A factor by which something falls counts as reached from this share of it on."""
 
+BY_LIMITS, BY_READING = "whose limits are raised", "other readings"
+
 
 def claims(frame: pd.DataFrame) -> list[Claim]:
-    """Judge the claims of the paper, draw by draw."""
-    return judge_claims(CONTENT, __name__, {variant: (frame, variant) for variant in VARIANTS})
+    """Judge the claims of the paper by pairs of runs on the same jobs and demands."""
+    by_limits = {name: (read_as(frame), own) for name, own in VARIANTS.items()}
+    by_reading = {name: (read_as(frame, name), VARIANTS[STATED]) for name in READINGS}
+    judged = judge_claims(CONTENT, __name__, by_limits, BY_LIMITS)
+    also = judge_claims(CONTENT, __name__, by_reading, BY_READING)
+    return judged + [claim for claim in also if claim.judge]
 
 
 def ratio(
     frame: pd.DataFrame,
-    variant: str,
+    names: Mapping[str, str],
     pairs: Sequence[tuple[str, str]],
     metrics: Sequence[str],
     centres: Sequence[str] = (),
     mixes: Sequence[str] = (),
-    **wanted: Any,
-) -> Judgement | None:
-    """Judge a claim on the ratio of metrics of two policies.
-
-    A variant is not judged in which one of the policies was not run, or in which both metrics are
-    0 in all draws.
-    """
-    names = VARIANTS[variant]
-    if not {name for pair in pairs for name in pair} <= names.keys():
-        return None
-    own = frame[frame["centre"].isin(centres)] if centres else frame
-    own = own[own["mix"].isin(mixes)] if mixes else own
-    draws = by_draw(own)
-    found = np.concatenate(
-        [
-            _ratios(draws[metric, names[a]], draws[metric, names[b]])
-            for metric in metrics
-            for a, b in pairs
-        ]
-    )
-    if not len(found):
-        return None
-    middle = float(np.median(found))
-    numbers = f"{middle:.3g} times in the median" if middle < np.inf else "where was none"
-    return judge(_as(found, **wanted), numbers + "; so in {so} of {of}")
-
-
-def _as(
-    ratios: NDArray[np.float64],
     *,
     below: float = np.inf,
-    above: float = -np.inf,
+    above: float = 0.0,
     at_most: float = np.inf,
-    between: tuple[float, float] = (-np.inf, np.inf),
+    between: tuple[float, float] = (0.0, np.inf),
     within: float = np.inf,
     times: float = 0.0,
-) -> NDArray[np.bool_]:
-    """Return a mask of the ratios that are as claimed."""
-    limit = 1 / (times * REACHED) if times else at_most
-    low, high = between
-    known = (ratios < below) | (below == np.inf)
-    near = (np.abs(ratios - 1) <= within) | (within == np.inf)
-    true: NDArray[np.bool_] = known & (ratios > above) & (ratios <= limit)
-    return true & (low <= ratios) & (ratios <= high) & near
+) -> Judgement | None:
+    """Judge a claim on the ratio of metrics of two policies, for each pair and metric.
+
+    `names` are the runs of the policies. Where both metrics are 0 on all parts of the logs, there
+    is no verdict.
+    """
+    own = frame[frame["centre"].isin(centres)] if centres else frame
+    own = own[own["mix"].isin(mixes)] if mixes else own
+    parts = by_part(own)
+    lowest = max(above, between[0], 1 - within)
+    highest = min(below, between[1], 1 + within, *([1 / (times * REACHED)] if times else []))
+    limit = _share(highest) if highest < at_most else np.nextafter(_share(at_most), np.inf)
+    floor = _share(lowest) if lowest > 0 else -np.inf
+    found = [
+        judge_interval(interval, _in_words(interval), above=floor, below=limit)
+        for metric in metrics
+        for a, b in pairs
+        if (interval := _interval(parts[metric, names[a]], parts[metric, names[b]])).parts
+    ]
+    if len(found) < 2:
+        return found[0] if found else None
+    counts = (
+        f"{sum(one.verdict is verdict for one in found)} {verdict}"
+        for verdict in (Verdict.HELD, Verdict.NOT_HELD, Verdict.NOT_DECIDED)
+    )
+    middle = sorted(found, key=lambda one: float(one.why.partition(" ")[0]))[len(found) // 2]
+    return judge_together(
+        found, f"{middle.why} in the median; of {len(found)}: {', '.join(counts)}"
+    )
 
 
-def _ratios(one: pd.Series[float], other: pd.Series[float]) -> NDArray[np.float64]:
-    """Return one policy's metric over another's, draw by draw, where they are not both 0."""
-    above, below = one.to_numpy(), other.to_numpy()
-    compared = (above != 0) | (below != 0)
-    with np.errstate(divide="ignore"):
-        found: NDArray[np.float64] = above[compared] / below[compared]
-    return found
+def _interval(one: pd.Series[float], other: pd.Series[float]) -> Interval:
+    """Return the mean difference of two metrics over their sum, where they are not both 0.
+
+    It is that of killed jobs in all mixes of a part, and of other metrics mix by mix.
+    """
+    of_part = ["centre", "part"]
+    if one.name[0] == KILLED:  # type: ignore[index]
+        one, other = (killed.groupby(level=of_part).sum() for killed in (one, other))
+    total = one + other
+    difference = ((one - other) / total)[total > 0]
+    if difference.empty:
+        return Interval(np.nan, np.nan, np.nan, 0)
+    labels = [difference.index.get_level_values(level) for level in of_part]
+    return mean_interval(difference, [f"{centre} {part}" for centre, part in zip(*labels)])
+
+
+def _share(ratio: float) -> float:
+    """Return the difference over the sum of two numbers with this ratio, from -1 to 1."""
+    return (ratio - 1) / (ratio + 1) if np.isfinite(ratio) else np.inf
+
+
+def _in_words(found: Interval) -> str:
+    """Write the ratio of two numbers, of which the difference over the sum is given."""
+    mean, low, high = ((1 + share) / (1 - share) if share < 1 else np.inf for share in found[:3])
+    interval = f" [{low:.3g}, {high:.3g}]" if np.isfinite(found.low) else ""
+    return f"{mean:.3g} times{interval}"

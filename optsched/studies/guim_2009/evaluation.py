@@ -6,10 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optsched.machines.machine import read_machine
+from optsched.metrics.jobs import bounded_slowdown
 from optsched.schedule import State
-from optsched.studies.guim_2009.plan import CENTRES, CONTENT, runs
+from optsched.studies.guim_2009.plan import (
+    CENTRES,
+    CONTENT,
+    OTHER_TIES,
+    READINGS,
+    STATED,
+    VARIANTS,
+    runs,
+)
 from optsched.studies.offered import offered_by, with_figures
 from optsched.studies.results import check_results, labelled
 from optsched.studies.student import Mean, mean_of
@@ -30,36 +40,51 @@ least on."""
 
 KILLED = "killed"
 
-OF_FINISHED = {
-    "bounded_slowdown": "bounded_slowdown",
-    "wait": "waiting_time",
-    "penalised_percent": "penalised_percent",
-}
-"""Figures of the evaluated jobs that finished, and the columns of the jobs that have them."""
+WITH_SLACK = "killed_with_slack"
+"""Killed jobs whose requested time is above their run time in the log. Jobs without such slack are
+killed by any penalty; most have none since cleaning raises requests that are too short."""
+
+OF_FINISHED = ("bounded_slowdown", "wait", "penalised_percent")
+"""Figures of the evaluated jobs that finished."""
+
+SLOWDOWNS = ("penalised_slowdown", "requested_slowdown")
+"""Bounded slowdowns over the penalized run time and over the requested time.
+
+``bounded_slowdown`` is over the run time without penalties.
+"""
 
 METRICS = (*(f"{kind}_{name}" for name in OF_FINISHED for kind in ("p95", "mean")), KILLED)
 """The figures of the evaluated jobs, by their names in a summary."""
 
 PERCENTILES = (50, 75, 90, 95, 99)
-BY_PERCENTILE = {name: {p: f"p{p}_{name}" for p in PERCENTILES} for name in OF_FINISHED}
-"""The column of each percentile."""
 
-FIGURES = tuple(
-    dict.fromkeys([*METRICS, *(name for own in BY_PERCENTILE.values() for name in own.values())])
+FIGURES = (
+    KILLED,
+    WITH_SLACK,
+    *(
+        f"{kind}_{name}"
+        for name in (*OF_FINISHED, *SLOWDOWNS)
+        for kind in ("mean", *(f"p{percentile}" for percentile in PERCENTILES))
+    ),
 )
 """All figures of the evaluated jobs."""
+
+LABELS = ("reading", "centre", "mix", "part", "scheduler")
 
 OF_RUN = ("utilization", "problems", "unproven", "fallbacks", "heuristic_matched")
 """Figures of the whole run."""
 
 
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
-    """Add ``centre``, ``mix``, ``seed``, ``scheduler``, figures of the trace, and `FIGURES`."""
+    """Name the runs by `LABELS`, and add figures of the trace and `FIGURES`.
+
+    The column ``reading`` is empty where the run is of no reading alone.
+    """
     import pandas as pd
 
     check_results(results, ("trace", "machine", "policy", "solver", "jobs", "folder", *OF_RUN))
     planned = runs(quick=False) | runs(quick=True)
-    frame = labelled(results, planned, ("centre", "mix", "seed", "scheduler"))
+    frame = labelled(results, planned, LABELS)
     frame = with_figures(frame, inputs, figures_of_trace)
     jobs = (pd.read_parquet(Path(folder) / "jobs.parquet") for folder in frame["folder"])
     return frame.assign(**pd.DataFrame(map(figures_of, jobs)))
@@ -68,8 +93,10 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
 def figures_of_trace(trace: Trace, machine: str) -> dict[str, float]:
     """Return the load of a trace, its largest job, its mean demand, and who has which demand."""
     demand, work = trace.annotations["bandwidth"], trace.processors * trace.runtime
-    shares = {f"demand_{level}": float((demand == mb).mean()) for level, mb in LEVELS.items()}
+    amounts = {**LEVELS, "high": int(demand.max())}
+    shares = {f"demand_{level}": float((demand == mb).mean()) for level, mb in amounts.items()}
     return shares | {
+        "without_slack": float((trace.requested_time <= trace.runtime).mean()),
         "load": offered_by(trace, read_machine(machine).size).load,
         "largest_job": int(trace.processors.max()),
         "mean_demand": float((work * demand).sum()) / float(work.sum()),
@@ -83,48 +110,109 @@ def figures_of(jobs: pd.DataFrame) -> dict[str, float]:
     """
     own = jobs.iloc[len(jobs) // 2 :]
     finished = own[own["final_state"] == State.FINISHED]
-    killed = int((own["final_state"] == State.KILLED).sum())
-    figures: dict[str, float] = {"evaluated": len(own), KILLED: killed}
-    for name, own_column in OF_FINISHED.items():
-        values = finished[own_column].to_numpy(dtype=float)
+    killed = own[own["final_state"] == State.KILLED]
+    figures: dict[str, float] = {
+        "evaluated": len(own),
+        KILLED: len(killed),
+        WITH_SLACK: int((killed["requested_time"] > killed["run_time"]).sum()),
+    }
+    columns = {
+        "bounded_slowdown": _bounded_slowdown(finished, "run_time"),
+        "penalised_slowdown": finished["bounded_slowdown"],
+        "requested_slowdown": _bounded_slowdown(finished, "requested_time"),
+        "wait": finished["waiting_time"],
+        "penalised_percent": finished["penalised_percent"],
+    }
+    for name, column in columns.items():
+        values = np.asarray(column, dtype=float)
         known = len(values) > 0
-        for percentile, column in BY_PERCENTILE[name].items():
-            figures[column] = float(np.percentile(values, percentile)) if known else float("nan")
+        for percentile in PERCENTILES:
+            found = float(np.percentile(values, percentile)) if known else float("nan")
+            figures[f"p{percentile}_{name}"] = found
         figures[f"mean_{name}"] = float(values.mean()) if known else float("nan")
     return figures
 
 
-def by_draw(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each centre, mix and seed, a column for each metric and scheduler."""
-    labels = ["centre", "mix", "seed"]
+def _bounded_slowdown(jobs: pd.DataFrame, over: str) -> NDArray[np.float64]:
+    """Return the bounded slowdown over a column of times."""
+    response, time = (jobs[name].to_numpy(float) for name in ("turnaround_time", over))
+    return bounded_slowdown(response - time, time)
+
+
+def read_as(frame: pd.DataFrame, reading: str = "") -> pd.DataFrame:
+    """Return the runs of a reading, and those that it has in common with all others.
+
+    A metric that the reading replaces has the values of the figure in its place.
+    """
+    import pandas as pd
+
+    own = frame[frame["reading"] == reading]
+    if not reading:
+        return own
+    common = frame[frame["reading"] == ""]
+    labels = ["centre", "mix", "part", "scheduler"]
+    found, all_own = (pd.MultiIndex.from_frame(one[labels]) for one in (common, own))
+    metrics = READINGS[reading].get("metrics", {})
+    whole = pd.concat([common[~found.isin(all_own)], own])
+    return whole.assign(
+        **{
+            column: whole[column.replace(name, other)]
+            for name, other in metrics.items()
+            for column in METRICS
+            if column == name or column.partition("_")[2] == name
+        }
+    )
+
+
+def as_stated(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs of `STATED`, each by the name of its policy."""
+    policies = {run: policy for policy, run in VARIANTS[STATED].items()}
+    own = frame[frame["scheduler"].isin(list(policies))]
+    return own.assign(scheduler=own["scheduler"].map(policies))
+
+
+def by_part(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each centre, mix and part, a column for each metric and scheduler."""
+    labels = ["centre", "mix", "part"]
     return frame.pivot(index=labels, columns="scheduler", values=[*METRICS]).astype(float)
 
 
 def mean(frame: pd.DataFrame, centre: str, mix: str, scheduler: str, metric: str) -> Mean:
-    """Return the mean of a metric over the draws of the demands."""
+    """Return the mean of a metric over the parts of a log."""
     wanted = {"centre": centre, "mix": mix, "scheduler": scheduler}
     own = np.logical_and.reduce([frame[name].to_numpy() == value for name, value in wanted.items()])
     return mean_of(frame[metric].to_numpy()[own])
 
 
-def change(draws: pd.DataFrame, one: str, other: str, metric: str) -> Mean:
-    """Return a metric of a scheduler over that of another on the same draws, of `by_draw`.
+def change(parts: pd.DataFrame, one: str, other: str, metric: str) -> Mean:
+    """Return a metric of a scheduler over that of another on the same jobs, of `by_part`.
 
-    The mean is over the draws; nan if there is nothing to compare with. Killed jobs are summed over
-    the workloads of a draw. Of other metrics it is the geometric mean over workloads and draws;
+    The mean is over the parts of logs; nan if there is nothing to compare with. Killed jobs are
+    summed over the mixes of a part. Of other metrics it is the geometric mean over mixes and parts;
     where one of the two is 0 they are left out.
     """
-    above, below = draws[metric, one], draws[metric, other]
+    of_part = ["centre", "part"]
+    above, below = parts[metric, one], parts[metric, other]
     if metric == KILLED:
-        above, below = (killed.groupby(level="seed").sum() for killed in (above, below))
+        above, below = (killed.groupby(level=of_part).sum() for killed in (above, below))
         return mean_of(above / below.where(below > 0))
     logarithms = (above.where(above > 0) / below.where(below > 0)).map(np.log)
-    return Mean(*np.exp(mean_of(logarithms.groupby(level="seed").mean())).tolist())
+    return Mean(*np.exp(mean_of(logarithms.groupby(level=of_part).mean())).tolist())
+
+
+def noise(parts: pd.DataFrame, metric: str) -> float:
+    """Return how far another choice of equally good placements changes a metric, of `by_part`.
+
+    It is the median, over the runs, of the relative difference in either direction.
+    """
+    own, other = parts[metric, OTHER_TIES[1]], parts[metric, OTHER_TIES[0]]
+    difference = ((other - own).abs() / own.where(own > 0)).dropna()
+    return float(difference.median()) if len(difference) else float("nan")
 
 
 def all_runs(frame: pd.DataFrame) -> pd.DataFrame:
     """Return workload, scheduler and figures of every run, one row each."""
-    labels = ["centre", "mix", "seed", "machine", "scheduler", "jobs", "evaluated"]
+    labels = [*LABELS, "machine", "jobs", "evaluated"]
     return frame[[*labels, *FIGURES, *OF_RUN]]
 
 

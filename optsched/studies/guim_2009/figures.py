@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.report import style
-from optsched.studies.guim_2009.evaluation import KILLED, LCT, TABULATED, mean, published
+from optsched.studies.guim_2009.evaluation import (
+    KILLED,
+    LCT,
+    TABULATED,
+    as_stated,
+    mean,
+    published,
+    read_as,
+)
 from optsched.studies.guim_2009.plan import CENTRES
 from optsched.studies.panels import legend
 
@@ -40,7 +48,9 @@ SHOWN = {
 }
 """The panels of Figures 8 and 9."""
 
-MARKS = {"FF": "s", "LC": "D"} | dict.fromkeys(LCT, "o")
+APART = {"FF": "s", "LC": "D"}
+"""Policies without a threshold, and their markers."""
+
 BARS = dict(zip(("FF", "LC", RUA), style.FILLS))
 WIDTH = 0.27
 """Of a bar; mixes are 1 apart."""
@@ -49,6 +59,7 @@ WIDTH = 0.27
 @style.applied()
 def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
     """Draw all pictures, by name."""
+    frame = as_stated(read_as(frame))
     there = list(dict.fromkeys(frame["centre"]))
     drawn = {
         picture_name(centre, of): _trade_off(frame, centre, of)
@@ -90,8 +101,11 @@ def _trade_off(frame: pd.DataFrame, centre: str, of: str) -> Figure:
             }
             _through_thresholds(panel, points, colour)
             panel.set_title(f"{mix}, {whose}")
+            if of == KILLED:
+                style.count_ticks(panel.xaxis)
     figure.supxlabel(AGAINST[of])
     figure.supylabel(SHOWN[SLOWDOWN])
+    legend(figure, grid[0, 0], "below")
     return figure
 
 
@@ -103,11 +117,12 @@ def _through_thresholds(
     line = [known[name] for name in LCT if name in known]
     panel.plot(*np.array(line).T, color=colour, linewidth=1)
     for name, (x, y) in known.items():
-        apart = name in ("FF", "LC")
-        panel.plot(x, y, MARKS[name], color=style.GREY if apart else colour)
-        offset = (4, -11 if apart else 4)
+        if name in APART:
+            panel.plot(x, y, APART[name], color=style.GREY, label=name)
+            continue
+        panel.plot(x, y, "o", color=colour)
         label = name.removeprefix("LCT=")
-        panel.annotate(label, (x, y), offset, textcoords="offset points", fontsize=7.5)
+        panel.annotate(label, (x, y), (4, 4), textcoords="offset points", fontsize=7.5)
     panel.margins(0.18)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,35 +11,45 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optsched.machines.smp import BANDWIDTH
-from optsched.report.page import Cell, cell, share
-from optsched.studies.guim_2009.claims import REACHED
+from optsched.report.page import Cell, Verdict, cell, share
+from optsched.studies.guim_2009.claims import BY_LIMITS, BY_READING, REACHED
 from optsched.studies.guim_2009.evaluation import (
-    BY_PERCENTILE,
+    KILLED,
     LCT,
     METRICS,
     PERCENTILES,
     PUBLISHED,
     TABULATED,
-    by_draw,
+    WITH_SLACK,
+    as_stated,
+    by_part,
     change,
     mean,
+    noise,
     published,
+    read_as,
 )
 from optsched.studies.guim_2009.figures import AGAINST, SHOWN, SLOWDOWN, picture_name
 from optsched.studies.guim_2009.plan import (
     INSTEAD_OF,
+    OTHER_TIES,
     PAPER,
+    READINGS,
     REQUESTED_OF,
     SAME_OBJECTIVE,
     SCHEDULERS,
+    STATED,
     VARIANTS,
 )
+from optsched.studies.results import ALL
 from optsched.studies.student import Mean
 from optsched.studies.template import Record
 from optsched.traces.bandwidth import LEVELS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from optsched.studies.judging import Claim
 
 PROCESSORS = 4
 """Processors of a node."""
@@ -62,13 +73,18 @@ HEADS = {
 
 def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
     """Return the names that the template uses."""
+    every = frame
+    frame = read_as(frame)
+    stated = as_stated(frame)
     cases = dict.fromkeys(zip(frame["centre"], frame["mix"]))
     parts = {case: _part(frame, *case) for case in cases}
-    draws = by_draw(frame)
-    whole = {("all", "all"): draws} if frame["centre"].nunique() > 1 else {}
-    compared = whole | {case: by_draw(own) for case, own in parts.items()}
+    together = by_part(frame)
+    whole = {("all", "all"): together} if frame["centre"].nunique() > 1 else {}
+    compared = whole | {case: by_part(own) for case, own in parts.items()}
 
-    def figures(names: list[str], *, intervals: bool = False) -> list[Record]:
+    def figures(
+        names: list[str], frame: pd.DataFrame = frame, *, intervals: bool = False
+    ) -> list[Record]:
         return [
             {"center": centre, "mix": mix, "policy": name}
             | {
@@ -92,11 +108,22 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         ]
 
     return {
-        "variants": list(VARIANTS),
+        "where": {BY_LIMITS: list(VARIANTS), BY_READING: list(READINGS)},
+        "stated": VARIANTS[STATED],
+        "other_ties": OTHER_TIES,
+        "noise": {
+            " ".join(head): noise(together, metric)
+            for metric, head in HEADS.items()
+            if np.isfinite(noise(together, metric))
+        },
+        "killed": _killed(stated, cases),
+        "readings": _readings(every),
+        "compared_parts": len(frame[["centre", "part"]].drop_duplicates()),
+        "dependent": dependent,
         "reached": REACHED,
-        "pressed": by_draw(frame[frame["mix"].isin(["HIGH", "MED"])]),
-        "times": lambda a, b, metric, own=draws: f"{change(own, a, b, metric).mean:.2f}",
-        "mean": partial(mean, frame),
+        "pressed": by_part(frame[frame["mix"].isin(["HIGH", "MED"])]),
+        "times": lambda a, b, metric, own=together: f"{change(own, a, b, metric).mean:.2f}",
+        "mean": partial(mean, stated),
         "slowdown": SLOWDOWN,
         "centres": list(dict.fromkeys(frame["centre"])),
         "mixes": list(dict.fromkeys(frame["mix"])),
@@ -115,21 +142,21 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "exact_solver": SCHEDULERS[FOR_ALL]["solver"],
         "for_all": FOR_ALL,
         "largest_threshold": LCT[-1],
-        "like_first_fit": _same(draws, LCT[-1], "FF"),
-        "like_less_consume": _same(draws, FOR_ALL, "LC"),
+        "like_first_fit": _same(together, LCT[-1], "FF"),
+        "like_less_consume": _same(together, FOR_ALL, "LC"),
         "worst": WORST,
         "processors": PROCESSORS,
         "bandwidth": BANDWIDTH,
         "levels": LEVELS,
-        "published": [one | {"records": _beside(frame, one["metric"])} for one in PUBLISHED],
+        "published": [one | {"records": _beside(stated, one["metric"])} for one in PUBLISHED],
         "schedulers": figures(list(SCHEDULERS)),
-        "rua": figures(["FF", "LC", "RUA"], intervals=True),
+        "rua": figures(["FF", "LC", "RUA"], stated, intervals=True),
         "exact": ratios({exact: (exact, name) for exact, name in INSTEAD_OF.items()}),
         "limits": ratios({name: (name, requested) for name, requested in REQUESTED_OF.items()}),
         "percentiles": [
             {"center": centre, "mix": mix, "policy": name}
             | {
-                (head, f"{p}th"): mean(frame, centre, mix, name, BY_PERCENTILE[of][p]).mean
+                (head, f"{p}th"): mean(frame, centre, mix, name, f"p{p}_{of}").mean
                 for of, head in (("wait", "wait, s"), ("penalised_percent", "penalized runtime, %"))
                 for p in PERCENTILES
             }
@@ -179,6 +206,50 @@ def _beside(frame: pd.DataFrame, metric: str) -> list[Record]:
     ]
 
 
+def _killed(frame: pd.DataFrame, cases: Iterable[tuple[str, str]]) -> list[Record]:
+    """Return the killed jobs of the paper's policies."""
+    return [
+        {"center": centre, "mix": mix, "of killed jobs": of}
+        | {name: mean(frame, centre, mix, name, metric).mean for name in PAPER}
+        for centre, mix in cases
+        for of, metric in (("all", KILLED), ("with slack", WITH_SLACK))
+    ]
+
+
+def _readings(frame: pd.DataFrame) -> list[Record]:
+    """Return the figures by center, mix and reading that changes them."""
+    changed = ["", *(name for name, one in READINGS.items() if "metrics" not in one)]
+    return [
+        {"center": centre, "mix": mix, "reading": reading or "as above"}
+        | {
+            (HEADS[metric][0], name): mean(own, centre, mix, name, metric).mean
+            for metric in (KILLED, SLOWDOWN)
+            for name in PAPER
+        }
+        for reading in changed
+        for own in [as_stated(frame[frame["reading"] == reading])]
+        for centre, mix in dict.fromkeys(zip(own["centre"], own["mix"]))
+    ]
+
+
+def dependent(claims: Iterable[Claim]) -> dict[str, int]:
+    """Count the claims whose verdict depends on whose limits are raised, and on each reading.
+
+    Claims that cannot be judged do not count.
+    """
+    found: dict[str, dict[str, Verdict]] = defaultdict(dict)
+    for claim in claims:
+        for name, one in claim.judgements.items():
+            if name != ALL:
+                found[claim.text][name] = one.verdict
+    limits = sum(len({one[name] for name in VARIANTS if name in one}) > 1 for one in found.values())
+    of_readings = {
+        name: sum(one.get(name, one[STATED]) != one[STATED] for one in found.values())
+        for name in READINGS
+    }
+    return {"claims": len(found), BY_LIMITS: limits} | of_readings
+
+
 def _problems(frame: pd.DataFrame, name: str) -> Record:
     own = frame[frame["scheduler"] == name]
     counts: dict[str, Any] = {
@@ -199,9 +270,10 @@ def _workload(case: tuple[str, str], own: pd.DataFrame) -> Record:
         "evaluated": int(first["evaluated"]),
         "largest job": int(first["largest_job"]),
         "load": float(first["load"]),
+        "jobs without slack": share(float(first["without_slack"])),
         **{("jobs with demand", level): share(float(first[f"demand_{level}"])) for level in LEVELS},
         "mean demand, MB/s": float(first["mean_demand"]),
         "utilization": share(float(own.loc[own["scheduler"] == "FF", "utilization"].mean())),
-        "draws": own["seed"].nunique(),
+        "parts": own["part"].nunique(),
         "runs": len(own),
     }

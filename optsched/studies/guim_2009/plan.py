@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from optsched.studies.content import PLAN, content_of
 from optsched.studies.study import find_log
 from optsched.text_files import read_toml
-from optsched.traces.bandwidth import drawn
+from optsched.traces.bandwidth import LEVELS, drawn
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
 
@@ -28,7 +28,12 @@ INSTEAD_OF: Mapping[str, str] = TABLE["instead_of"]
 REQUESTED_OF: Mapping[str, str] = TABLE["requested"]
 """The schedulers that are also run with limits that are not raised, and the names of those runs."""
 
-PAPER = [name for name in SCHEDULERS if name not in {*INSTEAD_OF, *REQUESTED_OF.values()}]
+OTHER_TIES = ("LC, other ties", "LC, exact")
+"""Schedulers that differ in which of equally good placements is used."""
+
+PAPER = [
+    name for name in SCHEDULERS if name not in {*INSTEAD_OF, *REQUESTED_OF.values(), OTHER_TIES[0]}
+]
 """The schedulers of the paper."""
 
 SAME_OBJECTIVE = [
@@ -39,43 +44,64 @@ SAME_OBJECTIVE = [
 """The schedulers with exact selection that have the objective of the paper's rule."""
 
 VARIANTS: Mapping[str, Mapping[str, str]] = {
+    "RUA's limits raised": {**REQUESTED_OF, "RUA": "RUA"},
+    "all but First Fit's raised": {name: name for name in PAPER} | {"FF": REQUESTED_OF["FF"]},
     "all limits raised": {name: name for name in PAPER},
-    "First Fit's as requested": {name: name for name in PAPER} | {"FF": REQUESTED_OF["FF"]},
-    "all as requested": REQUESTED_OF,
+    "no limit raised": REQUESTED_OF,
 }
-"""By whose limits are raised: the runs of each policy of the paper. Some policies have none."""
+"""By whose limits are raised: the runs of each policy of the paper."""
+
+STATED = next(iter(VARIANTS))
+"""The variant that the paper states: RUA raises limits, and nothing is said of other policies."""
+
+READINGS: Mapping[str, Mapping[str, Any]] = TABLE["readings"]
+"""Readings of what the paper leaves open, each with what it changes."""
+
+HIGH = LEVELS["high"]
 
 
 class Workload(NamedTuple):
-    """Jobs of a centre's log with demands drawn by a mix and a seed."""
+    """A part of a centre's log, with demands drawn by a mix, and the machine that it runs on."""
 
     centre: str
     mix: str
-    seed: int
+    part: int
+    machine: str
+    high: int = HIGH
 
     @property
     def file(self) -> str:
         """The name of the trace."""
-        return f"{self.centre}-{self.mix}-{self.seed}.swf.gz"
+        level = f"-high{self.high}" if self.high != HIGH else ""
+        return f"{self.centre}-{self.mix}-{self.part}{level}.swf.gz"
 
 
-def workloads(*, quick: bool) -> list[Workload]:
-    """List the workloads, in the order of tables."""
+def workloads(*, quick: bool, reading: str = "") -> list[Workload]:
+    """List the workloads in the order of tables; for a reading, those that it changes."""
+    changed = READINGS[reading] if reading else {}
+    machines = changed.get("machines", {})
     return [
-        Workload(name, mix, seed)
+        Workload(name, mix, part, machines.get(name, centre["machine"]), changed.get("high", HIGH))
         for name, centre in (QUICK if quick else CENTRES).items()
+        if not reading or "high" in changed or name in machines
         for mix in centre["mixes"]
-        for seed in centre["seeds"]
+        for part in centre["parts"]
     ]
 
 
 def runs(*, quick: bool) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """Return the runs by centre, mix, seed and scheduler."""
-    centres = CENTRES | QUICK  # type: ignore[operator]
+    """Return the runs by reading, centre, mix, part and scheduler.
+
+    Readings are run with the schedulers of `STATED`, and not in a quick look.
+    """
+    schedulers: dict[str, Collection[str]] = {"": SCHEDULERS}
+    if not quick:
+        schedulers |= dict.fromkeys(READINGS, VARIANTS[STATED].values())
     return {
-        (*one, name): {"trace": one.file, "machine": centres[one.centre]["machine"], **scheduler}
-        for one in workloads(quick=quick)
-        for name, scheduler in SCHEDULERS.items()
+        (reading, *one[:3], name): {"trace": one.file, "machine": one.machine, **SCHEDULERS[name]}
+        for reading, names in schedulers.items()
+        for one in workloads(quick=quick, reading=reading)
+        for name in names
     }
 
 
@@ -86,9 +112,18 @@ def plan(folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any
 
 
 def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
-    """Draw the demands of the first jobs of each log."""
-    jobs = {
-        name: read_trace(find_log(centre["file"], folders)).jobs(1, centre["jobs"])
-        for name, centre in (QUICK if quick else CENTRES).items()
+    """Draw the demands of the jobs of each part of each log."""
+    parts = {}
+    for name, centre in (QUICK if quick else CENTRES).items():
+        log, jobs = read_trace(find_log(centre["file"], folders)), centre["jobs"]
+        for part in centre["parts"]:
+            parts[name, part] = log.jobs((part - 1) * jobs + 1, part * jobs)
+    needed = {
+        one.file: one
+        for reading in ("", *(() if quick else READINGS))
+        for one in workloads(quick=quick, reading=reading)
     }
-    return {one.file: drawn(jobs[one.centre], one.mix, one.seed) for one in workloads(quick=quick)}
+    return {
+        file: drawn(parts[one.centre, one.part], one.mix, one.part, {"high": one.high})
+        for file, one in needed.items()
+    }
