@@ -81,7 +81,7 @@ def _distribution(frame: pd.DataFrame, title: str, *, work: bool) -> Figure:
 def _by_utilization(frame: pd.DataFrame, number: int, metric: str, variant: str) -> Figure:
     """Draw a metric against utilization, a panel for each interarrival factor."""
     table = compared(frame, variant)
-    highest = float(keeping_up(table, BACKFILLING)[metric].to_numpy().max()) / HOUR
+    highest = float(keeping_up(table, BACKFILLING)[metric].to_numpy().max())
     by_factor = {
         f"interarrival factor {factor:g}": table.xs(factor, level="interarrival")
         for factor in table.index.get_level_values("interarrival").unique()
@@ -91,13 +91,13 @@ def _by_utilization(frame: pd.DataFrame, number: int, metric: str, variant: str)
     for panel, own in zip(panels, by_factor.values()):
         for name, look in LOOKS.items():
             if (metric, name) in own:
-                hours = own[metric, name] / HOUR
-                panel.plot(own["utilization", name], hours, linewidth=1.0, **look)
+                seconds = own[metric, name].clip(lower=1.0)  # a logarithmic axis has no 0
+                panel.plot(own["utilization", name], seconds, linewidth=1.0, **look)
     panels[0].set_yscale("log")
     style.log_labels(panels[0].yaxis)
     panels[0].set_ylim(top=1.1 * highest)
     figure.supxlabel("utilization")
-    figure.supylabel("hours")
+    figure.supylabel("seconds")
     legend(figure, panels[0])
     return figure
 

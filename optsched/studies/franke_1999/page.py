@@ -85,6 +85,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
     exact = packed[(packed["solver"] == EXACT) & (packed["variant"] == SHOWN)]
     return {
         "variants": VARIANTS,
+        "seeds": SEEDS,
         "shown": SHOWN,
         "skipped": SKIPPED,
         "metrics": METRICS,
