@@ -66,14 +66,13 @@ def ratio(
     ]
     if len(found) < 2:
         return found[0] if found else None
-    counts = (
-        f"{sum(one.verdict is verdict for one in found)} {verdict}"
+    counts = [
+        sum(one.verdict is verdict for one in found)
         for verdict in (Verdict.HELD, Verdict.NOT_HELD, Verdict.NOT_DECIDED)
-    )
+    ]
+    of_all = "of {}, {} hold, {} do not, {} are not decided".format(len(found), *counts)
     middle = sorted(found, key=lambda one: float(one.why.partition(" ")[0]))[len(found) // 2]
-    return judge_together(
-        found, f"{middle.why} in the median; of {len(found)}: {', '.join(counts)}"
-    )
+    return judge_together(found, f"{middle.why} in the median; {of_all}")
 
 
 def _interval(one: pd.Series[float], other: pd.Series[float]) -> Interval:
@@ -100,5 +99,7 @@ def _share(ratio: float) -> float:
 def _in_words(found: Interval) -> str:
     """Write the ratio of two numbers, of which the difference over the sum is given."""
     mean, low, high = ((1 + share) / (1 - share) if share < 1 else np.inf for share in found[:3])
+    if mean == np.inf:
+        return f"{mean} times, as there was none"
     interval = f" [{low:.3g}, {high:.3g}]" if np.isfinite(found.low) else ""
     return f"{mean:.3g} times{interval}"

@@ -105,7 +105,7 @@ def _trade_off(frame: pd.DataFrame, centre: str, of: str) -> Figure:
                 style.count_ticks(panel.xaxis)
     figure.supxlabel(AGAINST[of])
     figure.supylabel(SHOWN[SLOWDOWN])
-    legend(figure, grid[0, 0], "below")
+    legend(figure, grid[0, 0])
     return figure
 
 
