@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -69,6 +69,10 @@ class Rectangles:
     def __len__(self) -> int:
         return len(self.job)
 
+    def at(self, rows: NDArray[np.bool_]) -> Rectangles:
+        """Return some of the rectangles."""
+        return Rectangles(*(getattr(self, one.name)[rows] for one in fields(self)))
+
 
 def rectangles(run: Run, part: Window) -> Rectangles:
     """Return the allocations of jobs in a part of a run, in order of their starts."""
@@ -78,13 +82,10 @@ def rectangles(run: Run, part: Window) -> Rectangles:
     texts = Texts.of(run.resources)
     job, low, high = [], [], []
     for row in shown.tolist():
-        for interval in texts[row].split():
-            first, dash, last = interval.partition("-")
-            if int(first) >= part.processors:
-                break
+        for begin, end in intervals(texts[row], part.processors):
             job.append(row)
-            low.append(int(first))
-            high.append(int(last if dash else first) + 1)
+            low.append(begin)
+            high.append(end)
     rows = np.array(job, dtype=np.int64)
     return Rectangles(
         rows,
@@ -93,6 +94,15 @@ def rectangles(run: Run, part: Window) -> Rectangles:
         np.array(low, dtype=np.int64),
         np.array(high, dtype=np.int64),
     )
+
+
+def intervals(text: str, below: int) -> Iterator[tuple[int, int]]:
+    """Yield the intervals of a set that begin below a number: first, and one past the last."""
+    for interval in text.split():
+        first, dash, last = interval.partition("-")
+        if int(first) >= below:
+            break
+        yield int(first), int(last if dash else first) + 1
 
 
 def window(run: Run, most: int = MOST_RECTANGLES) -> Window:
@@ -224,9 +234,10 @@ class Gantt(RunPicture):
         time_axis(axes, part.begin - zero, part.end - zero, unit)
         if len(boxes):
             opacity = SHARED if run.machine.time_shared else 1.0
-            _draw(axes, boxes, part, zero, unit[0], opacity)
+            color = colors(boxes, part.end - part.begin, part.processors)
+            draw(axes, boxes, color, part, zero, unit[0], opacity)
             if len(np.unique(boxes.job)) <= MOST_LABELS:
-                _label(axes, run, boxes, part, zero, unit[0])
+                label(axes, run, boxes, part, zero, unit[0])
         return drawing
 
     def caption(self, facts: RunFacts) -> str:
@@ -267,15 +278,20 @@ def _shown(run: Run, part: Window, boxes: Rectangles) -> str:
     return words + (f"; {never:,} never started" if never else "")
 
 
-def _draw(
-    axes: Axes, boxes: Rectangles, part: Window, zero: float, unit: float, opacity: float
+def draw(
+    axes: Axes,
+    boxes: Rectangles,
+    color: NDArray[np.int64],
+    part: Window,
+    zero: float,
+    unit: float,
+    opacity: float = 1.0,
 ) -> None:
     """Draw all rectangles of a color as one path: small in SVG, and sharp at every size."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
     length = part.end - part.begin
-    color = colors(boxes, length, part.processors)
     left = (np.maximum(boxes.begin, part.begin) - zero) / unit
     right = (np.minimum(boxes.end, part.end) - zero) / unit
     high = np.minimum(boxes.high, part.processors)
@@ -291,7 +307,7 @@ def _draw(
                 axes.add_artist(PathPatch(path, edgecolor="white", **look))
 
 
-def _label(axes: Axes, run: Run, boxes: Rectangles, part: Window, zero: float, unit: float) -> None:
+def label(axes: Axes, run: Run, boxes: Rectangles, part: Window, zero: float, unit: float) -> None:
     """Write the number of each job into its largest rectangle, if it is large enough."""
     left, right = np.maximum(boxes.begin, part.begin), np.minimum(boxes.end, part.end)
     width = (right - left) / (part.end - part.begin)
