@@ -1,4 +1,8 @@
-"""The verdicts on the claims of the paper, in each workload."""
+"""The verdicts on the claims of the paper, in all workloads and in each.
+
+Each is judged by the mean of a quantity over the runs and its interval, a bootstrap over the
+traces.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.studies.cells import span
-from optsched.studies.judging import Claim, Judgement, judge, judge_claims
+from optsched.studies.judging import Claim, Judgement, judge_claims, judge_interval, judge_together
 from optsched.studies.li_2015.evaluation import NODE_TIME, both, of
 from optsched.studies.li_2015.plan import CONTENT, PUBLISHED
+from optsched.studies.paired import FEWEST, Interval, mean_interval
 from optsched.studies.results import ALL, by_workload
 
 if TYPE_CHECKING:
@@ -30,9 +35,12 @@ AVOIDED = 0.5
 
 
 def claims(frame: pd.DataFrame) -> list[Claim]:
-    """Judge the claims of the paper, run by run, in all workloads together and in each."""
-    parts = {ALL: frame} | by_workload(frame)
-    return judge_claims(CONTENT, __name__, {name: (own,) for name, own in parts.items()})
+    """Judge the claims of the paper, in all workloads and in each that has enough traces."""
+    cases = {ALL: (frame,)}
+    for name, own in by_workload(frame).items():
+        if own["file"].nunique() >= FEWEST:
+            cases[name] = (own,)
+    return judge_claims(CONTENT, __name__, cases)
 
 
 def percent(values: pd.Series[float]) -> str:
@@ -47,9 +55,10 @@ def percent(values: pd.Series[float]) -> str:
 def around(own: pd.DataFrame, variant: str) -> Judgement:
     """Judge the level by the nodes that are held, the more favorable reading."""
     held, running = of(own, variant, "occupied"), of(own, variant, "useful")
+    apart = _mean(held - PUBLISHED["utilization"])
     numbers = f"{percent(held)} held, {percent(running)} running; "
-    numbers += f"within {100 * AROUND:.0f} points by nodes held in {{so}} of {{of}} runs"
-    return judge((held - PUBLISHED["utilization"]).abs() <= AROUND, numbers)
+    numbers += f"{_points(apart)} from it by nodes held"
+    return judge_interval(apart, numbers, above=-AROUND, below=AROUND)
 
 
 def more(own: pd.DataFrame, one: str, other: str, over: str | None = None) -> Judgement:
@@ -58,37 +67,53 @@ def more(own: pd.DataFrame, one: str, other: str, over: str | None = None) -> Ju
     numbers = f"running: {percent(first)} ({one}), {percent(second)} ({other})"
     if over is not None:
         numbers += f", {percent(of(own, over, 'useful'))} ({over})"
-    return judge(first > second, f"{numbers}; more in {{so}} of {{of}} runs")
+    apart = _mean(first - second)
+    return judge_interval(apart, f"{numbers}; {_points(apart)} more", above=0.0)
 
 
 def alike(own: pd.DataFrame, variants: Sequence[str], to: str) -> Judgement:
     """Judge whether as many nodes run with each of the variants as with another."""
-    apart = []
+    judged = []
     for variant in variants:
         long, usual = both(own, variant, to, "useful")
-        apart += list((long - usual).abs())
-    most = f"at most {100 * np.nanmax(apart):.1f} points apart" if np.isfinite(apart).any() else ""
-    within = f"within {100 * ALIKE:.0f} points in {{so}} of {{of}} comparisons"
-    return judge([gap <= ALIKE for gap in apart], "; ".join(filter(None, (most, within))))
+        apart = _mean(long - usual)
+        numbers = f"{_points(apart)} apart ({variant})"
+        judged.append(judge_interval(apart, numbers, above=-ALIKE, below=ALIKE))
+    return judge_together(judged, "; ".join(one.why for one in judged))
 
 
 def costs(own: pd.DataFrame, variants: Sequence[str], beside: str) -> Judgement:
     """Judge the nominal time of all solves, which does not depend on the machine."""
-    cases, numbers = [], []
+    judged = []
     for variant in variants:
         long, usual = both(own, variant, beside, "nominal_seconds")
-        ratio = long / usual
-        numbers.append(f"{ratio.mean():.2f} times ({variant})")
-        cases += list(ratio >= MORE)
-    return judge(
-        cases,
-        f"nominal solving time {' and '.join(numbers)}; at least {MORE:g} times in {{so}} of "
-        "{of} comparisons",
-    )
+        ratio = _mean((long / usual).map(np.log))
+        mean, low, high = np.exp(ratio[:3])
+        ends = f" [{low:.2f}, {high:.2f}]" if np.isfinite(low) else ""
+        numbers = f"{mean:.2f} times{ends} ({variant})"
+        judged.append(judge_interval(ratio, numbers, above=np.log(MORE)))
+    numbers = f"nominal solving time {' and '.join(one.why for one in judged)}"
+    return judge_together(judged, numbers)
 
 
 def avoided(own: pd.DataFrame, one: str, other: str) -> Judgement:
     """Judge the node time that is free, but not in one box."""
     with_, without = both(own, one, other, NODE_TIME["fragmented"])
+    left = _mean(with_ - AVOIDED * without)
     numbers = f"{percent(without)} of the node time without migration, {percent(with_)} with it"
-    return judge(with_ <= AVOIDED * without, f"{numbers}; at least halved in {{so}} of {{of}} runs")
+    return judge_interval(left, f"{numbers}; {_points(left)} above half", below=np.nextafter(0, 1))
+
+
+def _mean(values: pd.Series[float]) -> Interval:
+    """Return the mean over the traces; without an interval if a run has recorded nothing."""
+    known = values.dropna()
+    if len(known) < len(values):
+        mean = float(known.mean()) if len(known) else np.nan
+        return Interval(mean, np.nan, np.nan, len(known))
+    return mean_interval(known, known.index)
+
+
+def _points(found: Interval) -> str:
+    """Write a difference of shares in points, with its interval."""
+    ends = f" [{100 * found.low:.1f}, {100 * found.high:.1f}]" if np.isfinite(found.low) else ""
+    return f"{100 * found.mean:.1f} points{ends}"
