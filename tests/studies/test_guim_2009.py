@@ -416,7 +416,7 @@ def test_the_page_of_the_quick_study_is_whole_in_a_browser(browser, quick):
     assert len(drawn) == 3
     assert all(width and alt for width, alt in drawn)
     assert page.locator(".verdict").count() == 0  # nothing is judged by a quick look
-    assert page.locator("table").count() == 14
+    assert page.locator("table").count() == 15
     page.set_viewport_size({"width": 400, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     assert errors == []
