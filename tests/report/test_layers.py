@@ -112,6 +112,7 @@ def test_the_pictures_of_a_run_of_boxes(boxes_run, tmp_path):
     assert "running" in pictures[3].alt
     assert [picture.name for picture in run_pictures()] == [
         "gantt",
+        "matrix",
         *names[:2],
         "slots",
         *names[2:],
