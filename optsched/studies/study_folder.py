@@ -208,13 +208,16 @@ def evaluate(folder: Path) -> Evaluation:
     versions = {package: " and ".join(found) for package, found in used.items()}
     plan = hashlib.sha256((study.content / PLAN).read_bytes()).hexdigest()
     write_json(folder / FOLDER.marker, about | {"plan": plan, "versions": versions})
-    for name, figure in study.figures(frame).items():
-        style.save(figure, folder, name)
     return _conclude(folder)
 
 
 def report(folder: Path) -> Path:
-    """Write tables, verdicts and page of a study folder from its results; return the page's path.
+    """Write figures, tables, verdicts and page of a study folder from its results.
+
+    Returns
+    -------
+    path
+        The page.
 
     Raises
     ------
@@ -229,10 +232,12 @@ def _about(folder: Path) -> dict[str, Any]:
 
 
 def _conclude(folder: Path) -> Evaluation:
-    """Write tables, verdicts and page from the results and the pictures in the folder."""
+    """Write figures, tables, verdicts and page from the results in the folder."""
     about = read_object(folder / FOLDER.marker, {"study": str, "quick": bool, "versions": dict})
     study: Study = registry.studies[about["study"]]()
     frame = _read(folder / RESULTS)
+    for name, figure in study.figures(frame).items():
+        style.save(figure, folder, name)
     tables = dict(study.tables(frame))
     claims = () if about["quick"] else study.claims(frame)
     verdicts = frame_of_claims(claims)
