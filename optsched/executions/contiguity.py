@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from optsched.errors import InputError
 from optsched.machines.machine import Allocation
+from optsched.machines.torus import Torus
 from optsched.registry import executions
 from optsched.schedule import Schedule, State
 from optsched.settings import later
@@ -38,6 +40,10 @@ class Contiguity(ExecutionModel):
         The allocation whose run time the trace states. With ``contiguous``, a sensitive job takes
         ``1 / (1 - alpha)`` of it on scattered nodes, and requests no less: nobody would ask for a
         time at which the job is killed on all nodes but the best.
+    adjacency : {"line", "torus"}
+        Which nodes are adjacent. With ``line``, an allocation of one run of the line is contiguous.
+        With ``torus``, an allocation is contiguous if links between its routers connect it: section
+        II of the paper, "the adjacency of nodes' original positions in torus-connected system".
 
     Raises
     ------
@@ -55,6 +61,7 @@ class Contiguity(ExecutionModel):
     beta: float = 0.3
     draw: int = 0
     stated: Literal["scattered", "contiguous"] = later("scattered")
+    adjacency: Literal["line", "torus"] = later("line")
 
     def __post_init__(self) -> None:
         if not 0 <= self.alpha < 1:
@@ -65,7 +72,22 @@ class Contiguity(ExecutionModel):
             raise InputError(f"draw {self.draw}; expected a seed from 0")
 
     def begin(self, system: System, trace: Trace) -> None:
-        """Draw the sensitive jobs."""
+        """Draw the sensitive jobs.
+
+        Raises
+        ------
+        InputError
+            If nodes are to be adjacent in a torus, and the machine is of another kind.
+        """
+        machine = system.machine
+        self._is_contiguous: Callable[[Allocation], bool] = machine.is_contiguous
+        if self.adjacency == "torus":
+            if not isinstance(machine, Torus):
+                raise InputError(
+                    f"adjacency=torus of execution model {self.name!r} is for a machine of kind "
+                    f"torus, not {machine.spec}"
+                )
+            self._is_contiguous = machine.is_connected
         jobs = len(trace)
         order = np.random.default_rng(self.draw).permutation(jobs)
         sensitive = np.zeros(jobs, np.bool_)
@@ -81,7 +103,7 @@ class Contiguity(ExecutionModel):
         """Let a sensitive job run faster on contiguous nodes, or slower on scattered ones."""
         if not self._sensitive[job]:
             return ()
-        self._contiguous[job] = system.machine.is_contiguous(allocation)
+        self._contiguous[job] = self._is_contiguous(allocation)
         if self._contiguous[job] == (self.stated == "contiguous"):
             return ()
         return ((job, 1.0 / (1.0 - self.alpha) if self._contiguous[job] else 1.0 - self.alpha),)

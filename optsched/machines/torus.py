@@ -194,6 +194,23 @@ class Torus(Nodes):
         positions[tuple(self.coordinates.T)] = np.arange(len(self.coordinates))
         return positions
 
+    @cached_property
+    def neighbors(self) -> NDArray[np.int64]:
+        """Positions of the routers that links lead to, by position, shape (routers, 6).
+
+        At the end of a dimension that does not wrap around, the link leads to the router itself.
+        """
+        linked = []
+        for axis, (side, wraps) in enumerate(zip(self.shape, self.grid.wrap)):
+            for step in (-1, 1):
+                there = self.coordinates.copy()
+                there[:, axis] += step
+                there[:, axis] = (
+                    there[:, axis] % side if wraps else there[:, axis].clip(0, side - 1)
+                )
+                linked.append(self.position_of[tuple(there.T)])
+        return np.stack(linked, axis=1)
+
     def claim(self, place: Any, processors: int) -> Any:
         """Allocate the box, or the runs of the line, that a policy chose."""
         if not isinstance(place, Box):
@@ -217,6 +234,24 @@ class Torus(Nodes):
     def is_contiguous(self, allocation: Any) -> bool:
         """Return whether an allocation is a box, or one run of the line."""
         return isinstance(allocation, Box) or super().is_contiguous(allocation)
+
+    def is_connected(self, allocation: Any) -> bool:
+        """Return whether links of the torus connect the routers of an allocation with each other.
+
+        An allocation of one run need not be connected, where the ordering has steps of more than
+        one hop.
+
+        Examples
+        --------
+        >>> torus = Torus((4, 4, 4), ordering="row-major")
+        >>> torus.is_connected(((0, 1), (12, 13))), torus.is_connected(((0, 1), (5, 6)))
+        (True, False)
+        """
+        if isinstance(allocation, Box):
+            return True
+        from optsched.machines._links import are_connected
+
+        return bool(are_connected(self.neighbors, self.nodes_per_router, np.array(allocation)))
 
     def resources(self, allocation: Any) -> str:
         """Return the nodes of an allocation as an interval set of positions on the line."""

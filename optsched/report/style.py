@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
@@ -44,6 +45,9 @@ RULE: dict[str, Any] = {"color": GREY, "linewidth": 0.8}
 
 WIDTH = 9.0
 """Width of a picture, in inches."""
+
+TITLE = 90
+"""Most characters in a line of a title; more may not fit into the width."""
 
 DOTS_PER_INCH = 150
 
@@ -138,7 +142,8 @@ def new_figure(height: float, title: str) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    figure.suptitle(one_line(title), x=0.01, ha="left")
+    lines = textwrap.fill(one_line(title), TITLE, break_on_hyphens=False)
+    figure.suptitle(lines, x=0.01, ha="left")
     return figure
 
 

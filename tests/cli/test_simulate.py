@@ -45,6 +45,19 @@ def test_a_small_run_prints_its_summary(optsched, sample, tmp_path):
     assert "jobs/s" in done.stderr
 
 
+def test_links_of_a_torus_make_nodes_contiguous_on_request(optsched, sample, tmp_path):
+    scattered = {}
+    for adjacency in ("line", "torus"):
+        options = ("--machine", "torus:4x8x8", "--execution", "contiguity", "--jobs", "1:300")
+        settings = ("--set", "beta=1", "--set", f"adjacency={adjacency}")
+        done = optsched(
+            "simulate", sample, *options, *settings, "--no-plots", "--json", "-o", tmp_path / "run"
+        )
+        assert done.returncode == 0, done.stderr
+        scattered[adjacency] = json.loads(done.stdout)["sensitive_scattered"]
+    assert 0 < scattered["torus"] < scattered["line"]
+
+
 def test_the_table_of_jobs_is_left_out_as_csv_on_request(optsched, sample, tmp_path):
     run = tmp_path / "run"
     done = optsched("simulate", sample, "--jobs", "1:50", "--no-csv", "--no-plots", "-o", run)
@@ -88,6 +101,10 @@ TRACES = {
         (["{sample}", "--policy", "window", "--solver", "branch"], ["branch-and-bound"]),
         (["{sample}", "--policy", "easy", "--solver", "greedy"], ["poses no problems"]),
         (["{sample}", "--set", "window=3"], ["unknown setting", "there is none"]),
+        (
+            ["{sample}", "--execution", "contiguity", "--set", "adjacency=torus"],
+            ["adjacency=torus of execution model 'contiguity'", "torus, not nodes:256"],
+        ),
         (["{folder}/headless.swf"], ["(MaxProcs)", "--machine nodes:256 (it states 256 nodes)"]),
         (["{folder}/unsized.swf"], ["(MaxProcs)", "--machine nodes:NUMBER"]),
         (["{sample}", "--policy", "window", "--capture-every", "2"], ["no folder to capture to"]),

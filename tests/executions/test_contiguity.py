@@ -14,10 +14,8 @@ def scattered_third(make_trace):
     )
 
 
-def run_of(
-    trace, *, beta=1.0, draw=0, alpha=0.25, stated="scattered", policy="fcfs", machine="nodes:6"
-):
-    settings = {"alpha": alpha, "beta": beta, "draw": draw, "stated": stated}
+def run_of(trace, *, policy="fcfs", machine="nodes:6", **given):
+    settings = {"alpha": 0.25, "beta": 1.0} | given
     return simulate(trace, machine, policy, execution="contiguity", settings=settings, check=True)
 
 
@@ -39,6 +37,27 @@ def test_a_scattered_allocation_costs_time_if_the_trace_states_contiguous_ones(m
     assert run.summary["killed"] == 0
     assert run.jobs["lost_time"].tolist() == pytest.approx([0, 0, 0, 100 / 0.75 - 100, 0])
     assert run.summary["sensitive_scattered"] == 1
+
+
+@pytest.mark.parametrize("stated", ["scattered", "contiguous"])
+def test_nodes_that_links_of_the_torus_connect_are_contiguous_on_request(stated, make_trace):
+    trace = scattered_third(make_trace)
+    runs = {
+        (machine, adjacency): run_of(trace, machine=machine, stated=stated, adjacency=adjacency)
+        for machine in ("torus:1x1x6", "torus:1x1x6:wrap=none")
+        for adjacency in ("line", "torus")
+    }
+    assert {run.resources[3] for run in runs.values()} == {"0-1 4-5"}  # router 5 is beside router 0
+    scattered = {key: run.summary["sensitive_scattered"] for key, run in runs.items()}
+    assert list(scattered.values()) == [1, 0, 1, 1]
+    for key, run in runs.items():
+        by_model = (75.0, 100.0) if stated == "scattered" else (100.0, 100 / 0.75)
+        assert run.end[3] - run.start[3] == pytest.approx(by_model[scattered[key]])
+
+
+def test_a_line_of_nodes_has_no_links(make_trace):
+    with pytest.raises(InputError, match=r"adjacency=torus .* kind torus, not nodes:6"):
+        run_of(scattered_third(make_trace), adjacency="torus")
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.25, 0.5])
@@ -91,6 +110,7 @@ def test_a_model_serves_two_runs(make_trace):
         ({"beta": 1.5}, "expected a share from 0 to 1"),
         ({"draw": -1}, "expected a seed from 0"),
         ({"stated": "both"}, "expected one of scattered, contiguous"),
+        ({"adjacency": "ring"}, "expected one of line, torus"),
         (
             {"gamma": 1},
             "unknown setting 'gamma' of policy 'window' and execution model 'contiguity'",
@@ -112,6 +132,7 @@ def test_policy_and_model_take_their_own_settings(make_trace):
         "beta": 0.3,
         "draw": 0,
         "stated": "scattered",
+        "adjacency": "line",
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optsched import simulate
+from optsched.report.pictures.gantt import Gantt
 from optsched.report.pictures.matrix import MatrixRows, Stay, stays
 
 
@@ -37,6 +38,11 @@ def test_there_is_a_panel_for_each_row(run):
     assert [axes.get_ylabel() for axes in figure.axes] == ["row 0", "row 1"]
     labels = [[text.get_text() for text in axes.texts] for axes in figure.axes]
     assert {"1", "2"} <= set(labels[0])
+
+
+def test_jobs_that_share_processors_are_shown_by_rows_alone(run):
+    assert Gantt().figure(run) is None
+    assert MatrixRows().figure(run) is not None
 
 
 def test_without_a_journal_there_are_no_rows(run, make_trace):

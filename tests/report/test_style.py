@@ -112,3 +112,16 @@ def test_a_short_logarithmic_axis_has_plain_labels():
     shown = {label.get_text() for label in axes.get_yticklabels(which="both")}
     assert {"0.4", "1", "2"} <= shown
     assert not any("e" in text or "^" in text for text in shown)
+
+
+@style.applied()
+def test_a_long_title_is_broken_into_lines_within_the_picture():
+    for title in (
+        "SDSC-BLUE-2000-4.2-cln, jobs 58,135 to 62,964: window with branch-and-bound on"
+        " torus:8x12x12:hilbert",
+        "a-file-name-without-spaces" * 8,
+    ):
+        drawing = style.new_figure(3, title)
+        drawing.canvas.draw()
+        assert drawing.get_suptitle().replace("\n", "").replace(" ", "") == title.replace(" ", "")
+        assert drawing._suptitle.get_window_extent().x1 < drawing.bbox.x1

@@ -36,9 +36,6 @@ PARTS = 5000
 NEARBY = 100
 """Parts of the picture; rectangles at most one part apart count as neighbors."""
 
-SHARED = 0.5
-"""Opacity of rectangles where jobs share processors, and so overlap."""
-
 MOST_LABELS = 60
 """Largest number of jobs that are labeled with their numbers."""
 
@@ -216,9 +213,10 @@ class Gantt(RunPicture):
     def figure(self, run: Run, most: int = MOST_RECTANGLES) -> Figure | None:
         """Return the Gantt chart, with jobs as at most `most` rectangles, time x processors.
 
-        None for jobs in boxes of a torus, since a box is scattered on a line of processors.
+        None for jobs in boxes of a torus, since a box is scattered on a line of processors, and for
+        jobs that share processors in time, since their rectangles would overlap.
         """
-        if run.machine.holds_boxes:
+        if run.machine.holds_boxes or run.machine.time_shared:
             return None
         part = window(run, most)
         boxes = rectangles(run, part)
@@ -233,19 +231,15 @@ class Gantt(RunPicture):
         unit = unit_for(run_end - zero)
         time_axis(axes, part.begin - zero, part.end - zero, unit)
         if len(boxes):
-            opacity = SHARED if run.machine.time_shared else 1.0
             color = colors(boxes, part.end - part.begin, part.processors)
-            draw(axes, boxes, color, part, zero, unit[0], opacity)
+            draw(axes, boxes, color, part, zero, unit[0])
             if len(np.unique(boxes.job)) <= MOST_LABELS:
                 label(axes, run, boxes, part, zero, unit[0])
         return drawing
 
     def caption(self, facts: RunFacts) -> str:
         """Return the caption."""
-        shared = " Overlapping jobs share processors in time."
-        return "The jobs on the processors over time; of a long run, a busy part." + (
-            shared if facts.time_shared else ""
-        )
+        return "The jobs on the processors over time; of a long run, a busy part."
 
     def words(self, facts: RunFacts) -> str:
         """Return the numbers of the picture in words."""
@@ -265,11 +259,8 @@ def _shown(run: Run, part: Window, boxes: Rectangles) -> str:
     if (part.begin, part.end, part.processors) != (*load.span(run), run.machine.size):
         shown = np.minimum(load.held_until(run), part.end) - np.maximum(run.start, part.begin)
         held = run.trace.processors[shown > 0] @ shown[shown > 0]
-        load_of_one = held / (part.end - part.begin) / run.machine.size
-        held = f"{load_of_one:.0%} of processors in use"
-        if run.machine.time_shared:
-            held = f"{load_of_one:.1f} jobs on a processor, which they share in time"
-        words = f"a busy time of {spoken(part.end - part.begin)}, {held}"
+        in_use = held / (part.end - part.begin) / run.machine.size
+        words = f"a busy time of {spoken(part.end - part.begin)}, {in_use:.0%} of processors in use"
         words += f": {jobs:,} of {np.count_nonzero(started):,} jobs"
         if part.processors < run.machine.size:
             words += f" on the first {part.processors:,} of {run.machine.size:,} processors"
@@ -285,7 +276,6 @@ def draw(
     part: Window,
     zero: float,
     unit: float,
-    opacity: float = 1.0,
 ) -> None:
     """Draw all rectangles of a color as one path: small in SVG, and sharp at every size."""
     from matplotlib.patches import PathPatch
@@ -303,8 +293,8 @@ def draw(
         for outline, rows in ((0.25, large), (0.0, ~large)):
             if (rows & (color == number)).any():
                 path = Path.make_compound_path_from_polys(corners[rows & (color == number)])
-                look = {"facecolor": fill, "linewidth": outline, "alpha": opacity}
-                axes.add_artist(PathPatch(path, edgecolor="white", **look))
+                look = {"facecolor": fill, "linewidth": outline, "edgecolor": "white"}
+                axes.add_artist(PathPatch(path, **look))
 
 
 def label(axes: Axes, run: Run, boxes: Rectangles, part: Window, zero: float, unit: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -58,56 +59,82 @@ class DepthFirst(Solver):
         """Solve a window knapsack; `seed` has no effect."""
         assert isinstance(problem, WindowMKP)
         progress = Progress(budget, on_incumbent)
-        weights, profits = problem.weights.tolist(), problem.profits.tolist()
-        room = problem.capacities.tolist()
-        jobs, slots = len(weights), len(room)
-        efficient = sorted(range(jobs), key=lambda job: Fraction(-profits[job], weights[job]))
+        search = WindowSearch(problem, hint)
+        progress.note(search.value, search.bound)
+        work, limit = 0, None
+        for work, _ in enumerate(search.run(), 1):
+            progress.note(search.value, search.bound)
+            if search.value < search.bound and (limit := progress.exhausted(work)):
+                break
+        return progress.result(
+            self.name, search.best, search.value, search.bound, limit, work=work, seed=seed
+        )
 
-        def bound_from(job: int) -> int:
-            """Bound the profit of `job` and the jobs behind it in the room that is left."""
-            total, largest, bound = sum(room), max(room, default=0), 0
-            for other in efficient:
-                if other < job or weights[other] > largest:
-                    continue
-                if weights[other] > total:
-                    return bound + profits[other] * total // weights[other]
-                total -= weights[other]
-                bound += profits[other]
-            return bound
 
-        best = (NOT_PLACED,) * jobs if hint is None else tuple(hint)
-        value, bound = problem.objective(best), bound_from(0)
-        progress.note(value, bound)
-        chosen = [NOT_PLACED] * jobs  # slots by index, then `slots` for a job that is left out
-        job, profit, work, limit = 0, 0, 0, None
-        while job >= 0 and value < bound:
-            if job == jobs or chosen[job] == NOT_PLACED:
-                work += 1
-                if job == jobs and profit > value:
-                    best = tuple(slot if slot < slots else NOT_PLACED for slot in chosen)
-                    value = profit
-                    progress.note(value, bound)
-                if job == jobs or profit + bound_from(job) <= value:
-                    job -= 1
-                    continue
-                limit = progress.exhausted(work)
-                if limit is not None:
+class WindowSearch:
+    """The search of `DepthFirst`, node by node.
+
+    Attributes
+    ----------
+    best : tuple of int
+        The incumbent: the slot of each job, or `NOT_PLACED`.
+    value, bound : int
+        Its profit, and an upper bound; equal when the search is complete.
+    """
+
+    def __init__(self, window: WindowMKP, hint: Any = None) -> None:
+        self._weights: list[int] = window.weights.tolist()
+        self._profits: list[int] = window.profits.tolist()
+        self._room: list[int] = window.capacities.tolist()
+        self._efficient = sorted(
+            range(len(self._weights)),
+            key=lambda job: Fraction(-self._profits[job], self._weights[job]),
+        )
+        self.best = (NOT_PLACED,) * len(self._weights) if hint is None else tuple(hint)
+        self.value = window.objective(self.best)
+        self.bound = self._bound_from(0)
+
+    def run(self) -> Iterator[tuple[int, ...]]:
+        """Search; yield each node of the tree that is visited: the slots of the first jobs."""
+        weights, profits, room = self._weights, self._profits, self._room
+        slots = len(room)
+        chosen: list[int] = []  # of the first jobs; `slots` for a job that is left out
+        profit = 0
+        while self.value < self.bound:
+            node = tuple(slot if slot < slots else NOT_PLACED for slot in chosen)
+            job = len(node)
+            if job == len(weights) and profit > self.value:
+                self.best, self.value = node, profit
+            yield node
+            if job < len(weights) and profit + self._bound_from(job) > self.value:
+                slot = 0
+            else:  # back to the last job that can be put elsewhere
+                while chosen and chosen[-1] == slots:
+                    chosen.pop()
+                if not chosen:
                     break
-            elif chosen[job] < slots:
-                room[chosen[job]] += weights[job]
+                slot = chosen.pop()
+                job = len(chosen)
+                room[slot] += weights[job]
                 profit -= profits[job]
-            slot = chosen[job] + 1
+                slot += 1
             while slot < slots and room[slot] < weights[job]:
                 slot += 1
-            if slot > slots:
-                chosen[job] = NOT_PLACED
-                job -= 1
-                continue
             if slot < slots:
                 room[slot] -= weights[job]
                 profit += profits[job]
-            chosen[job] = slot
-            job += 1
-        if limit is None:
-            bound = value
-        return progress.result(self.name, best, value, bound, limit, work=work, seed=seed)
+            chosen.append(slot)
+        self.bound = self.value
+
+    def _bound_from(self, job: int) -> int:
+        """Bound the profit of `job` and the jobs behind it in the room that is left."""
+        weights, profits = self._weights, self._profits
+        total, largest, bound = sum(self._room), max(self._room, default=0), 0
+        for other in self._efficient:
+            if other < job or weights[other] > largest:
+                continue
+            if weights[other] > total:
+                return bound + profits[other] * total // weights[other]
+            total -= weights[other]
+            bound += profits[other]
+        return bound

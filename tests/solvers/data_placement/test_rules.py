@@ -151,6 +151,10 @@ def test_leo_decides_for_the_whole_scan_or_node_by_node():
         # node 1: 50 in the scan, 50 + 1280 x 100 / 1280 by itself
         assert placed(evicting, "leo", **of_both) == [(1, 50)]
         assert placed(evicting, "leo", **of_both, opportune="node") == [(0, 0)]
+        # as file 2 counts only while it is in memory, until the next start
+        as_written = {"loads": "start", "evicted": "memory", "opportune": "node"}
+        assert placed(evicting, "leo", **of_both, **as_written, kept="next") == [(0, 0)]
+        assert placed(evicting, "leo", **of_both, **as_written, kept="users") == [(1, 50)]
 
 
 def test_lea_counts_files_in_use_as_evicted_or_not():

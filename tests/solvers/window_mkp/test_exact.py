@@ -21,6 +21,7 @@ from optsched.solvers.window_mkp._lagrangian.cardinality_search import Cardinali
 from optsched.solvers.window_mkp._lagrangian.destructive_search import DestructiveSearch
 from optsched.solvers.window_mkp._lagrangian.tree_search import CELLS_PER_WORK
 from optsched.solvers.window_mkp._reduction import reduce
+from optsched.solvers.window_mkp.depth_first import WindowSearch
 
 from .conftest import optimum_of, windows
 
@@ -333,10 +334,41 @@ def test_depth_first_finds_the_first_optimum_in_the_order_of_the_window(window):
     assert np.array_equal(np.array(result.solution)[paid], np.array(first)[paid])
 
 
-def test_depth_first_on_figure_3():
-    # both leaves of the branch that puts the first job into the first slot are tried, no other
-    window = WindowMKP(weights=[2, 1, 4], capacities=[5, 2])
-    assert solve(window, "depth-first").solution == (1, 0, 0)
-    slots_of_equal_size = WindowMKP(weights=[2, 2, 1], capacities=[3, 3])
-    assert solve(slots_of_equal_size, "depth-first").solution == (0, 1, 0)
-    assert solve(slots_of_equal_size, "greedy").solution == (0, 1, 0)
+def visits_of(window):
+    """Return the nodes that depth-first visits, as the decision on the last job of each."""
+    search = WindowSearch(window)
+    labels = {slot: str(slot + 1) for slot in range(len(window.capacities))} | {-1: "-"}
+    nodes = list(search.run())
+    result = solve(window, "depth-first")
+    assert (result.solution, result.objective, result.work) == (
+        search.best,
+        search.value,
+        len(nodes),
+    )
+    return [f"j{len(node)}:{labels[node[-1]]}" for node in nodes[1:]], search.best
+
+
+def test_depth_first_visits_the_tree_of_figure_3_as_the_text_describes_it():
+    """Two knapsacks and three jobs, with j1 = 2 and k1 = 5; only these two numbers are in the text.
+
+    "Two candidate solutions are found in the left bottom of the search tree when at first we put
+    job j1 to knapsack k1", and in the better one "all jobs get allocated and no space in the
+    knapsack is left idle". So "we can discard other possible decisions such as allocating j1 to
+    knapsack k2 or not selecting job j2". With these other numbers, all of that is so.
+    """
+    visits, best = visits_of(WindowMKP(weights=[2, 2, 3], capacities=[5, 2]))
+    assert visits == ["j1:1", "j2:1", "j3:-", "j2:2", "j3:1"]
+    assert best == (0, 1, 0)
+
+
+def test_depth_first_visits_the_example_of_the_paper(example):
+    visits, best = visits_of(example)
+    assert visits == ["j1:2", "j2:3", "j3:1", "j4:3", "j5:-", "j4:-", "j5:3"]
+    assert best == (1, 2, 0, -1, 2)
+
+
+def test_depth_first_cuts_off_branches_that_cannot_beat_the_incumbent():
+    # with 3 from the first leaf, the second and the third way to treat j2 end at once
+    visits, best = visits_of(WindowMKP(weights=[2, 1, 4], capacities=[5, 2]))
+    assert visits == ["j1:1", "j2:1", "j3:-", "j2:2", "j2:-", "j1:2", "j2:1", "j3:1"]
+    assert best == (1, 0, 0)
