@@ -7,14 +7,16 @@ and leave it for long, until it is as busy as asked; they have run for 2 hours i
 jobs wait, seven of the same sizes and a required large one of an eighth of the torus, for which no
 box is free; each may have its two best shapes. Each state is a problem `reconfiguration`, once with
 a worth that puts profit first ("first"), and once with a node started worth `--worth` node-seconds
-of migration. It is solved by two decisions in turn, by these with their exact solvers, by
-Algorithm 3 over all jobs, and jointly by HiGHS, which starts from the best of these answers and has
-a time limit.
-"found" counts the states with a solution, "best" those where it is as good as the best one known,
-"proven" the proven optima, and "profit proven" the states where no solution starts more nodes.
-Means are over the states that all have a solution for: nodes started of those that wait, jobs
-moved, cost of moves in node-hours, and "excess", the objective over that of the joint decision.
-Seconds are medians.
+of migration.
+
+The first table has two decisions in turn, these with their exact solvers, and Algorithm 3 over all
+jobs: "found" counts the states with a solution, "best" those where it is the best of the three;
+means are over the states that all three have a solution for, of nodes started, jobs moved and the
+cost of moves in node-hours; "excess" is the mean objective over that of Algorithm 3.
+
+The second table has the first states of each kind, solved jointly by HiGHS from the best of these
+answers, with a time limit: objectives, the bound, the gap of the two decisions in turn to the
+objective and to the bound, and processor seconds. "profit" says that no solution starts more nodes.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ import argparse
 import math
 import random
 import statistics
+import time
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +40,7 @@ from optsched.boxes.free_boxes import anchors, first_fit
 from optsched.boxes.shapes import shapes
 from optsched.models import Reconfiguration
 from optsched.solvers.reconfiguration.migrate_then_place import MigrateThenPlace
-from optsched.solvers.result import Budget, Result, Status
+from optsched.solvers.result import Budget, Result
 
 NODES = 2
 """Nodes on a router."""
@@ -50,12 +54,12 @@ LARGEST = 32
 WAITING = 7
 """Waiting jobs besides the large one."""
 
-JOINT = "joint, highs"
+LAST = "migration-based"
 
-IN_TURN = {
+HEURISTICS = {
     "in turn": MigrateThenPlace(),
     "in turn, exact": MigrateThenPlace("exact"),
-    "migration-based": "migration-based",
+    LAST: "migration-based",
 }
 
 
@@ -110,64 +114,80 @@ def states(number: int, side: int, busy: float, worth: int | None) -> list[Recon
     return found
 
 
-def answers(problem: Reconfiguration, seconds: float) -> dict[str, Result]:
-    """Return the results of all solvers."""
-    found = {name: optsched.solve(problem, solver) for name, solver in IN_TURN.items()}
-    known = [one for one in found.values() if one.objective is not None]
-    best = min(known, key=lambda one: one.objective or 0, default=None)
-    found[JOINT] = optsched.solve(
-        problem,
-        "highs",
-        budget=Budget(seconds=seconds),
-        hint=None if best is None else best.solution,
-    )
-    return found
+def answers(problem: Reconfiguration) -> dict[str, Result]:
+    """Return the results of the heuristics."""
+    return {name: optsched.solve(problem, solver) for name, solver in HEURISTICS.items()}
 
 
-def rows_of(
+def best_of(own: dict[str, Result]) -> Result | None:
+    """Return the best result with a solution."""
+    known = [one for one in own.values() if one.objective is not None]
+    return min(known, key=lambda one: one.objective or 0, default=None)
+
+
+def heuristic_rows(
     problems: list[Reconfiguration], results: list[dict[str, Result]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield a row for each solver."""
+    """Yield a row for each heuristic."""
     common = [
         (problem, own)
         for problem, own in zip(problems, results)
         if all(one.objective is not None for one in own.values())
     ]
-    for name in [*IN_TURN, JOINT]:
-        of_common = [(problem, own[name], own[JOINT]) for problem, own in common]
+    best = [found and found.objective for found in map(best_of, results)]
+    for name in HEURISTICS:
+        answered = [(problem, own[name], own[LAST]) for problem, own in common]
         yield {
             "solver": name,
             "found": sum(own[name].objective is not None for own in results),
-            "best": sum(_is_best(own[name], own) for own in results),
-            "proven": sum(own[name].status is Status.OPTIMAL for own in results),
-            "profit_proven": sum(_proves(p, own[JOINT]) for p, own in zip(problems, results))
-            if name == JOINT
-            else None,
-            "started": _mean([_started(problem, one) for problem, one, _ in of_common]),
-            "moves": _mean([len(one.solution.destinations) for _, one, _ in of_common]),
-            "node_hours": _mean([p.cost_of(one.solution.steps) / 3600 for p, one, _ in of_common]),
-            "excess": _mean([_excess(one, joint) for _, one, joint in of_common]),
-            "seconds": round(statistics.median(own[name].seconds for own in results), 3),
+            "best": sum(
+                own[name].objective == value
+                for own, value in zip(results, best)
+                if value is not None
+            ),
+            "common": len(common),
+            "started": _mean([_started(problem, one) for problem, one, _ in answered]),
+            "moves": _mean([len(one.solution.destinations) for _, one, _ in answered]),
+            "node_hours": _mean([p.cost_of(one.solution.steps) / 3600 for p, one, _ in answered]),
+            "excess": _mean([_excess(one, last.objective or 1) for _, one, last in answered]),
+            "ms": round(1e3 * statistics.median(own[name].seconds for own in results), 1),
         }
 
 
-def _is_best(one: Result, own: dict[str, Result]) -> bool:
-    known = [result.objective for result in own.values() if result.objective is not None]
-    return one.objective is not None and one.objective == min(known)
+def joint_row(problem: Reconfiguration, own: dict[str, Result], seconds: float) -> dict[str, Any]:
+    """Return the row of a joint decision by HiGHS."""
+    best = best_of(own)
+    hint = None if best is None else best.solution
+    began = time.process_time()
+    joint = optsched.solve(problem, "highs", budget=Budget(seconds=seconds), hint=hint)
+    spent = time.process_time() - began
+    in_turn = own["in turn"].objective
+    bound = joint.bound
+    return {
+        "variables": problem.program_size()[0],
+        "in_turn": in_turn,
+        LAST: own[LAST].objective,
+        "joint": joint.objective,
+        "bound": bound,
+        "status": f"{joint.status}{', profit' if _proves_profit(problem, joint) else ''}",
+        "gap": None if in_turn is None else round(1 - (joint.objective or 0) / in_turn, 3),
+        "gap_to_bound": None if None in (in_turn, bound) else round(1 - bound / in_turn, 3),
+        "seconds": round(spent, 1),
+    }
 
 
-def _proves(problem: Reconfiguration, joint: Result) -> bool:
-    """Return whether the bound of the joint decision excludes that more profit is made."""
-    if joint.solution is None or joint.bound is None or not problem.worth:
+def _proves_profit(problem: Reconfiguration, joint: Result) -> bool:
+    """Return whether the bound excludes that more profit is made, if profit comes first."""
+    if joint.solution is None or joint.bound is None:
         return False
     left_out = sum(problem.profits) - _started(problem, joint)
     # a solution with a unit less left out costs at most what all movable jobs cost
     dearest = sum(problem.costs[job] for job in problem.movers)
-    return joint.bound > (left_out - 1) * problem.worth + dearest
+    return problem.worth > dearest and joint.bound > (left_out - 1) * problem.worth + dearest
 
 
-def _excess(one: Result, joint: Result) -> float:
-    return (one.objective or 0) / (joint.objective or 1) - 1
+def _excess(one: Result, other: int) -> float:
+    return (one.objective or 0) / other - 1
 
 
 def _started(problem: Reconfiguration, result: Result) -> int:
@@ -190,40 +210,36 @@ def _text(value: Any) -> str:
     return "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value}"
 
 
-def _cases(options: argparse.Namespace) -> list[tuple[int, float, int | None]]:
-    sides, busy = map(int, options.sides.split(",")), map(float, options.busy.split(","))
-    shares = list(busy)
-    return [(side, b, w) for side in sides for w in (None, options.worth) for b in shares]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sides", default="6,8", help="of the tori, in routers")
     parser.add_argument("--busy", default="0.6,0.7,0.8", help="shares of the routers in use")
-    parser.add_argument("--states", type=int, default=4, help="of each kind")
+    parser.add_argument("--states", type=int, default=20, help="of each kind")
+    parser.add_argument("--joint", default="2,1", help="states solved jointly, for each side")
     parser.add_argument("--worth", type=int, default=3600, help="node-seconds that a node is worth")
-    parser.add_argument("--seconds", type=float, default=60.0, help="time limit of HiGHS")
+    parser.add_argument("--seconds", type=float, default=120.0, help="time limit of HiGHS")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder for the results")
     options = parser.parse_args()
     measured_on = circumstances()
-    rows, times = [], Times()
-    cases = _cases(options)
-    for side, busy, worth in shown(cases, len(cases)):
-        problems = states(options.states, side, busy, worth)
-        results = [answers(problem, options.seconds) for problem in problems]
-        kind = {
-            "side": side,
-            "busy": busy,
-            "worth": "first" if worth is None else worth,
-            "states": len(problems),
-            "waiting": _mean([sum(problem.waiting) for problem in problems]),
-        }
-        found = [kind | row for row in rows_of(problems, results)]
-        of_case = f"{side}^3, {busy:.0%}, {kind['worth']}"
-        times.add_all({f"{of_case}, {row['solver']}": row["seconds"] for row in found})
-        rows += found
-    lines = [f"jobs may have their {SHAPES} best shapes; HiGHS has {options.seconds:g} s", ""]
-    keep(options.output, "reconfiguration", measured_on, lines + table(rows), rows, times)
+    sides, busy, jointly = (
+        [kind(one) for one in text.split(",")]
+        for kind, text in ((int, options.sides), (float, options.busy), (int, options.joint))
+    )
+    cases = list(product(zip(sides, jointly), (None, options.worth), busy))
+    rows, solved, times, joint_times = [], [], Times(), Times()
+    for (side, few), worth, share in shown(cases, len(cases)):
+        problems = states(options.states, side, share, worth)
+        results = [answers(problem) for problem in problems]
+        kind = {"side": side, "busy": share, "worth": "first" if worth is None else worth}
+        rows += [kind | row for row in heuristic_rows(problems, results)]
+        for problem, own in list(zip(problems, results))[:few]:
+            solved.append(kind | joint_row(problem, own, options.seconds))
+            joint_times.add(f"{side}^3, {share}, {kind['worth']}", solved[-1]["seconds"])
+        of_case = f"{side}^3, {share}, {kind['worth']}"
+        times.add_all({f"{of_case}, {row['solver']}": row["ms"] / 1e3 for row in rows[-3:]})
+    keep(options.output, "reconfiguration", measured_on, table(rows), rows, times)
+    lines = [f"HiGHS has {options.seconds:g} s", "", *table(solved)]
+    keep(options.output, "reconfiguration-joint", measured_on, lines, solved, joint_times)
 
 
 if __name__ == "__main__":

@@ -112,6 +112,7 @@ class Reconfiguration(MigratingProblem[Arrangement]):
     waiting_jobs: Sequence[str | int] | None = labels("waiting", "a label for each waiting job")
 
     sense = "min"
+    default_solver = "highs"
 
     @staticmethod
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
