@@ -88,18 +88,18 @@ def box_variables(problem: MigratingProblem[Any]) -> BoxVariables:
     """
     advice = "a short list of movable jobs or fewer shapes make it smaller"
     check_entries(problem.program_size()[1], MOST_ENTRIES, advice)
-    room = problem.room()
+    rooms = {True: problem.place_room(), False: problem.room()}
 
     @cache
-    def candidates(extent: Triple) -> Ints:
-        at = anchors(room, problem.grid, extent)
+    def candidates(extent: Triple, starts: bool) -> Ints:
+        at = anchors(rooms[starts], problem.grid, extent)
         return np.hstack((at, np.broadcast_to(extent, at.shape)))
 
     jobs, boxes, stays = [], [], []
     for job, extents, present in problem.choices():
         parts = [] if present is None else [np.array([present])]
         for extent in extents:
-            there = candidates(extent)
+            there = candidates(extent, present is None)
             parts.append(there if present is None else there[(there != present).any(axis=1)])
         count = sum(map(len, parts))
         boxes += parts

@@ -30,8 +30,8 @@ from optsched.models.schema import (
 )
 from optsched.models.torus_fields import Boxes, TorusProblem, overlaps, routers_for
 
-FREE, HOLE = -1, -2
-"""Holders of routers besides jobs."""
+FREE, HOLE, ENDING = -1, -2, -3
+"""Holders of routers besides jobs with a number."""
 
 PARKED = "parked"
 """The box, on file, of a step that parks a job."""
@@ -180,18 +180,25 @@ class MigratingProblem(TorusProblem[Solution]):
 
     @abstractmethod
     def named(self, job: int) -> str:
-        """Return the name of a job, or of `HOLE`, for messages."""
+        """Return the name of a job, of `HOLE` or of `ENDING` for messages."""
 
     def name_of_running(self, job: int) -> str:
-        """Return the name of a running job, or of `HOLE`, for messages."""
-        if job == HOLE:
-            return "a hole"
+        """Return the name of a running job, of `HOLE` or of `ENDING` for messages."""
+        if job in (HOLE, ENDING):
+            return "a hole" if job == HOLE else "a job that ends"
         return f"job {job + 1 if self.running_jobs is None else self.running_jobs[job]}"
 
-    def room(self) -> NDArray[np.bool_]:
-        """Return the mask of routers that are free or held by movable jobs, shape `torus`."""
+    def place_room(self) -> NDArray[np.bool_]:
+        """Return the mask of routers that jobs to start may take, shape `torus`.
+
+        They are free, or held by movable jobs or by jobs that end before.
+        """
         kept = set(range(len(self.running))) - set(self.movers)
         return self.grid.free_of([*self.holes, *(self.running[job] for job in sorted(kept))])
+
+    def room(self) -> NDArray[np.bool_]:
+        """Return the mask of routers that moved jobs may take, shape `torus`."""
+        return self.place_room()
 
     def steps(self, destinations: Mapping[int, Box]) -> tuple[Step, ...]:
         """Return the steps that move jobs to their new boxes, in the order of `ordered`."""
@@ -203,22 +210,32 @@ class MigratingProblem(TorusProblem[Solution]):
         A variable is a box that a job may get, with an entry for each router of the box and one for
         the job.
         """
-        extents = [extent for _, of_job, _ in self.choices() for extent in of_job]
-        room = self.room()
-        count = {extent: len(anchors(room, self.grid, extent)) for extent in set(extents)}
-        variables = sum(count[extent] for extent in extents)
-        return variables, sum(count[extent] * (math.prod(extent) + 1) for extent in extents)
+        choices = list(self.choices())
+        variables = entries = 0
+        for room, starts in ((self.place_room(), True), (self.room(), False)):
+            extents = [e for _, own, present in choices if (present is None) == starts for e in own]
+            count = {extent: len(anchors(room, self.grid, extent)) for extent in set(extents)}
+            variables += sum(count[extent] for extent in extents)
+            entries += sum(count[extent] * (math.prod(extent) + 1) for extent in extents)
+        return variables, entries
 
     def cost_of(self, steps: Sequence[Step]) -> int:
         """Return the cost of the moved jobs; parking is free of charge."""
         moved = {job for job, box in steps if box is not None}
         return sum(self.sizes[job] * self.elapsed[job] for job in moved)
 
-    def executed(self, steps: Sequence[Step]) -> tuple[NDArray[np.int64], list[Violation]]:
-        """Execute steps one by one; return the holder of each router, and the violations."""
+    def executed(
+        self, steps: Sequence[Step], ending: Sequence[Box] = ()
+    ) -> tuple[NDArray[np.int64], list[Violation]]:
+        """Execute steps one by one; return the holder of each router, and the violations.
+
+        Jobs in the boxes `ending` end after the steps.
+        """
         holder = np.full(self.torus, FREE)
         for hole in self.holes:
             holder[self.grid.routers_of(hole)] = HOLE
+        for box in ending:
+            holder[self.grid.routers_of(box)] = ENDING
         for job, box in enumerate(self.running):
             holder[self.grid.routers_of(box)] = job
         found = []
@@ -246,6 +263,7 @@ class MigratingProblem(TorusProblem[Solution]):
             Violation("parked", f"{self.named(job)} is not restarted")
             for job in sorted(parked - moved)
         ]
+        holder[holder == ENDING] = FREE
         return holder, found
 
     def placed(

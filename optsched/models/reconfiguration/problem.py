@@ -148,7 +148,7 @@ class Reconfiguration(MigratingProblem[Arrangement]):
             yield job, self.extents(job), self.running[job]
 
     def named(self, job: int) -> str:
-        """Return the name of a job, or of `HOLE`, for messages."""
+        """Return the name of a job, of `HOLE` or of `ENDING` for messages."""
         waiting = job - len(self.running)
         if waiting < 0:
             return self.name_of_running(job)

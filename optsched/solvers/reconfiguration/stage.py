@@ -49,6 +49,7 @@ class Stage:
             running_jobs=None,
             incoming=problem.waiting[job],
             incoming_job=None,
+            ending=(),
         )
 
     def carry_out(self, job: int, plan: Plan) -> None:
