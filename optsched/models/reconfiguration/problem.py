@@ -213,7 +213,7 @@ class Reconfiguration(MigratingProblem[Arrangement]):
 
     def describe(self, solution: Arrangement | None = None) -> list[tuple[str, str]]:
         """Return the problem with the size of its program, or an arrangement step by step."""
-        names = named(self.waiting_jobs, self.waiting)
+        names = named(self.waiting_jobs, self.waiting, "w")
         if solution is None:
             required = listed(names[job] for job in self.required)
             waiting = [("waiting", listed(names)), ("required", required)]

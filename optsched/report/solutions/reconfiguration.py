@@ -17,7 +17,7 @@ def figure(problem: Reconfiguration, solution: Arrangement) -> Figure:
     """Return the torus before the steps, and after the last one with the waiting jobs started."""
     running, waiting = len(problem.running), len(problem.waiting)
     names = problem.running_jobs or range(1, running + 1)
-    labels = problem.waiting_jobs or range(1, waiting + 1)
+    labels = problem.waiting_jobs or [f"w{job + 1}" for job in range(waiting)]
     moves = moves_of(solution.steps, names)
     before = dict(enumerate(problem.running))
     started = {running + job: box for job, box in enumerate(solution.boxes) if box is not None}
