@@ -55,6 +55,13 @@ class Change(NamedTuple):
         return "_".join(f"{name}{own:g}" for name, own, usual in fields if own != usual)
 
     @property
+    def words(self) -> str:
+        """The change in words; empty if there is none."""
+        fields = zip(self._fields, self, self._field_defaults.values())
+        said = [_words(name, own) for name, own, usual in fields if own != usual]
+        return "; ".join(said)
+
+    @property
     def model(self) -> HyperErlangClasses:
         """The model of the paper, which only `published_shares` changes."""
         model = read_workload("franke-1999")
@@ -106,6 +113,25 @@ def changed(trace: Trace, change: Change, nodes: int, seed: int) -> Trace:
         requested_time=requested,
         stated_time=requested,
     )
+
+
+WORDS = {
+    "run_power": "run times to the power of {:g}",
+    "size_factor": "sizes times {:g}",
+    "power_of_two": "sizes powers of two",
+    "shuffled": "sizes independent of run times",
+    "poisson": "Poisson arrivals",
+    "gap_power": "times between arrivals to the power of {:g}",
+    "requests": "requests of up to {:g} times the run time",
+    "published_shares": "classes by the paper's column of shares",
+}
+"""Each field of a change in words."""
+
+
+def _words(name: str, value: float) -> str:
+    if name == "requests" and np.isinf(value):
+        return "all request the longest run time"
+    return WORDS[name].format(value)
 
 
 def _faster(times: HyperErlang, factor: float) -> HyperErlang:

@@ -24,20 +24,23 @@ PUBLISHED = read_toml(CONTENT / "published.toml")
 SEEDS: list[int] = TABLE["seeds"]
 FEW: Mapping[str, list[float]] = TABLE["few"]
 REQUESTS: float = TABLE["imperfect"]["requests"]
+CHANGED: Mapping[str, Any] = TABLE["changes"]
 MPLS = (2, 3, 5)
 
-ADMISSIONS = ("fcfs", "skip")
-SHARED = [f"{one}, {sharing}" for one in ADMISSIONS for sharing in ("rows", "fill", "nodes")]
-"""Variants that the paper leaves open: the admission behind a blocked job, and the sharing. Jobs
-run at a share of the time."""
+ADMISSIONS, SHARINGS = ("fcfs", "skip"), ("rows", "fill", "nodes", "turns")
+TURNS = SHARINGS[-1]
+VARIANTS = [f"{admission}, {sharing}" for admission in ADMISSIONS for sharing in SHARINGS]
+"""Variants that the paper leaves open: the admission behind a blocked job, and the sharing."""
 
-BY_TURNS = [f"{one}, turns" for one in ADMISSIONS]
-"""The same with rows that take turns of 60 s, on the few workloads alone."""
-
-VARIANTS = [*SHARED, *BY_TURNS]
+SHARED = [variant for variant in VARIANTS if not variant.endswith(TURNS)]
+"""The variants of all workloads, in which jobs run at a share of the time; the others have time
+slices, on some of the few workloads."""
 
 SHOWN, SKIPPED = "fcfs, fill", "skip, fill"
 """The variants of the figures. Where one stands for all it is the first."""
+
+BEST = "skip, nodes"
+"""The variant with the shortest response times."""
 
 INSTANCES = (1, 2, 3)
 """Sequential jobs of Figure 9."""
@@ -110,6 +113,9 @@ def workloads(*, quick: bool) -> dict[str, list[Any]]:
         "all": modeled(table["factors"], first),
         "few": few[first],
         "other seeds": [one for seed in others for one in few[seed]],
+        "usual arrivals": [
+            one for own in few.values() for one in own if one.interarrival == own[0].interarrival
+        ],
         "imperfect": modeled(table["few"], first, Change(requests=REQUESTS)),
         "changed": list(_changed(quick=quick)),
         "baseline": few[first][:1],
@@ -120,15 +126,15 @@ def workloads(*, quick: bool) -> dict[str, list[Any]]:
 
 
 def changes(*, quick: bool) -> list[tuple[float, Change]]:
-    """Return the changes of ``plan.toml`` with the service factor of each, nothing changed first."""
-    table = TABLE["changes"] | (TABLE["quick"]["changes"] if quick else {})
-    usual: float = table["service"]
-    loads = [(service, UNCHANGED) for service in (usual, *table["other_services"])]
-    return loads + [(usual, Change(**one)) for one in table["each"]]
+    """Return the service factor and the change of each changed workload, at first none."""
+    table = CHANGED | (TABLE["quick"]["changes"] if quick else {})
+    loads = [(service, UNCHANGED) for service in (table["service"], *table["other_services"])]
+    stated = [{"service": table["service"]} | one for one in table["each"]]
+    return loads + [(one.pop("service"), Change(**one)) for one in stated]
 
 
 def _changed(*, quick: bool) -> Iterator[Workload]:
-    table = TABLE["changes"] | (TABLE["quick"]["changes"] if quick else {})
+    table = CHANGED | (TABLE["quick"]["changes"] if quick else {})
     for service, change in changes(quick=quick):
         for seed in table["seeds"]:
             yield Workload(table["interarrival"], service, seed, change)
