@@ -39,6 +39,7 @@ from optsched.studies.franke_1999.plan import (
     VARIANTS,
 )
 from optsched.studies.franke_1999.sensitivity import (
+    AGGRESSIVE,
     CLAIMED,
     CLAIMED_OF_LARGE,
     ONE_ROW,
@@ -146,7 +147,11 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "claimed_of_large": CLAIMED_OF_LARGE,
         "change": CHANGED,
         "unchanged": found[0],
-        "changed": {case.change.key: case for case in found if case.change.key},
+        "changed": {
+            case.change.key: case for case in found if case.service == CHANGED["service"]
+        },
+        "no_estimates": no_estimates(found),
+        "easy": AGGRESSIVE,
         "loads": [case for case in found if not case.change.key],
         "changes": [_of_case(case) for case in found],
         "turning": lambda field, quantity=CLAIMED: turning(found, field, quantity),
@@ -317,6 +322,12 @@ def _of_case(case: Case) -> Record:
 def _ratio(case: Case, quantity: Quantity) -> Cell:
     mean, low, high = case.ratios[quantity]
     return _times(mean, f"[{low:.2f}, {high:.2f}]" if low == low else "")
+
+
+def no_estimates(found: list[Case]) -> Case | None:
+    """Return the case of the highest load in which all jobs request the same, if there is one."""
+    alike = [case for case in found if case.change == Change(requests=float("inf"))]
+    return max(alike, key=lambda case: case.load, default=None)
 
 
 def turnings(found: list[Case]) -> list[Record]:

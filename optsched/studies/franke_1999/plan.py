@@ -34,7 +34,7 @@ VARIANTS = [f"{admission}, {sharing}" for admission in ADMISSIONS for sharing in
 
 SHARED = [variant for variant in VARIANTS if not variant.endswith(TURNS)]
 """The variants of all workloads, in which jobs run at a share of the time; the others have time
-slices, on some of the few workloads."""
+slices, where jobs arrive as in the baseline."""
 
 SHOWN, SKIPPED = "fcfs, fill", "skip, fill"
 """The variants of the figures. Where one stands for all it is the first."""

@@ -27,10 +27,11 @@ class Quantity(NamedTuple):
 CLAIMED = Quantity("MPL 5", BEST)
 CLAIMED_OF_LARGE = Quantity("MPL 3", BEST, "large_mean_response")
 ONE_ROW = Quantity("MPL 1", "skip, rows")
+AGGRESSIVE = Quantity(EASY)
 
 QUANTITIES: dict[tuple[str, str], Quantity] = {
     ("all jobs", FCFS): Quantity(FCFS),
-    ("all jobs", EASY): Quantity(EASY),
+    ("all jobs", EASY): AGGRESSIVE,
     ("all jobs", "MPL 1 (skip)"): ONE_ROW,
     ("all jobs", f"MPL 3 ({BEST})"): Quantity("MPL 3", BEST),
     ("all jobs", f"MPL 5 ({BEST})"): CLAIMED,
