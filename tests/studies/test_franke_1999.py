@@ -238,7 +238,8 @@ def test_a_change_keeps_the_work_and_the_span_of_the_submissions(change):
     assert work == pytest.approx(before, rel=1e-3)
     assert other.submit[[0, -1]].tolist() == trace.submit[[0, -1]].tolist()
     assert (np.diff(other.submit) >= 0).all()
-    assert other.processors.min() >= 1 and other.processors.max() <= NODES
+    assert other.processors.min() >= 1
+    assert other.processors.max() <= NODES
     assert (other.requested_time >= other.runtime).all()
 
 
@@ -299,11 +300,9 @@ def test_a_closer_look_repeats_a_few_runs(tmp_path):
         processors=np.array([320, 320, 320]),
     )
     write_trace(trace, tmp_path / "model.swf")
-    run = {
-        **{"trace": "elsewhere/model.swf", "machine": "matrix:320", "policy": "gang"},
-        **{"change": "", "interarrival": 1.0, "service": 1.0, "compact": True, "execution": None},
-        **{"context_switch": 0.0, "mpl": 5.0, "admission": "fcfs", "solver": "first-fit"},
-    }
+    run = {"trace": "elsewhere/model.swf", "machine": "matrix:320", "policy": "gang"}
+    run |= {"change": "", "interarrival": 1.0, "service": 1.0, "compact": True, "execution": None}
+    run |= {"context_switch": 0.0, "mpl": 5.0, "admission": "fcfs", "solver": "first-fit"}
     frame = pd.DataFrame([run | {"sharing": sharing} for sharing in ("rows", "turns", "fill")])
     looked = add_closer_looks(frame, tmp_path)
     assert looked["short_share"].tolist()[:2] == pytest.approx([2 / 3, 2 / 3])

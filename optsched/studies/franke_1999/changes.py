@@ -95,12 +95,12 @@ def changed(trace: Trace, change: Change, nodes: int, seed: int) -> Trace:
         Of what is drawn: the order of shuffled sizes, a Poisson process, requested times.
     """
     rng = np.random.default_rng(seed)
-    sizes = trace.processors * change.size_factor
+    wanted = trace.processors * change.size_factor
     if change.power_of_two:
-        sizes = 2 ** np.ceil(np.log2(sizes))
-    sizes = np.clip(np.rint(sizes), 1, nodes).astype(np.int64)
+        wanted = 2 ** np.ceil(np.log2(wanted))
     if change.shuffled:
-        sizes = rng.permutation(sizes)
+        wanted = rng.permutation(wanted)
+    sizes = np.clip(np.rint(wanted), 1, nodes).astype(np.int64)
     run = trace.runtime**change.run_power
     run = run * ((trace.processors * trace.runtime).sum() / (sizes * run).sum())
     run = np.maximum(np.rint(run), 1).astype(np.int64)
@@ -146,12 +146,13 @@ def _submissions(trace: Trace, change: Change, rng: np.random.Generator) -> NDAr
         gaps = rng.exponential(size=len(gaps))
     first, last = trace.submit[0], trace.submit[-1]
     times = np.concatenate([[0.0], np.cumsum(gaps)])
-    return np.rint(first + times * ((last - first) / times[-1])).astype(np.int64)
+    submitted: NDArray[np.int64] = np.rint(first + times * ((last - first) / times[-1])).astype(
+        np.int64
+    )
+    return submitted
 
 
-def _requested(
-    run: NDArray[np.int64], most: float, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _requested(run: NDArray[np.int64], most: float, rng: np.random.Generator) -> NDArray[np.int64]:
     if np.isinf(most):
         return np.full_like(run, run.max())
     return np.ceil(run * rng.uniform(1, most, len(run))).astype(np.int64)

@@ -19,14 +19,7 @@ from optsched.studies.franke_1999.evaluation import (
     compared,
     keeping_up,
 )
-from optsched.studies.franke_1999.plan import (
-    ADMISSIONS,
-    PUBLISHED,
-    SHARINGS,
-    SHOWN,
-    SKIPPED,
-    VARIANTS,
-)
+from optsched.studies.franke_1999.plan import PUBLISHED, SHARED, SHOWN, SKIPPED
 from optsched.studies.franke_1999.sensitivity import CLAIMED, CLAIMED_OF_LARGE, ONE_ROW, cases
 from optsched.studies.panels import legend, paneled
 
@@ -95,7 +88,7 @@ def _distribution(frame: pd.DataFrame, title: str, *, work: bool) -> Figure:
 def _by_utilization(frame: pd.DataFrame, number: int, metric: str, variant: str) -> Figure:
     """Draw a metric against utilization, a panel for each interarrival factor."""
     table = compared(frame, variant)
-    highest = float(keeping_up(table, BACKFILLING)[metric].to_numpy().max())
+    highest = float(keeping_up(table, BACKFILLING)[metric][list(STRATEGIES)].to_numpy().max())
     by_factor = {
         f"interarrival factor {factor:g}": table.xs(factor, level="interarrival")
         for factor in table.index.get_level_values("interarrival").unique()
@@ -120,8 +113,8 @@ def _variants(frame: pd.DataFrame) -> Figure:
     """Draw the gain of gang scheduling over backfilling, by offered load, for each variant."""
     title = "Mean response time over that of perfect backfilling, by variant"
     figure = style.new_figure(5.2, title)
-    panels = figure.subplots(len(ADMISSIONS), len(SHARINGS), sharex=True, sharey=True)
-    for panel, variant in zip(panels.flat, VARIANTS):
+    panels = figure.subplots(2, 3, sharex=True, sharey=True)
+    for panel, variant in zip(panels.flat, SHARED):
         table = compared(frame, variant)
         for name, look in LOOKS.items():
             if name != BACKFILLING and ("mean_response", name) in table:
@@ -153,7 +146,7 @@ def _changes(frame: pd.DataFrame) -> Figure:
     for panel, (jobs, quantities) in zip(panels, shown.items()):
         for name, quantity in quantities.items():
             mean, low, high = np.array([case.ratios[quantity] for case in found]).T
-            look = LOOKS.get(name, {"color": style.GREY, "marker": "|"})
+            look = {"color": style.GREY, "marker": "|"} | dict(LOOKS.get(name, {}))
             ends = np.nan_to_num([mean - low, high - mean])
             panel.errorbar(mean, rows, xerr=ends, linestyle="none", **look | {"label": name})
         panel.axvline(1.0, **style.RULE)
@@ -174,5 +167,6 @@ def _matrix(frame: pd.DataFrame) -> Figure:
     run = simulate(jobs, f"matrix:{PUBLISHED['nodes']}", "gang", settings=settings, journal=True)
     figure = MatrixRows().figure(run)
     assert figure is not None
-    figure.suptitle(f"The first {FIRST_JOBS} jobs of the baseline in a matrix of three rows")
+    title = f"The Ousterhout matrix under the first {FIRST_JOBS} jobs of the baseline"
+    figure.suptitle(title, x=0.01, ha="left")
     return figure

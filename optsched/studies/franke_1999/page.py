@@ -28,6 +28,7 @@ from optsched.studies.franke_1999.plan import (
     CHANGED,
     FEW,
     MODELS,
+    MPLS,
     PUBLISHED,
     REQUESTS,
     SEEDS,
@@ -147,12 +148,12 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "claimed_of_large": CLAIMED_OF_LARGE,
         "change": CHANGED,
         "unchanged": found[0],
-        "changed": {
-            case.change.key: case for case in found if case.service == CHANGED["service"]
-        },
+        "changed": {case.change.key: case for case in found if case.service == CHANGED["service"]},
         "no_estimates": no_estimates(found),
         "easy": AGGRESSIVE,
-        "loads": [case for case in found if not case.change.key],
+        "loads": sorted(
+            (case for case in found if not case.change.key), key=lambda case: case.load
+        ),
         "changes": [_of_case(case) for case in found],
         "turning": lambda field, quantity=CLAIMED: turning(found, field, quantity),
         "turnings": turnings(found),
@@ -451,11 +452,11 @@ def costs(frame: pd.DataFrame) -> list[Record]:
 def _levels(frame: pd.DataFrame, varied: pd.DataFrame) -> dict[str, Any]:
     pairs = beside_plain(frame, varied)
     cells: dict[str, Value] = {}
-    for level in sorted(frame["mpl"].dropna().unique()):
+    for level in MPLS:
         own = pairs[pairs["mpl"] == level]
         ratios = own["mean_response"] / own["mean_response_plain"]
         note = "; ".join(filter(None, (span(ratios, ".2f"), counted(len(ratios), "workload"))))
-        cells[f"MPL {level:.0f}"] = _times(ratios.median(), note) if len(ratios) else None
+        cells[f"MPL {level}"] = _times(ratios.median(), note) if len(ratios) else None
     return cells
 
 

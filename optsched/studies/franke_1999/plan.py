@@ -34,7 +34,7 @@ VARIANTS = [f"{admission}, {sharing}" for admission in ADMISSIONS for sharing in
 
 SHARED = [variant for variant in VARIANTS if not variant.endswith(TURNS)]
 """The variants of all workloads, in which jobs run at a share of the time; the others have time
-slices, where jobs arrive as in the baseline."""
+slices, on the few workloads."""
 
 SHOWN, SKIPPED = "fcfs, fill", "skip, fill"
 """The variants of the figures. Where one stands for all it is the first."""
@@ -113,9 +113,6 @@ def workloads(*, quick: bool) -> dict[str, list[Any]]:
         "all": modeled(table["factors"], first),
         "few": few[first],
         "other seeds": [one for seed in others for one in few[seed]],
-        "usual arrivals": [
-            one for own in few.values() for one in own if one.interarrival == own[0].interarrival
-        ],
         "imperfect": modeled(table["few"], first, Change(requests=REQUESTS)),
         "changed": list(_changed(quick=quick)),
         "baseline": few[first][:1],
@@ -127,14 +124,18 @@ def workloads(*, quick: bool) -> dict[str, list[Any]]:
 
 def changes(*, quick: bool) -> list[tuple[float, Change]]:
     """Return the service factor and the change of each changed workload, at first none."""
-    table = CHANGED | (TABLE["quick"]["changes"] if quick else {})
+    table = _stated_changes(quick=quick)
     loads = [(service, UNCHANGED) for service in (table["service"], *table["other_services"])]
     stated = [{"service": table["service"]} | one for one in table["each"]]
     return loads + [(one.pop("service"), Change(**one)) for one in stated]
 
 
+def _stated_changes(*, quick: bool) -> dict[str, Any]:
+    return dict(CHANGED) | (TABLE["quick"]["changes"] if quick else {})
+
+
 def _changed(*, quick: bool) -> Iterator[Workload]:
-    table = CHANGED | (TABLE["quick"]["changes"] if quick else {})
+    table = _stated_changes(quick=quick)
     for service, change in changes(quick=quick):
         for seed in table["seeds"]:
             yield Workload(table["interarrival"], service, seed, change)

@@ -94,8 +94,8 @@ def _case(runs: pd.DataFrame, service: float, change: Change) -> Case:
         one: _exp(mean_of(np.log(_runs_of(runs, one)[one.metric] / base[one.metric])))
         for one in QUANTITIES.values()
     }
-    figures = [float(base[name].mean()) for name in ("offered", "runtime_cv", "side_by_side")]
-    return Case(service, change, *figures, ratios, int(kept.sum()), len(base))
+    load, cv, side_by_side = base[["offered", "runtime_cv", "side_by_side"]].mean().tolist()
+    return Case(service, change, load, cv, side_by_side, ratios, int(kept.sum()), len(base))
 
 
 def _runs_of(runs: pd.DataFrame, one: Quantity) -> pd.DataFrame:
