@@ -34,7 +34,7 @@ VARIANTS = [f"{admission}, {sharing}" for admission in ADMISSIONS for sharing in
 
 SHARED = [variant for variant in VARIANTS if not variant.endswith(TURNS)]
 """The variants of all workloads, in which jobs run at a share of the time; the others have time
-slices, on the few workloads."""
+slices, on those of the few whose jobs arrive as in the baseline."""
 
 SHOWN, SKIPPED = "fcfs, fill", "skip, fill"
 """The variants of the figures. Where one stands for all it is the first."""
@@ -113,6 +113,9 @@ def workloads(*, quick: bool) -> dict[str, list[Any]]:
         "all": modeled(table["factors"], first),
         "few": few[first],
         "other seeds": [one for seed in others for one in few[seed]],
+        "usual arrivals": [
+            one for own in few.values() for one in own if one.interarrival == own[0].interarrival
+        ],
         "imperfect": modeled(table["few"], first, Change(requests=REQUESTS)),
         "changed": list(_changed(quick=quick)),
         "baseline": few[first][:1],
