@@ -101,7 +101,7 @@ def _by_utilization(frame: pd.DataFrame, number: int, metric: str, variant: str)
                 seconds = own[metric, name].clip(lower=1.0)  # a logarithmic axis has no 0
                 panel.plot(own["utilization", name], seconds, linewidth=1.0, **look)
     panels[0].set_yscale("log")
-    style.log_labels(panels[0].yaxis)
+    style.log_labels(panels[0].yaxis, powers=1)
     panels[0].set_ylim(top=1.1 * highest)
     figure.supxlabel("utilization")
     figure.supylabel("seconds")

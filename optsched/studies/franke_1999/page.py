@@ -89,6 +89,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
             "level": level,
             "median": found.median(),
             "below": int((found < 1).sum()),
+            "from": float(tables[variant]["offered", level][found.index[found < 1]].min()),
             "workloads": len(found),
         }
         for variant in SHARED
