@@ -253,8 +253,11 @@ def count_ticks(axis: Axis) -> None:
     axis.set_major_formatter("{x:,.0f}")
 
 
-def log_labels(axis: Axis) -> None:
-    """Label a logarithmic axis with plain numbers, on a short axis also between powers of ten."""
+def log_labels(axis: Axis, powers: int = 2) -> None:
+    """Label a logarithmic axis with plain numbers.
+
+    There are labels between powers of ten, too, if no more than `powers` of these are on the axis.
+    """
     from matplotlib.ticker import LogFormatter
 
     class Plain(LogFormatter):
@@ -262,7 +265,7 @@ def log_labels(axis: Axis) -> None:
             return f"{x:g}" if super().__call__(x, pos) else ""
 
     axis.set_major_formatter("{x:g}")
-    axis.set_minor_formatter(Plain(minor_thresholds=(2, 0.4)))
+    axis.set_minor_formatter(Plain(minor_thresholds=(powers, 0.4)))
 
 
 def spread(places: Sequence[float], gap: float) -> list[float]:

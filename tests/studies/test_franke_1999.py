@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from pathlib import PurePath
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,9 @@ import pytest
 from optsched.cli import run as optsched
 from optsched.errors import InputError
 from optsched.report.page import Verdict
+from optsched.studies.franke_1999.changes import UNCHANGED, Change, changed
 from optsched.studies.franke_1999.claims import claims
+from optsched.studies.franke_1999.closer import add_closer_looks
 from optsched.studies.franke_1999.evaluation import (
     compared,
     keeping_up,
@@ -21,14 +24,20 @@ from optsched.studies.franke_1999.plan import (
     MPLS,
     PUBLISHED,
     SEEDS,
+    SHARED,
     SHOWN,
     TABLE,
     VARIANTS,
     Workload,
+    changes,
+    generated,
     inputs,
     plan,
+    workloads,
 )
+from optsched.studies.franke_1999.sensitivity import CLAIMED, Case, turning
 from optsched.studies.offered import offered_by
+from optsched.studies.student import Mean
 from optsched.studies.study_folder import write_inputs
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import write_trace
@@ -81,11 +90,13 @@ def synthetic(folder, times):
             "jobs": 2,
         }
         nothing = dict.fromkeys(
-            ("settings.mpl", "settings.admission", "settings.sharing", "settings.compact")
-        ) | dict.fromkeys(
-            ("settings.context_switch", "settings.job_memory", "settings.node_memory")
+            f"settings.{name}"
+            for name in (
+                *("mpl", "admission", "sharing", "compact", "context_switch"),
+                *("job_memory", "variation", "node_memory"),
+            )
         )
-        for policy in ("fcfs", "conservative"):
+        for policy in ("fcfs", "conservative", "easy"):
             own = metrics(times(policy, ""), load)
             rows.append(base | nothing | own | {"policy": policy, "machine": f"nodes:{NODES}"})
         for variant, mpl in itertools.product(VARIANTS, MPLS):
@@ -111,6 +122,7 @@ def metrics(times, load):
 LIKE_THE_PAPER = {
     "fcfs": (10.0, 9.0),
     "conservative": (2.0, 1.0),
+    "easy": (1.9, 0.9),
     2: (3.0, 0.9),
     3: (2.0, 0.4),
     5: (1.9, 0.2),
@@ -129,13 +141,14 @@ def verdicts(frame):
 
 def test_what_the_paper_found_holds_in_results_that_look_like_it(tiny):
     found = verdicts(synthetic(tiny, lambda strategy, admission: LIKE_THE_PAPER[strategy]))
-    assert len(found) == 11 * 2
+    assert len(found) == 12 * 2
     assert set(found.values()) == {Verdict.HELD}
 
 
 def test_what_is_not_so_is_not_held(tiny):
     reverse = {2: (10.0, 1.0), 3: (11.0, 2.0), 5: (12.0, 3.0)}
-    worse = {"fcfs": (10.0, 1.0), "conservative": (10.0, 1.0)} | reverse
+    alike = dict.fromkeys(("fcfs", "conservative"), (10.0, 1.0))
+    worse = alike | {"easy": (12.0, 1.0)} | reverse
     found = verdicts(synthetic(tiny, lambda strategy, admission: worse[strategy]))
     keeps_up = {name for name in found if "allows utilizations" in name[0]}
     assert {found[name] for name in found.keys() - keeps_up} == {Verdict.NOT_HELD}
@@ -199,15 +212,105 @@ def test_all_runs_are_there(shared, tmp_path):
     write_inputs(inputs([shared("traces")], quick=True), tmp_path)
     study = read_sweep(plan([], tmp_path / "inputs", quick=True))
     rows = pd.DataFrame([run.columns for run in study.runs])
-    model = rows[rows["trace"].str.contains("model_")]
+    sets = workloads(quick=True)
+    of_paper = {one.file for one in (*sets["all"], *sets["other seeds"])}
+    model = rows[[PurePath(trace).name in of_paper for trace in rows["trace"]]]
     usual = model[(model["policy"] == "gang") & model["solver"].isna()]
     usual = usual[usual["settings.compact"].isna() & usual["settings.context_switch"].isna()]
-    by_trace = usual[usual["execution"].isna()].groupby("trace").size()
-    assert set(by_trace) == {len(VARIANTS) * len(MPLS)}
+    usual = usual[usual["execution"].isna() & (usual["settings.mpl"] > 1)]
+    settings = usual["settings.admission"] + ", " + usual["settings.sharing"]
+    by_trace = usual[settings.isin(SHARED)].groupby("trace").size()
+    assert set(by_trace) == {len(SHARED) * len(MPLS)}
     full = plan([], tmp_path / "inputs", quick=False)["runs"]
     assert len(full[0]["trace"]) == 81
     # the paper's 81 workloads with five strategies, in each variant
     assert 81 * (2 + len(MPLS)) == 405
+
+
+STATED = [change for _, change in changes(quick=False)]
+
+
+@pytest.mark.parametrize("change", STATED, ids=lambda change: change.key or "unchanged")
+def test_a_change_keeps_the_work_and_the_span_of_the_submissions(change):
+    trace = generated(Workload(1.0, 1.3, 1), 500)
+    other = changed(trace, change, NODES, 1)
+    work, before = ((one.processors * one.runtime).sum() for one in (other, trace))
+    assert work == pytest.approx(before, rel=1e-3)
+    assert other.submit[[0, -1]].tolist() == trace.submit[[0, -1]].tolist()
+    assert (np.diff(other.submit) >= 0).all()
+    assert other.processors.min() >= 1
+    assert other.processors.max() <= NODES
+    assert (other.requested_time >= other.runtime).all()
+
+
+def test_nothing_else_changes():
+    trace = generated(Workload(1.0, 1.3, 1), 500)
+    same = changed(trace, UNCHANGED, NODES, 1)
+    for name in ("submit", "runtime", "processors", "requested_time"):
+        assert (getattr(same, name) == getattr(trace, name)).all()
+    bursts = changed(trace, Change(gap_power=2.0), NODES, 1)
+    assert np.diff(bursts.submit).std() > np.diff(trace.submit).std()
+    assert (bursts.runtime == trace.runtime).all()
+    heavy = changed(trace, Change(run_power=2.0), NODES, 1)
+    assert (np.argsort(heavy.runtime, kind="stable") == np.argsort(trace.runtime, kind="stable"))[
+        -50:
+    ].all()
+    dealt = changed(trace, Change(shuffled=True), NODES, 1)
+    assert sorted(dealt.processors) == sorted(trace.processors)
+    assert (dealt.processors != trace.processors).any()
+    powers = changed(trace, Change(power_of_two=True), NODES, 1).processors
+    assert (powers & (powers - 1) == 0).all()
+    assert ((powers >= trace.processors) & (powers < 2 * trace.processors)).all()
+    blind = changed(trace, Change(requests=np.inf), NODES, 1)
+    assert set(blind.requested_time) == {trace.runtime.max()}
+
+
+def test_classes_get_the_shares_of_the_paper():
+    trace = generated(Workload(1.0, 1.0, 1, Change(published_shares=True)), 10_000)
+    for one in UNCHANGED.model.classes:
+        of_class = (trace.processors >= one.smallest) & (trace.processors <= one.largest)
+        assert 100 * of_class.mean() == pytest.approx(one.share, abs=1)
+    usual, shared_out = UNCHANGED.model, Change(published_shares=True).model
+    rates = [sum(1 / c.interarrival.mean for c in m.classes) for m in (usual, shared_out)]
+    assert rates[0] == pytest.approx(rates[1])
+
+
+def test_the_sign_turns_between_two_cases():
+    def case(power, ratio, **others):
+        change = Change(run_power=power, **others)
+        return Case(1.3, change, 0.7, 2 * power, 10.0, {CLAIMED: (ratio, 0.0, 9.0)}, 3, 3)
+
+    found = [case(1.0, 2.0), case(3.0, 0.5), case(2.0, 1.2, shuffled=True), case(0.0, 3.0)]
+    found = [one._replace(ratios={CLAIMED: Mean(*one.ratios[CLAIMED])}) for one in found]
+    at = turning(found, "run_power", CLAIMED)
+    assert at.value == pytest.approx(2.0)
+    assert at.cv == pytest.approx(4.0)
+    assert (at.lowest.change.run_power, at.highest.change.run_power) == (0.0, 3.0)
+    assert np.isnan(turning(found[::3], "run_power", CLAIMED).value)
+    assert turning(found, "size_factor", CLAIMED) is None
+
+
+def test_a_closer_look_repeats_a_few_runs(tmp_path):
+    """Three jobs, two of them short: by turns of 60 s the second of the short ones waits."""
+    trace = Trace(
+        job_id=np.arange(1, 4),
+        submit=np.array([0, 10, 10]),
+        runtime=np.array([600, 20, 30]),
+        requested_time=np.array([600, 20, 30]),
+        processors=np.array([320, 320, 320]),
+    )
+    write_trace(trace, tmp_path / "model.swf")
+    run = {"trace": "elsewhere/model.swf", "machine": "matrix:320", "policy": "gang"}
+    run |= {"change": "", "interarrival": 1.0, "service": 1.0, "compact": True, "execution": None}
+    run |= {"context_switch": 0.0, "mpl": 5.0, "admission": "fcfs", "solver": "first-fit"}
+    frame = pd.DataFrame([run | {"sharing": sharing} for sharing in ("rows", "turns", "fill")])
+    looked = add_closer_looks(frame, tmp_path)
+    assert looked["short_share"].tolist()[:2] == pytest.approx([2 / 3, 2 / 3])
+    # the first turn ends at 60 s: then the second job runs 20 s, and the third 30 s
+    assert looked["short_response"][1] == pytest.approx((70 + 100) / 2)
+    assert looked["short_response"][0] == pytest.approx((60 + 80) / 2)
+    assert looked["short_response"].isna().tolist() == [False, False, True]
+    assert looked["contested"].isna().all()
 
 
 def test_the_baseline_is_that_of_the_paper(shared):

@@ -63,6 +63,23 @@ def ratio(
     return judge_together(judged, "; ".join(one.why for one in judged))
 
 
+def comparable(
+    first: pd.DataFrame,
+    every: pd.DataFrame,
+    one: str,
+    other: str,
+    metrics: Sequence[str],
+    within: float,
+) -> Judgement:
+    """Judge whether means differ from those of another strategy by no more than a share."""
+    judged = []
+    for metric in metrics:
+        interval, said = _times(first, every, metric, one, other)
+        bounds = {"above": np.log(1 - within), "below": np.log(1 + within)}
+        judged.append(judge_interval(interval, said, **bounds))
+    return judge_together(judged, "; ".join(one.why for one in judged))
+
+
 def falls(first: pd.DataFrame, every: pd.DataFrame, metric: str) -> Judgement:
     """Judge whether a mean falls from each multiprogramming level to the next."""
     judged = []
@@ -96,8 +113,9 @@ def keeps_up(table: pd.DataFrame, every: pd.DataFrame, level: str) -> Judgement:
     """Judge whether the machine does what is offered, near the published load."""
     highest = PUBLISHED["highest"]
     offered = table["offered", level]
-    near = table[(offered <= highest) & (offered > highest - NEAR)]
-    failed = offered[~table["kept_up", level].astype(bool)]
+    known = table["kept_up", level].notna()
+    near = table[known & (offered <= highest) & (offered > highest - NEAR)]
+    failed = offered[table["kept_up", level].eq(False)]
     numbers = f"keeps up in {{so}} of {{of}} workloads with loads of {highest - NEAR:.0%} to "
     numbers += f"{highest:.0%}"
     if len(failed):

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.machines.machine import read_machine
+from optsched.studies.franke_1999.changes import Change
+from optsched.studies.franke_1999.closer import add_closer_looks
 from optsched.studies.franke_1999.plan import (
     MPLS,
     SEEDS,
@@ -24,10 +27,13 @@ if TYPE_CHECKING:
 
     from optsched.traces.trace import Trace
 
-FCFS, BACKFILLING = "FCFS", "backfilling"
+FCFS, BACKFILLING, EASY = "FCFS", "backfilling", "EASY"
 GANG = {f"MPL {mpl}": mpl for mpl in MPLS}
 STRATEGIES = (FCFS, BACKFILLING, *GANG)
 """The names of the figures of the paper."""
+
+SPACE_SHARING = {"fcfs": FCFS, "conservative": BACKFILLING, "easy": EASY}
+"""The strategies without time slices, by policy."""
 
 METRICS = {
     "mean_response": "response time, all jobs",
@@ -37,29 +43,33 @@ METRICS = {
 }
 """The metrics of Figures 5, 6, 7 and 8, by their names in a summary."""
 
+FIRST_FIT = "first-fit"
+
 KEPT_UP = 0.97
 """A strategy keeps up with a workload whose jobs arrive in at least this share of the makespan.
 Where it does not, queues grow as long as jobs are submitted, and means depend on how long was
 simulated."""
 
 SETTINGS = (
-    *("mpl", "admission", "sharing", "compact", "context_switch", "job_memory", "node_memory"),
+    *("mpl", "admission", "sharing", "compact", "context_switch"),
+    *("job_memory", "variation", "node_memory"),
 )
-WORKLOAD = ("interarrival", "service", "seed", "requests", "first", "stand_in")
+WORKLOAD = ("interarrival", "service", "seed", "change", "first", "stand_in")
 KINDS = {Workload: "model", Part: "blue"}
 
 
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     """Add the columns on which the evaluation rests.
 
-    ``kind`` (``model``, ``blue`` or ``instances``) and the figures of the workload, its ``offered``
-    load and ``mean_runtime``, ``strategy`` and ``variant``, whether it ``kept_up``, and settings.
+    ``kind`` (``model``, ``blue`` or ``instances``) and the figures of the workload (`_figures`),
+    ``strategy`` and ``variant``, whether it ``kept_up``, settings, and what a closer look at a few
+    runs shows (`add_closer_looks`).
     """
     needed = ("trace", "policy", "solver", "error", "utilization", "makespan", "jobs", *METRICS)
     check_results(results, needed)
     frame = results.rename(columns={f"settings.{name}": name for name in SETTINGS})
     files = [PurePath(trace).name for trace in frame["trace"]]
-    frame = with_figures(frame, inputs, load_on)
+    frame = with_figures(frame, inputs, _figures)
     frame["kept_up"] = frame["utilization"] / frame["offered"] >= KEPT_UP
     known = {
         one.file: one
@@ -71,21 +81,41 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     frame["kind"] = [KINDS.get(type(one), "instances") for one in own]
     for name in WORKLOAD:
         frame[name] = [getattr(one, name, None) for one in own]
+    frame["change"] = [one.key if isinstance(one, Change) else None for one in frame["change"]]
     gang = frame["policy"] == "gang"
-    frame["strategy"] = np.where(frame["policy"] == "fcfs", FCFS, BACKFILLING)
+    frame["strategy"] = frame["policy"].map(SPACE_SHARING)
     frame.loc[gang, "strategy"] = [f"MPL {mpl:.0f}" for mpl in frame.loc[gang, "mpl"]]
     frame["variant"] = frame["admission"] + ", " + frame["sharing"]
     frame["compact"] = frame["compact"].isna() | (frame["compact"] == True)  # noqa: E712
     frame["context_switch"] = frame["context_switch"].fillna(0.0)
-    frame["solver"] = frame["solver"].where(~gang | frame["solver"].notna(), "first-fit")
-    return frame
+    frame["variation"] = frame["variation"].fillna(0.0)
+    frame["solver"] = frame["solver"].where(~gang | frame["solver"].notna(), FIRST_FIT)
+    return add_closer_looks(frame, inputs)
+
+
+def _figures(trace: Trace, machine: str) -> dict[str, float]:
+    """Return figures of a workload: ``offered`` load, ``mean_runtime``, and two more.
+
+    ``runtime_cv`` is the coefficient of variation of the run times, ``side_by_side`` the number of
+    jobs of mean size for which the machine has nodes.
+    """
+    return load_on(trace, machine) | {
+        "runtime_cv": float(trace.runtime.std() / trace.runtime.mean()),
+        "side_by_side": read_machine(machine).size / float(trace.processors.mean()),
+    }
+
+
+def usual(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs of modeled workloads, changed or not, with first fit and without costs."""
+    own = (frame["kind"] == "model") & frame["compact"] & frame["execution"].isna()
+    own &= (frame["context_switch"] == 0) & frame["solver"].fillna(FIRST_FIT).eq(FIRST_FIT)
+    return frame[own]
 
 
 def plain(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs of the paper's strategies: perfect estimates, first fit, no costs."""
-    usual = (frame["kind"] == "model") & (frame["requests"] == 1) & frame["compact"]
-    usual &= (frame["context_switch"] == 0) & frame["execution"].isna()
-    return frame[usual & (frame["solver"].isna() | (frame["solver"] == "first-fit"))]
+    """Return the usual runs of the paper's workloads and strategies, and EASY."""
+    known = frame["seed"].isin(SEEDS) & frame["strategy"].isin([*STRATEGIES, EASY])
+    return usual(frame[known & (frame["change"] == "")])
 
 
 def compared(
@@ -108,13 +138,13 @@ def compared(
 def baseline(frame: pd.DataFrame) -> Trace:
     """Return the baseline workload: all factors 1."""
     at = (frame["interarrival"] == 1) & (frame["service"] == 1) & (frame["seed"] == SEEDS[0])
-    jobs = frame.loc[at & (frame["requests"] == 1), "jobs"].iloc[0]
+    jobs = frame.loc[at & (frame["change"] == ""), "jobs"].iloc[0]
     return generated(Workload(1, 1, SEEDS[0]), int(jobs))
 
 
 def keeping_up(table: pd.DataFrame, *strategies: str) -> pd.DataFrame:
-    """Return the workloads of `compared` that all of these strategies keep up with."""
-    kept = np.logical_and.reduce([table["kept_up", name].astype(bool) for name in strategies])
+    """Return the workloads of `compared` that are run with all these strategies, which keep up."""
+    kept = np.logical_and.reduce([table["kept_up", name].eq(True) for name in strategies])
     return table[kept]
 
 

@@ -1,4 +1,4 @@
-"""The pictures of the study: Figures 3 to 8 of the paper, and how the variants differ."""
+"""The pictures of the study: Figures 3 to 8 of the paper, how the variants differ, and why."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optsched.report import style
+from optsched.report.pictures.matrix import MatrixRows
+from optsched.simulator.simulate import simulate
 from optsched.studies.franke_1999.evaluation import (
     BACKFILLING,
     FCFS,
@@ -17,7 +19,8 @@ from optsched.studies.franke_1999.evaluation import (
     compared,
     keeping_up,
 )
-from optsched.studies.franke_1999.plan import PUBLISHED, SHOWN, SKIPPED, VARIANTS
+from optsched.studies.franke_1999.plan import PUBLISHED, SHARED, SHOWN, SKIPPED
+from optsched.studies.franke_1999.sensitivity import CLAIMED, CLAIMED_OF_LARGE, ONE_ROW, cases
 from optsched.studies.panels import legend, paneled
 
 if TYPE_CHECKING:
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
 
 
 HOUR = 3600
+
+FIRST_JOBS = 300
+"""The jobs of the picture of the matrix."""
 
 FIGURES: Mapping[str, Mapping[str, Any]] = {
     f"figure-{number}-{variant.partition(',')[0]}": {
@@ -53,7 +59,8 @@ def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
         "figure-4": _distribution(frame, "Figure 4. CPU time of the baseline by size", work=True),
     }
     drawn |= {name: _by_utilization(frame, **shown) for name, shown in FIGURES.items()}
-    return drawn | {"variants": _variants(frame)}
+    drawn |= {"variants": _variants(frame), "changes": _changes(frame)}
+    return drawn | {"matrix": _matrix(frame)}
 
 
 def _distribution(frame: pd.DataFrame, title: str, *, work: bool) -> Figure:
@@ -81,7 +88,7 @@ def _distribution(frame: pd.DataFrame, title: str, *, work: bool) -> Figure:
 def _by_utilization(frame: pd.DataFrame, number: int, metric: str, variant: str) -> Figure:
     """Draw a metric against utilization, a panel for each interarrival factor."""
     table = compared(frame, variant)
-    highest = float(keeping_up(table, BACKFILLING)[metric].to_numpy().max())
+    highest = float(keeping_up(table, BACKFILLING)[metric][list(STRATEGIES)].to_numpy().max())
     by_factor = {
         f"interarrival factor {factor:g}": table.xs(factor, level="interarrival")
         for factor in table.index.get_level_values("interarrival").unique()
@@ -94,7 +101,7 @@ def _by_utilization(frame: pd.DataFrame, number: int, metric: str, variant: str)
                 seconds = own[metric, name].clip(lower=1.0)  # a logarithmic axis has no 0
                 panel.plot(own["utilization", name], seconds, linewidth=1.0, **look)
     panels[0].set_yscale("log")
-    style.log_labels(panels[0].yaxis)
+    style.log_labels(panels[0].yaxis, powers=1)
     panels[0].set_ylim(top=1.1 * highest)
     figure.supxlabel("utilization")
     figure.supylabel("seconds")
@@ -107,7 +114,7 @@ def _variants(frame: pd.DataFrame) -> Figure:
     title = "Mean response time over that of perfect backfilling, by variant"
     figure = style.new_figure(5.2, title)
     panels = figure.subplots(2, 3, sharex=True, sharey=True)
-    for panel, variant in zip(panels.flat, VARIANTS):
+    for panel, variant in zip(panels.flat, SHARED):
         table = compared(frame, variant)
         for name, look in LOOKS.items():
             if name != BACKFILLING and ("mean_response", name) in table:
@@ -123,4 +130,43 @@ def _variants(frame: pd.DataFrame) -> Figure:
     for row in panels:
         row[0].set_ylabel("times backfilling")
     legend(figure, panels[0, 0])
+    return figure
+
+
+def _changes(frame: pd.DataFrame) -> Figure:
+    """Draw ratios to backfilling, with their intervals, a row for each changed workload."""
+    found = cases(frame)
+    figure = style.new_figure(1.0 + 0.22 * len(found), "Response time over that of backfilling")
+    panels = figure.subplots(1, 2, sharey=True)
+    shown = {
+        "all jobs": {"MPL 5": CLAIMED, "a single row": ONE_ROW},
+        "large jobs": {"MPL 3": CLAIMED_OF_LARGE},
+    }
+    rows = np.arange(len(found))[::-1]
+    for panel, (jobs, quantities) in zip(panels, shown.items()):
+        for name, quantity in quantities.items():
+            mean, low, high = np.array([case.ratios[quantity] for case in found]).T
+            look = {"color": style.GREY, "marker": "|"} | dict(LOOKS.get(name, {}))
+            ends = np.nan_to_num([mean - low, high - mean])
+            panel.errorbar(mean, rows, xerr=ends, linestyle="none", **look | {"label": name})
+        panel.axvline(1.0, **style.RULE)
+        panel.set_title(jobs)
+        panel.set_xscale("log")
+        style.log_labels(panel.xaxis)
+        panel.set_xlabel("times backfilling")
+        panel.legend(loc="best")
+    panels[0].set_yticks(rows, [case.words for case in found])
+    return figure
+
+
+def _matrix(frame: pd.DataFrame) -> Figure:
+    """Draw the matrix under the first jobs of the baseline."""
+    admission, sharing = SHOWN.split(", ")
+    jobs = baseline(frame).jobs(1, FIRST_JOBS)
+    settings = {"mpl": 3, "admission": admission, "sharing": sharing}
+    run = simulate(jobs, f"matrix:{PUBLISHED['nodes']}", "gang", settings=settings, journal=True)
+    figure = MatrixRows().figure(run)
+    assert figure is not None
+    title = f"The Ousterhout matrix under the first {FIRST_JOBS} jobs of the baseline"
+    figure.suptitle(title, x=0.01, ha="left")
     return figure

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from optsched.numbers import counted
 from optsched.report.page import Cell, Value, Verdict, duration, share
 from optsched.studies.cells import matched, span, spread
+from optsched.studies.franke_1999.changes import Change
 from optsched.studies.franke_1999.evaluation import (
     BACKFILLING,
     FCFS,
@@ -24,15 +25,30 @@ from optsched.studies.franke_1999.evaluation import (
 )
 from optsched.studies.franke_1999.figures import FIGURES
 from optsched.studies.franke_1999.plan import (
+    CHANGED,
     FEW,
     MODELS,
+    MPLS,
     PUBLISHED,
     REQUESTS,
     SEEDS,
+    SHARED,
     SHOWN,
     SKIPPED,
     TRACE,
+    TURNS,
     VARIANTS,
+)
+from optsched.studies.franke_1999.sensitivity import (
+    AGGRESSIVE,
+    CLAIMED,
+    CLAIMED_OF_LARGE,
+    ONE_ROW,
+    QUANTITIES,
+    Case,
+    Quantity,
+    cases,
+    turning,
 )
 from optsched.studies.judging import judge
 from optsched.studies.offered import offered_by
@@ -73,9 +89,10 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
             "level": level,
             "median": found.median(),
             "below": int((found < 1).sum()),
+            "from": float(tables[variant]["offered", level][found.index[found < 1]].min()),
             "workloads": len(found),
         }
-        for variant in VARIANTS
+        for variant in SHARED
         for level in GANG
         for found in [ratio(variant, "mean_response", level, BACKFILLING)]
     ]
@@ -83,6 +100,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
     of_high = [one for one in over_backfilling if one["level"] == high]
     packed = beside_plain(frame, frame[frame["solver"].isin(SOLVERS)])
     exact = packed[(packed["solver"] == EXACT) & (packed["variant"] == SHOWN)]
+    found = cases(frame)
     return {
         "variants": VARIANTS,
         "seeds": SEEDS,
@@ -118,11 +136,29 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
                     for other in (FCFS, BACKFILLING)
                 },
             }
-            for variant, table in tables.items()
+            for variant in SHARED
+            for table in [tables[variant]]
             for level in _present(table["mean_response"].columns)
             if level in GANG
         ],
         "where_time_goes": where_time_goes(tables),
+        "turns": turns(frame),
+        "short_jobs": short_jobs(frame),
+        "one_row": ONE_ROW,
+        "claimed": CLAIMED,
+        "claimed_of_large": CLAIMED_OF_LARGE,
+        "change": CHANGED,
+        "unchanged": found[0],
+        "changed": {case.change.key: case for case in found if case.service == CHANGED["service"]},
+        "no_estimates": no_estimates(found),
+        "easy": AGGRESSIVE,
+        "loads": sorted(
+            (case for case in found if not case.change.key), key=lambda case: case.load
+        ),
+        "changes": [_of_case(case) for case in found],
+        "turning": lambda field, quantity=CLAIMED: turning(found, field, quantity),
+        "turnings": turnings(found),
+        "contested": contested(frame),
         "packings": packings(packed),
         "ties": ties(packed),
         "costs": costs(frame),
@@ -245,6 +281,113 @@ def where_time_goes(tables: Mapping[str, pd.DataFrame]) -> list[Record]:
     return records
 
 
+def turns(frame: pd.DataFrame) -> list[Record]:
+    """Return the means with time slices over those with shares of the time, by rows."""
+    runs = plain(frame)
+    same = [*WORKLOAD, "admission", "mpl"]
+    by_turns, by_rows = (runs[runs["sharing"] == name] for name in (TURNS, "rows"))
+    pairs = by_turns.merge(by_rows, on=same, suffixes=("", "_rows"), validate="1:1")
+    pairs = pairs[pairs["kept_up"] & pairs["kept_up_rows"]]
+    return [
+        {"admission": admission, "level": f"MPL {mpl:.0f}", "workloads": len(own)}
+        | {
+            head: spread(own[metric] / own[f"{metric}_rows"], ".2f", "median")
+            for metric, head in METRICS.items()
+        }
+        for (admission, mpl), own in grouped(pairs, ["admission", "mpl"])
+    ]
+
+
+def short_jobs(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return the share of jobs shorter than a turn, their median response times, and all waits."""
+    runs = plain(frame)
+    looked = runs[runs["short_response"].notna()]
+    by = {name: looked[looked["sharing"] == name] for name in ("rows", TURNS)}
+    return {
+        "share": looked["short_share"].mean(),
+        "response": {name: own["short_response"].mean() for name, own in by.items()},
+        "wait": {name: own["mean_wait"].mean() for name, own in by.items()},
+    }
+
+
+def _of_case(case: Case) -> Record:
+    return {
+        "changed": case.words,
+        "load": _times(case.load),
+        "CV of run times": _times(case.cv),
+        "jobs side by side": _times(case.side_by_side, digits=1),
+        **{head: _ratio(case, one) for head, one in QUANTITIES.items()},
+        "keeps up": f"{case.kept_up} of {case.seeds}",
+    }
+
+
+def _ratio(case: Case, quantity: Quantity) -> Cell:
+    mean, low, high = case.ratios[quantity]
+    return _times(mean, f"[{low:.2f}, {high:.2f}]" if low == low else "")
+
+
+def no_estimates(found: list[Case]) -> Case | None:
+    """Return the case of the highest load in which all jobs request the same, if there is one."""
+    alike = [case for case in found if case.change == Change(requests=float("inf"))]
+    return max(alike, key=lambda case: case.load, default=None)
+
+
+def turnings(found: list[Case]) -> list[Record]:
+    """Return where the ratios of both central claims pass 1, by what is changed."""
+    fields = {
+        "run_power": "power of the run times",
+        "size_factor": "factor of the sizes",
+        "gap_power": "power of the times between arrivals",
+    }
+    claims = {"MPL 5, all jobs": CLAIMED, "MPL 3, large jobs": CLAIMED_OF_LARGE}
+    records = []
+    for field, name in fields.items():
+        record: Record = {"changed": name}
+        for head, quantity in claims.items():
+            at = turning(found, field, quantity)
+            if at is None:
+                continue
+            ends = [getattr(case.change, field) for case in (at.lowest, at.highest)]
+            record["from"], record["to"] = ends
+            shown = [_ratio(case, quantity) for case in (at.lowest, at.highest)]
+            record |= {(head, "at the lowest"): shown[0], (head, "at the highest"): shown[1]}
+            note = ""
+            if at.value == at.value:
+                note = {
+                    "run_power": f"CV {at.cv:.1f}",
+                    "size_factor": f"{at.side_by_side:.1f} jobs side by side",
+                }.get(field, "")
+            value = _times(at.value, note, 1) if at.value == at.value else "nowhere"
+            record[head, "passes 1 at"] = value
+        if len(record) > 1:
+            records.append(record)
+    return records
+
+
+def contested(frame: pd.DataFrame) -> list[Record]:
+    """Return the decisions in which there was something to decide, and how first fit did."""
+    looked = frame[frame["contested"].notna()]
+    records = []
+    for (variant,), own in grouped(looked, ["variant"]):
+        columns = ["problems", "several", "contested", "missed", "missed_of_several"]
+        every, several, open_, missed, of_several = own[columns].sum().tolist()
+        records.append(
+            {
+                "variant": variant,
+                "decisions": int(every),
+                "several jobs": share(several / every),
+                "contested": share(open_ / every),
+                ("first fit falls short", "in"): int(missed),
+                ("first fit falls short", "of all"): share(missed / every),
+                ("first fit falls short", "of those with several jobs"): share(
+                    of_several / several
+                ),
+                ("first fit falls short", "of the contested"): share(missed / open_),
+            }
+        )
+    return records
+
+
 def beside_plain(frame: pd.DataFrame, varied: pd.DataFrame) -> pd.DataFrame:
     """Return runs beside the plain ones of the same workload, variant and level.
 
@@ -310,26 +453,29 @@ def costs(frame: pd.DataFrame) -> list[Record]:
 def _levels(frame: pd.DataFrame, varied: pd.DataFrame) -> dict[str, Any]:
     pairs = beside_plain(frame, varied)
     cells: dict[str, Value] = {}
-    for level in sorted(frame["mpl"].dropna().unique()):
+    for level in MPLS:
         own = pairs[pairs["mpl"] == level]
         ratios = own["mean_response"] / own["mean_response_plain"]
         note = "; ".join(filter(None, (span(ratios, ".2f"), counted(len(ratios), "workload"))))
-        cells[f"MPL {level:.0f}"] = _times(ratios.median(), note) if len(ratios) else None
+        cells[f"MPL {level}"] = _times(ratios.median(), note) if len(ratios) else None
     return cells
 
 
 def memory(frame: pd.DataFrame) -> list[Record]:
-    """Return the cost of paging, by the memory of the jobs."""
+    """Return the cost of paging, by the memory of the jobs, alike or drawn."""
     paged = frame[(frame["kind"] == "model") & frame["execution"].notna()]
     return [
-        {"memory of a job": Cell(f"{megabytes:g} MB", megabytes)}
+        {
+            "mean memory of a job": Cell(f"{megabytes:g} MB", megabytes),
+            "its coefficient of variation": variation,
+        }
         | {
             f"MPL {run['mpl']:.0f}": replace(
                 duration(run["mean_response"]), note=f"{run['paged_jobs'] / run['jobs']:.0%} paged"
             )
             for run in own.sort_values("mpl").to_dict(orient="records")
         }
-        for (megabytes,), own in grouped(paged, ["job_memory"])
+        for (megabytes, variation), own in grouped(paged, ["job_memory", "variation"])
     ]
 
 
@@ -349,8 +495,11 @@ def figure_9(frame: pd.DataFrame) -> list[Record]:
 
 def estimates(frame: pd.DataFrame) -> list[Record]:
     """Return the effect of imperfect estimates on backfilling."""
-    asked = frame[frame["requests"] == REQUESTS]
-    perfect = frame[(frame["strategy"] == BACKFILLING) & (frame["requests"] == 1)]
+    backfilled = frame[frame["strategy"] == BACKFILLING]
+    asked = backfilled[
+        (backfilled["change"] == Change(requests=REQUESTS).key) & (backfilled["seed"] == SEEDS[0])
+    ]
+    perfect = backfilled[backfilled["change"] == ""]
     pairs = asked.merge(perfect, on=WORKLOAD, suffixes=("", "_perfect"))
     pairs = pairs[pairs["kept_up"] & pairs["kept_up_perfect"]]
     metrics = {

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optsched.studies.content import PLAN, content_of
+from optsched.studies.franke_1999.changes import UNCHANGED, Change, changed
 from optsched.studies.study import find_log
 from optsched.text_files import read_toml
 from optsched.traces.reading import read_trace
 from optsched.traces.trace import Trace
-from optsched.workloads.spec_file import read_workload
 from optsched.workloads.trace_fit import Sizes, fit_workload
 
 CONTENT = content_of("franke-1999")
@@ -24,17 +24,23 @@ PUBLISHED = read_toml(CONTENT / "published.toml")
 SEEDS: list[int] = TABLE["seeds"]
 FEW: Mapping[str, list[float]] = TABLE["few"]
 REQUESTS: float = TABLE["imperfect"]["requests"]
+CHANGED: Mapping[str, Any] = TABLE["changes"]
 MPLS = (2, 3, 5)
 
-VARIANTS = [
-    f"{admission}, {sharing}"
-    for admission in ("fcfs", "skip")
-    for sharing in ("rows", "fill", "nodes")
-]
+ADMISSIONS, SHARINGS = ("fcfs", "skip"), ("rows", "fill", "nodes", "turns")
+TURNS = SHARINGS[-1]
+VARIANTS = [f"{admission}, {sharing}" for admission in ADMISSIONS for sharing in SHARINGS]
 """Variants that the paper leaves open: the admission behind a blocked job, and the sharing."""
+
+SHARED = [variant for variant in VARIANTS if not variant.endswith(TURNS)]
+"""The variants of all workloads, in which jobs run at a share of the time; the others have time
+slices, on those of the few whose jobs arrive as in the baseline."""
 
 SHOWN, SKIPPED = "fcfs, fill", "skip, fill"
 """The variants of the figures. Where one stands for all it is the first."""
+
+BEST = "skip, nodes"
+"""The variant with the shortest response times."""
 
 INSTANCES = (1, 2, 3)
 """Sequential jobs of Figure 9."""
@@ -50,20 +56,20 @@ MODELS: list[Sizes] = TABLE["blue"]["models"]
 class Workload(NamedTuple):
     """A workload of the paper's model: factors of interarrival times and run times, and a seed.
 
-    Requested times are drawn from one to `requests` times the run time.
+    It may be changed, to see on what the results depend.
     """
 
     interarrival: float
     service: float
     seed: int
-    requests: float = 1.0
+    change: Change = UNCHANGED
 
     @property
     def file(self) -> str:
         """The name of its file."""
-        asked = "" if self.requests == 1 else f"_requests{self.requests:g}"
+        changed = f"_{self.change.key}" if self.change.key else ""
         factors = f"interarrival{self.interarrival:g}_service{self.service:g}"
-        return f"model_{factors}_seed{self.seed}{asked}.swf.gz"
+        return f"model_{factors}_seed{self.seed}{changed}.swf.gz"
 
 
 class Part(NamedTuple):
@@ -96,21 +102,46 @@ def workloads(*, quick: bool) -> dict[str, list[Any]]:
     table = TABLE | TABLE["quick"] if quick else TABLE
     first, *others = table["seeds"]
 
-    def modeled(factors: Mapping[str, list[float]], seed: int, *asked: float) -> list[Workload]:
+    def modeled(
+        factors: Mapping[str, list[float]], seed: int, change: Change = UNCHANGED
+    ) -> list[Workload]:
         pairs = ((i, s) for i in factors["interarrival"] for s in factors["service"])
-        return [Workload(i, s, seed, *asked) for i, s in pairs]
+        return [Workload(i, s, seed, change) for i, s in pairs]
 
     few = {seed: modeled(table["few"], seed) for seed in table["seeds"]}
     return {
         "all": modeled(table["factors"], first),
         "few": few[first],
         "other seeds": [one for seed in others for one in few[seed]],
-        "imperfect": modeled(table["few"], first, REQUESTS),
+        "usual arrivals": [
+            one for own in few.values() for one in own if one.interarrival == own[0].interarrival
+        ],
+        "imperfect": modeled(table["few"], first, Change(requests=REQUESTS)),
+        "changed": list(_changed(quick=quick)),
         "baseline": few[first][:1],
         "baselines": [own[0] for own in few.values()],
         "instances": [Instances(number) for number in INSTANCES],
         "blue": list(_parts(quick=quick)),
     }
+
+
+def changes(*, quick: bool) -> list[tuple[float, Change]]:
+    """Return the service factor and the change of each changed workload, at first none."""
+    table = _stated_changes(quick=quick)
+    loads = [(service, UNCHANGED) for service in (table["service"], *table["other_services"])]
+    stated = [{"service": table["service"]} | one for one in table["each"]]
+    return loads + [(one.pop("service"), Change(**one)) for one in stated]
+
+
+def _stated_changes(*, quick: bool) -> dict[str, Any]:
+    return dict(CHANGED) | (TABLE["quick"]["changes"] if quick else {})
+
+
+def _changed(*, quick: bool) -> Iterator[Workload]:
+    table = _stated_changes(quick=quick)
+    for service, change in changes(quick=quick):
+        for seed in table["seeds"]:
+            yield Workload(table["interarrival"], service, seed, change)
 
 
 def _parts(*, quick: bool) -> Iterator[Part]:
@@ -151,17 +182,15 @@ def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
 
 def generated(workload: Workload, jobs: int) -> Trace:
     """Generate a workload of the paper's model."""
-    trace = read_workload("franke-1999").generate(
+    trace = workload.change.model.generate(
         jobs,
         workload.seed,
         interarrival_factor=workload.interarrival,
         service_factor=workload.service,
     )
-    if workload.requests == 1:
+    if workload.change == UNCHANGED:
         return trace
-    factor = np.random.default_rng(workload.seed).uniform(1, workload.requests, jobs)
-    requested = np.ceil(trace.runtime * factor).astype(np.int64)
-    return replace(trace, requested_time=requested, stated_time=requested)
+    return changed(trace, workload.change, PUBLISHED["nodes"], workload.seed)
 
 
 def _instances(number: int) -> Trace:
