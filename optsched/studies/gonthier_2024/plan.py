@@ -124,6 +124,23 @@ WORKLOADS = (DAY, *WEEKS, *(one for own in INTERLEAVED.values() for one in own),
 """In the order of tables."""
 
 
+class Reading(NamedTuple):
+    """A reading of the paper: the workloads, and what stands for the ten schedulers of `MAIN`."""
+
+    workloads: Sequence[Workload]
+    schedulers: Sequence[str]
+
+
+AUTHORS, AS_WRITTEN = "authors' program", "as written"
+READINGS = {
+    AUTHORS: Reading([DAY, *WEEKS, SAMPLE], MAIN),
+    AS_WRITTEN: Reading([DAY, *WEEKS, SAMPLE], WRITTEN),
+    "authors' program, files as written": Reading(
+        [one for own in INTERLEAVED.values() for one in own], MAIN
+    ),
+}
+
+
 def at_hand(folders: Sequence[Path], *, quick: bool) -> list[Workload]:
     """List the workloads whose logs are there; an error if there are none."""
     if quick:
