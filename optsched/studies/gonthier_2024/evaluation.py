@@ -17,6 +17,7 @@ from optsched.studies.gonthier_2024.plan import (
     CONTENT,
     DAY,
     MAIN,
+    OVER_TIME,
     READINGS,
     SCHEDULERS,
     WORKLOADS,
@@ -124,8 +125,8 @@ PER_JOB = {
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     """Add ``workload``, ``scheduler``, ``file_time``, figures of traces, and sessions.
 
-    ``session_stretch`` and ``session_jobs`` are arrays, and so are the columns ``time.``, of runs
-    with FCFS, and ``queue.``, of that on the day.
+    ``session_stretch`` and ``session_jobs`` are arrays, and so are the columns ``time.``, of the
+    workloads `OVER_TIME` with FCFS, and ``queue.``, of the day with FCFS.
     """
     import pandas as pd
 
@@ -137,16 +138,14 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     session_of = {one: evaluated_sessions(one, inputs) for one in dict.fromkeys(own)}
     columns = list(SINGLE.values())
     sums, counts, means, times = [], [], [], []
-    sessions = map(session_of.__getitem__, own)
-    for folder, scheduler, (evaluated, session) in zip(
-        frame["folder"], frame["scheduler"], sessions
-    ):
+    for folder, scheduler, workload in zip(frame["folder"], frame["scheduler"], own):
+        evaluated, session = session_of[workload]
         file = Path(folder) / "jobs.parquet"
         jobs = pd.read_parquet(file, columns=columns)[evaluated].astype(np.float64)
         sums.append(session_stretches(jobs["stretch"].to_numpy(), session))
         counts.append(np.bincount(session))
         means.append([single_mean(jobs[column].to_numpy()) for column in columns])
-        if scheduler == "FCFS":
+        if scheduler == "FCFS" and workload in OVER_TIME:
             every = pd.read_parquet(file, columns=[*COLUMNS])
             times.append(_prefixed(TIME, over_time(every, evaluated, session)))
         else:

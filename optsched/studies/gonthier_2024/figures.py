@@ -21,7 +21,7 @@ from optsched.studies.gonthier_2024.evaluation import (
     ratios,
     read_as,
 )
-from optsched.studies.gonthier_2024.plan import WORKLOADS
+from optsched.studies.gonthier_2024.plan import OVER_TIME
 from optsched.studies.gonthier_2024.usage import MARGIN
 from optsched.studies.panels import legend, paneled, stacked_shares
 from optsched.studies.results import by_workload
@@ -48,7 +48,10 @@ OUTCOMES = {
 def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
     """Draw all pictures, by name."""
     frame = read_as(frame)
-    over_time = _over_time(frame)
+    there = set(frame["workload"])
+    over_time = {
+        one.name: arrays_of(frame, one.name, TIME) for one in OVER_TIME if one.name in there
+    }
     return {
         "figure-2-7": _bars(frame),
         "figure-3-6": _usage(over_time),
@@ -157,14 +160,6 @@ def _curves(frame: pd.DataFrame) -> Figure:
 
 STEPS = 2.0 ** (np.arange(-160, 241) / 80)
 """Improvements, from 1/4 to 8, at which the shares of Figure 9 are taken; 1 is one of them."""
-
-
-def _over_time(frame: pd.DataFrame) -> dict[str, dict[str, NDArray[np.float64]]]:
-    """Return the arrays of Figures 3 to 6: of the day, and of both clusters of the first log."""
-    there = [one for one in WORKLOADS if one.name in set(frame["workload"])]
-    logs = [one.log for one in there if one.log]
-    shown = [one.name for one in there if one.log in ("", *logs[:1])]
-    return {name: arrays_of(frame, name, TIME) for name in shown}
 
 
 def _usage(over_time: Mapping[str, Mapping[str, NDArray[np.float64]]]) -> Figure:

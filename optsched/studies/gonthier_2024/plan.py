@@ -29,7 +29,7 @@ LOGS: Mapping[str, Mapping[str, Any]] = TABLE["logs"]
 class Scheduler(NamedTuple):
     """A scheduler: its solver and form, its base, the settings of ``locality``, and the memory.
 
-    It is run on the day, and on the weeks of `logs`.
+    It is run on the day, and on the weeks of `logs` at each of `loads`.
     """
 
     solver: str
@@ -38,6 +38,7 @@ class Scheduler(NamedTuple):
     settings: Mapping[str, Any]
     kept: str
     logs: Sequence[str]
+    loads: Sequence[float]
 
 
 SCHEDULERS = {
@@ -48,6 +49,7 @@ SCHEDULERS = {
         form.get("settings", {}),
         form.get("kept", ""),
         form.get("logs", ()),
+        form.get("loads", LOADS),
     )
     for form in TABLE["forms"]
     for solver in form.get("solvers", TABLE["solvers"])
@@ -91,8 +93,11 @@ class Workload(NamedTuple):
         """The schedulers that it is run with."""
         if self.sharing == "interleaved":
             return in_form("no backfilling")
-        ran = (name for name, one in SCHEDULERS.items() if not self.log or self.log in one.logs)
-        return list(ran)
+        return [
+            name
+            for name, one in SCHEDULERS.items()
+            if not self.log or (self.log in one.logs and self.load in one.loads)
+        ]
 
 
 DAY, SAMPLE = (
@@ -120,6 +125,9 @@ def weeks_of(log: str, sharing: Sharing = "consecutive") -> list[Workload]:
 OF_LOG = {log: weeks_of(log) for log in LOGS}
 INTERLEAVED = {log: weeks_of(log, "interleaved") for log in TABLE["interleaved"]}
 WEEKS = [one for own in OF_LOG.values() for one in own]
+OVER_TIME = (DAY, *OF_LOG[TABLE["shown"]], SAMPLE)
+"""Those that are shown over time."""
+
 WORKLOADS = (DAY, *WEEKS, *(one for own in INTERLEAVED.values() for one in own), SAMPLE)
 """In the order of tables."""
 
