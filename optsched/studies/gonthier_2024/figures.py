@@ -180,14 +180,14 @@ def _usage(over_time: Mapping[str, Mapping[str, NDArray[np.float64]]]) -> Figure
             ):
                 values = found[begin + what]
                 panel.stairs(values, days, baseline=None, color=colour, label=label)
-            for edge in (first, last):
-                panel.axvline(edge, color=style.LINES[5], linewidth=1.0)
+            for edge, label in ((first, "evaluated window"), (last, None)):
+                panel.axvline(edge, color=style.LINES[5], linewidth=1.0, label=label)
             panel.set_ylim(bottom=0)
             panel.yaxis.set_major_formatter("{x:,.0f}")
         loading = {"color": style.GREY, "alpha": 0.6, "fill": True}
         below.stairs(found["loading"], days, label="loading a file", **loading)
         below.set_xlim(days[0], days[-1])
-        below.set_xlabel("days from the first evaluated submission")
+        below.set_xlabel(DAYS)
     rows[0, 0].set_ylabel("cores in the queue")
     rows[1, 0].set_ylabel("running cores")
     legend(figure, rows[1, 0], "below")
@@ -220,12 +220,14 @@ def _in_time(
             panel.set_ylim(CROPPED[0] / 1.1, CROPPED[1] * 1.1)
             panel.yaxis.set_major_formatter("{x:g}")
         rows[0, column].set_title(name)
-        rows[1, column].set_xlabel("days from the first evaluated submission")
+        rows[1, column].set_xlabel(DAYS)
     for panel, scheduler in zip(rows[:, 0], shown):
         panel.set_ylabel(scheduler)
     figure.supylabel("improvement: times as fast (log scale)")
     return figure
 
+
+DAYS = "days since the first evaluated job"
 
 CROPPED = (0.3, 5.0)
 """The improvements between which Figures 4 and 5 are drawn, as in the paper."""

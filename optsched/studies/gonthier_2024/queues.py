@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 MET_BY = ("fcfs", "lea")
 """The rules that place the jobs while the queues are met."""
 
-EVERY = 100
-"""Every 100th problem of a run is solved again."""
+EVERY = 200
+"""Every 200th problem of a run is solved again."""
 
 RULES = ("fcfs", "eft", "lea", "leo", "lem")
 EXACT = "interval-search"
