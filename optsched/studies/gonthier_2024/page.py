@@ -265,7 +265,7 @@ def shared_files_table(frame: pd.DataFrame) -> list[Record]:
                     "workload": f"{log}, load {one.load:g}",
                     "a file is shared": one.sharing,
                     "files": int(first["files"]),
-                    "jobs that share": share(1 - first["files"] / first["evaluated"]),
+                    "reused": share(1 - first["files"] / first["evaluated"]),
                 }
                 | {
                     (name, head): value
