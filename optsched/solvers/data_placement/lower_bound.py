@@ -1,4 +1,4 @@
-"""Lower bound of data placement: an area bound on waiting, and loads that cannot be avoided."""
+"""Lower bound of data placement: by area, by loads, and by when files can be complete."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def lower_bound(problem: DataPlacement) -> int:
     job that starts at s and runs for w seconds does its work at s + w/2 on average, and the least
     weighted sum of these times has the largest weight per core-second first (Smith's rule).
 
-    Loading is bounded by one load of each file that is not resident anywhere.
+    Loading is bounded by one load of each file that is not resident anywhere. If a second of
+    loading weighs no less than one of waiting, both together are bounded by the time at which a
+    node can have the cores and the whole file of the job.
 
     Examples
     --------
@@ -32,8 +34,13 @@ def lower_bound(problem: DataPlacement) -> int:
     """
     if not len(problem.processors):
         return 0
-    waiting = max(_fluid_bound(problem), int(problem.priorities @ earliest(problem).min(axis=1)))
-    return waiting + problem.load_weight * _first_loads(problem)
+    weight, loading = problem.load_weight, _first_loads(problem)
+    starts = earliest(problem)
+    waiting = max(_fluid_bound(problem), int(problem.priorities @ starts.min(axis=1)))
+    if not weight:
+        return waiting
+    ready = int(problem.priorities @ _first_ready(problem, starts))
+    return max(waiting + weight * loading, ready + (weight - 1) * loading)
 
 
 def earliest(problem: DataPlacement) -> NDArray[np.int64]:
@@ -93,3 +100,24 @@ def _first_loads(problem: DataPlacement) -> int:
         if file not in present:
             least[file] = min(least.get(file, load * priority), load * priority)
     return sum(least.values())
+
+
+def _first_ready(problem: DataPlacement, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the least time at which a node can have the cores and the file of each job.
+
+    `starts` are the earliest starts of the jobs on the nodes. A file that is not resident on a node
+    is complete there a load after the earliest start of one of its jobs.
+    """
+    ready: NDArray[np.int64] = starts.min(axis=1)
+    node, files, _, loaded, until = problem.resident.T
+    for file in np.unique(problem.files[problem.files != NO_FILE]).tolist():
+        jobs = problem.files == file
+        first = starts[jobs].min(axis=0)
+        complete = first + int(problem.loads[jobs][0])
+        entries = files == file
+        if problem.kept == "users":
+            entries &= first[node] <= until
+        at = node[entries]
+        complete[at] = np.minimum(complete[at], loaded[entries])
+        ready[jobs] = np.maximum(starts[jobs], complete).min(axis=1)
+    return ready

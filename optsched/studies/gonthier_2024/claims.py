@@ -1,197 +1,282 @@
-"""The verdicts on the claims of the paper, in each workload."""
+"""The verdicts on the claims of the paper, under each reading of it.
+
+A claim is judged by the mean of a quantity over the logs, the day among them, and its interval. The
+two clusters of a log run the same jobs, so a log counts once. Quantities that are ratios are
+averaged in logarithms.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from optsched.report.page import Verdict
-from optsched.studies.gonthier_2024.evaluation import THROTTLE, improvement, reduction
-from optsched.studies.gonthier_2024.plan import CONTENT, DAY, MAIN, OF_LOG, THROTTLED, WORKLOADS
-from optsched.studies.judging import Claim, Judgement, judge, read_claims
-from optsched.studies.results import ALL, by_workload
+import numpy as np
+
+from optsched.studies.gonthier_2024.evaluation import improvement, ratios, read_as, reduction
+from optsched.studies.gonthier_2024.plan import CONTENT, READINGS, WORKLOADS
+from optsched.studies.judging import Claim, Judgement, judge_claims, judge_interval, judge_together
+from optsched.studies.paired import Interval, mean_interval
+from optsched.studies.results import by_workload
 
 if TYPE_CHECKING:
     import pandas as pd
 
 NONE = 0.01
-"""A median improvement of no more than this is none."""
+"""Improvements whose ratio, and shares of sessions whose difference is no more, are the same.
+
+It is also the tolerance of the paper for equal sessions.
+"""
 
 FEW = 0.05
 """Shares of the sessions that differ by no more are close."""
 
-DAY_THROTTLED = f"{DAY.name}, every {THROTTLE} s"
-"""The day as the authors' published weeks were run; judged, but not counted with the others."""
+Quantity = Callable[["pd.DataFrame"], float]
+"""A number of the runs on one workload."""
 
-LOCAL = ("LEA", "LEO", "LEM")
-"""The schedulers that look for files."""
+_OF_NAME = {one.name: one for one in WORKLOADS}
 
 
 def claims(frame: pd.DataFrame) -> list[Claim]:
-    """Judge the claims of the paper in each workload, and in all together."""
-    parts = by_workload(frame) | as_throttled(frame)
-    load_of = {one.name: one.load for one in WORKLOADS}
-
-    def judged(judge: str, load: float | None = None, **arguments: Any) -> dict[str, Judgement]:
-        if judge == more_saturated.__name__:
-            return _together(more_saturated(parts, **arguments))
-        own = {
-            name: part for name, part in parts.items() if load is None or load_of.get(name) == load
-        }
-        return _together({name: globals()[judge](part, **arguments) for name, part in own.items()})
-
-    return [
-        replace(claim, judgements=judged(claim.judge, **claim.arguments)) if claim.judge else claim
-        for claim in read_claims(CONTENT)
-    ]
+    """Judge the claims of the paper under each reading that was run."""
+    read = {name: read_as(frame, reading) for name, reading in READINGS.items()}
+    cases = {name: (own,) for name, own in read.items() if len(own)}
+    return judge_claims(CONTENT, __name__, cases)
 
 
-def as_throttled(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the throttled runs of the day under the names of the ten schedulers, if it was run."""
-    own = frame[(frame["workload"] == DAY.name) & frame["scheduler"].isin(THROTTLED)]
-    if own.empty:
-        return {}
-    plain = dict(zip(THROTTLED, MAIN))
-    return {DAY_THROTTLED: own.assign(scheduler=own["scheduler"].map(plain))}
+def sessions(
+    own: pd.DataFrame,
+    names: Sequence[str],
+    measure: str,
+    above: float,
+    load: float | None = None,
+) -> Judgement | None:
+    """Judge whether a share of the sessions is large enough, with each of the schedulers."""
+    found = {name: _over(own, [name], _measured(name, measure), load) for name in names}
+    return _judged(found, _share, above=above)
 
 
-def _together(found: Mapping[str, Judgement]) -> dict[str, Judgement]:
-    """Judge all workloads by those in which the claim is true."""
-    true = [one.verdict is Verdict.HELD for name, one in found.items() if name != DAY_THROTTLED]
-    return ({ALL: judge(true, "so in {so} of {of} workloads")} if true else {}) | dict(found)
+def times(
+    own: pd.DataFrame,
+    names: Sequence[str],
+    measure: str,
+    above: float,
+    below: float = np.inf,
+    load: float | None = None,
+) -> Judgement | None:
+    """Judge whether an improvement is within bounds, with each of the schedulers."""
+    found = {name: _over(own, [name], _log(_measured(name, measure)), load) for name in names}
+    return _judged(found, _ratio, above=np.log(above), below=np.log(below))
 
 
-def not_worse(own: pd.DataFrame, name: str, least: float) -> Judgement:
-    """Judge the share of the sessions that are not worse."""
-    better = improvement(own, name).better
-    return judge([better >= least], f"{better:.1%} of the sessions")
-
-
-def median(own: pd.DataFrame, name: str, least: float) -> Judgement:
-    """Judge the median improvement."""
-    found = improvement(own, name).median
-    return judge([found >= least], f"{found - 1:+.1%}")
-
-
-def no_improvement(own: pd.DataFrame, name: str) -> Judgement:
-    """Judge whether the median session is neither better nor worse."""
-    found = improvement(own, name)
-    numbers = (
-        f"median {found.median - 1:+.1%}; {found.faster:.0%} faster, {found.slower:.0%} slower"
-    )
-    return judge([abs(found.median - 1) <= NONE], numbers)
-
-
-def largest(own: pd.DataFrame, name: str, measure: str, others: Sequence[str]) -> Judgement:
+def larger(
+    own: pd.DataFrame,
+    name: str,
+    measure: str,
+    others: Sequence[str],
+    load: float | None = None,
+) -> Judgement | None:
     """Judge whether a scheduler has a larger improvement than each of the others."""
-    order = [one for one in ("EFT", *LOCAL) if one in {name, *others}]
-    found = {one: _measured(own, one, measure) for one in order}
-    return judge([found[name] > found[other] for other in others], _listed(found))
-
-
-def quarter(own: pd.DataFrame, name: str, least: float) -> Judgement:
-    """Judge the improvement that a quarter of the sessions reaches."""
-    found = improvement(own, name).box_high
-    return judge([found >= least], f"a quarter at least {found:.3g} times")
-
-
-def order(own: pd.DataFrame, metric: str) -> Judgement:
-    """Judge whether LEA lowers a sum most, then LEM, then LEO and EFT."""
-    saved = {name: reduction(own, name, metric) for name in ("LEA", "LEM", "LEO", "EFT")}
-    ranks = (("LEA", "LEM"), ("LEM", "LEO"), ("LEM", "EFT"))
-    return judge([saved[one] > saved[other] for one, other in ranks], _percent(saved))
-
-
-def saves(own: pd.DataFrame, name: str, metric: str, least: float) -> Judgement:
-    """Judge the share by which a sum is lower."""
-    saved = reduction(own, name, metric)
-    return judge([saved >= least], f"{saved:.1%}")
-
-
-def core_time(own: pd.DataFrame) -> Judgement:
-    """Judge whether all schedulers save core time, and LEA most."""
-    saved = {name: reduction(own, name, "core_time") for name in ("LEA", "LEM", "LEO", "EFT")}
-    cases = [*(value > 0 for value in saved.values()), saved["LEA"] == max(saved.values())]
-    return judge(cases, _percent(saved, digits=2))
-
-
-def close_to_eft(own: pd.DataFrame) -> Judgement:
-    """Judge whether the medians and the slower shares of LEO and LEM are those of EFT."""
-    found = {name: improvement(own, name) for name in ("EFT", "LEO", "LEM")}
-    cases = [
-        abs(found[name].median - found["EFT"].median) <= NONE
-        and abs(found[name].slower - found["EFT"].slower) <= FEW
-        for name in ("LEO", "LEM")
-    ]
-    shown = (
-        f"{name} {one.median - 1:+.1%}, {one.slower:.0%} slower" for name, one in found.items()
-    )
-    return judge(cases, "; ".join(shown))
-
-
-def slower(own: pd.DataFrame, name: str, more_than: float) -> Judgement:
-    """Judge the share of the sessions that are slower."""
-    found = improvement(own, name).slower
-    return judge([found > more_than], f"{found:.1%} slower")
-
-
-def most(own: pd.DataFrame, measure: str, names: Sequence[str]) -> Judgement:
-    """Judge whether most sessions are equal, or faster, with each of the schedulers."""
-    shares = {name: _measured(own, name, measure) for name in names}
-    return judge([share > 0.5 for share in shares.values()], f"{_percent(shares)} {measure}")
-
-
-def more_saturated(parts: Mapping[str, pd.DataFrame], measure: str) -> dict[str, Judgement]:
-    """Judge whether saturated clusters improve more than the underused ones of the same log."""
-    lower = {own[1].name: own[0].name for own in OF_LOG.values()}
-    return {
-        name: _larger(
-            (one, _measured(own, one, measure), _measured(parts[lower[name]], one, measure))
-            for one in LOCAL
+    one = _log(_measured(name, measure))
+    found = {
+        f"than {other}": _over(
+            own,
+            [name, other],
+            _difference(one, _log(_measured(other, measure))),
+            load,
         )
-        for name, own in parts.items()
-        if lower.get(name) in parts
+        for other in others
     }
+    return _judged(found, _ratio, above=np.log1p(NONE))
 
 
-def less_with_backfilling(own: pd.DataFrame, measure: str) -> Judgement:
-    """Judge whether improvements are smaller with backfilling."""
-    return _larger(
-        (name, _measured(own, name, measure), _measured(own, f"{name}-BF", measure))
-        for name in LOCAL
+def beyond(own: pd.DataFrame, name: str, ratio: float, above: float) -> Judgement | None:
+    """Judge the share of the sessions with an improvement of more than a ratio."""
+    found = _over(own, [name], lambda part: float((ratios(part, name) > ratio).mean()))
+    return _judged({name: found}, _share, above=above)
+
+
+def loses_less(own: pd.DataFrame, name: str, than: str) -> Judgement | None:
+    """Judge the area between two distributions of the improvement, below an improvement of 1.
+
+    It is the difference of the mean losses of a session, where an improvement of 0.9 loses 0.1.
+    """
+
+    def loss(of: str) -> Quantity:
+        return lambda part: float(np.maximum(1 - ratios(part, of), 0).mean())
+
+    found = _over(own, [name, than], _difference(loss(than), loss(name)))
+    return _judged({f"{than} loses more": found}, _points, above=0.0)
+
+
+def saves(own: pd.DataFrame, names: Sequence[str], metric: str, above: float) -> Judgement | None:
+    """Judge the share by which each of the schedulers lowers a sum."""
+    found = {name: _over(own, [name], _saved(name, metric)) for name in names}
+    return _judged(found, _percent, above=above)
+
+
+def saves_more(
+    own: pd.DataFrame, metric: str, pairs: Sequence[tuple[str, str]]
+) -> Judgement | None:
+    """Judge whether the first scheduler of each pair lowers a sum by more than the second."""
+    found = {
+        f"{one} over {other}": _over(
+            own, [one, other], _difference(_saved(one, metric), _saved(other, metric))
+        )
+        for one, other in pairs
+    }
+    return _judged(found, _points, above=0.0)
+
+
+def close(
+    own: pd.DataFrame, names: Sequence[str], to: str, load: float | None = None
+) -> Judgement | None:
+    """Judge whether medians and slower shares of schedulers are those of another."""
+    judged = []
+    for name in names:
+        pair = [name, to]
+        median = _difference(*(_log(_measured(one, "median")) for one in pair))
+        slow = _difference(*(_measured(one, "slower") for one in pair))
+        medians = {f"{name}, median": _over(own, pair, median, load)}
+        shares = {f"{name}, slower": _over(own, pair, slow, load)}
+        judged += [
+            _judged(medians, _ratio, above=-np.log1p(NONE), below=np.log1p(NONE)),
+            _judged(shares, _points, above=-FEW, below=FEW),
+        ]
+    return _together(judged)
+
+
+def more_saturated(own: pd.DataFrame, names: Sequence[str], measure: str) -> Judgement | None:
+    """Judge whether saturated clusters improve more than the underused ones of the same log."""
+    found = {}
+    for name in names:
+        logs: dict[str, dict[float, float]] = {}
+        for workload, part in by_workload(own).items():
+            one = _OF_NAME[workload]
+            if one.load is not None:
+                logs.setdefault(one.log, {})[one.load] = _log(_measured(name, measure))(part)
+        gains = {log: by[max(by)] - by[min(by)] for log, by in logs.items() if len(by) > 1}
+        found[name] = _mean(gains)
+    return _judged(found, _ratio, above=np.log1p(NONE))
+
+
+def fewer_with_backfilling(
+    own: pd.DataFrame, names: Sequence[str], measure: str
+) -> Judgement | None:
+    """Judge whether a share of the sessions is smaller with backfilling."""
+    found = {
+        name: _over(own, pair, _difference(*(_measured(one, measure) for one in pair)))
+        for name in names
+        for pair in [(name, f"{name}-BF")]
+    }
+    return _judged(found, _points, above=NONE)
+
+
+def smaller_with_backfilling(
+    own: pd.DataFrame, names: Sequence[str], measure: str
+) -> Judgement | None:
+    """Judge whether an improvement is smaller with backfilling."""
+    found = {
+        name: _over(own, pair, _difference(*(_log(_measured(one, measure)) for one in pair)))
+        for name in names
+        for pair in [(name, f"{name}-BF")]
+    }
+    return _judged(found, _ratio, above=np.log1p(NONE))
+
+
+def gain_by_backfilling(
+    own: pd.DataFrame, names: Sequence[str], others: Sequence[str]
+) -> Judgement | None:
+    """Judge whether backfilling improves sessions more with some schedulers than with others."""
+
+    def gain(name: str) -> Quantity:
+        return lambda part: float(np.log(improvement(part, f"{name}-BF", name).mean))
+
+    found = {
+        f"{one} over {other}": _over(
+            own, [f"{one}-BF", f"{other}-BF"], _difference(gain(one), gain(other))
+        )
+        for one in names
+        for other in others
+    }
+    return _judged(found, _ratio, above=np.log1p(NONE))
+
+
+def _over(
+    own: pd.DataFrame, names: Collection[str], of: Quantity, load: float | None = None
+) -> Interval:
+    """Return the mean of a quantity over the logs whose runs have all of the schedulers."""
+    return _mean(
+        {
+            workload: of(part)
+            for workload, part in by_workload(own).items()
+            if {*names} <= {*part["scheduler"]} and load in (None, _OF_NAME[workload].load)
+        }
     )
 
 
-def gain_by_backfilling(own: pd.DataFrame) -> Judgement:
-    """Judge whether FCFS and EFT gain more by backfilling than the others."""
-    gains = {name: improvement(own, f"{name}-BF", name).mean for name in ("FCFS", "EFT", *LOCAL)}
-    cases = [gains[one] > gains[other] for one in ("FCFS", "EFT") for other in LOCAL]
-    return judge(cases, _listed(gains))
+def _mean(values: Mapping[str, float]) -> Interval:
+    """Return the mean of values of workloads or logs over the logs; no parts if there are none."""
+    if not values:
+        return Interval(np.nan, np.nan, np.nan, 0)
+    logs = [_OF_NAME[name].log or name if name in _OF_NAME else name for name in values]
+    return mean_interval(list(values.values()), logs)
 
 
-def eighths(own: pd.DataFrame, name: str, high: float, low: float) -> Judgement:
-    """Judge the improvements that an eighth of the sessions exceeds, and falls below."""
-    found = improvement(own, name)
-    cases = [found.whisker_high >= high, found.whisker_low >= low]
-    return judge(cases, f"whiskers {found.whisker_low:.3g} and {found.whisker_high:.3g}")
+def _judged(
+    found: Mapping[str, Interval],
+    shown: Callable[[Interval], str],
+    *,
+    above: float = -np.inf,
+    below: float = np.inf,
+) -> Judgement | None:
+    """Judge each of some quantities by the same bounds, and all together."""
+    known = {label: one for label, one in found.items() if one.parts}
+    return _together(
+        judge_interval(one, f"{label} {shown(one)}", above=above, below=below)
+        for label, one in known.items()
+    )
 
 
-def _measured(own: pd.DataFrame, name: str, measure: str) -> float:
+def _together(judgements: Iterable[Judgement | None]) -> Judgement | None:
+    known = [one for one in judgements if one is not None]
+    return judge_together(known, "; ".join(one.why for one in known)) if known else None
+
+
+def _measured(name: str, measure: str) -> Quantity:
     """Return a field of the improvement by a scheduler."""
-    return float(getattr(improvement(own, name), measure))
+    return lambda part: float(getattr(improvement(part, name), measure))
 
 
-def _larger(pairs: Iterable[tuple[str, float, float]]) -> Judgement:
-    """Judge whether the first of two numbers is larger, scheduler by scheduler."""
-    known = list(pairs)
-    numbers = ", ".join(f"{name} {one:.3g} against {other:.3g}" for name, one, other in known)
-    return judge([one > other for _, one, other in known], numbers)
+def _saved(name: str, metric: str) -> Quantity:
+    return lambda part: reduction(part, name, metric)
 
 
-def _listed(values: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {value:.3g}" for name, value in values.items())
+def _log(of: Quantity) -> Quantity:
+    return lambda part: float(np.log(of(part)))
 
 
-def _percent(values: Mapping[str, float], digits: int = 1) -> str:
-    return ", ".join(f"{name} {100 * value:.{digits}f}%" for name, value in values.items())
+def _difference(one: Quantity, other: Quantity) -> Quantity:
+    return lambda part: one(part) - other(part)
+
+
+def _share(found: Interval) -> str:
+    return _with_ends(100 * np.array(found[:3]), ".1f", "%")
+
+
+def _percent(found: Interval) -> str:
+    return _with_ends(100 * np.array(found[:3]), ".2f", "%")
+
+
+def _points(found: Interval) -> str:
+    return _with_ends(100 * np.array(found[:3]), "+.2f", " points")
+
+
+def _ratio(found: Interval) -> str:
+    return _with_ends(np.exp(found[:3]), ".3g", " times")
+
+
+def _with_ends(numbers: Any, form: str, unit: str) -> str:
+    """Write a mean with its unit, and the interval if there is one."""
+    mean, low, high = numbers
+    ends = f" [{low:{form}}, {high:{form}}]" if np.isfinite(low) else ""
+    return f"{mean:{form}}{unit}{ends}"

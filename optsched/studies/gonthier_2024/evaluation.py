@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,13 +13,21 @@ from optsched.machines.cluster import Cluster
 from optsched.machines.machine import read_machine
 from optsched.metrics.sessions import consecutive_sessions, session_stretches, window_sessions
 from optsched.studies.gonthier_2024.plan import (
+    AUTHORS,
     CONTENT,
+    DAY,
+    MAIN,
+    OVER_TIME,
+    READINGS,
     SCHEDULERS,
     WORKLOADS,
+    Reading,
     Workload,
     offered,
     runs,
 )
+from optsched.studies.gonthier_2024.queues import solve_queues
+from optsched.studies.gonthier_2024.usage import COLUMNS, over_time
 from optsched.studies.offered import with_figures
 from optsched.studies.results import check_results, labelled
 from optsched.text_files import read_toml
@@ -43,6 +52,9 @@ SESSIONS = "session_stretch"
 
 SESSION_JOBS = "session_jobs"
 """The column with the numbers of their jobs."""
+
+TIME, QUEUE = "time.", "queue."
+"""What the columns begin with of which each has an array of times, and of queues."""
 
 SINGLE = {
     "single.mean_stretch": "stretch",
@@ -113,7 +125,8 @@ PER_JOB = {
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     """Add ``workload``, ``scheduler``, ``file_time``, figures of traces, and sessions.
 
-    ``session_stretch`` and ``session_jobs`` are arrays.
+    ``session_stretch`` and ``session_jobs`` are arrays, and so are the columns ``time.``, of the
+    workloads `OVER_TIME` with FCFS, and ``queue.``, of the day with FCFS.
     """
     import pandas as pd
 
@@ -124,16 +137,47 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     frame[FILE_TIME] = frame["transfer_time"] + frame["waiting_for_a_load"]
     session_of = {one: evaluated_sessions(one, inputs) for one in dict.fromkeys(own)}
     columns = list(SINGLE.values())
-    sums, counts, means = [], [], []
-    for folder, (evaluated, session) in zip(frame["folder"], map(session_of.__getitem__, own)):
-        jobs = pd.read_parquet(Path(folder) / "jobs.parquet", columns=columns)[evaluated]
-        jobs = jobs.astype(np.float64)
+    sums, counts, means, times = [], [], [], []
+    for folder, scheduler, workload in zip(frame["folder"], frame["scheduler"], own):
+        evaluated, session = session_of[workload]
+        file = Path(folder) / "jobs.parquet"
+        jobs = pd.read_parquet(file, columns=columns)[evaluated].astype(np.float64)
         sums.append(session_stretches(jobs["stretch"].to_numpy(), session))
         counts.append(np.bincount(session))
         means.append([single_mean(jobs[column].to_numpy()) for column in columns])
+        if scheduler == "FCFS" and workload in OVER_TIME:
+            every = pd.read_parquet(file, columns=[*COLUMNS])
+            times.append(_prefixed(TIME, over_time(every, evaluated, session)))
+        else:
+            times.append({})
     frame[SESSIONS] = pd.Series(sums, frame.index, dtype=object)
     frame[SESSION_JOBS] = pd.Series(counts, frame.index, dtype=object)
-    return frame.assign(**dict(zip(SINGLE, np.array(means).T)))
+    frame = frame.assign(**dict(zip(SINGLE, np.array(means).T)))
+    return frame.join(pd.DataFrame(times, frame.index)).join(_queues(frame, inputs))
+
+
+def _queues(frame: pd.DataFrame, inputs: Path) -> pd.DataFrame:
+    """Return the queues of the day, an array in each column, in the row of its run with FCFS."""
+    import pandas as pd
+
+    row = frame.index[(frame["workload"] == DAY.name) & (frame["scheduler"] == "FCFS")]
+    if not len(row):
+        return pd.DataFrame(index=frame.index)
+    solved = solve_queues(inputs / DAY.file, DAY.machine)
+    arrays = {name: column.to_numpy() for name, column in solved.items()}
+    return pd.DataFrame([_prefixed(QUEUE, arrays)], row)
+
+
+def _prefixed(prefix: str, arrays: Mapping[Any, Any]) -> dict[str, Any]:
+    return {f"{prefix}{name}": array for name, array in arrays.items()}
+
+
+def arrays_of(frame: pd.DataFrame, workload: str, prefix: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays of the run with FCFS whose columns begin with a prefix; {} if absent."""
+    rows = frame[(frame["workload"] == workload) & (frame["scheduler"] == "FCFS")]
+    columns = [name for name in map(str, frame) if name.startswith(prefix)]
+    found = {name.removeprefix(prefix): row for name in columns for row in rows[name]}
+    return {name: np.asarray(value) for name, value in found.items() if np.ndim(value)}
 
 
 def figures_of(trace: Trace, machine: str) -> dict[str, float]:
@@ -176,6 +220,14 @@ def single_mean(values: NDArray[np.float64]) -> float:
     """Return the mean of values that are summed in single precision, one after the other."""
     total = np.cumsum(values, dtype=np.float32)[-1]
     return float(total / np.float32(len(values)))
+
+
+def read_as(frame: pd.DataFrame, reading: Reading = READINGS[AUTHORS]) -> pd.DataFrame:
+    """Return the runs of a reading, under the names of the ten schedulers of the paper."""
+    names = dict(zip(reading.schedulers, MAIN))
+    workloads = [one.name for one in reading.workloads]
+    own = frame[frame["workload"].isin(workloads) & frame["scheduler"].isin(names)]
+    return own.assign(scheduler=own["scheduler"].map(names))
 
 
 def of(frame: pd.DataFrame, scheduler: str, metric: str) -> pd.Series[Any]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from optsched.report.page import Cell, Verdict, duration, share
-from optsched.studies.gonthier_2024.claims import DAY_THROTTLED, FEW, NONE, as_throttled
+from optsched.studies.gonthier_2024.claims import FEW, NONE
 from optsched.studies.gonthier_2024.evaluation import (
     DAY_RESULTS,
     FILE_TIME,
     PER_JOB,
+    QUEUE,
     REDUCTIONS,
     SESSIONS,
     SINGLE,
@@ -19,38 +23,60 @@ from optsched.studies.gonthier_2024.evaluation import (
     THROTTLE,
     WEEKS,
     Improvement,
+    arrays_of,
     improvement,
     of,
+    read_as,
     reduction,
     run_of,
 )
 from optsched.studies.gonthier_2024.plan import (
+    AS_WRITTEN,
+    AUTHORS,
     DAY,
     HIGH,
+    INTERLEAVED,
     LOADS,
     LOGS,
     LOW,
     OF_LOG,
+    READINGS,
     SAMPLE,
+    SCHEDULERS,
+    THROTTLED,
     WORKLOADS,
+    Reading,
     in_form,
 )
+from optsched.studies.gonthier_2024.queues import BUDGET, EVERY, LOAD_WEIGHTS, RULES
+from optsched.studies.gonthier_2024.usage import BINS
 from optsched.studies.judging import Judgement
-from optsched.studies.results import ALL, by_workload
+from optsched.studies.results import by_workload
 from optsched.studies.template import Record
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from optsched.studies.judging import Claim
+
 GAINING = ["EFT", "LEA", "LEO", "LEM"]
 """The schedulers that are compared with FCFS, in the order of the paper's tables."""
 
 FORMS = (
-    *("no backfilling", "all replanned", "as written"),
-    *("holes", "holes, all replanned", "holes, as written"),
-    *("full profile", f"every {THROTTLE} s", f"holes, every {THROTTLE} s"),
+    *("no backfilling", "replan=events", "as written", "holes", "holes, replan=events"),
+    *("full profile", "full profile, as written"),
+    *(f"every {THROTTLE} s", f"holes, every {THROTTLE} s"),
 )
 """The forms of all five schedulers, in the order of the table of variants."""
+
+DIFFERENCES = (
+    *("replan=events", "loads=start", "evicted=memory", "opportune=node", "kept=next"),
+    *("full profile", "as written", "full profile, as written"),
+)
+"""What the paper has otherwise than the authors' program, one at a time and all together."""
+
+QUEUES = {"1 to 12": (1, 12), "13 to 100": (13, 100), "more than 100": (101, np.inf)}
+"""Numbers of jobs of queues that are shown together."""
 
 SOLVERS = ["FCFS", *GAINING]
 
@@ -66,34 +92,88 @@ with backfilling."""
 
 def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
     """Return the names that the template uses."""
+    every, frame = frame, read_as(frame)
     parts = by_workload(frame)
     there = list(parts)
     varied = next((name for name in (DAY.name, SAMPLE.name) if name in there), None)
+    runs = by_workload(every)
+    written = read_as(every, READINGS[AS_WRITTEN])
     return {
         "workloads": there,
         "improvement": partial(improvement, frame),
         "reduction": partial(reduction, frame),
+        "written": partial(improvement, written),
+        "written_reduction": partial(reduction, written),
         "of": partial(of, frame),
-        "of_day": partial(run_of, frame, DAY.name),
+        "of_day": partial(run_of, every, DAY.name),
+        "stops": stops(every) if DAY.name in there else [],
         "gaining": GAINING,
-        "judged_in": [ALL, *there, *as_throttled(frame)],
-        "day_throttled": DAY_THROTTLED,
+        "readings": list(READINGS),
+        "turned": turned,
         "throttle": THROTTLE,
         "weeks": WEEKS,
         "single_precision": SINGLE_PRECISION,
         "negligible": NONE,
         "few": FEW,
         "loads": LOADS,
-        "day": day_table(frame) if DAY.name in there else [],
+        "day": day_table(every) if DAY.name in there else [],
         "varied": varied,
-        "variants": variants_table(frame, varied) if varied else [],
+        "differences": differences_table(every, varied) if varied else [],
+        "variants": variants_table(every, varied) if varied else [],
+        "shared_files": shared_files_table(every),
+        "queues": queue_table(every),
+        "load_weights": LOAD_WEIGHTS,
+        "every": EVERY,
+        "budget": BUDGET.work,
+        "usage_bins": BINS,
         "reductions": reduction_tables(frame),
-        "sessions": partial(session_table, frame),
+        "sessions": partial(session_table, every),
         "workload_records": [
-            _workload(one, parts[one.name]) for one in WORKLOADS if one.name in parts
+            _workload(one, runs[one.name]) for one in WORKLOADS if one.name in runs
         ],
         "absent": [] if quick else _absent(there),
     }
+
+
+def turned(claims: Iterable[Claim]) -> dict[str, Any]:
+    """Return how many verdicts differ between the authors' program and the paper as written.
+
+    ``claims`` is how many are judged under both readings, ``differ`` how many verdicts are not the
+    same, and ``opposite`` has the texts of those that hold under one and do not under the other.
+    """
+    pairs = {
+        claim.text: [claim.judgements[name].verdict for name in (AUTHORS, AS_WRITTEN)]
+        for claim in claims
+        if {AUTHORS, AS_WRITTEN} <= claim.judgements.keys()
+    }
+    opposite = {Verdict.HELD, Verdict.NOT_HELD}
+    counts = Counter(program for program, _ in pairs.values())
+    written = Counter(text for _, text in pairs.values())
+    return {
+        "claims": len(pairs),
+        "differ": sum(program != text for program, text in pairs.values()),
+        "opposite": {text: pair for text, pair in pairs.items() if {*pair} == opposite},
+        "held": (counts[Verdict.HELD], written[Verdict.HELD]),
+        "not_held": (counts[Verdict.NOT_HELD], written[Verdict.NOT_HELD]),
+    }
+
+
+def stops(frame: pd.DataFrame) -> list[tuple[str, float, Improvement]]:
+    """Return what changes on the day when a pass stops early, a choice that the paper leaves open.
+
+    It is the change of the mean stretch, and the improvement of sessions, by scheduler.
+    """
+    own = frame[frame["workload"] == DAY.name]
+    return [
+        (
+            name,
+            float(run_of(own, DAY.name, late)["mean_stretch"] / before - 1),
+            improvement(own, late, name),
+        )
+        for late in in_form("final code")
+        for name in [late.removesuffix(", final code")]
+        for before in [run_of(own, DAY.name, name)["mean_stretch"]]
+    ]
 
 
 def day_table(frame: pd.DataFrame) -> list[Record]:
@@ -149,6 +229,100 @@ def variants_table(frame: pd.DataFrame, workload: str) -> list[Record]:
     ]
 
 
+def differences_table(frame: pd.DataFrame, workload: str) -> list[Record]:
+    """Return the mean stretch with each difference of the paper from the authors' program."""
+    of_form = {form: dict(zip(_solvers(form), in_form(form))) for form in DIFFERENCES}
+    records = []
+    for name in SOLVERS:
+        program = run_of(frame, workload, name)["mean_stretch"]
+        record: Record = {"scheduler": name, "authors' program": program}
+        for form, names in of_form.items():
+            record[form] = None
+            if name in names:
+                found = run_of(frame, workload, names[name])["mean_stretch"]
+                record[form] = Cell(f"{found:.4g}", found, note=f"{found / program - 1:+.1%}")
+        records.append(record)
+    return records
+
+
+def _solvers(form: str) -> list[str]:
+    """Return the solvers of a form, in capitals."""
+    return [SCHEDULERS[name].solver.upper() for name in in_form(form)]
+
+
+def shared_files_table(frame: pd.DataFrame) -> list[Record]:
+    """Return what LEA and LEM gain by how jobs share files, where both ways were run."""
+    records = []
+    parts = by_workload(frame)
+    for log, weeks in INTERLEAVED.items():
+        for one in [*OF_LOG[log], *weeks]:
+            if one.name not in parts:
+                continue
+            own = parts[one.name]
+            first = own.iloc[0]
+            records.append(
+                {
+                    "workload": f"{log}, load {one.load:g}",
+                    "a file is shared": one.sharing,
+                    "files": int(first["files"]),
+                    "reused": share(1 - first["files"] / first["evaluated"]),
+                }
+                | {
+                    (name, head): value
+                    for name in ("LEA", "LEM")
+                    for found in [improvement(own, name)]
+                    for head, value in (
+                        ("transfer time saved", share(reduction(own, name, FILE_TIME))),
+                        ("median", found.median),
+                        ("faster", share(float(f"{found.faster:.3g}"))),
+                        ("slower", share(float(f"{found.slower:.3g}"))),
+                    )
+                }
+            )
+    return records
+
+
+def queue_table(frame: pd.DataFrame) -> list[Record]:
+    """Return how far the plans of the rules are from the best ones, on queues of the day."""
+    found = arrays_of(frame, DAY.name, QUEUE)
+    if not found:
+        return []
+    records = []
+    for weight in LOAD_WEIGHTS:
+        for size, (fewest, most) in QUEUES.items():
+            those = found["load_weight"] == weight
+            those &= (found["jobs"] >= fewest) & (found["jobs"] <= most)
+            best, bound = found["best"][those], found["bound"][those]
+            if not len(best):
+                continue
+            proven = best <= bound
+            records.append(
+                {
+                    "a second of loading counts": weight,
+                    "jobs of a queue": size,
+                    "queues": len(best),
+                    "proven": share(float(f"{proven.mean():.3g}")),
+                    "bound / best": float(bound.sum() / best.sum()),
+                    "nominal s": float(np.median(found["seconds"][those])),
+                }
+                | {
+                    (head, rule.upper()): value
+                    for head, function in (("above the best", _excess), ("with the best", _best))
+                    for rule in RULES
+                    for value in [function(found[rule][those], best)]
+                }
+            )
+    return records
+
+
+def _excess(cost: Any, best: Any) -> Cell:
+    return share(float(f"{cost.sum() / best.sum() - 1:.3g}"))
+
+
+def _best(cost: Any, best: Any) -> Cell:
+    return share(float(f"{(cost == best).mean():.3g}"))
+
+
 def reduction_tables(frame: pd.DataFrame) -> list[Record]:
     """Return Tables I to III in form: the savings of transfer time and core time."""
     tables = []
@@ -179,15 +353,19 @@ def _by_backfilling(shares: Any) -> dict[Any, Any]:
     }
 
 
-def session_table(frame: pd.DataFrame, ending: str) -> list[Record]:
+def session_table(frame: pd.DataFrame, ending: str, reading: str = AUTHORS) -> list[Record]:
     """Return the quantiles of the improvement of sessions, and those of published weeks."""
-    parts = by_workload(frame, together=True)
+    own = read_as(frame, READINGS[reading])
+    parts = by_workload(own[own["workload"].isin(_with(own, "EFT" + ending))], together=True)
+    if reading == AUTHORS:
+        late = read_as(frame, Reading([DAY], THROTTLED))
+        parts |= {f"{DAY.name}, every {THROTTLE} s": late} if len(late) else {}
     found = {
         (part, name): improvement(own, name + ending)
-        for part, own in (parts | as_throttled(frame)).items()
+        for part, own in parts.items()
         for name in GAINING
     }
-    if len(parts) > 1:
+    if reading == AUTHORS and len(parts) > 2:
         found |= {
             (f"published, week {week}", name): own[name + ending]
             for week, own in PER_JOB.items()
@@ -197,6 +375,11 @@ def session_table(frame: pd.DataFrame, ending: str) -> list[Record]:
         {"workload": part, "scheduler": name + ending, **_quantiles(one)}
         for (part, name), one in found.items()
     ]
+
+
+def _with(frame: pd.DataFrame, scheduler: str) -> list[str]:
+    """Return the workloads that were run with a scheduler."""
+    return list(frame["workload"][frame["scheduler"] == scheduler])
 
 
 def _quantiles(one: Improvement) -> dict[Any, Any]:

@@ -1,10 +1,10 @@
-"""The runs: the authors' day and weeks of logs, under the schedulers of ``plan.toml``."""
+"""The runs: the authors' day and weeks of logs, with the schedulers of ``plan.toml``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from optsched.studies.content import PLAN, content_of
 from optsched.studies.study import find_log, logs_at_hand
 from optsched.text_files import read_toml
 from optsched.traces.evaluation_window import evaluate
-from optsched.traces.input_files import infer_files
+from optsched.traces.input_files import Sharing, infer_files
 from optsched.traces.job_pieces import split_jobs
 from optsched.traces.rackham import EVALUATED
 from optsched.traces.reading import read_trace
@@ -27,18 +27,29 @@ LOGS: Mapping[str, Mapping[str, Any]] = TABLE["logs"]
 
 
 class Scheduler(NamedTuple):
-    """A scheduler: its solver and form, its base, the settings of ``locality``, and the memory."""
+    """A scheduler: its solver and form, its base, the settings of ``locality``, and the memory.
+
+    It is run on the day, and on the weeks of `logs` at each of `loads`.
+    """
 
     solver: str
     form: str
     base: str
     settings: Mapping[str, Any]
     kept: str
+    logs: Sequence[str]
+    loads: Sequence[float]
 
 
 SCHEDULERS = {
     form["name"].format(solver.upper()): Scheduler(
-        solver, form["form"], form["base"], form.get("settings", {}), form.get("kept", "")
+        solver,
+        form["form"],
+        form["base"],
+        form.get("settings", {}),
+        form.get("kept", ""),
+        form.get("logs", ()),
+        form.get("loads", LOADS),
     )
     for form in TABLE["forms"]
     for solver in form.get("solvers", TABLE["solvers"])
@@ -52,20 +63,25 @@ def in_form(*forms: str) -> list[str]:
 
 
 MAIN = in_form("no backfilling", "holes")
-"""The ten of the paper."""
+"""The ten of the paper, as in the authors' program."""
+
+WRITTEN = in_form("as written", "full profile, as written")
+"""The same as the text of the paper has them."""
 
 THROTTLED = in_form("every 30 s", "holes, every 30 s")
 """The same as the authors' final program runs them."""
 
 
 class Workload(NamedTuple):
-    """A trace on a cluster; for a part of a log, a load determines the number of nodes."""
+    """A trace on a cluster; for a week of a log, a load determines the number of nodes."""
 
     name: str
     file: str
     nodes: int
     load: float | None = None
     consecutive: bool = False
+    log: str = ""
+    sharing: Sharing = "consecutive"
 
     @property
     def machine(self) -> str:
@@ -75,7 +91,13 @@ class Workload(NamedTuple):
     @property
     def schedulers(self) -> Sequence[str]:
         """The schedulers that it is run with."""
-        return MAIN if self.load else list(SCHEDULERS)
+        if self.sharing == "interleaved":
+            return in_form("no backfilling")
+        return [
+            name
+            for name, one in SCHEDULERS.items()
+            if not self.log or (self.log in one.logs and self.load in one.loads)
+        ]
 
 
 DAY, SAMPLE = (
@@ -84,27 +106,55 @@ DAY, SAMPLE = (
 )
 
 
-def log_file(log: str) -> str:
-    """Return the name of the file with the part of a log that is run."""
-    return f"{log}.rackham.gz"
+def log_file(log: str, sharing: Sharing = "consecutive") -> str:
+    """Return the name of the file with the week of a log, by how its jobs share files."""
+    ending = "" if sharing == "consecutive" else f"-{sharing}"
+    return f"{log}{ending}.rackham.gz"
 
 
-OF_LOG = {
-    name: [
-        Workload(f"{name}, load {load:g}", log_file(name), nodes, load)
-        for load, nodes in zip(LOADS, log["nodes"])
+def weeks_of(log: str, sharing: Sharing = "consecutive") -> list[Workload]:
+    """Return the week of a log at each load."""
+    ending = "" if sharing == "consecutive" else f", {sharing}"
+    file = log_file(log, sharing)
+    return [
+        Workload(f"{log}, load {load:g}{ending}", file, nodes, load, log=log, sharing=sharing)
+        for load, nodes in zip(LOADS, LOGS[log]["nodes"])
     ]
-    for name, log in LOGS.items()
-}
-WORKLOADS = (DAY, *(one for own in OF_LOG.values() for one in own), SAMPLE)
+
+
+OF_LOG = {log: weeks_of(log) for log in LOGS}
+INTERLEAVED = {log: weeks_of(log, "interleaved") for log in TABLE["interleaved"]}
+WEEKS = [one for own in OF_LOG.values() for one in own]
+OVER_TIME = (DAY, *OF_LOG[TABLE["shown"]], SAMPLE)
+"""Those that are shown over time."""
+
+WORKLOADS = (DAY, *WEEKS, *(one for own in INTERLEAVED.values() for one in own), SAMPLE)
 """In the order of tables."""
+
+
+class Reading(NamedTuple):
+    """A reading of the paper: the workloads, and what stands for the ten schedulers of `MAIN`."""
+
+    workloads: Sequence[Workload]
+    schedulers: Sequence[str]
+
+
+AUTHORS, AS_WRITTEN = "authors' program", "as written"
+READINGS = {
+    AUTHORS: Reading([DAY, *WEEKS, SAMPLE], MAIN),
+    AS_WRITTEN: Reading([DAY, *WEEKS, SAMPLE], WRITTEN),
+    "authors' program, files as written": Reading(
+        [one for own in INTERLEAVED.values() for one in own], MAIN
+    ),
+}
 
 
 def at_hand(folders: Sequence[Path], *, quick: bool) -> list[Workload]:
     """List the workloads whose logs are there; an error if there are none."""
     if quick:
         return [SAMPLE]
-    files = {TABLE["day"]["file"]: [DAY]} | {LOGS[log]["file"]: own for log, own in OF_LOG.items()}
+    weeks = {log: own + INTERLEAVED.get(log, []) for log, own in OF_LOG.items()}
+    files = {TABLE["day"]["file"]: [DAY]} | {LOGS[log]["file"]: own for log, own in weeks.items()}
     found = logs_at_hand({file: file for file in files}, folders)
     if not found:
         find_log(TABLE["day"]["file"], folders)
@@ -140,13 +190,14 @@ def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
         if day.file in files:
             traces[day.file] = read_trace(find_log(table["file"], folders), clean=False)
     for name, log in LOGS.items():
-        if log_file(name) in files:
+        sharings = [one for one in get_args(Sharing) if log_file(name, one) in files]
+        if sharings:
             whole = read_trace(find_log(log["file"], folders))
-            traces[log_file(name)] = week_of(whole, log["week"])
+            traces |= {log_file(name, one): week_of(whole, log["week"], one) for one in sharings}
     return traces
 
 
-def week_of(trace: Trace, week: int) -> Trace:
+def week_of(trace: Trace, week: int, sharing: Sharing = "consecutive") -> Trace:
     """Cut out a week of a log and the days around it, as jobs of one node each with input files."""
     first = int(trace.submit.min()) + week * TABLE["days"] * SECONDS_PER_DAY
     last = first + TABLE["days"] * SECONDS_PER_DAY
@@ -154,7 +205,7 @@ def week_of(trace: Trace, week: int) -> Trace:
         trace.submit < last + TABLE["days_after"] * SECONDS_PER_DAY
     )
     pieces = split_jobs(trace.select(np.flatnonzero(around)), CORES).trace
-    return evaluate(infer_files(pieces), first, last)
+    return evaluate(infer_files(pieces, sharing=sharing), first, last)
 
 
 def offered(trace: Trace, nodes: int) -> float:

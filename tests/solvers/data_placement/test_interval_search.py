@@ -187,6 +187,18 @@ def test_the_room_of_holes_counts():
     assert (lower_bound(without), lower_bound(hole)) == (90, 0)
 
 
+def test_no_job_has_its_file_before_a_node_can_have_it():
+    problem = DataPlacement([[0], [40]], [1, 1], [90, 90], [7, 7], [60, 60])
+    assert lower_bound(problem) == 60 + 60
+    resident = replace(problem, resident=[[1, 7, 60, 10, 50]])
+    assert lower_bound(resident) == 40 + 40
+    left = replace(problem, resident=[[1, 7, 60, 10, 30]])
+    assert lower_bound(left) == 60 + 60
+    assert lower_bound(replace(left, kept="next")) == 40 + 40
+    weighed = replace(problem, available=[[0], [0]], load_weight=3)
+    assert lower_bound(weighed) == 60 + 60 + 2 * 60
+
+
 @pytest.mark.parametrize("partial", [False, True])
 def test_room_is_a_fluid_in_the_order_of_smith(partial):
     """Two jobs on one core: 10 s first, then 20 s; left out, the second would start at 20 s."""
