@@ -62,8 +62,9 @@ class DepthFirst(Solver):
         search = WindowSearch(problem, hint)
         progress.note(search.value, search.bound)
         work, limit = 0, None
-        for work, _ in enumerate(search.run(), 1):
-            progress.note(search.value, search.bound)
+        for work, chosen in enumerate(search.run(), 1):
+            if len(chosen) == len(search.best):
+                progress.note(search.value, search.bound)
             if search.value < search.bound and (limit := progress.exhausted(work)):
                 break
         return progress.result(
@@ -94,18 +95,22 @@ class WindowSearch:
         self.value = window.objective(self.best)
         self.bound = self._bound_from(0)
 
-    def run(self) -> Iterator[tuple[int, ...]]:
-        """Search; yield each node of the tree that is visited: the slots of the first jobs."""
+    def run(self) -> Iterator[list[int]]:
+        """Search, and yield at each visit of a node of the tree.
+
+        The list has the slots of the first jobs, by number, and the number of slots for a job that
+        is left out. It is the same list at all visits.
+        """
         weights, profits, room = self._weights, self._profits, self._room
         slots = len(room)
-        chosen: list[int] = []  # of the first jobs; `slots` for a job that is left out
+        chosen: list[int] = []
         profit = 0
         while self.value < self.bound:
-            node = tuple(slot if slot < slots else NOT_PLACED for slot in chosen)
-            job = len(node)
+            job = len(chosen)
             if job == len(weights) and profit > self.value:
-                self.best, self.value = node, profit
-            yield node
+                self.best = tuple(slot if slot < slots else NOT_PLACED for slot in chosen)
+                self.value = profit
+            yield chosen
             if job < len(weights) and profit + self._bound_from(job) > self.value:
                 slot = 0
             else:  # back to the last job that can be put elsewhere
