@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.machines.machine import Allocation
 from optsched.numbers import LONGEST
 from optsched.registry import executions
 from optsched.schedule import Schedule
+from optsched.settings import later
 from optsched.simulator.execution import ExecutionModel, ExecutionReport
 from optsched.simulator.system import System
 from optsched.traces.trace import Trace
@@ -22,7 +24,9 @@ class MigrationDelay(ExecutionModel):
     """Jobs are stopped, written, read again and restarted when they migrate.
 
     A migration takes ``restart + per_node * nodes`` seconds, in which the job makes no progress. A
-    parked job, whose new box is not yet free, is stopped and restarted twice.
+    parked job, whose new box is not yet free, is stopped and restarted twice. Jobs that migrate
+    together may share the bandwidth: then `nodes` is the number of all their nodes, since each node
+    gets an equal share, so that all are written and read in the same time.
 
     Parameters
     ----------
@@ -31,6 +35,9 @@ class MigrationDelay(ExecutionModel):
     per_node : float
         Seconds per node for writing and reading. The default is for 32 GB per node at 1 TB/s for
         the whole machine.
+    bandwidth : {"own", "shared"}
+        Whether each job writes and reads at the whole bandwidth, or the jobs that one plan moves
+        share it.
 
     Raises
     ------
@@ -45,16 +52,22 @@ class MigrationDelay(ExecutionModel):
 
     restart: float = 300.0
     per_node: float = 0.064
+    bandwidth: Literal["own", "shared"] = later("own")
 
     def __post_init__(self) -> None:
         for name, seconds in (("restart", self.restart), ("per_node", self.per_node)):
             if not 0 <= seconds <= LONGEST:
                 raise InputError(f"{name} {seconds}; expected seconds from 0 to {LONGEST:,}")
 
-    def migrated(self, job: int, allocation: Allocation, parked: bool, system: System) -> float:
-        """Return the seconds that the migration of a job takes."""
-        once = self.restart + self.per_node * system.processors[job]
-        return 2 * once if parked else once
+    def migrated(
+        self, jobs: Sequence[int], parked: Collection[int], system: System
+    ) -> Sequence[float]:
+        """Return the seconds that each migration takes."""
+        nodes = [system.processors[job] for job in jobs]
+        if self.bandwidth == "shared":
+            nodes = [sum(nodes)] * len(jobs)
+        once = [self.restart + self.per_node * number for number in nodes]
+        return [2 * delay if job in parked else delay for job, delay in zip(jobs, once)]
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
         """Return the number of migrations of each job, and the seconds that they took."""

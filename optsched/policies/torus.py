@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from optsched.errors import InputError
+from optsched.policies.parts.preparation import Prepared, Scan, forecast
 from optsched.registry import policies
+from optsched.settings import later
 from optsched.simulator.actions import Action, Migrate, Start
 from optsched.simulator.policy import Answers, Policy
 from optsched.simulator.system import System
 
 if TYPE_CHECKING:
     from optsched.boxes.box import Box
+    from optsched.models.migration import Plan
     from optsched.policies.parts.torus_fitting import BoxReservation, Fitting
 
 PLACING = {
@@ -38,6 +41,11 @@ class TorusBoxes(Policy):
     earliest estimated end at which a box is free for it. Later jobs are backfilled up to the next
     large job that cannot be placed, the pause point.
 
+    With `prepare` "ahead", the system is prepared for a large job when it enters the window: jobs
+    that will still run at its expected start are migrated, and a box is reserved for it. The box is
+    given up if the queue head fits nowhere else, or if other jobs still come first at the reserved
+    time.
+
     Parameters
     ----------
     depth : int
@@ -59,6 +67,11 @@ class TorusBoxes(Policy):
         Whether backfilling stops at the next large job that cannot be placed, as in the paper.
     shapes : int
         Number of best shapes that are tried, for jobs in any free box and in migration problems.
+    prepare : {"at-start", "ahead"}
+        When running jobs are migrated for a large job: once enough routers are free, so that it
+        starts at once; or also when it enters the scan window, as in the paper.
+    moves : int or None
+        Most jobs that a plan may move to be executed; None without a limit.
 
     Raises
     ------
@@ -80,6 +93,8 @@ class TorusBoxes(Policy):
     backfill: Literal["none", "shadow", "easy"] = "shadow"
     pause: bool = True
     shapes: int = 8
+    prepare: Literal["at-start", "ahead"] = later("at-start")
+    moves: int | None = later(None)
 
     machines: ClassVar[frozenset[str]] = frozenset({"torus"})
     models: ClassVar[Mapping[str, Answers]] = PLACING["bins"] | PLACING["boxes"] | MIGRATING
@@ -89,6 +104,8 @@ class TorusBoxes(Policy):
         for name in ("depth", "large", "shapes"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} {getattr(self, name)}; expected a whole number from 1")
+        if self.moves is not None and self.moves < 0:
+            raise InputError(f"moves {self.moves}; expected a whole number from 0, or None")
         if not self.interval >= 0:
             raise InputError(f"interval {self.interval}; expected seconds from 0")
 
@@ -120,6 +137,15 @@ class TorusBoxes(Policy):
         self._admitted: dict[int, bool] = {}
         self._no_plan = (-1, -1, 0)
         self._reserved: tuple[int, int, BoxReservation] | None = None
+        self._refused = 0
+        self._scan: Scan | None = None
+        if self.migrate and self.prepare == "ahead":
+            self._scan = Scan(self.large)
+
+    def figures(self, system: System) -> dict[str, Any]:
+        """Return the plans refused for their number of moves, and the buffer periods."""
+        refused = {} if self.moves is None else {"refused_plans": self._refused}
+        return refused | ({} if self._scan is None else self._scan.figures(system))
 
     def admits(self, job: int, system: System) -> bool:
         """Return whether the job fits on the empty machine."""
@@ -131,14 +157,24 @@ class TorusBoxes(Policy):
 
     def decide(self, system: System) -> Iterable[Action]:
         """Place the window, migrate for a large job, reserve for the head, backfill later jobs."""
+        scan = self._scan
         while system.queue:
             window = system.queue[: self.depth]
+            if scan is not None:
+                scan.look(window, system)
+                if (yield from self._start_prepared(scan, system)):
+                    continue
             if self._fits(system, window[0]):
                 front = window[: self._first_large(system, window) + 1]
-                if (yield from self._start(system, front)):
+                if (yield from self._place(system, front)):
+                    continue
+                if scan is not None and scan.prepared is not None:
+                    scan.give_up()  # the queue head comes first, and fits nowhere else
                     continue
             blocked = not self._fits(system, window[0])  # else the solver left the head out
             if self.migrate and (yield from self._admit_large(system, window, blocked)):
+                continue
+            if scan is not None and (yield from self._prepare(scan, system, window, blocked)):
                 continue
             if self.backfill != "none" and blocked:
                 yield from self._backfill(system, window)
@@ -189,7 +225,12 @@ class TorusBoxes(Policy):
 
         It stays the same until a box is taken, freed or moved.
         """
+        from optsched.policies.parts.torus_fitting import BoxReservation
+
         head, changes = system.queue[0], self._torus.boxes.changes
+        prepared = self._prepared
+        if prepared is not None and prepared.job == head:
+            return BoxReservation(prepared.at, lambda: prepared.box)
         if self._reserved is None or self._reserved[:2] != (head, changes):
             routers = self._fitting.routers(system.processors[head])
             self._reserved = head, changes, self._fitting.reserve(system, routers)
@@ -202,42 +243,147 @@ class TorusBoxes(Policy):
 
         If the queue head is `blocked`, it has a reservation, which stays as it is.
         """
-        from optsched.models.migration import Migration
-
         torus, place = self._torus, self._first_large(system, window)
         job = window[place]
         if not self._is_large(system, job) or system.processors[job] > torus.free:
             return False
         if self._no_plan[:2] == (job, place) and torus.free <= self._no_plan[2]:
             return False
-        kept: Sequence[Box] = ()
-        inside: Sequence[int] = ()
-        running = sorted(system.held)
-        if place and blocked:
-            box = self._reserve(system).box
-            kept = self._free_part(box)
-            inside = [one for one in running if torus.grid.overlap(system.held[one], box)]
+        if self._prepared is not None and self._prepared.job == job:
+            return False
+        kept, inside = self._kept(system, bool(place) and blocked)
+        plan = self._plan(system, job, sorted(system.held), (), kept, inside)
+        if plan is None:
+            self._no_plan = (job, place, torus.free)
+            return False
+        yield from self._execute(plan, sorted(system.held))
+        yield Start(job, plan.place)
+        return True
+
+    def _kept(self, system: System, blocked: bool) -> tuple[list[Box], frozenset[int]]:
+        """Return the free routers, as boxes, and the running jobs that no migration may touch.
+
+        They are those of the reserved boxes of a `blocked` queue head and of the prepared job.
+        """
+        boxes = [self._reserve(system).box] if blocked else []
+        if self._prepared is not None:
+            boxes.append(self._prepared.box)
+        overlap, held = self._torus.grid.overlap, system.held
+        inside = (job for job in held if any(overlap(held[job], box) for box in boxes))
+        return [part for box in boxes for part in self._free_part(box)], frozenset(inside)
+
+    def _plan(
+        self,
+        system: System,
+        job: int,
+        running: Sequence[int],
+        ending: Sequence[int],
+        kept: Sequence[Box],
+        inside: Collection[int],
+    ) -> Plan | None:
+        """Pose the migration for a large job; return its plan if it may be executed.
+
+        The `ending` jobs end before the large one starts. The free routers `kept` and the running
+        jobs `inside` stay as they are.
+        """
+        from optsched.models.migration import Migration
+
         problem = Migration.trusted(
             running=tuple([system.held[one] for one in running]),
             sizes=tuple([system.processors[one] for one in running]),
             elapsed=tuple([_elapsed(system, one) for one in running]),
             movable=tuple([place for place, one in enumerate(running) if one not in inside]),
+            ending=tuple([system.held[one] for one in ending]),
             incoming=system.processors[job],
             **self._fitting.fields(kept),
             shapes=self.shapes,
             running_jobs=tuple([system.job_id[one] for one in running]),
             incoming_job=system.job_id[job],
         )
-        plan = system.pose(problem)
-        if plan is None:
-            self._no_plan = (job, place, torus.free)
-            return False
+        plan: Plan | None = system.pose(problem)
+        if plan is not None and self.moves is not None and len(plan.destinations) > self.moves:
+            self._refused += 1
+            return None
+        return plan
+
+    def _execute(self, plan: Plan, running: Sequence[int]) -> Generator[Action, None, None]:
+        """Migrate the running jobs as planned."""
         moves = {running[one]: box for one, box in plan.destinations.items()}
         if moves:
             parked = frozenset(running[step.job] for step in plan.steps if step.box is None)
             yield Migrate(moves, parked)
-        yield Start(job, plan.place)
+
+    @property
+    def _prepared(self) -> Prepared | None:
+        """The job for which the system is prepared."""
+        return None if self._scan is None else self._scan.prepared
+
+    def _prepare(
+        self, scan: Scan, system: System, window: Sequence[int], blocked: bool
+    ) -> Generator[Action, None, bool]:
+        """Prepare the system for a detected large job, unless there is no plan.
+
+        A job of the window is scheduled in each cycle, so that its place states its turn. The jobs
+        that will have ended by its expected start are left in its box, those that will still run
+        are migrated now. The reservation of a `blocked` queue head stays as it is.
+        """
+        places = scan.candidates(window, system)
+        if not places:
+            return False
+        protected = self._kept(system, blocked)
+        for place in places:
+            job = window[place]
+            kept, inside = protected if place else ([], frozenset())
+            routers = self._fitting.routers(system.processors[job])
+            free = int(self._torus.boxes.free.sum()) - sum(box.volume for box in kept)
+            turn = system.now + place * self.interval
+            expected = forecast(system, routers, free, turn, inside)
+            if expected is None or not scan.may_try(job, expected.free):
+                continue
+            plan = self._plan(system, job, expected.staying, expected.ending, kept, inside)
+            if plan is None or plan.place is None:
+                scan.fail(job, expected.free)
+                return False
+            yield from self._execute(plan, expected.staying)
+            scan.prepare(Prepared(job, expected.at, plan.place), system.now)
+            return True
+        return False
+
+    def _start_prepared(self, scan: Scan, system: System) -> Generator[Action, None, bool]:
+        """Start the prepared job in its box, if that is free, and no job before it is put off.
+
+        The box is given up if that is not so at the reserved time.
+        """
+        prepared, head, torus = scan.prepared, system.queue[0], self._torus
+        if prepared is None or not torus.boxes.free[torus.grid.routers_of(prepared.box)].all():
+            return False
+        if prepared.job != head:
+            if self._fits(system, head):
+                return False
+            reserved = self._reserve(system)
+            ends = system.now + system.requested_time[prepared.job]
+            if ends > reserved.earliest and torus.grid.overlap(prepared.box, reserved.box):
+                if system.now >= prepared.at:
+                    scan.give_up()
+                return False
+        scan.start()
+        yield Start(prepared.job, prepared.box)
         return True
+
+    def _place(
+        self, system: System, jobs: Sequence[int], kept: Sequence[Box] = ()
+    ) -> Generator[Action, None, list[int]]:
+        """Start jobs beside `kept` boxes, and in the prepared box only those that end in time."""
+        prepared = self._prepared
+        if prepared is None or prepared.job == system.queue[0]:
+            return (yield from self._start(system, jobs, kept))
+        started = yield from self._start(system, jobs, [*kept, *self._free_part(prepared.box)])
+        in_time = [
+            job
+            for job in jobs
+            if job not in started and system.now + system.requested_time[job] <= prepared.at
+        ]
+        return started + (yield from self._start(system, in_time, kept))
 
     def _backfill(self, system: System, window: Sequence[int]) -> Generator[Action, None, None]:
         """Start jobs that do not delay the queue head, up to the pause point."""
@@ -251,10 +397,10 @@ class TorusBoxes(Policy):
             reserved = reserved or self._reserve(system)
             shadow = max(reserved.earliest, system.now)
             in_time = [job for job in group if system.now + system.requested_time[job] <= shadow]
-            started = yield from self._start(system, in_time)
+            started = yield from self._place(system, in_time)
             if self.backfill == "easy":
                 late = [job for job in group if job not in in_time]
-                started += yield from self._start(system, late, self._free_part(reserved.box))
+                started += yield from self._place(system, late, self._free_part(reserved.box))
             if group[-1] not in started:
                 return
 

@@ -6,7 +6,7 @@ import logging
 import math
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from heapq import heappop, heappush
@@ -354,12 +354,12 @@ class Engine:
             self.held[job] = machine.claim(place, system.processors[job])
             if self.journal is not None:
                 self.journal.record(now, "migrate", job, machine.place_text(self.held[job]))
-        for job in begun:
-            allocation = self.held[job]
-            delay = self.problem_solver.charged  # the job is stopped during the decision
-            if self.execution is not None:
-                delay += self.execution.migrated(job, allocation, job in parked, system)
-            taken = machine.resources(allocation)
+        delays: Sequence[float] = [0.0] * len(begun)
+        if self.execution is not None:
+            delays = self.execution.migrated(begun, parked, system)
+        for job, delay in zip(begun, delays, strict=True):
+            delay += self.problem_solver.charged  # the job is stopped during the decision
+            taken = machine.resources(self.held[job])
             # a job that is stopped during a restart has not spent the rest of that delay
             added = delay - max(0.0, self._works_since[job] - now)
             self.migrations.append(Migration(now, job, source[job], taken, job in parked, delay))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from numpy.typing import NDArray
@@ -81,21 +81,21 @@ class ExecutionModel:
         """
         return ()
 
-    def migrated(self, job: int, allocation: Allocation, parked: bool, system: System) -> float:
-        """Return the seconds that `job` loses by its migration, from its stop to its next progress.
+    def migrated(
+        self, jobs: Sequence[int], parked: Collection[int], system: System
+    ) -> Sequence[float]:
+        """Return the seconds that jobs lose by migrating together, from stop to next progress.
 
         Parameters
         ----------
-        job : int
-            A running job.
-        allocation : Allocation
-            The processors that the job holds now.
-        parked : bool
-            Whether the job left its place before the new one was free.
+        jobs : sequence of int
+            The running jobs that one action migrates, but for those that had not begun.
+        parked : collection of int
+            Jobs that left their place before the new one was free.
         system : System
             The state after the migration.
         """
-        return 0.0
+        return [0.0] * len(jobs)
 
     def report(self, trace: Trace, schedule: Schedule) -> ExecutionReport:
         """Return additional columns, figures and notes of a finished run."""

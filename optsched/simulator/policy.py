@@ -122,6 +122,10 @@ class Policy(ABC):
         """Return whether `job` can be started at all; otherwise it is rejected at submission."""
         return system.processors[job] <= system.machine.size
 
+    def figures(self, system: System) -> Mapping[str, Any]:
+        """Return additional figures of the summary, JSON-able, when a run is over."""
+        return {}
+
     @abstractmethod
     def decide(self, system: System) -> Iterable[Action]:
         """Return the actions to execute now.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -59,6 +59,8 @@ class Run:
         Every event and action, if requested.
     execution_report : ExecutionReport or None
         Columns, figures and notes of the execution model, if there is one.
+    policy_figures : mapping of str to object
+        Figures of the policy.
     notes : tuple of str
         Warnings about settings that the user may not have intended.
     """
@@ -73,6 +75,7 @@ class Run:
     compared: frozenset[str] = frozenset()
     journal: Journal | None = None
     execution_report: ExecutionReport | None = None
+    policy_figures: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -115,7 +118,7 @@ class Run:
         shared = {"mean_pause": self._mean_pause} if self.machine.time_shared else {}
         placement = summarise_placement(self._measures)
         of_machine = {k: v for metric in self.metrics.values() for k, v in metric.summary().items()}
-        return jobs | shared | placement | of_machine | problems | model
+        return jobs | shared | placement | of_machine | dict(self.policy_figures) | problems | model
 
     @cached_property
     def decisions(self) -> pd.DataFrame:

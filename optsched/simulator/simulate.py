@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 from optsched import registry
 from optsched.compilation import clock
@@ -64,6 +64,7 @@ def run_scenario(scenario: Scenario) -> Run:
     journal = Journal() if scenario.journal else None
     began = clock()
     schedule = None if replay is None else replay(trace)
+    figures: Mapping[str, Any] = {}
     if schedule is None:
         checker = InvariantChecker() if scenario.check else None
         engine = Engine(
@@ -82,6 +83,7 @@ def run_scenario(scenario: Scenario) -> Run:
         if checker is not None:
             checker.check_end(engine)
         schedule = engine.schedule()
+        figures = policy.figures(engine.system)
     seconds = clock() - began
     report = None if execution is None else execution.report(trace, schedule)
     return Run(
@@ -92,6 +94,7 @@ def run_scenario(scenario: Scenario) -> Run:
         problems=problem_solver.rows,
         fallbacks=problem_solver.fallbacks,
         execution_report=report,
+        policy_figures=figures,
         notes=(*_odd_pair(policy, execution), *(() if report is None else report.notes)),
         timing={
             "read_seconds": read_seconds,

@@ -137,8 +137,8 @@ def migrations(draw: st.DrawFn, max_running: int = 5, max_side: int = 4) -> Migr
     """Draw a migration.
 
     Sides of 1, lines and rings, holes, full tori, jobs in boxes larger than needed, jobs that have
-    just started, large jobs that fit at once or nowhere, jobs that may not be moved, one shape or
-    all, with and without labels.
+    just started, large jobs that fit at once or nowhere, jobs that may not be moved or that end
+    before the large one starts, one shape or all, with and without labels.
     """
     grid = draw(_grids(max_side))
     nodes = draw(st.sampled_from([1, 1, 2, 3]))
@@ -162,6 +162,7 @@ def migrations(draw: st.DrawFn, max_running: int = 5, max_side: int = 4) -> Migr
         shapes=draw(st.sampled_from([None, None, 1, 2])),
         running_jobs=draw(st.none() | _lists(LABELS, jobs)),
         incoming_job=draw(st.none() | LABELS),
+        ending=_disjoint(draw, grid, draw(st.sampled_from([0, 0, 1, 2])), [*holes, *running]),
     )
 
 

@@ -142,6 +142,23 @@ def test_what_is_allowed_depends_on_movable_jobs_holes_and_shapes():
     assert one.extents(1) == ((1, 2, 1), (2, 1, 1))  # its present one besides
 
 
+def test_only_the_large_job_takes_the_routers_of_jobs_that_end():
+    # four routers in a line: job 1 moves from the second to the third or not at all, job E ends in
+    # the last
+    line = {"torus": (4, 1, 1), "running": ["1x1x1@1,0,0"], "sizes": [1], "elapsed": [7]}
+    problem = Migration(**line, incoming=3, ending=["1x1x1@3,0,0"], wrap=(False,) * 3)
+    behind, last = Box(1, 0, 0, 3, 1, 1), Box(3, 0, 0, 1, 1, 1)
+    assert problem.violations(problem.plan({0: Box(0, 0, 0, 1, 1, 1)}, behind)) == []
+    taken = problem.violations(problem.plan({0: last}, Box(0, 0, 0, 3, 1, 1)))
+    assert [str(one) for one in taken] == ["overlap: job 1 in 1x1x1@3,0,0 meets a job that ends"]
+    program = problem.formulate().program
+    names = [program.variable_name(v) for v in range(program.num_variables)]
+    assert "place_3x1x1_at_1_0_0" in names
+    assert "job1_to_1x1x1_at_3_0_0" not in names
+    assert ("ending", "1 jobs") in problem.describe()
+    assert Migration.from_json(problem.to_json()) == problem
+
+
 def test_the_program_is_the_page_of_the_model_in_numbers():
     problem = Migration((3, 1, 1), ["1x1x1@0,0,0"], [1], [7], 2, wrap=(False,) * 3)
     program = problem.formulate().program
@@ -185,6 +202,13 @@ def test_a_program_that_is_too_large_is_refused():
         (
             {"holes": ["4x1x1@0,2,0"]},
             ["running[1]: job B in 2x1x1@2,2,0 overlaps a hole"],
+        ),
+        (
+            {"ending": ["1x1x1@0,0,0", "2x1x1@0,1,0"], "holes": ["1x1x1@0,0,0"]},
+            [
+                "ending[0]: 1x1x1@0,0,0 overlaps a running job or a hole",
+                "ending[1]: 2x1x1@0,1,0 overlaps a running job or a hole",
+            ],
         ),
         (
             {"sizes": [3, 2, 1], "elapsed": [300, 100, 10**12], "nodes_per_router": 1},

@@ -118,6 +118,79 @@ def test_the_window_ends_the_search_for_jobs(make_trace):
     assert found.start.tolist() == [0, 100, 150, 150]
 
 
+LINE = "torus:1x1x22:wrap=none"
+
+
+def ahead(trace, **options):
+    fast = {"interval": 10, "large": 6, "prepare": "ahead", "restart": 7, "per_node": 0}
+    return run(trace, LINE, **fast | options)
+
+
+@pytest.fixture
+def coming(make_trace):
+    """Return a function that makes a trace: job 11 is large, and three jobs stand before it.
+
+    From 5 s on, the line of routers is held, from 0 on, by jobs 1 to 4 (until 30, 1000, 38 and
+    1000 s), at 20 by job 6 (until 1000 s), and 19 and 21 are free. So jobs 8 to 10, of `nodes` each,
+    wait for job 1, and job 11, of 7 nodes, for job 3 and for job 4, which is in its way.
+    """
+
+    def make(nodes=2, *more):
+        held = [(0, 30, 6), (0, 1000, 6), (0, 38, 6), (0, 1000, 1), (0, 5, 1), (0, 1000, 1)]
+        queue = [(6, 100, nodes)] * 3 + [(6, 50, 7)]
+        jobs = [*held, (0, 5, 1), *queue, *more]
+        return make_trace(*[(at, seconds, seconds, size) for at, seconds, size in jobs])
+
+    return make
+
+
+def test_a_large_job_is_prepared_when_it_enters_the_window(coming):
+    # detected at 10 s with three jobs before it, it expects to start at 40 s: job 3 ends by then,
+    # and job 4 is moved at once
+    found = ahead(coming())
+    assert found.migrations[["time", "job_id", "taken"]].values.tolist() == [
+        [10, 4, "1x1x1@0,0,19"]
+    ]
+    assert found.start.tolist()[7:] == [30, 30, 30, 40]
+    assert boxes(found)[10] == "1x1x7@0,0,12"
+    figures = {"large_detected": 1, "large_mean_buffer": 30, "large_mean_ahead": 3, "prepared": 1}
+    figures |= {"prepared_starts": 1, "prepared_mean_buffer": 30}
+    assert {name: found.summary[name] for name in figures} == figures
+
+
+def test_without_preparation_jobs_are_moved_at_the_start_alone(coming):
+    found = ahead(coming(), prepare="at-start")
+    assert found.migrations["time"].tolist() == [40]
+    assert not [name for name in found.summary if "prepared" in name or "detected" in name]
+
+
+def test_in_the_prepared_box_jobs_end_by_the_reserved_time(coming):
+    # 18 and 21 are free at 20 s; 18 is reserved from 40 s on
+    easy = {"backfill": "easy", "pause": False}
+    short = ahead(coming(2, *[(12, 20, 1)] * 2), **easy)
+    assert short.start.tolist()[10:] == [40, 20, 20]
+    assert boxes(short)[11:] == ["1x1x1@0,0,21", "1x1x1@0,0,18"]
+    long = ahead(coming(2, *[(12, 21, 1)] * 2), **easy)
+    assert long.start.tolist()[10:] == [40, 20, 50]
+    unprepared = ahead(coming(2, *[(12, 500, 1)] * 2), prepare="at-start", **easy)
+    assert unprepared.start.tolist()[10:] == [130, 20, 20]
+
+
+def test_the_queue_head_takes_the_prepared_box_if_it_fits_nowhere_else(coming):
+    found = ahead(coming(3))
+    assert found.start.tolist()[7:10] == [30, 30, 40]
+    assert boxes(found)[9] == "1x1x3@0,0,12"
+    assert (found.summary["prepared"], found.summary["prepared_starts"]) == (1, 0)
+
+
+def test_a_plan_with_too_many_moves_is_refused(coming):
+    assert ahead(coming(), moves=1).summary["refused_plans"] == 0
+    found = ahead(coming(), moves=0)
+    assert found.summary["refused_plans"] > 0
+    assert found.start[10] == 1000
+    assert not len(found.migrations)
+
+
 @pytest.mark.parametrize("place", ["bins", "boxes"])
 def test_a_job_without_a_box_is_rejected(make_trace, place):
     trace = make_trace((0, 10, 10, 4), (0, 10, 10, 3))
@@ -142,6 +215,7 @@ def test_layers_see_no_wrap_around(make_trace):
         ({"depth": 0}, "depth 0; expected a whole number from 1"),
         ({"large": 0}, "large 0; expected a whole number from 1"),
         ({"interval": -1}, "interval -1; expected seconds from 0"),
+        ({"moves": -1}, "moves -1; expected a whole number from 0, or None"),
     ],
 )
 def test_settings_out_of_range_are_refused(options, message):
@@ -204,6 +278,8 @@ CHOICES = {
     "backfill": ["none", "shadow", "easy"],
     "pause": [False, True],
     "interval": [0, 7],
+    "prepare": ["at-start", "ahead"],
+    "moves": [None, None, 1],
 }
 
 
@@ -250,9 +326,17 @@ def test_every_job_runs_and_the_head_is_never_put_off(trace, options, machine):
     class Watched(TorusBoxes):
         def decide(self, system):
             yield from super().decide(system)
+            self.check_prepared(system)
             if system.queue and not self._fits(system, system.queue[0]):
                 shadow = max(self._reserve(system).earliest, system.now)
                 promised.setdefault(system.queue[0], shadow)
+
+        def check_prepared(self, system):
+            prepared = self._prepared
+            if prepared is not None and prepared.job in system.queue:
+                for job, box in system.held.items():
+                    if self._torus.grid.overlap(box, prepared.box):
+                        assert system.running.estimated_end(job) <= prepared.at
 
     found = simulate(
         trace, machine, Watched(large=8, **options), check=True, execution="migration",

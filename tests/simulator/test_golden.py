@@ -45,7 +45,13 @@ def test_files_that_stay_until_the_next_start_make_another_one(order):
     assert found == GOLDEN.get(f"locality, kept=next, {order}")
 
 
-def journal(policy: str, machine: str | None, order: str) -> str:
+@pytest.mark.parametrize("order", ["batched", "one-by-one"])
+def test_large_jobs_that_are_prepared_make_another_one(order):
+    found = journal("torus", MACHINES["torus"], order, prepare="ahead")
+    assert found == GOLDEN.get(f"torus, prepare=ahead, {order}")
+
+
+def journal(policy: str, machine: str | None, order: str, **settings: str) -> str:
     """Return the hash of the journal of the sample."""
     sample = bundled("traces") / "samples" / SAMPLES.get(policy, "sample-256.swf")
     trace = read_trace(sample)
@@ -55,7 +61,7 @@ def journal(policy: str, machine: str | None, order: str) -> str:
         trace,
         machine,
         policy,
-        settings=SETTINGS.get(policy),
+        settings=SETTINGS.get(policy, {}) | settings,
         event_order=order,
         jobs=None if policy in SAMPLES else (1, 1500),
         journal=True,

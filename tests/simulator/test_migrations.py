@@ -76,6 +76,15 @@ def test_jobs_change_places_and_one_is_parked(make_trace):
     assert found.migrations["parked"].tolist() == [False, True]
 
 
+@pytest.mark.parametrize(("bandwidth", "delays"), [("own", [25, 50]), ("shared", [35, 70])])
+def test_jobs_that_migrate_together_may_share_the_bandwidth(make_trace, bandwidth, delays):
+    trace = make_trace((0, 100, 100, 1), (0, 100, 100, 1))
+    swap = Migrate({0: RIGHT, 1: LEFT}, parked=frozenset({1}))
+    script = {0: [Start(0, LEFT), Start(1, RIGHT)], 40: [swap]}
+    found = run(trace, script, MigrationDelay(restart=15, per_node=10, bandwidth=bandwidth))
+    assert found.migrations["delay"].tolist() == delays
+
+
 def test_a_job_that_migrates_while_it_restarts_begins_its_restart_again(make_trace):
     trace = make_trace((0, 100, 100, 1))
     script = {0: [Start(0, LEFT)], 40: [Migrate({0: RIGHT})], 45: [Migrate({0: LEFT})]}

@@ -1,9 +1,10 @@
-"""Fields of the running jobs of a migration problem: the movable jobs, and joint checks."""
+"""Fields of the jobs of a migration problem: the movable jobs, and joint checks."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from optsched.boxes.box import Grid
 from optsched.models.fields import LARGEST_FIELD, first_few, plain
 from optsched.models.schema import DOUBTFUL, Fields, Kind, Reading
 
@@ -66,3 +67,15 @@ def wrong_jobs(fields: Fields) -> list[str]:
                 f"expected at most {LARGEST_FIELD}"
             )
     return [*first_few("sizes", small), *first_few("elapsed", dear)]
+
+
+def wrong_endings(fields: Fields) -> list[str]:
+    """Return a mistake for each box of an ending job that overlaps a running job or a hole."""
+    grid = Grid(fields["torus"], fields["wrap"])
+    others = grid.free_of([*fields["running"], *fields["holes"]])
+    wrong = [
+        f"ending[{place}]: {box} overlaps a running job or a hole"
+        for place, box in enumerate(fields["ending"])
+        if not others[grid.routers_of(box)].all()
+    ]
+    return first_few("ending", wrong)

@@ -18,7 +18,7 @@ from optsched.boxes.free_boxes import anchors
 from optsched.boxes.shapes import shapes as ranked_shapes
 from optsched.errors import InputError
 from optsched.models.fields import LARGEST_FIELD
-from optsched.models.migration.job_fields import Movable, wrong_jobs
+from optsched.models.migration.job_fields import Movable, wrong_endings, wrong_jobs
 from optsched.models.migration.solution import Plan, Step, ordered
 from optsched.models.problem import Violation
 from optsched.models.schema import Fields, Integer, Integers, Label, declared, field, labels
@@ -35,7 +35,7 @@ from optsched.registry import models
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FREE, HOLE, LARGE = -1, -2, -3
+FREE, HOLE, LARGE, ENDING = -1, -2, -3, -4
 """Holders of routers besides running jobs."""
 
 PARKED = "parked"
@@ -53,8 +53,8 @@ class Migration(TorusProblem[Plan]):
     Raises
     ------
     InputError
-        If running jobs overlap each other or a hole, do not fit into their boxes or cost more than
-        10^12 node-seconds, or lengths do not match; the message lists all mistakes.
+        If running jobs overlap each other, an ending one or a hole, do not fit into their boxes or
+        cost more than 10^12 node-seconds, or lengths do not match; the message lists all mistakes.
 
     References
     ----------
@@ -85,6 +85,14 @@ class Migration(TorusProblem[Plan]):
     movable: tuple[int, ...] | None = field(
         Movable(), "running jobs that may be moved; all if left out", symbol="M", default=None
     )
+    ending: tuple[Box, ...] = field(
+        Boxes(),
+        "boxes of jobs that end before the large job starts: the large job may take their routers, "
+        "moved jobs may not; they overlap neither a running job nor a hole",
+        symbol="E",
+        default=(),
+        kw_only=True,
+    )
     shapes: int | None = field(
         Integer(1, LARGEST_FIELD),
         "number of best-ranked shapes that the large job and moved jobs may have, all if left out; "
@@ -100,7 +108,7 @@ class Migration(TorusProblem[Plan]):
     @staticmethod
     def joint_mistakes(fields: Fields, *, on_file: bool) -> list[str]:
         """Return a mistake for each running job with an overlap, a small box or a large cost."""
-        return [*wrong_jobs(fields), *overlaps(fields, "running")]
+        return [*wrong_jobs(fields), *overlaps(fields, "running"), *wrong_endings(fields)]
 
     @property
     def size(self) -> str:
@@ -134,10 +142,17 @@ class Migration(TorusProblem[Plan]):
         present = self.running[job].extent
         return extents_of(routers, present, self.grid, self.links, self.shapes)
 
-    def room(self) -> NDArray[np.bool_]:
-        """Return the mask of routers that are free or held by movable jobs, shape `torus`."""
+    def place_room(self) -> NDArray[np.bool_]:
+        """Return the mask of routers that the large job may take, shape `torus`.
+
+        They are free, or held by movable or ending jobs.
+        """
         kept = set(range(len(self.running))) - set(self.movers)
         return self.grid.free_of([*self.holes, *(self.running[job] for job in sorted(kept))])
+
+    def room(self) -> NDArray[np.bool_]:
+        """Return the mask of routers that are free or held by movable jobs, shape `torus`."""
+        return self.place_room() & self.grid.free_of(self.ending)
 
     def plan(self, destinations: Mapping[int, Box], place: Box | None) -> Plan:
         """Return the plan of moves, with the steps in the order of `ordered`.
@@ -157,11 +172,13 @@ class Migration(TorusProblem[Plan]):
         A variable is a box that a job may get, with an entry for each router of the box and one for
         the job.
         """
-        extents = [*self.place_extents, *chain.from_iterable(map(self.extents, self.movers))]
-        room = self.room()
-        count = {extent: len(anchors(room, self.grid, extent)) for extent in set(extents)}
-        variables = sum(count[extent] for extent in extents)
-        return variables, sum(count[extent] * (math.prod(extent) + 1) for extent in extents)
+        moved = [*chain.from_iterable(map(self.extents, self.movers))]
+        variables = entries = 0
+        for room, extents in ((self.place_room(), self.place_extents), (self.room(), moved)):
+            count = {extent: len(anchors(room, self.grid, extent)) for extent in set(extents)}
+            variables += sum(count[extent] for extent in extents)
+            entries += sum(count[extent] * (math.prod(extent) + 1) for extent in extents)
+        return variables, entries
 
     def objective(self, solution: Plan) -> int:
         """Return the cost of the moved jobs; parking is free of charge."""
@@ -173,6 +190,8 @@ class Migration(TorusProblem[Plan]):
         holder = np.full(self.torus, FREE)
         for hole in self.holes:
             holder[self.grid.routers_of(hole)] = HOLE
+        for box in self.ending:
+            holder[self.grid.routers_of(box)] = ENDING
         for job, box in enumerate(self.running):
             holder[self.grid.routers_of(box)] = job
         found = []
@@ -203,6 +222,7 @@ class Migration(TorusProblem[Plan]):
         ]
         if solution.place is None:
             return [*found, Violation("place", "the large job has no box")]
+        holder[holder == ENDING] = FREE
         name = self.named(LARGE)
         return found + self._misplaced(name, holder, solution.place, self.incoming, None)
 
@@ -224,9 +244,11 @@ class Migration(TorusProblem[Plan]):
         return found
 
     def named(self, job: int) -> str:
-        """Return the name of a running job, of `HOLE` or of `LARGE` for messages."""
+        """Return the name of a running job, of `HOLE`, `ENDING` or `LARGE` for messages."""
         if job == HOLE:
             return "a hole"
+        if job == ENDING:
+            return "a job that ends"
         if job == LARGE:
             return "the large job" if self.incoming_job is None else f"job {self.incoming_job}"
         return f"job {job + 1 if self.running_jobs is None else self.running_jobs[job]}"
@@ -269,12 +291,14 @@ class Migration(TorusProblem[Plan]):
         held = sum(box.volume for box in self.running)
         usable = int(self.grid.free_of(self.holes).sum())
         share = held / usable if usable else 0.0
+        ends = [("ending", f"{len(self.ending)} jobs")] if self.ending else []
         variables, entries = self.program_size()
         sides = "x".join(map(str, self.torus))
         return [
             ("torus", f"{sides}, nodes per router: {self.nodes_per_router}"),
             ("running", f"{len(self.running)} jobs on {share:.1%} of {usable} routers"),
             ("movable", f"{len(self.movers)} jobs"),
+            *ends,
             ("large job", f"{self.incoming} nodes, shapes: {len(self.place_extents)}"),
             ("program", f"{variables} variables, up to {entries} entries"),
         ]

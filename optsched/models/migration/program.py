@@ -105,18 +105,18 @@ class MigrationFormulation(Formulation[Migration, Plan]):
         problem = self.problem
         advice = "a short list of movable jobs or fewer shapes make it smaller, and position-search"
         check_entries(problem.program_size()[1], MOST_ENTRIES, f"{advice} needs none")
-        room = problem.room()
+        rooms = {True: problem.place_room(), False: problem.room()}
 
         @cache
-        def candidates(extent: Triple) -> Ints:
-            at = anchors(room, problem.grid, extent)
+        def candidates(extent: Triple, of_large: bool) -> Ints:
+            at = anchors(rooms[of_large], problem.grid, extent)
             return np.hstack((at, np.broadcast_to(extent, at.shape)))
 
         jobs, boxes, stays = [], [], []
         for job in (LARGE, *problem.movers):
             parts = [] if job == LARGE else [np.array([problem.running[job]])]
             for extent in problem.place_extents if job == LARGE else problem.extents(job):
-                there = candidates(extent)
+                there = candidates(extent, job == LARGE)
                 parts.append(there[(there != parts[0]).any(axis=1)] if job != LARGE else there)
             count = sum(map(len, parts))
             boxes += parts

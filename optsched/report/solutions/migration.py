@@ -32,20 +32,22 @@ def figure(problem: Migration, solution: Plan) -> Figure:
     }
     before = dict(enumerate(problem.running))
     after = before | solution.destinations
+    ends = {f"ending {number}": box for number, box in enumerate(problem.ending)}
     coming = {}
     if solution.place is not None:
         after[COMING] = solution.place
         coming[COMING] = "" if problem.incoming_job is None else str(problem.incoming_job)
     moved = counted(len(moves), "job")
+    to_end = f", {len(ends)} to end" if ends else ""
     return relocation_figure(
         f"{problem.name} {problem.size}",
         (
-            f"before: {moved} to move; numbers are steps",
+            f"before: {moved} to move{to_end}; numbers are steps",
             f"after: the large job of {counted(problem.incoming, 'node')} in {solution.place}",
         ),
         problem.grid,
         problem.holes,
-        before,
+        before | ends,
         after,
         moves,
         coming,

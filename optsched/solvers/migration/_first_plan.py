@@ -131,6 +131,7 @@ def first_plan(
     first: Integers,
     shapes: Integers,
     usable: Words,
+    vacant: Words,
     free: Words,
     side: int,
     wrap: Wrap,
@@ -149,8 +150,9 @@ def first_plan(
         Box, cost and kind of the jobs that may be moved, in the order in which victims get hosts.
     first, shapes : int64 arrays
         Shapes of each kind, see `optsched.solvers.migration._packing.pack`.
-    usable, free : uint64 arrays, shape (X, Y)
-        Routers that the large job may take, and those that are free now, rows along Z as bits.
+    usable, vacant, free : uint64 arrays, shape (X, Y)
+        Routers that the large job may take, those of them that no other job holds when it starts,
+        and those of the latter that are free now; rows along Z as bits.
     most : int
         Number of cheapest places that may be examined.
 
@@ -169,7 +171,7 @@ def first_plan(
     runs = np.empty((3, 2, 2), dtype=np.int64)
     plan = np.zeros((1 + jobs, 6), dtype=np.int64)
     cheapest = np.full((jobs + 1, 2), NEVER)  # over each job, and over none
-    nowhere = find_first_fit(free, large, side, wrap, plan[0], starts, room)
+    nowhere = find_first_fit(vacant, large, side, wrap, plan[0], starts, room)
     if nowhere >= 0:
         x, y, z = plan[0, 0], plan[0, 1], plan[0, 2]
         cheapest[jobs, 0] = 0

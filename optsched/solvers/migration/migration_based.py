@@ -47,7 +47,8 @@ class MigrationBased(Heuristic):
 def find_plan(problem: Migration, most: int = PLACES) -> Plan | None:
     """Return the plan of Algorithm 3, or None if the algorithm fails.
 
-    The bins are the boxes of running jobs and the free routers around them. Each bin is represented
+    The bins are the boxes of running jobs and the free routers around them, with those of jobs that
+    end before the large one starts. Each bin is represented
     by the cheapest place of the large job that takes routers of the bin. Bins are examined by
     increasing cost of that place, which is 0 if it overlaps no job. A bin is qualified if its
     victims, the jobs that overlap the place, find hosts one by one, largest first: the first free
@@ -67,6 +68,7 @@ def find_plan(problem: Migration, most: int = PLACES) -> Plan | None:
         subproblems.first,
         subproblems.shapes,
         subproblems.usable,
+        subproblems.vacant,
         subproblems.free,
         subproblems.side,
         subproblems.wrap,

@@ -69,8 +69,12 @@ class Subproblems:
         self.costs = np.array(problem.costs, dtype=np.int64)
         holes, kept = _table(problem.holes, 6), np.ones(len(self.boxes), np.bool_)
         kept[list(problem.movers)] = False
+        ending = _table(problem.ending, 6)
+        # as words: what the large job may take, also without a move, and what a moved job may take
         self.usable = words_outside(np.concatenate((holes, self.boxes[kept])), *grid.shape)
-        self.free = words_outside(np.concatenate((holes, self.boxes)), *grid.shape)
+        self.vacant = words_outside(np.concatenate((holes, self.boxes)), *grid.shape)
+        beside_ending = words_outside(ending, *grid.shape)
+        self.room, self.free = self.usable & beside_ending, self.vacant & beside_ending
         self.large = _table(problem.place_extents, 3)
         extents, links, most = (
             [box.extent for box in problem.running],
@@ -131,7 +135,7 @@ class Subproblems:
         """
         if len(needed) == 1 and needed[0] not in self._floors:
             self._floors[needed[0]] = self._floor_of(needed[0])
-        free = self.usable.copy()
+        free = self.room.copy()
         fill(free, np.array(subproblem.place), self.side, False)
         shapes = _table(sorted({shape for job in needed for shape in self.extents[job]}), 3)
         return Family(self, shapes, free, subproblem.cost, subproblem.jobs, subproblem.place)
@@ -139,7 +143,7 @@ class Subproblems:
     def _floor_of(self, job: int) -> int:
         """Return the least cost of moving a job, with the jobs that its new box overlaps."""
         # the first of the cheapest boxes is the present one
-        boxes = Family(self, self.shapes_of(job), self.usable, 0, 1 << job, None).boxes(None, 2)
+        boxes = Family(self, self.shapes_of(job), self.room, 0, 1 << job, None).boxes(None, 2)
         return self.problem.costs[job] + int(boxes[1, 0]) if len(boxes) > 1 else NEVER
 
     def shapes_of(self, job: int) -> Ints:

@@ -40,6 +40,7 @@ def optimum_of(problem):
         routers = -(-nodes // problem.nodes_per_router)
         return shapes(routers, grid, problem.links)[: problem.shapes]
 
+    ending = frozenset(cell for box in problem.ending for cell in grid.cells(box).tolist())
     movable = range(len(problem.running)) if problem.movable is None else problem.movable
     choices = []
     for job, box in enumerate(problem.running):
@@ -47,7 +48,11 @@ def optimum_of(problem):
         choices.append([(0, frozenset(grid.cells(box).tolist()))])
         if job in movable:
             extents = {*limited(problem.sizes[job]), box.extent}
-            choices[-1] += [(cost, cells) for other, cells in sets(extents) if other != box]
+            choices[-1] += [
+                (cost, cells)
+                for other, cells in sets(extents)
+                if other != box and not cells & ending
+            ]
     holes = frozenset(cell for hole in problem.holes for cell in grid.cells(hole).tolist())
     best = None
 

@@ -32,7 +32,8 @@ def find_plan(problem, most):
         if not there & kept:
             met = frozenset(job for job in problem.movers if held[job] & there)
             places.append((sum(problem.costs[job] for job in met), number, box, met))
-    free = frozenset(range(grid.routers)) - kept - frozenset().union(*held)
+    ending = frozenset().union(*(cells(grid, box) for box in problem.ending))
+    free = frozenset(range(grid.routers)) - kept - ending - frozenset().union(*held)
     examined = set()
     for _, _, place, victims in sorted(places, key=lambda one: one[:2])[:most]:
         if victims and victims <= examined:
@@ -69,7 +70,8 @@ def first_packing(problem, moved, place, waiting):
     Of all packings, it is the first by the box of the first job, then by that of the second.
     """
     grid = problem.grid
-    taken = [*problem.holes, *(b for j, b in enumerate(problem.running) if j not in moved), place]
+    stay = [box for job, box in enumerate(problem.running) if job not in moved]
+    taken = [*problem.holes, *problem.ending, *stay, place]
     free = frozenset(range(grid.routers)).difference(*(cells(grid, box) for box in taken))
 
     def pack(waiting, free):
