@@ -46,7 +46,8 @@ def every_move(problem):
     for job in range(len(problem.running)) if problem.movable is None else problem.movable:
         present = problem.running[job]
         others = [box for other, box in enumerate(problem.running) if other != job]
-        hosts = [box for box in boxes(problem.sizes[job], present.extent) if fits(box, others)]
+        beside = [*others, *problem.ending]
+        hosts = [box for box in boxes(problem.sizes[job], present.extent) if fits(box, beside)]
         taken = [
             place.volume + host.volume
             for place in places
