@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, compress
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -268,9 +269,13 @@ class TorusBoxes(Policy):
         boxes = [self._reserve(system).box] if blocked else []
         if self._prepared is not None:
             boxes.append(self._prepared.box)
-        overlap, held = self._torus.grid.overlap, system.held
-        inside = (job for job in held if any(overlap(held[job], box) for box in boxes))
-        return [part for box in boxes for part in self._free_part(box)], frozenset(inside)
+        if not boxes:
+            return [], frozenset()
+        grid, held = self._torus.grid, system.held
+        sides = np.fromiter(chain.from_iterable(held.values()), np.int64, 6 * len(held))
+        inside = grid.overlapping(sides.reshape(-1, 6), boxes).tolist()
+        parts = [part for box in boxes for part in self._free_part(box)]
+        return parts, frozenset(compress(held, inside))
 
     def _plan(
         self,

@@ -79,6 +79,7 @@ DURATIONS = {
     *("mean_queue_time", "max_queue_time", "mean_flow", "max_flow"),
     *("transfer_time", "waiting_for_a_load", "core_time"),
     *("mean_migration_delay", "nominal_seconds"),
+    *("large_mean_buffer", "prepared_mean_buffer"),
 }
 """Figures in seconds that no metric states."""
 SHARES = {"contiguous_share", "heuristic_matched", "heuristic_gap"}
@@ -91,6 +92,12 @@ LABELS = {
     "large_at_head": "large jobs as queue head",
     "large_mean_drain": "mean time as queue head",
     "large_max_drain": "longest time as queue head",
+    "large_detected": "large jobs detected in the window",
+    "large_mean_buffer": "mean buffer period of large jobs",
+    "large_mean_ahead": "jobs before a detected large job, mean",
+    "prepared": "large jobs prepared",
+    "prepared_starts": "starts in the prepared box",
+    "prepared_mean_buffer": "mean time from preparation to start",
     "occupied": "nodes held, recorded",
     "useful": "nodes running, recorded",
     "node_time": "node time, {}",

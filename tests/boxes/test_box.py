@@ -49,6 +49,9 @@ def test_a_box_is_its_routers(drawn):
     assert (grid.free_of([one]) == free).all()
     assert set(grid.cells(one).tolist()) == set(np.flatnonzero(~free).tolist())
     assert grid.overlap(one, other) == bool(mine & theirs)
+    both = np.array([one, other])
+    assert grid.overlapping(both, [other]).tolist() == [bool(mine & theirs), True]
+    assert grid.overlapping(both[:1], [other, one]).tolist() == [True]
     assert box_of_text(str(one)) == one
 
 

@@ -130,9 +130,9 @@ def ahead(trace, **options):
 def coming(make_trace):
     """Return a function that makes a trace: job 11 is large, and three jobs stand before it.
 
-    From 5 s on, the line of routers is held, from 0 on, by jobs 1 to 4 (until 30, 1000, 38 and
-    1000 s), at 20 by job 6 (until 1000 s), and 19 and 21 are free. So jobs 8 to 10, of `nodes` each,
-    wait for job 1, and job 11, of 7 nodes, for job 3 and for job 4, which is in its way.
+    From 5 s on, jobs 1 to 4 hold routers 0 to 18 of the line (until 30, 1000, 38 and 1000 s), job 6
+    holds router 20 (until 1000 s), and 19 and 21 are free. So jobs 8 to 10, of `nodes` each, wait
+    for job 1, and job 11, of 7 nodes, waits for job 3, with job 4 in its way.
     """
 
     def make(nodes=2, *more):

@@ -32,7 +32,7 @@ def figure(problem: Migration, solution: Plan) -> Figure:
     }
     before = dict(enumerate(problem.running))
     after = before | solution.destinations
-    ends = {f"ending {number}": box for number, box in enumerate(problem.ending)}
+    ends = dict(enumerate(problem.ending, start=len(problem.running)))
     coming = {}
     if solution.place is not None:
         after[COMING] = solution.place
