@@ -106,13 +106,11 @@ def variants(frame: pd.DataFrame) -> list[str]:
 def read_as(frame: pd.DataFrame, reading: str) -> pd.DataFrame:
     """Return the runs with the variants of the paper's system as a reading has them."""
     replaced = READINGS[reading]
+    if not replaced:
+        return frame
     names = {variant: name for name, variant in replaced.items()}
-    own = frame[frame["variant"].isin(names)]
-    others = frame[~frame["variant"].isin({*names, *replaced})]
-    kept = [others, own.assign(variant=own["variant"].map(names))] if names else [frame]
-    import pandas as pd
-
-    return pd.concat(kept)
+    others = frame[~frame["variant"].isin(replaced)]
+    return others.assign(variant=others["variant"].replace(names))
 
 
 def of(frame: pd.DataFrame, variant: str, metric: str) -> pd.Series[float]:

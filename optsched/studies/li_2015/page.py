@@ -61,6 +61,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "more": MORE,
         "avoided": AVOIDED,
         "readings": list(READINGS),
+        "same": partial(same_schedules, frame),
         "proactive": partial(_proactive, parts, read_as(frame, "proactive")),
         "window_records": [
             {
@@ -101,6 +102,14 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "absent": [LOGS[name]["file"] for name in wanted if name not in parts],
         "settings": _settings(frame),
     }
+
+
+def same_schedules(frame: pd.DataFrame, one: str, other: str) -> bool:
+    """Return whether two variants have the same waits and utilization in all runs."""
+    return all(
+        first.equals(second)
+        for first, second in (both(frame, one, other, m) for m in ("mean_wait", "useful"))
+    )
 
 
 def ratio(frame: pd.DataFrame, one: str, other: str, metric: str) -> pd.Series[float]:
