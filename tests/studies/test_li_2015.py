@@ -154,17 +154,10 @@ def test_each_reading_is_judged_by_its_own_variants(tiny):
 
 
 def test_what_is_not_so_is_not_held(tiny):
+    windows = {*READINGS["proactive"], *READINGS["proactive"].values()} - {SYSTEM, PROACTIVE}
     reverse = {
         **dict.fromkeys(VARIANTS, (0.6, 0.5, 0.3, 100.0, 1.0)),
-        **dict.fromkeys(
-            [
-                w
-                for own in READINGS["proactive"].items()
-                for w in own
-                if w not in (SYSTEM, PROACTIVE)
-            ],
-            (0.7, 0.6, 0.2, 100.0, 1.0),
-        ),
+        **dict.fromkeys(windows, (0.7, 0.6, 0.2, 100.0, 1.0)),
         ONLY_BACKFILLING: (0.7, 0.6, 0.3, 90.0, 1.0),
         **dict.fromkeys((ONLY_MIGRATION, ONLY_PROACTIVE), (0.8, 0.7, 0.1, 80.0, 1.0)),
         CEILING: (0, 0, 0, 25.0, 0.0),
