@@ -166,11 +166,10 @@ class TorusBoxes(Policy):
                 if (yield from self._start_prepared(scan, system)):
                     continue
             if self._fits(system, window[0]):
+                if scan is not None and (yield from self._start_head(scan, system)):
+                    continue
                 front = window[: self._first_large(system, window) + 1]
                 if (yield from self._place(system, front)):
-                    continue
-                if scan is not None and scan.prepared is not None:
-                    scan.give_up()  # the queue head comes first, and fits nowhere else
                     continue
             blocked = not self._fits(system, window[0])  # else the solver left the head out
             if self.migrate and (yield from self._admit_large(system, window, blocked)):
@@ -374,6 +373,21 @@ class TorusBoxes(Policy):
         scan.start()
         yield Start(prepared.job, prepared.box)
         return True
+
+    def _start_head(self, scan: Scan, system: System) -> Generator[Action, None, bool]:
+        """Start the queue head in the prepared box, if it fits now, but nowhere else.
+
+        The jobs before the large one come first: its box is given up unless the head ends in time.
+        """
+        prepared, head, torus = scan.prepared, system.queue[0], self._torus
+        if prepared is None or prepared.job == head:
+            return False
+        beside = torus.boxes.free & torus.grid.free_of([prepared.box])
+        if self._fitting.fits(beside, self._fitting.routers(system.processors[head])):
+            return False
+        if system.now + system.requested_time[head] > prepared.at:
+            scan.give_up()
+        return bool((yield from self._start(system, [head])))
 
     def _place(
         self, system: System, jobs: Sequence[int], kept: Sequence[Box] = ()

@@ -183,6 +183,16 @@ def test_the_queue_head_takes_the_prepared_box_if_it_fits_nowhere_else(coming):
     assert (found.summary["prepared"], found.summary["prepared_starts"]) == (1, 0)
 
 
+def test_no_job_beside_the_prepared_box_stands_in_the_way_of_the_queue_head(make_trace):
+    # by estimates job 7 gets routers 0 to 5 at 50 s, and job 5 gets 6 to 9 at 30 s; at 20 s jobs 2
+    # and 3 end, so that 3 to 7 are free: job 5 takes four, though 6 and 7 alone would do for job 6
+    held = [(0, 50, 50, 3), (0, 20, 50, 3), (0, 20, 30, 2), (0, 29, 30, 2)]
+    queue = [(1, 100, 100, 4), (1, 100, 100, 2), (1, 100, 100, 6)]
+    found = run(make_trace(*held, *queue), "torus:1x1x10:wrap=none", large=5, prepare="ahead")
+    assert found.start.tolist()[4:6] == [20, 29]
+    assert (found.summary["prepared"], found.summary["prepared_starts"]) == (1, 0)
+
+
 def test_a_plan_with_too_many_moves_is_refused(coming):
     assert ahead(coming(), moves=1).summary["refused_plans"] == 0
     found = ahead(coming(), moves=0)
