@@ -85,6 +85,7 @@ benchmark: .venv/ready .venv-mtm/ready
 	$(BENCH)/detection.py -o $(RESULTS)
 	$(BENCH)/data_placement_decisions.py -o $(RESULTS)
 	$(BENCH)/locality.py --traces $(TRACES) $(LOCALITY) -o $(RESULTS)
+	$(BENCH)/reconfiguration.py -o $(RESULTS)
 	$(BENCH)/sharing_decisions.py $(SHARING) -o $(RESULTS)
 	$(BENCH)/torus_decisions.py $(TORUS) -o $(RESULTS)
 	$(BENCH)/window_mkp.py windows $(WINDOWS) -o $(RESULTS)

@@ -109,6 +109,20 @@ def test_decisions_on_a_torus_are_compared_by_model(tmp_path):
     assert all(int(row["found"]) <= int(row["solvable"]) <= int(row["snapshots"]) for row in rows)
 
 
+def test_joint_decisions_are_compared_with_two_in_turn(tmp_path):
+    told = run(
+        "reconfiguration.py", "--sides", 4, "--busy", 0.7, "--states", 2, "--joint", 1,
+        "--seconds", 60, "-o", tmp_path,
+    )  # fmt: skip
+    tables = [tmp_path / f"reconfiguration{part}.txt" for part in ("", "-joint")]
+    assert told == "".join(table.read_text() for table in tables)
+    rows = rows_of(tmp_path / "reconfiguration.csv")
+    assert {row["solver"] for row in rows} == {"in turn", "in turn, exact", "migration-based"}
+    assert all(int(row["common"]) <= int(row["found"]) <= 2 for row in rows)
+    for row in rows_of(tmp_path / "reconfiguration-joint.csv"):
+        assert int(row["bound"]) <= int(row["joint"]) <= int(row["migration-based"])
+
+
 def test_rules_of_data_placement_are_compared_with_the_optimum(tmp_path):
     told = run(
         "data_placement_decisions.py", "--most", 6, "--queues", 2, "--seconds", 1, "-o", tmp_path

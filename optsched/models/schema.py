@@ -281,6 +281,55 @@ class Labels(Kind):
         return {"type": "array", "items": {"type": ["integer", "string"]}}
 
 
+class JobNumbers(Kind):
+    """Distinct numbers of jobs in ascending order, from 1 on file and 0 in Python.
+
+    Parameters
+    ----------
+    of : str
+        The field that has a value for each of these jobs.
+    noun : str
+        What such a job is called.
+    """
+
+    in_python = "sequence of int, from 0"
+
+    def __init__(self, of: str, noun: str) -> None:
+        self.of, self.noun = of, noun
+        self.on_file = f"list of numbers of {noun}s, from 1"
+
+    def accept(self, value: Any, fields: Fields) -> Any:
+        if type(value) not in (list, tuple) or not {*map(type, value)} <= {int}:
+            return DOUBTFUL
+        if value and not (min(value) >= 0 and max(value) < len(fields[self.of])):
+            return DOUBTFUL
+        return tuple(sorted(set(value)))
+
+    def read(self, name: str, value: Any, reading: Reading) -> Any:
+        given = plain(value)
+        if not isinstance(given, list | tuple) or not {*map(type, given)} <= {int}:
+            reading.wrong(name, f"expected a {self.on_file}")
+            return self.blank
+        most, known = LARGEST_FIELD, ""
+        if self.of not in reading.unread:
+            most = len(reading.fields[self.of])
+            known = f" to {most}"
+        jobs = [job - reading.on_file for job in given]
+        wrong = [
+            f"{name}[{place}]: {job + 1}; expected a {self.noun}, from 1{known}"
+            for place, job in enumerate(jobs)
+            if not 0 <= job < most
+        ]
+        reading.note(name, wrong)
+        return tuple(sorted(set(jobs)))
+
+    def write(self, value: Any) -> Any:
+        return [job + 1 for job in value]
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": {"type": "integer", "minimum": 1}}
+
+
 class Declared(NamedTuple):
     """The declaration of a field; see `field` for the attributes."""
 

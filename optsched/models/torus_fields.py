@@ -164,6 +164,17 @@ def routers_for(nodes: int, nodes_per_router: int) -> int:
     return math.ceil(nodes / nodes_per_router)
 
 
+def boxes_of_texts(written: Any) -> tuple[Box | None, ...] | None:
+    """Return the boxes of a list of texts or nulls; None for anything else."""
+    boxes: list[Box | None] = []
+    for text in written if isinstance(written, list) else [0]:
+        box = box_of_text(text) if isinstance(text, str) else None
+        if box is None and text is not None:
+            return None
+        boxes.append(box)
+    return tuple(boxes)
+
+
 def _box(value: Any) -> Box | None:
     if type(value) is Box and {*map(type, value)} == {int}:
         return value

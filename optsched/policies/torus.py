@@ -20,6 +20,7 @@ from optsched.simulator.system import System
 if TYPE_CHECKING:
     from optsched.boxes.box import Box
     from optsched.models.migration import Plan
+    from optsched.models.reconfiguration import Arrangement
     from optsched.policies.parts.torus_fitting import BoxReservation, Fitting
 
 PLACING = {
@@ -27,6 +28,10 @@ PLACING = {
     "boxes": {"box-placement": Answers("direct-placement", "direct-placement")},
 }
 MIGRATING = {"migration": Answers("migration-based", "migration-based")}
+JOINTLY = {"reconfiguration": Answers("migrate-then-place", "migrate-then-place")}
+
+MOST_WORTH = 10**7
+"""Largest `worth`, more than any job runs, at which objectives stay exact."""
 
 
 @policies.register("torus")
@@ -73,6 +78,10 @@ class TorusBoxes(Policy):
         starts at once; or also when it enters the scan window, as in the paper.
     moves : int or None
         Most jobs that a plan may move to be executed; None without a limit.
+    worth : int or None
+        Seconds of run time that moving a node may lose for another node to start. With it, a large
+        job is admitted together with other jobs of the window, as one problem over running and
+        waiting jobs; None to admit it by a migration problem of its own.
 
     Raises
     ------
@@ -96,9 +105,12 @@ class TorusBoxes(Policy):
     shapes: int = 8
     prepare: Literal["at-start", "ahead"] = later("at-start")
     moves: int | None = later(None)
+    worth: int | None = later(None)
 
     machines: ClassVar[frozenset[str]] = frozenset({"torus"})
-    models: ClassVar[Mapping[str, Answers]] = PLACING["bins"] | PLACING["boxes"] | MIGRATING
+    models: ClassVar[Mapping[str, Answers]] = (
+        PLACING["bins"] | PLACING["boxes"] | MIGRATING | JOINTLY
+    )
     execution: ClassVar[str] = "migration"
 
     def __post_init__(self) -> None:
@@ -107,6 +119,9 @@ class TorusBoxes(Policy):
                 raise InputError(f"{name} {getattr(self, name)}; expected a whole number from 1")
         if self.moves is not None and self.moves < 0:
             raise InputError(f"moves {self.moves}; expected a whole number from 0, or None")
+        if self.worth is not None and not 0 <= self.worth <= MOST_WORTH:
+            expected = f"expected a whole number from 0 to {MOST_WORTH:,}, or None"
+            raise InputError(f"worth {self.worth}; {expected}")
         if not self.interval >= 0:
             raise InputError(f"interval {self.interval}; expected seconds from 0")
 
@@ -115,8 +130,15 @@ class TorusBoxes(Policy):
         return self.large + 1
 
     def posed(self) -> Mapping[str, Answers]:
-        """Return the models posed: placement, and migration unless that is switched off."""
-        return PLACING[self.place] | (MIGRATING if self.migrate else {})
+        """Return the models posed: placement, and unless that is switched off, migration.
+
+        With a `worth`, migration is posed for preparations alone, otherwise reconfiguration.
+        """
+        if not self.migrate:
+            return PLACING[self.place]
+        if self.worth is None:
+            return PLACING[self.place] | MIGRATING
+        return PLACING[self.place] | JOINTLY | (MIGRATING if self.prepare == "ahead" else {})
 
     def begin(self, system: System) -> None:
         """Begin without reservations, and choose the way of fitting."""
@@ -251,14 +273,47 @@ class TorusBoxes(Policy):
             return False
         if self._prepared is not None and self._prepared.job == job:
             return False
-        kept, inside = self._kept(system, bool(place) and blocked)
-        plan = self._plan(system, job, sorted(system.held), (), kept, inside)
+        is_behind = bool(place) and blocked
+        running, (kept, inside) = sorted(system.held), self._kept(system, is_behind)
+        plan: Plan | Arrangement | None
+        if self.worth is None:
+            plan = self._plan(system, job, running, (), kept, inside)
+            starts = {} if plan is None else {job: plan.place}
+        else:
+            jobs = [job, *self._beside(system, window, place, is_behind)]
+            plan = self._joint_plan(system, jobs, self.worth, running, kept, inside)
+            starts = {} if plan is None else dict(zip(jobs, plan.boxes))
         if plan is None:
             self._no_plan = (job, place, torus.free)
             return False
-        yield from self._execute(plan, sorted(system.held))
-        yield Start(job, plan.place)
+        yield from self._execute(plan, running)
+        for one, box in starts.items():
+            if box is not None:
+                yield Start(one, box)
         return True
+
+    def _beside(
+        self, system: System, window: Sequence[int], place: int, is_behind: bool
+    ) -> list[int]:
+        """Return the jobs that may start with the large one at a place of the window.
+
+        They are the other jobs of the window up to the next large one. If the large job is behind a
+        blocked queue head, they are the head and jobs that may be backfilled.
+        """
+        large = window[place]
+        left = self._torus.free - system.processors[large]
+        others = [job for job in window if job != large]
+        others = others[: self._first_large(system, others) + 1]
+        if is_behind and self.backfill != "easy":  # the reserved box is protected in any case
+            head = others[0]
+            shadow = max(self._reserve(system).earliest, system.now)
+            others = [
+                job
+                for job in others
+                if job == head
+                or (self.backfill == "shadow" and system.now + system.requested_time[job] <= shadow)
+            ]
+        return [job for job in others if system.processors[job] <= left]
 
     def _kept(self, system: System, blocked: bool) -> tuple[list[Box], frozenset[int]]:
         """Return the free routers, as boxes, and the running jobs that no migration may touch.
@@ -293,24 +348,70 @@ class TorusBoxes(Policy):
         from optsched.models.migration import Migration
 
         problem = Migration.trusted(
-            running=tuple([system.held[one] for one in running]),
-            sizes=tuple([system.processors[one] for one in running]),
-            elapsed=tuple([_elapsed(system, one) for one in running]),
-            movable=tuple([place for place, one in enumerate(running) if one not in inside]),
+            **self._running_fields(system, running, kept, inside),
             ending=tuple([system.held[one] for one in ending]),
             incoming=system.processors[job],
-            **self._fitting.fields(kept),
-            shapes=self.shapes,
-            running_jobs=tuple([system.job_id[one] for one in running]),
             incoming_job=system.job_id[job],
         )
         plan: Plan | None = system.pose(problem)
-        if plan is not None and self.moves is not None and len(plan.destinations) > self.moves:
-            self._refused += 1
-            return None
-        return plan
+        return None if plan is None or self._is_refused(plan) else plan
 
-    def _execute(self, plan: Plan, running: Sequence[int]) -> Generator[Action, None, None]:
+    def _joint_plan(
+        self,
+        system: System,
+        jobs: Sequence[int],
+        worth: int,
+        running: Sequence[int],
+        kept: Sequence[Box],
+        inside: Collection[int],
+    ) -> Arrangement | None:
+        """Pose the reconfiguration for a large job, the first of `jobs`, and others beside it.
+
+        Of the others, the first has priority. Running jobs and `kept` routers are as in `_plan`.
+        """
+        from optsched.models.reconfiguration import Reconfiguration
+
+        nodes = [system.processors[job] for job in jobs]
+        profits = list(nodes)
+        if len(jobs) > 1:
+            profits[1] += sum(profits[1:])
+        problem = Reconfiguration.trusted(
+            **self._running_fields(system, running, kept, inside),
+            waiting=tuple(nodes),
+            profits=tuple(profits),
+            required=(0,),
+            worth=worth,
+            waiting_jobs=tuple([system.job_id[job] for job in jobs]),
+        )
+        plan: Arrangement | None = system.pose(problem)
+        return None if plan is None or self._is_refused(plan) else plan
+
+    def _running_fields(
+        self,
+        system: System,
+        running: Sequence[int],
+        kept: Sequence[Box],
+        inside: Collection[int],
+    ) -> dict[str, Any]:
+        """Return the fields of running jobs on the torus, of which those `inside` stay."""
+        return self._fitting.fields(kept) | {
+            "running": tuple([system.held[one] for one in running]),
+            "sizes": tuple([system.processors[one] for one in running]),
+            "elapsed": tuple([_elapsed(system, one) for one in running]),
+            "movable": tuple([at for at, one in enumerate(running) if one not in inside]),
+            "shapes": self.shapes,
+            "running_jobs": tuple([system.job_id[one] for one in running]),
+        }
+
+    def _is_refused(self, plan: Plan | Arrangement) -> bool:
+        """Return whether a plan moves too many jobs, and count it if so."""
+        is_refused = self.moves is not None and len(plan.destinations) > self.moves
+        self._refused += is_refused
+        return is_refused
+
+    def _execute(
+        self, plan: Plan | Arrangement, running: Sequence[int]
+    ) -> Generator[Action, None, None]:
         """Migrate the running jobs as planned."""
         moves = {running[one]: box for one, box in plan.destinations.items()}
         if moves:

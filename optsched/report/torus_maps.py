@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from optsched.boxes.box import Box, Grid
+from optsched.models.running_jobs import Step, destinations_of
 from optsched.report import style
 
 if TYPE_CHECKING:
@@ -426,6 +427,23 @@ class Move(NamedTuple):
     after: str
     text: str
     parked: bool
+
+
+def moves_of(steps: Sequence[Step], names: Sequence[str | int]) -> dict[int, Move]:
+    """Return the moves of jobs by steps, numbered from 1; `names` are those of the running jobs."""
+    numbers: dict[int, list[str]] = {}
+    for number, (job, _) in enumerate(steps, start=1):
+        numbers.setdefault(job, []).append(str(number))
+    boxes = destinations_of(steps)
+    return {
+        job: Move(
+            before=of_job[0],
+            after=of_job[-1],
+            text=f"{' and '.join(of_job)}: job {names[job]} to {boxes[job]}",
+            parked=len(of_job) > 1,
+        )
+        for job, of_job in numbers.items()
+    }
 
 
 def relocation_figure(

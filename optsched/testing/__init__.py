@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         gang_packings,
         migrations,
         partition_mkps,
+        reconfigurations,
         threshold_allocations,
         window_mkps,
     )
@@ -38,6 +39,7 @@ __all__ = [
     "gang_packings",
     "migrations",
     "partition_mkps",
+    "reconfigurations",
     "threshold_allocations",
     "window_mkps",
 ]

@@ -13,6 +13,7 @@ from optsched.models.data_placement import DataPlacement
 from optsched.models.gang_packing import GangPacking
 from optsched.models.migration import Migration
 from optsched.models.partition_mkp import PartitionMKP
+from optsched.models.reconfiguration import Reconfiguration
 from optsched.models.threshold_allocation import ThresholdAllocation
 from optsched.models.threshold_allocation.problem import GOALS
 from optsched.models.window_mkp import WindowMKP
@@ -163,6 +164,31 @@ def migrations(draw: st.DrawFn, max_running: int = 5, max_side: int = 4) -> Migr
         running_jobs=draw(st.none() | _lists(LABELS, jobs)),
         incoming_job=draw(st.none() | LABELS),
         ending=_disjoint(draw, grid, draw(st.sampled_from([0, 0, 1, 2])), [*holes, *running]),
+    )
+
+
+@st.composite
+def reconfigurations(
+    draw: st.DrawFn, max_running: int = 4, max_waiting: int = 3, max_side: int = 3
+) -> Reconfiguration:
+    """Draw a reconfiguration.
+
+    The states of `migrations`, with no waiting jobs, equal ones, jobs that fit at once or nowhere,
+    some or none of them required, profits that outweigh all migrations or none.
+    """
+    state = draw(migrations(max_running, max_side))
+    given = {f.name: getattr(state, f.name) for f in state.schema.fields}
+    del given["incoming"], given["incoming_job"], given["ending"]
+    jobs = draw(st.integers(0, max_waiting))
+    most = max(1, state.nodes_per_router * state.grid.routers // 2)
+    numbers = st.sets(st.integers(0, jobs - 1)).map(sorted) if jobs else st.just([])
+    return Reconfiguration(
+        **given,
+        waiting=draw(_lists(st.integers(1, 3) | st.integers(1, most), jobs)),
+        profits=draw(st.none() | _lists(st.integers(0, 4), jobs)),
+        required=draw(numbers | st.just([])),
+        worth=draw(st.none() | st.integers(0, 20)),
+        waiting_jobs=draw(st.none() | _lists(LABELS, jobs)),
     )
 
 

@@ -223,8 +223,8 @@ def test_a_program_that_is_too_large_is_refused():
             [
                 "running[1]: '2x1x1@3,2,0'; ends at x = 4; the last is 3",
                 "running[2]: 7; expected a box such as '2x4x4@3,0,22'",
-                "incoming: 0; expected an integer from 1 to 262144000000",
                 "shapes: 0; expected an integer from 1 to 1000000000000",
+                "incoming: 0; expected an integer from 1 to 262144000000",
             ],
         ),
         (

@@ -256,6 +256,61 @@ def test_what_it_posed_is_captured_and_answered_again(apart, tmp_path):
     assert found.summary["migrations"] == 1
 
 
+def jointly(make_trace, side, queue, solver="migrate-then-place", capture=None, **options):
+    """Run jobs on a line of which every other router, from the first on, is free at 5 s."""
+    held = [(0, end, end, 1) for end in itertools.islice(itertools.cycle((5, 1000)), side)]
+    free = {"restart": 0, "per_node": 0}
+    return simulate(
+        make_trace(*held, *queue),
+        f"torus:1x1x{sum(nodes for at, *_, nodes in (*held, *queue) if at == 0)}:wrap=none",
+        "torus",
+        settings={"interval": 0, "large": 2, "detect": "exact", "worth": 100} | free | options,
+        solver={"reconfiguration": solver},
+        check=True,
+        capture=capture,
+    )
+
+
+def test_with_a_worth_jobs_are_moved_for_others_than_the_large_job(make_trace):
+    queue = [(10, 50, 50, 3), (10, 50, 50, 2)]
+    in_turn = jointly(make_trace, 9, queue)
+    assert in_turn.start.tolist()[9:] == [10, 60]
+    assert len(in_turn.migrations) == 1
+    both = jointly(make_trace, 9, queue, "migration-based")
+    assert both.start.tolist()[9:] == [10, 10]
+    assert len(both.migrations) == 2
+    # a move costs 10 node-seconds, and the job has two nodes, as the first one counted twice
+    dear = jointly(make_trace, 9, queue, "migration-based", worth=2)
+    assert dear.start.tolist()[9:] == [10, 60]
+
+
+@pytest.mark.parametrize(
+    ("backfill", "requested", "start"),
+    [("shadow", 50, 11), ("shadow", 2000, 550), ("easy", 2000, 11), ("none", 50, 550)],
+)
+def test_beside_a_blocked_head_jobs_start_that_may_be_backfilled(
+    make_trace, backfill, requested, start
+):
+    # beyond the eleven routers are three, for the head, from 500 to 550 s; the next job is large
+    queue = [(0, 500, 500, 3), (10, 50, 50, 3), (11, 700, 700, 4), (11, 50, requested, 2)]
+    found = jointly(make_trace, 11, queue, "migration-based", backfill=backfill, large=3)
+    assert found.start.tolist()[11:] == [0, 500, 11, start]
+
+
+def test_the_joint_problem_is_captured(make_trace, tmp_path):
+    jointly(make_trace, 9, [(10, 50, 50, 3), (10, 50, 50, 2)], capture=tmp_path)
+    problems = [load_snapshot(file) for file in sorted(tmp_path.iterdir())]
+    [problem] = [problem for problem in problems if problem.name == "reconfiguration"]
+    assert (problem.waiting, problem.required, problem.worth) == ((3, 2), (0,), 100)
+    assert problem.costs == (10,) * 4
+
+
+@pytest.mark.parametrize("worth", [-1, 10**7 + 1])
+def test_a_worth_beyond_what_is_exact_is_refused(worth):
+    with pytest.raises(InputError, match="from 0 to 10,000,000, or None"):
+        TorusBoxes(worth=worth)
+
+
 def test_thinking_that_takes_time_is_paid_by_starts_and_migrations(apart):
     class Slow(PositionSearch):
         seconds_per_solve = 2.5

@@ -42,6 +42,12 @@ def migration():
     return problem, Plan(steps, Box(0, 1, 0, 4, 1, 2))
 
 
+def reconfiguration():
+    problem = load_snapshot(bundled("models") / "reconfiguration" / "worked-example.json")
+    boxes = [Box(at, 0, 0, length, 1, 1) for at, length in ((0, 2), (3, 2), (2, 1), (6, 1))]
+    return problem, problem.arrangement(dict(enumerate(boxes[2:])), boxes[:2])
+
+
 def window():
     problem = load_snapshot(bundled("models") / "window-mkp" / "yang-2014-example.json")
     return problem, (1, 2, 0, -1, 2)
@@ -62,6 +68,7 @@ CASES = {
     "gang-packing": gang,
     "migration": migration,
     "partition-mkp": partition,
+    "reconfiguration": reconfiguration,
     "threshold-allocation": allocation,
     "window-mkp": window,
 }
@@ -130,6 +137,22 @@ def test_a_migration_is_shown_with_its_steps():
     lines = dict(problem.describe(plan))
     assert lines["step 1"].startswith("park job 1 (4)")
     assert lines["step 3"] == "restart job 1 (4) in 2x1x2@2,0,0"
+
+
+def test_a_reconfiguration_is_shown_with_its_steps_and_the_jobs_that_start():
+    figure = drawn("reconfiguration")
+    before, after = figure.axes
+    assert labels(before)[-2:] == ["1", "2"]
+    assert sorted(labels(after)[-4:]) == ["1", "2", "D", "L"]
+    assert [text.get_text() for text in figure.texts[1:]] == [
+        "before: 2 jobs to move; numbers are steps",
+        "after: 2 of 2 jobs started",
+    ]
+    assert legend(figure)[:3] == [
+        "1: job A to 1x1x1@2,0,0",
+        "2: job B to 1x1x1@6,0,0",
+        "incoming jobs",
+    ]
 
 
 def test_long_plans_are_told_in_part():

@@ -12,13 +12,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from optsched.boxes.box import Box, Triple, box_of_text
+from optsched.boxes.box import Box, Triple
 from optsched.boxes.shapes import shapes as ranked_shapes
 from optsched.errors import InputError
 from optsched.models.box_placement.candidates import Candidates, candidates_of
 from optsched.models.problem import Violation, listed, named, wrong_length
 from optsched.models.schema import Choice, Fields, Integer, Integers, declared, field, labels
-from optsched.models.torus_fields import Boxes, TorusProblem, overlaps, routers_for
+from optsched.models.torus_fields import Boxes, TorusProblem, boxes_of_texts, overlaps, routers_for
 from optsched.registry import models
 
 Placement = tuple[Box | None, ...]
@@ -178,15 +178,11 @@ class BoxPlacement(TorusProblem[Placement]):
         InputError
             If `fields` do not have a list of boxes, or null, as ``box_of_job``.
         """
-        texts = fields.get("box_of_job") if isinstance(fields, Mapping) else None
-        boxes: list[Box | None] = []
-        for text in texts if isinstance(texts, list) else [0]:
-            box = box_of_text(text) if isinstance(text, str) else None
-            if box is None and text is not None:
-                expected = "expected a list of boxes such as '2x4x4@3,0,22', or null"
-                raise InputError(expected, field="box_of_job")
-            boxes.append(box)
-        return tuple(boxes)
+        boxes = boxes_of_texts(fields.get("box_of_job") if isinstance(fields, Mapping) else None)
+        if boxes is None:
+            expected = "expected a list of boxes such as '2x4x4@3,0,22', or null"
+            raise InputError(expected, field="box_of_job")
+        return boxes
 
     def describe(self, solution: Placement | None = None) -> list[tuple[str, str]]:
         """Return the torus and the number of candidates, or the boxes of the jobs."""

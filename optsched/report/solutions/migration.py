@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.numbers import counted
-from optsched.report.torus_maps import Move, relocation_figure
+from optsched.report.torus_maps import moves_of, relocation_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,18 +18,7 @@ COMING = -1
 def figure(problem: Migration, solution: Plan) -> Figure:
     """Return the torus before the plan, and after the last step with the large job."""
     names = problem.running_jobs or range(1, len(problem.running) + 1)
-    steps: dict[int, list[str]] = {}
-    for number, (job, _) in enumerate(solution.steps, start=1):
-        steps.setdefault(job, []).append(str(number))
-    moves = {
-        job: Move(
-            before=numbers[0],
-            after=numbers[-1],
-            text=f"{' and '.join(numbers)}: job {names[job]}" + f" to {solution.destinations[job]}",
-            parked=len(numbers) > 1,
-        )
-        for job, numbers in steps.items()
-    }
+    moves = moves_of(solution.steps, names)
     before = dict(enumerate(problem.running))
     after = before | solution.destinations
     ends = dict(enumerate(problem.ending, start=len(problem.running)))

@@ -1,0 +1,1 @@
+"""Solvers of reconfiguration (`optsched.models.reconfiguration`)."""

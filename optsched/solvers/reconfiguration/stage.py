@@ -1,0 +1,76 @@
+"""Admission of waiting jobs one by one: a stage of a reconfiguration is a migration problem."""
+
+from __future__ import annotations
+
+from optsched.boxes.box import Box
+from optsched.models.migration import Migration, Plan
+from optsched.models.reconfiguration import Arrangement, Reconfiguration
+
+
+class Stage:
+    """State of a reconfiguration after some waiting jobs have got a box.
+
+    A waiting job with a box can be moved free of charge, as it has not started yet, and so can a
+    running job that moves in any case.
+
+    Parameters
+    ----------
+    problem : Reconfiguration
+        The problem.
+
+    Attributes
+    ----------
+    boxes : dict of int to Box
+        Present box of each job that has one, by its number: running jobs from 0, then waiting ones.
+    """
+
+    def __init__(self, problem: Reconfiguration) -> None:
+        self.problem = problem
+        self.boxes: dict[int, Box] = dict(enumerate(problem.running))
+
+    def migration(self, job: int) -> Migration:
+        """Return the problem of admitting a waiting job by moving jobs that have a box."""
+        problem, running = self.problem, len(self.problem.running)
+        jobs = list(self.boxes)
+        movers = {*problem.movers}
+        return Migration.trusted(
+            torus=problem.torus,
+            wrap=problem.wrap,
+            nodes_per_router=problem.nodes_per_router,
+            holes=problem.holes,
+            links=problem.links,
+            running=tuple(self.boxes.values()),
+            sizes=tuple(self._size(one) for one in jobs),
+            elapsed=tuple(
+                0 if self._is_free_of_charge(one) else problem.elapsed[one] for one in jobs
+            ),
+            movable=tuple(at for at, one in enumerate(jobs) if one in movers or one >= running),
+            shapes=problem.shapes,
+            running_jobs=None,
+            incoming=problem.waiting[job],
+            incoming_job=None,
+            ending=(),
+        )
+
+    def carry_out(self, job: int, plan: Plan) -> None:
+        """Move jobs as in a plan of `migration`, and give the waiting job its box."""
+        assert plan.place is not None
+        jobs = list(self.boxes)
+        for at, box in plan.destinations.items():
+            self.boxes[jobs[at]] = box
+        self.boxes[len(self.problem.running) + job] = plan.place
+
+    def arrangement(self) -> Arrangement:
+        """Return the arrangement in which all jobs have their present boxes."""
+        running = self.problem.running
+        moved = {job: self.boxes[job] for job, box in enumerate(running) if self.boxes[job] != box}
+        waiting = range(len(running), len(running) + len(self.problem.waiting))
+        return self.problem.arrangement(moved, [self.boxes.get(job) for job in waiting])
+
+    def _size(self, job: int) -> int:
+        running = len(self.problem.running)
+        return self.problem.sizes[job] if job < running else self.problem.waiting[job - running]
+
+    def _is_free_of_charge(self, job: int) -> bool:
+        running = self.problem.running
+        return job >= len(running) or self.boxes[job] != running[job]

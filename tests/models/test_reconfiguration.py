@@ -1,0 +1,299 @@
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from hypothesis import assume, given, settings
+
+import optsched
+from optsched import load_snapshot
+from optsched.boxes.box import Box
+from optsched.boxes.shapes import shapes
+from optsched.content import bundled
+from optsched.errors import InputError
+from optsched.models import Arrangement, Migration, Reconfiguration, Step
+from optsched.testing import brute_force, check_problem, migrations, reconfigurations
+
+EXAMPLE = Reconfiguration(
+    (7, 1, 1),
+    ["1x1x1@1,0,0", "1x1x1@3,0,0", "1x1x1@5,0,0"],
+    sizes=[1, 1, 1],
+    elapsed=[10, 20, 30],
+    waiting=[2, 2],
+    required=[0],
+    wrap=(False, False, False),
+    running_jobs=["A", "B", "C"],
+    waiting_jobs=["L", "D"],
+)
+"""The worked example of the model's page."""
+
+
+def at(x, length=1):
+    return Box(x, 0, 0, length, 1, 1)
+
+
+BEST = EXAMPLE.arrangement({0: at(2), 1: at(6)}, [at(0, 2), at(3, 2)])
+
+
+def changed(**fields):
+    """Return the example with other fields, as on file."""
+    return EXAMPLE.to_json() | fields
+
+
+def optimum_of(problem):
+    """Try every box for every job, but for what costs more; None if nothing is feasible."""
+    grid = problem.grid
+
+    def sets(extents):
+        boxes = (
+            Box(*anchor, *extent)
+            for extent in extents
+            for anchor in product(*map(range, problem.torus))
+        )
+        return [(b, frozenset(grid.cells(b).tolist())) for b in boxes if not grid.mistake(b)]
+
+    def limited(nodes):
+        routers = -(-nodes // problem.nodes_per_router)
+        return shapes(routers, grid, problem.links)[: problem.shapes]
+
+    movable = range(len(problem.running)) if problem.movable is None else problem.movable
+    choices = []
+    for job, box in enumerate(problem.running):
+        cost = problem.sizes[job] * problem.elapsed[job]
+        choices.append([(0, frozenset(grid.cells(box).tolist()))])
+        if job in movable:
+            extents = {*limited(problem.sizes[job]), box.extent}
+            choices[-1] += [(cost, cells) for other, cells in sets(extents) if other != box]
+    for job, (size, profit) in enumerate(zip(problem.waiting, problem.profits)):
+        choices.append([(0, cells) for _, cells in sets(limited(size))])
+        if job not in problem.required:
+            choices[-1].append((problem.worth * profit, frozenset()))
+    choices.sort(key=len)
+    holes = frozenset(cell for hole in problem.holes for cell in grid.cells(hole).tolist())
+    best = None
+
+    def search(number, spent, taken):
+        nonlocal best
+        if best is not None and spent >= best:
+            return
+        if number == len(choices):
+            best = spent
+            return
+        for cost, cells in choices[number]:
+            if not cells & taken:
+                search(number + 1, spent + cost, taken | cells)
+
+    search(0, 0, holes)
+    return best
+
+
+def test_the_worked_example_of_the_page():
+    assert EXAMPLE.violations(BEST) == []
+    assert EXAMPLE.worth == 1 + 10 + 20 + 30
+    assert EXAMPLE.objective(BEST) == 30
+    assert EXAMPLE.objective(EXAMPLE.arrangement({0: at(2)}, [at(0, 2), None])) == 10 + 2 * 61
+    assert EXAMPLE.solution_to_json(BEST) == {
+        "steps": [[1, "1x1x1@2,0,0"], [2, "1x1x1@6,0,0"]],
+        "box_of_job": ["2x1x1@0,0,0", "2x1x1@3,0,0"],
+    }
+    assert EXAMPLE.describe(BEST) == [
+        ("step 1", "move job A (1) from 1x1x1@1,0,0 to 1x1x1@2,0,0"),
+        ("step 2", "move job B (1) from 1x1x1@3,0,0 to 1x1x1@6,0,0"),
+        ("start", "job L (2) in 2x1x1@0,0,0"),
+        ("start", "job D (2) in 2x1x1@3,0,0"),
+        ("not started", "-"),
+    ]
+    assert EXAMPLE.describe()[2:5] == [
+        ("movable", "3 jobs"),
+        ("waiting", "L (2) D (2)"),
+        ("required", "L (2)"),
+    ]
+    assert optimum_of(EXAMPLE) == 30
+
+
+@pytest.mark.parametrize(("worth", "optimum"), [(0, 10), (5, 20), (9, 28), (10, 30), (11, 30)])
+def test_a_waiting_job_starts_if_it_is_worth_the_moves(worth, optimum):
+    # without D, L costs 10; with D, 30: two units of profit outweigh 20 from a worth of 10 on
+    problem = Reconfiguration.from_json(changed(worth=worth))
+    assert optsched.solve(problem, "highs").objective == optimum == optimum_of(problem)
+
+
+@pytest.mark.parametrize("name", ["worked-example", "same-cost", "no-room"])
+def test_the_small_snapshots_by_trying_everything(name):
+    snapshot = load_snapshot(bundled("models") / "reconfiguration" / f"{name}.json")
+    assert optimum_of(snapshot) == optsched.solve(snapshot, "cp-sat").objective
+
+
+@settings(max_examples=12, deadline=None)
+@given(reconfigurations(max_running=2, max_waiting=2, max_side=3))
+def test_it_keeps_the_contract_of_a_problem(problem):
+    solution = optsched.solve(problem, "highs").solution
+    check_problem(problem, solutions=[] if solution is None else [solution])
+
+
+@settings(max_examples=30, deadline=None)
+@given(reconfigurations(max_running=3, max_waiting=2, max_side=2))
+def test_every_exact_solver_finds_the_optimum_by_trying_everything(problem):
+    optimum = optimum_of(problem)
+    for solver in ("highs", "cp-sat"):
+        result = optsched.solve(problem, solver)
+        assert result.objective == optimum, result.message
+        assert str(result.status) == ("infeasible" if optimum is None else "optimal")
+    if len(problem.formulate().program.objective) <= 10:
+        assert brute_force(problem) == optimum
+
+
+@settings(max_examples=25, deadline=None)
+@given(migrations(max_running=3, max_side=3))
+def test_a_migration_is_the_case_of_one_job_that_is_required(problem):
+    given_fields = {f.name: getattr(problem, f.name) for f in problem.schema.fields}
+    size = given_fields.pop("incoming")
+    assume(not given_fields.pop("ending"))
+    del given_fields["incoming_job"]
+    joint = Reconfiguration(**given_fields, waiting=[size], required=[0])
+    one, other = optsched.solve(problem), optsched.solve(joint, "highs")
+    assert (one.status, one.objective) == (other.status, other.objective)
+    if one.solution is not None:
+        plan = Migration.plan(problem, one.solution.destinations, one.solution.place)
+        assert joint.violations(Arrangement(plan.steps, (plan.place,))) == []
+
+
+A_AWAY, B_AWAY = BEST.steps
+L_BOX, D_BOX = BEST.boxes
+
+
+@pytest.mark.parametrize(
+    ("steps", "boxes", "expected"),
+    [
+        ((A_AWAY,), (L_BOX, D_BOX), ["overlap"]),
+        ((A_AWAY, B_AWAY), (L_BOX, at(0, 2)), ["overlap"]),
+        ((A_AWAY, B_AWAY), (None, D_BOX), ["required"]),
+        ((A_AWAY, B_AWAY), (L_BOX,), ["once"]),
+        ((A_AWAY, B_AWAY), (L_BOX, at(6, 2)), ["grid"]),
+        ((A_AWAY, B_AWAY), (L_BOX, at(3)), ["shape"]),
+        ((A_AWAY, Step(1, None)), (L_BOX, D_BOX), ["parked"]),
+        ((A_AWAY, B_AWAY, B_AWAY), (L_BOX, D_BOX), ["once"]),
+        ((A_AWAY, Step(1, at(5))), (L_BOX, None), ["overlap"]),
+        ((A_AWAY, Step(4, at(6))), (L_BOX, None), ["job"]),
+        ((Step(0, at(1)),), (at(3, 2), None), ["move", "overlap"]),
+    ],
+)
+def test_violations_are_named(steps, boxes, expected):
+    found = EXAMPLE.violations(Arrangement(tuple(steps), boxes))
+    assert [v.constraint for v in found] == expected
+
+
+def test_messages_name_running_and_waiting_jobs():
+    plain = Reconfiguration.from_json(
+        {k: v for k, v in EXAMPLE.to_json().items() if k not in ("running_jobs", "waiting_jobs")}
+    )
+    found = plain.violations(Arrangement((), (at(0, 2), at(0, 2))))
+    assert [v.detail for v in found] == [
+        "waiting job 1 in 2x1x1@0,0,0 meets job 1",
+        "waiting job 2 in 2x1x1@0,0,0 meets waiting job 1",
+    ]
+    found = EXAMPLE.violations(Arrangement((), (None, at(0, 2))))
+    assert [v.detail for v in found] == ["job L is not started", "job D in 2x1x1@0,0,0 meets job A"]
+
+
+def test_equal_waiting_jobs_are_a_class():
+    problem = Reconfiguration((4, 1, 1), [], [], [], [2, 1, 2, 1, 2], required=[4])
+    assert problem.classes == ((0, 2), (1, 3), (4,))
+    formulation = problem.formulate()
+    both = problem.arrangement({}, [None, None, at(0, 2), None, at(2, 2)])
+    assert problem.violations(both) == []
+    # the first job of the class starts in place of the third
+    again = formulation.decode(formulation.encode(both))
+    assert again.boxes == (at(0, 2), None, None, None, at(2, 2))
+
+
+def test_the_program_is_the_page_of_the_model_in_numbers():
+    problem = Reconfiguration(
+        (3, 1, 1), ["1x1x1@0,0,0"], [1], [7], [2, 2], required=[1], wrap=(False,) * 3, worth=5
+    )
+    program = problem.formulate().program
+    names = [program.variable_name(v) for v in range(program.num_variables)]
+    rows = {
+        program.row_name(r): {
+            names[program.columns[k]]: int(program.values[k])
+            for k in range(program.row_start[r], program.row_start[r + 1])
+        }
+        for r in range(program.num_rows)
+    }
+    first = ["start1_2x1x1_at_0_0_0", "start1_2x1x1_at_1_0_0"]
+    second = ["start2_2x1x1_at_0_0_0", "start2_2x1x1_at_1_0_0"]
+    moves = ["job1_stays", "job1_to_1x1x1_at_1_0_0", "job1_to_1x1x1_at_2_0_0"]
+    assert names == [*first, *second, *moves, "started1", "started2"]
+    assert program.objective.tolist() == [0, 0, 0, 0, 0, 7, 7, -10, -10]
+    assert program.offset == 20
+    assert program.lower.tolist() == [0] * 8 + [1]
+    assert rows == {
+        "start1": dict.fromkeys(first, 1) | {"started1": -1},
+        "start2": dict.fromkeys(second, 1) | {"started2": -1},
+        "once_job1": dict.fromkeys(moves, 1),
+        "router_0_0_0": dict.fromkeys([first[0], second[0], moves[0]], 1),
+        "router_1_0_0": dict.fromkeys([*first, *second, moves[1]], 1),
+        "router_2_0_0": dict.fromkeys([first[1], second[1], moves[2]], 1),
+        "area": {"started1": 2, "started2": 2},
+    }
+    assert program.row_upper[-1] == 3 - 1
+
+
+def test_a_program_that_is_too_large_is_refused():
+    running = [f"1x1x1@{x},{y},0" for x in range(20) for y in range(20)]
+    problem = Reconfiguration((24, 24, 24), running, [1] * 400, [1] * 400, [8000])
+    with pytest.raises(InputError, match="movable jobs or fewer shapes make it smaller"):
+        assert problem.formulate().program
+
+
+@pytest.mark.parametrize(
+    ("fields", "mistakes"),
+    [
+        (
+            {"waiting": [2, 0], "profits": [1], "required": [3], "worth": -1},
+            [
+                "waiting[1]: 0; expected an integer of at least 1",
+                "profits: 1 values; expected 2, one for each of waiting",
+                "required[0]: 3; expected a waiting job, from 1 to 2",
+                "worth: -1; expected an integer from 0 to 1000000000000",
+            ],
+        ),
+        (
+            {"required": "L", "waiting_jobs": ["L"]},
+            [
+                "required: expected a list of numbers of waiting jobs, from 1",
+                "waiting_jobs: 1 values; expected 2, one for each of waiting",
+            ],
+        ),
+        (
+            {"running": ["1x1x1@1,0,0", "1x1x1@1,0,0", "1x1x1@5,0,0"]},
+            ["running[1]: job B in 1x1x1@1,0,0 overlaps job A"],
+        ),
+        (
+            {"worth": 10**12, "waiting": [2, 2000]},
+            [
+                "worth: 1000000000000 for each of 2002 units of profit, beside migrations of 60 "
+                "node-seconds; expected at most 1000000000000000 in all"
+            ],
+        ),
+    ],
+)
+def test_all_mistakes_are_told_at_once(fields, mistakes):
+    with pytest.raises(InputError) as raised:
+        Reconfiguration.from_json(changed(**fields))
+    assert list(raised.value.mistakes) == mistakes
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        None,
+        {},
+        {"steps": [[1, "here"]], "box_of_job": []},
+        {"steps": [], "box_of_job": ["there"]},
+        {"steps": [], "box_of_job": 3},
+    ],
+)
+def test_a_solution_of_another_form_is_refused(written):
+    with pytest.raises(InputError, match="expected a list"):
+        EXAMPLE.solution_from_json(written)
