@@ -81,7 +81,7 @@ DURATIONS = {
     *("mean_migration_delay", "nominal_seconds"),
 }
 """Figures in seconds that no metric states."""
-SHARES = {"contiguous_share", "heuristic_matched", "heuristic_gap"}
+SHARES = {"contiguous_share", "heuristic_matched", "heuristic_gap", "contested_matched"}
 """Figures that are shares and that no metric states."""
 LABELS = {
     "large_from": "least size of a large job",
@@ -109,6 +109,10 @@ LABELS = {
     "nominal_seconds": "nominal solving time",
     "heuristic_matched": "heuristic as good as solver",
     "heuristic_gap": "gap of the heuristic otherwise",
+    "one_job": "problems with one job",
+    "all_placed": "problems with all jobs placed",
+    "contested": "contested problems",
+    "contested_matched": "heuristic as good in contested ones",
 }
 """Labels of figures, where the name with blanks would say too little.
 

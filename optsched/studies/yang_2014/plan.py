@@ -26,6 +26,12 @@ VARIANTS: Mapping[str, Mapping[str, str]] = TABLE["variants"]
 SHOWN = "backfill"
 """The variant that the tables show: contiguous always, and backfilled as the Default is."""
 
+CONTIGUOUS = "backfill, stated contiguous"
+"""The same variant, with the other reading of the run times of the log."""
+
+SCATTERED = "scattered"
+"""The allocations whose run times the log states, unless a variant says otherwise."""
+
 WINDOW, INTERVAL = 5, 30.0
 """Jobs of the window, and seconds between two decisions (section V)."""
 
@@ -54,11 +60,16 @@ def _blocks(folders: Sequence[Path], *, quick: bool) -> Iterator[dict[str, Any]]
             if block.pop("one_part", False):
                 block["jobs"] = jobs[0]
             variant = VARIANTS.get(block.pop("variant", ""), {})
-            settings = {
-                key: values.get(value, value) if isinstance(value, str) else value
-                for key, value in block["settings"].items()
-            }
-            yield block | {"settings": settings | dict(variant)}
+            settings = _listed(block.pop("settings"), values) | dict(variant)
+            yield _listed(block, values) | {"settings": settings}
+
+
+def _listed(stated: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Put the lists of `values` in the place of their names."""
+    return {
+        key: values.get(value, value) if isinstance(value, str) else value
+        for key, value in stated.items()
+    }
 
 
 def inputs(folders: Sequence[Path], *, quick: bool) -> Mapping[str, Trace]:
