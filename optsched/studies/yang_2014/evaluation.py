@@ -240,7 +240,7 @@ def varied(frame: pd.DataFrame) -> tuple[float, pd.DataFrame]:
 
 
 def _middle(frame: pd.DataFrame) -> tuple[float, pd.DataFrame]:
-    middle = float(frame.loc[frame["charged"], "alpha"].iloc[0])
+    middle = float(frame.loc[frame["ties"] == Ties.RANDOM, "alpha"].iloc[0])
     at = (frame["log"] == BLUE) & (frame["alpha"] == middle) & (frame["beta"] == middle)
     return middle, frame[at & frame["variant"].isin([SHOWN, "default"])]
 

@@ -19,6 +19,8 @@ EXACT, GREEDY = SOLVERS = ("branch-and-bound", "greedy")
 """The paper's two algorithms."""
 
 EXCHANGE, GENERIC = "greedy-exchange", "cp-sat"
+SEARCH = "depth-first"
+"""Branch and bound as in Figure 3 of the paper."""
 
 VARIANTS: Mapping[str, Mapping[str, str]] = TABLE["variants"]
 """Variants that the paper leaves open."""
@@ -55,7 +57,8 @@ def _blocks(folders: Sequence[Path], *, quick: bool) -> Iterator[dict[str, Any]]
             "jobs": jobs,
             "execution": sweep["execution"],
         }
-        for stated in [*sweep["runs"], *(sweep["varied"] if name == BLUE else ())]:
+        of_paper = sweep["read_otherwise"] if name in (BLUE, INTREPID) else ()
+        for stated in [*sweep["runs"], *of_paper, *(sweep["varied"] if name == BLUE else ())]:
             block = where | stated
             if block.pop("one_part", False):
                 block["jobs"] = jobs[0]
