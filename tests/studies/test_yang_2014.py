@@ -12,7 +12,8 @@ from optsched.cli import run as optsched
 from optsched.errors import InputError
 from optsched.report import style
 from optsched.report.page import Verdict
-from optsched.studies.yang_2014.claims import claims
+from optsched.studies.judging import Claim, Judgement
+from optsched.studies.yang_2014.claims import claims, comparable
 from optsched.studies.yang_2014.evaluation import (
     PUBLISHED,
     SHARES,
@@ -30,11 +31,12 @@ from optsched.studies.yang_2014.evaluation import (
     with_job_sizes,
 )
 from optsched.studies.yang_2014.figures import _curves
-from optsched.studies.yang_2014.page import exact_solver, tie_records, turned
+from optsched.studies.yang_2014.page import by_choice, tie_records, turned
 from optsched.studies.yang_2014.plan import (
     BLUE,
     CONTIGUOUS,
     INTREPID,
+    MIRA,
     SCATTERED,
     SHOWN,
     TABLE,
@@ -66,8 +68,8 @@ def test_every_run_has_its_default(shared):
     assert set(map(tuple, rows[key].to_numpy())) == set(map(tuple, default[key].to_numpy()))
     parts = {name: len(log["jobs"]) for name, log in TABLE["logs"].items()}
     of_paper = parts[BLUE] + parts[INTREPID]
-    # two draws and the control, and one draw with the other reading
-    assert len(default) == sum(parts.values()) * (25 * 2 + 1) + of_paper * 25
+    # two draws (of Mira one) and the control, and one draw with the other reading
+    assert len(default) == of_paper * (25 * 2 + 1 + 25) + parts[MIRA] * (25 + 1)
 
 
 def synthetic(gain, *, greedy=0.0, share=1.0):
@@ -201,46 +203,50 @@ def test_cells_are_those_of_the_table():
 
 
 def test_random_ties_are_the_noise_floor():
-    frame = synthetic(lambda alpha, beta: 0.1)
+    frame = synthetic(lambda alpha, beta: 0.1, greedy=0.01)
     pairs = compared(tied(frame))
     found = noise(pairs, "mean_wait")
     assert (found.low, found.mean, found.high) == pytest.approx((0.10, 0.12, 0.14))
     assert (found.deviation, found.seeds) == (pytest.approx(0.02), 3)
     every = [record["jobs"] for record in tie_records(pairs)]
     assert every == ["1:10", "11:20", "21:30", "all"]
-    [claim] = [one for one in claims(frame) if one.text.startswith("SDSC-BLUE: mean wait: B&B")]
-    assert "where random ties deviate by 2.0" in claim.judgements[SHOWN].why
-    assert "random" not in claim.judgements["strict"].why
-    assert CONTIGUOUS not in claim.judgements  # Greedy has no runs there
+    assert "where random ties deviate by 2.0" in comparable(frame, SHOWN, "II").why
+    assert "random" not in comparable(frame, "strict", "II").why
+    assert comparable(frame, CONTIGUOUS, "II") is None  # Greedy has no runs there
 
 
-def test_the_other_reading_has_a_default_of_its_own_and_turns_verdicts():
+def test_the_other_reading_has_a_default_of_its_own():
     frame = synthetic(lambda alpha, beta: 0.1)
     other = (frame["stated"] == "contiguous") & (frame["variant"] == "default")
     frame.loc[other, "mean_wait"] *= 0.5
     wanted = {"log": BLUE, "solver": "branch-and-bound"}
     assert gain(compared(frame, variant=SHOWN, **wanted), "mean_wait").mean > 0
     assert gain(compared(frame, variant=CONTIGUOUS, **wanted), "mean_wait").mean < 0
-    texts = turned(claims(frame), SHOWN, CONTIGUOUS)
-    assert "SDSC-BLUE: mean wait improves (holds, then does not hold)" in texts
-    assert not any(text.startswith("SDSC-BLUE: mean response improves") for text in texts)
+
+
+def test_claims_whose_verdicts_differ_between_two_readings():
+    held, fails = Judgement(Verdict.HELD, ""), Judgement(Verdict.NOT_HELD, "")
+    stated = [
+        Claim("one", "", {SHOWN: held, CONTIGUOUS: fails}),
+        Claim("two", "", {SHOWN: held, CONTIGUOUS: held}),
+        Claim("three", "", {SHOWN: held}),
+    ]
+    assert turned(stated, SHOWN, CONTIGUOUS) == ["one (holds, then does not hold)"]
 
 
 def test_the_share_of_greedy_is_that_of_contested_decisions():
-    frame = synthetic(lambda alpha, beta: 0.1)
     figures = {"problems": 100, "one_job": 70, "all_placed": 20, "contested": 10}
-    figures |= {"contested_matched": 0.8, "heuristic_matched": 0.97, "heuristic_gap": 0.1}
-    found = exact_solver(frame.assign(**figures, unproven=0), log=BLUE, variant="strict")
-    assert found["contested"] / found["problems"] == 0.1
-    assert found["matched"] == pytest.approx(0.8)
-    runs = found["problems"] // 100
-    assert (found["worse"], found["worse_all_placed"]) == (2 * runs, runs)
+    figures |= {"contested_matched": 0.8, "heuristic_matched": 0.97}
+    found = by_choice(pd.DataFrame([figures, figures | {"contested_matched": 1.0}]))
+    assert (found["problems"], found["contested"], found["contested_share"]) == (200, 20, 0.1)
+    assert found["matched"] == pytest.approx(0.9)
+    assert (found["failed"], found["failed_all_placed"]) == (2, 4)
 
 
 def test_sizes_of_jobs_are_shares_of_the_nodes_of_each_part(tmp_path):
     sizes = np.array([4, 8, 12, 16, 1, 60])
     one = np.ones(6, dtype=np.int64)
-    [file] = write_trace(Trace(one.cumsum(), one, one, sizes, one), tmp_path / "log.swf")
+    [file] = write_trace(Trace(one.cumsum(), one, one, one, sizes), tmp_path / "log.swf")
     runs = [
         {"trace": str(file), "machine": "torus:2x2x4x4", "part": part} for part in ("1:4", "5:6")
     ]

@@ -125,8 +125,9 @@ def with_job_sizes(frame: pd.DataFrame) -> pd.DataFrame:
 
 def by_size(frame: pd.DataFrame, columns: str) -> dict[int, float]:
     """Return mean shares by size, `SIZES` or `SLOTS`, without the empty classes at the ends."""
-    own = frame[[name for name in frame.columns if name.startswith(columns)]].mean().dropna()
-    shares = {int(name.removeprefix(columns)): float(share) for name, share in own.items()}
+    names = [name for name in frame.columns if name.startswith(columns)]
+    means = frame[names].mean().dropna().to_dict()
+    shares = {int(name.removeprefix(columns)): means[name] for name in names if name in means}
     filled = [size for size, share in shares.items() if share]
     return {size: shares[size] for size in sorted(shares) if filled[0] <= size <= filled[-1]}
 
@@ -153,7 +154,8 @@ def usual(frame: pd.DataFrame) -> pd.DataFrame:
 def tied(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the runs in which ties are broken in several ways, and others on the same jobs."""
     own = _as_in_paper(_middle(frame)[1])
-    return own[own["draw"] == own.loc[own["ties"] == Ties.RANDOM, "draw"].iloc[0]]
+    draw = int(own.loc[own["ties"] == Ties.RANDOM, "draw"].iloc[0])
+    return own[own["draw"] == draw]
 
 
 def _as_in_paper(frame: pd.DataFrame) -> pd.DataFrame:

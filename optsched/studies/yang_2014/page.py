@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from optsched.models.problem import Choice
 from optsched.report.page import Cell, cell, duration, share
 from optsched.simulator.problem_solver import Ties
 from optsched.studies.cells import improved, matched
@@ -70,6 +71,8 @@ ANSWERS = {
 }
 """Whose answers are used, by the headings of the table: solver and ties."""
 
+_CHOICES = tuple(choice.name.lower() for choice in Choice)
+
 PAPERS_SIZES = {1024, 2048, 4096}
 """Nodes of more than half of the jobs of Intrepid, according to section V.B."""
 
@@ -103,6 +106,8 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "published": {key: PUBLISHED[number] for key, number in NUMBER_OF.items()},
         "middle": middle,
         "exact": exact_solver(own, **blue),
+        "choices": by_choice(compared(own, solver=EXACT, **blue)),
+        "choice_records": choice_records(compared(own, solver=EXACT, variant=SHOWN)),
         **ends,
         "other": {"least": other[SHARES[0], SHARES[0]], "most": other[SHARES[-1], SHARES[-1]]},
         "turned": turned,
@@ -153,18 +158,9 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
 def exact_solver(own: pd.DataFrame, **wanted: str) -> dict[str, Any]:
     """Compare Greedy with branch and bound: decision by decision, and in the whole run."""
     runs = compared(own, solver=EXACT, **wanted)
-    contested = int(runs["contested"].sum())
-    as_good = float((runs["contested_matched"] * runs["contested"]).sum())
-    worse = (1 - matched(runs)) * runs["problems"].sum()
     return {
         "problems": int(runs["problems"].sum()),
-        "one_job": int(runs["one_job"].sum()),
-        "all_placed": int(runs["all_placed"].sum()),
-        "contested": contested,
-        "contested_share": contested / runs["problems"].sum(),
-        "matched": as_good / contested if contested else None,
-        "worse": round(contested - as_good),
-        "worse_all_placed": round(worse - (contested - as_good)),
+        "matched": matched(runs),
         "gap": runs["heuristic_gap"].mean(),
         "unproven": int(runs["unproven"].sum()),
         "change": replaced(own, "mean_wait", GREEDY, EXACT, **wanted),
@@ -173,16 +169,44 @@ def exact_solver(own: pd.DataFrame, **wanted: str) -> dict[str, Any]:
     }
 
 
+def by_choice(runs: pd.DataFrame) -> dict[str, Any]:
+    """Count the decisions of runs by what there was to choose, and those in which Greedy fails."""
+    counts = {name: int(runs[name].sum()) for name in ("problems", *_CHOICES)}
+    as_good = float((runs["contested_matched"] * runs["contested"]).sum())
+    failed = (1 - matched(runs)) * counts["problems"]
+    in_contested = counts["contested"] - as_good
+    return counts | {
+        "contested_share": counts["contested"] / counts["problems"],
+        "matched": as_good / counts["contested"] if counts["contested"] else None,
+        "failed": round(in_contested),
+        "failed_all_placed": round(failed - in_contested),
+    }
+
+
+def choice_records(own: pd.DataFrame) -> list[Record]:
+    """Return the decisions of branch and bound on each log by what there was to choose."""
+    found = {log: by_choice(runs) for (log,), runs in grouped(own, ["log"])}
+    return [
+        {
+            "log": log,
+            "decisions": found[log]["problems"],
+            "one job": found[log]["one_job"],
+            "all placed": found[log]["all_placed"],
+            "of these not by Greedy": found[log]["failed_all_placed"],
+            "contested": found[log]["contested"],
+            "of these Greedy falls short in": found[log]["failed"],
+            "Greedy optimal in contested ones": share(found[log]["matched"]),
+        }
+        for log in LOGS
+        if log in found
+    ]
+
+
 def _solver_record(own: pd.DataFrame, **wanted: str) -> Record:
     found = exact_solver(own, **wanted)
     return {
         "problems": found["problems"],
-        "one job": found["one_job"],
-        "all placed": found["all_placed"],
-        "contested": found["contested"],
         "Greedy optimal": share(found["matched"]),
-        "Greedy short, contested": found["worse"],
-        "all placed but by Greedy": found["worse_all_placed"],
         "gap otherwise": share(found["gap"]),
         "unproven": found["unproven"],
         "wait": improved(found["change"]),

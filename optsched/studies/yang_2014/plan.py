@@ -14,7 +14,7 @@ from optsched.traces.trace import Trace
 CONTENT = content_of("yang-2014")
 TABLE = read_toml(CONTENT / PLAN)
 
-BLUE, INTREPID, _ = LOGS = list(TABLE["logs"])
+BLUE, INTREPID, MIRA = LOGS = list(TABLE["logs"])
 EXACT, GREEDY = SOLVERS = ("branch-and-bound", "greedy")
 """The paper's two algorithms."""
 
@@ -63,8 +63,9 @@ def _blocks(folders: Sequence[Path], *, quick: bool) -> Iterator[dict[str, Any]]
             if block.pop("one_part", False):
                 block["jobs"] = jobs[0]
             variant = VARIANTS.get(block.pop("variant", ""), {})
-            settings = _listed(block.pop("settings"), values) | dict(variant)
-            yield _listed(block, values) | {"settings": settings}
+            own = values | {"draws": log.get("draws", values["draws"])}
+            settings = _listed(block.pop("settings"), own) | dict(variant)
+            yield _listed(block, own) | {"settings": settings}
 
 
 def _listed(stated: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
