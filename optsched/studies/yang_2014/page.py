@@ -63,13 +63,13 @@ PLACES: Mapping[str, tuple[str, Any]] = {
 """The headings of metrics of allocations and large jobs, and how they are shown."""
 
 ANSWERS = {
-    "Greedy": (GREEDY, Ties.HEURISTIC),
-    "B&B where Greedy falls short": (EXACT, Ties.HEURISTIC),
-    "B&B": (EXACT, Ties.SOLVER),
-    "B&B of Figure 3": (SEARCH, Ties.SOLVER),
-    "cp-sat": (GENERIC, Ties.SOLVER),
+    "greedy": ("Greedy", GREEDY, Ties.HEURISTIC),
+    "better": ("B&B where better", EXACT, Ties.HEURISTIC),
+    "own": ("B&B", EXACT, Ties.SOLVER),
+    "search": ("B&B of Figure 3", SEARCH, Ties.SOLVER),
+    "generic": ("cp-sat", GENERIC, Ties.SOLVER),
 }
-"""Whose answers are used, by the headings of the table: solver and ties."""
+"""Whose answers are used: the heading in the table, solver and ties."""
 
 _CHOICES = tuple(choice.name.lower() for choice in Choice)
 
@@ -113,7 +113,9 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "turned": turned,
         "noise": noise(ties, "mean_wait"),
         "by_answers": {
-            name: gain(runs, "mean_wait") for name, runs in _by_answers(ties) if len(runs)
+            name: gain(runs, "mean_wait").mean
+            for name, runs in _by_answers(ties).items()
+            if len(runs)
         },
         "tie_records": tie_records(ties),
         "solver_records": [
@@ -283,7 +285,10 @@ def tie_records(pairs: pd.DataFrame) -> list[Record]:
     by_part = {part: own for (part,), own in grouped(pairs, ["part"])}
     records: list[Record] = []
     for part, own in [*sorted(by_part.items(), key=lambda item: _first_job(item[0])), (ALL, pairs)]:
-        answers = {name: _improved(runs, "mean_wait") for name, runs in _by_answers(own, part)}
+        answers = {
+            ANSWERS[name][0]: _improved(runs, "mean_wait")
+            for name, runs in _by_answers(own).items()
+        }
         found = noise(own, "mean_wait")
         drawn = f"{percent(found.low)} to {percent(found.high)}%"
         records.append(
@@ -297,13 +302,12 @@ def tie_records(pairs: pd.DataFrame) -> list[Record]:
     return records
 
 
-def _by_answers(pairs: pd.DataFrame, part: str = ALL) -> list[tuple[str, pd.DataFrame]]:
-    """Return the pairs by whose answers are used; none where not all parts were run."""
-    found = []
-    for name, (solver, ties) in ANSWERS.items():
+def _by_answers(pairs: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the pairs by key of `ANSWERS`; none where not all parts were run."""
+    found = {}
+    for name, (_, solver, ties) in ANSWERS.items():
         own = pairs[(pairs["solver"] == solver) & (pairs["ties"] == ties)]
-        whole = part != ALL or set(own["part"]) == set(pairs["part"])
-        found.append((name, own if whole else own.iloc[:0]))
+        found[name] = own if set(own["part"]) == set(pairs["part"]) else own.iloc[:0]
     return found
 
 
