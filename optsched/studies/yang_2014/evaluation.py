@@ -61,6 +61,10 @@ SIZES, SLOTS = "jobs_by_size.", "free_by_slot_size."
 """Columns of shares by size, each with the least size of its class: jobs, and free node time."""
 
 
+NEGLIGIBLE = 0.001
+"""Shares from which on a class of sizes is shown."""
+
+
 class Noise(NamedTuple):
     """The improvements by random answers out of all optimal ones, over the seeds."""
 
@@ -124,11 +128,11 @@ def with_job_sizes(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_size(frame: pd.DataFrame, columns: str) -> dict[int, float]:
-    """Return mean shares by size, `SIZES` or `SLOTS`, without the empty classes at the ends."""
+    """Return mean shares by size, `SIZES` or `SLOTS`, without nearly empty classes at the ends."""
     names = [name for name in frame.columns if name.startswith(columns)]
     means = frame[names].mean().dropna().to_dict()
     shares = {int(name.removeprefix(columns)): means[name] for name in names if name in means}
-    filled = [size for size, share in shares.items() if share]
+    filled = [size for size, share in shares.items() if share >= NEGLIGIBLE]
     return {size: shares[size] for size in sorted(shares) if filled[0] <= size <= filled[-1]}
 
 
