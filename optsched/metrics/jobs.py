@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.models.problem import Choice
 from optsched.schedule import Schedule, State
 from optsched.traces.trace import Trace
 
@@ -118,6 +119,10 @@ def summarise_problems(decisions: pd.DataFrame, compared: Collection[str]) -> di
     policy's heuristic is as good as the solution used, and ``heuristic_gap`` the mean relative
     difference in the objective where the heuristic is worse.
 
+    Of compared models that say what there is to choose (`Problem.choice`), ``one_job``,
+    ``all_placed`` and ``contested`` count the problems by choice, and ``contested_matched`` is the
+    share of contested ones in which the heuristic is as good.
+
     `decisions` are those of `Run.decisions`, the `compared` models, whose problems the
     heuristic solved too, those of `ProblemSolver.compared`.
     """
@@ -138,6 +143,11 @@ def summarise_problems(decisions: pd.DataFrame, compared: Collection[str]) -> di
         gap = difference / objective[worse].abs().clip(lower=1.0)
         figures["heuristic_matched"] = _mean(~differs.to_numpy())
         figures["heuristic_gap"] = _mean(gap.to_numpy())
+        if (both["choice"] != "").any():
+            counts = {choice: int((both["choice"] == choice).sum()) for choice in Choice}
+            figures |= {choice.name.lower(): count for choice, count in counts.items()}
+            contested = both["choice"] == Choice.CONTESTED
+            figures["contested_matched"] = _mean(~differs[contested].to_numpy())
     return figures
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -27,6 +28,19 @@ class Violation(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.constraint}: {self.detail}"
+
+
+class Choice(StrEnum):
+    """What a decision on waiting jobs leaves to choose."""
+
+    ONE_JOB = "one job"
+    """Nothing: there is a single job."""
+
+    ALL_PLACED = "all placed"
+    """At most where the jobs go: all of several jobs can be placed."""
+
+    CONTESTED = "contested"
+    """Which jobs wait: not all of several jobs can be placed."""
 
 
 def wrong_length(solution: Sequence[Any], jobs: int) -> list[Violation]:
@@ -127,6 +141,13 @@ class Problem(ABC, Generic[Solution]):
     @abstractmethod
     def violations(self, solution: Solution) -> list[Violation]:
         """Return every constraint that `solution` breaks, empty if the solution is feasible."""
+
+    def choice(self, objective: int) -> Choice | None:
+        """Return what there is to choose, given the objective of the solution used.
+
+        None, the default, in a model that does not say.
+        """
+        return None
 
     def equally_good(self, objective: int) -> list[Solution]:
         """Return all solutions with an objective, in a fixed order.

@@ -82,7 +82,7 @@ DURATIONS = {
     *("large_mean_buffer", "prepared_mean_buffer"),
 }
 """Figures in seconds that no metric states."""
-SHARES = {"contiguous_share", "heuristic_matched", "heuristic_gap"}
+SHARES = {"contiguous_share", "heuristic_matched", "heuristic_gap", "contested_matched"}
 """Figures that are shares and that no metric states."""
 LABELS = {
     "large_from": "least size of a large job",
@@ -116,6 +116,10 @@ LABELS = {
     "nominal_seconds": "nominal solving time",
     "heuristic_matched": "heuristic as good as solver",
     "heuristic_gap": "gap of the heuristic otherwise",
+    "one_job": "problems with one job",
+    "all_placed": "problems with all jobs placed",
+    "contested": "contested problems",
+    "contested_matched": "heuristic as good in contested ones",
 }
 """Labels of figures, where the name with blanks would say too little.
 

@@ -51,6 +51,7 @@ COLUMNS = (
     "decision",
     "model",
     "size",
+    "choice",
     "status",
     "objective",
     "heuristic",
@@ -196,6 +197,7 @@ class ProblemSolver:
                 self._decision,
                 problem.name,
                 problem.size,
+                "" if used.objective is None else problem.choice(used.objective) or "",
                 result.status.value,
                 used.objective,
                 heuristic.objective if chosen.is_compared else None,
@@ -231,7 +233,8 @@ class ProblemSolver:
     ) -> None:
         """Record problems that a replay has solved, with the same results as the solver.
 
-        By default all results are feasible, without the fallback's objective, without a bound, and
+        The models of replays do not say what there is to choose (`Problem.choice`). By default all
+        results are feasible, without the fallback's objective, without a bound, and
         not worse than the fallback's. `objectives` are those of the results used.
         """
         none: list[None] = [None] * len(times)
@@ -248,6 +251,7 @@ class ProblemSolver:
                 decision,
                 model,
                 size,
+                "",
                 status.value,
                 objective,
                 heuristic,

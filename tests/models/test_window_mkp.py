@@ -27,6 +27,14 @@ def test_the_worked_example_of_the_paper():
     ]
 
 
+@pytest.mark.parametrize(
+    ("weights", "objective", "expected"),
+    [([3], 3, "one job"), ([3, 2], 5, "all placed"), ([3, 4], 4, "contested"), ([3], 0, "one job")],
+)
+def test_what_a_window_leaves_to_choose(weights, objective, expected):
+    assert WindowMKP(weights, [5]).choice(objective) == expected
+
+
 @settings(max_examples=40, deadline=None)
 @given(window_mkps(max_jobs=4, max_slots=3))
 def test_it_keeps_the_contract_of_a_problem(problem):

@@ -131,13 +131,30 @@ def test_of_two_models_only_the_one_with_a_heuristic_beside_it_is_compared():
             "objective": [4, 4, 1, 1],
             "heuristic": [4, 3, None, None],
             "price": [0.0] * 4,
+            "choice": [""] * 4,
         }
     )
     found = summarise_problems(decisions, {"a"})
     assert (found["heuristic_matched"], found["heuristic_gap"]) == (0.5, 0.25)
+    assert "contested" not in found  # neither model says
     # where both are compared the heuristic has found nothing for the second
     assert summarise_problems(decisions, {"a", "b"})["heuristic_matched"] == 0.25
     assert summarise_problems(decisions, ())["heuristic_matched"] is None
+
+
+def test_problems_are_counted_by_what_there_is_to_choose(busy_trace):
+    run = simulate(busy_trace, "nodes:10", "window", solver="branch-and-bound")
+    posed = run.decisions
+    counted = {name: run.summary[name] for name in ("one_job", "all_placed", "contested")}
+    assert counted["one_job"]
+    assert counted["contested"]
+    assert sum(counted.values()) == len(posed)
+    assert counted["one_job"] == posed["size"].str.startswith("1x").sum()
+    contested = posed[posed["choice"] == "contested"]
+    alike = (contested["heuristic"] == contested["objective"]).mean()
+    assert run.summary["contested_matched"] == pytest.approx(alike)
+    greedy = simulate(busy_trace, "nodes:10", "window", solver="greedy")
+    assert "contested" not in greedy.summary  # what GREEDY leaves out may have a place
 
 
 def test_of_equally_good_answers_that_of_the_heuristic_is_taken(busy_trace, register):

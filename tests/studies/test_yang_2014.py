@@ -12,20 +12,40 @@ from optsched.cli import run as optsched
 from optsched.errors import InputError
 from optsched.report import style
 from optsched.report.page import Verdict
-from optsched.studies.yang_2014.claims import claims
+from optsched.studies.judging import Claim, Judgement
+from optsched.studies.yang_2014.claims import claims, comparable
 from optsched.studies.yang_2014.evaluation import (
     PUBLISHED,
     SHARES,
+    SIZES,
+    by_size,
     cells,
     compared,
     contributions,
-    grid,
+    described,
+    gain,
+    noise,
     prepare,
     published,
+    tied,
+    with_job_sizes,
 )
 from optsched.studies.yang_2014.figures import _curves
-from optsched.studies.yang_2014.plan import BLUE, INTREPID, TABLE, VARIANTS, plan
+from optsched.studies.yang_2014.page import by_choice, tie_records, turned
+from optsched.studies.yang_2014.plan import (
+    BLUE,
+    CONTIGUOUS,
+    INTREPID,
+    MIRA,
+    SCATTERED,
+    SHOWN,
+    TABLE,
+    VARIANTS,
+    plan,
+)
 from optsched.sweeps.sweep_file import read_sweep
+from optsched.traces.reading import write_trace
+from optsched.traces.trace import Trace
 
 
 def test_the_published_tables_are_those_that_the_paper_speaks_of():
@@ -41,21 +61,32 @@ def test_the_published_tables_are_those_that_the_paper_speaks_of():
 def test_every_run_has_its_default(shared):
     study = read_sweep(plan([shared("traces")], Path("inputs"), quick=False))
     rows = pd.DataFrame([run.columns for run in study.runs])
-    key = ["trace", "jobs", "settings.alpha", "settings.beta", "settings.draw"]
+    rows["settings.stated"] = rows["settings.stated"].fillna(SCATTERED)
+    key = ["trace", "jobs", *(f"settings.{name}" for name in ("alpha", "beta", "draw", "stated"))]
     default = rows[rows["policy"] == "easy"]
     assert not default[key].duplicated().any()
     assert set(map(tuple, rows[key].to_numpy())) == set(map(tuple, default[key].to_numpy()))
-    parts = sum(len(log["jobs"]) for log in TABLE["logs"].values())
-    assert len(default) == parts * (25 * 2 + 1)  # and the control
+    parts = {name: len(log["jobs"]) for name, log in TABLE["logs"].items()}
+    of_paper = parts[BLUE] + parts[INTREPID]
+    # two draws (of Mira one) and the control, and one draw with the other reading
+    assert len(default) == of_paper * (25 * 2 + 1 + 25) + parts[MIRA] * (25 + 1)
 
 
 def synthetic(gain, *, greedy=0.0, share=1.0):
-    """Results in which the window improves everything by gain(alpha, beta)."""
+    """Results in which the window improves everything by gain(alpha, beta).
+
+    Random ties in the middle add 0, 2 and 4 points of it.
+    """
     rows = []
     logs, parts = (BLUE, INTREPID), ("1:10", "11:20", "21:30")
-    for log, alpha, beta, part in itertools.product(logs, SHARES, SHARES, parts):
+    readings = (SCATTERED, "contiguous")
+    for log, alpha, beta, part, stated in itertools.product(logs, SHARES, SHARES, parts, readings):
         base = {
             "trace": TABLE["logs"][log]["file"],
+            "machine": TABLE["logs"][log]["machine"],
+            "settings.stated": None if stated == SCATTERED else stated,
+            "ties": None,
+            "seed": np.nan,
             "config.jobs": part,
             "jobs": 10,
             "settings.alpha": alpha,
@@ -70,16 +101,28 @@ def synthetic(gain, *, greedy=0.0, share=1.0):
         metrics["large_mean_wait"] = 300.0
         nobody = {"settings.backfill": None, "settings.scatter": None, "solver": None}
         rows.append(base | metrics | nobody | {"utilization": 0.5, "contiguous_share": 0.5})
-        for solver, variant in itertools.product(("branch-and-bound", "greedy"), VARIANTS.values()):
-            better = gain(alpha, beta) - (greedy if solver == "greedy" else 0.0)
+        answers = [("branch-and-bound", None, np.nan, 0.0), ("greedy", None, np.nan, -greedy)]
+        if log == BLUE and alpha == beta == 0.3 and stated == SCATTERED:
+            answers += [
+                ("branch-and-bound", "random", seed, 0.02 * number)
+                for number, seed in enumerate((7, 8, 9))
+            ]
+        for (solver, ties, seed, more), variant in itertools.product(answers, VARIANTS.values()):
+            if variant.get("stated", SCATTERED) != stated:
+                continue
+            if (solver == "greedy" and stated != SCATTERED) or (
+                ties and variant != VARIANTS[SHOWN]
+            ):
+                continue
+            better = gain(alpha, beta) + more
             better *= 0.5 if log is INTREPID else 1.0
             own = {f"settings.{name}": value for name, value in variant.items()}
             own |= {name: value * (1 - better) for name, value in metrics.items()}
             own["mean_response"] *= 1 - (0.01 if better > 0 else -0.01)
             own |= {"utilization": 0.5 * (1 + better * (3 if log is INTREPID else 1))}
             own["contiguous_share"] = share
-            rows.append(base | own | {"solver": solver})
-    return grid(prepare(pd.DataFrame(rows), Path()))
+            rows.append(base | own | {"solver": solver, "ties": ties, "seed": seed})
+    return described(pd.DataFrame(rows))
 
 
 WINDOWS = ("SDSC-BLUE: a window of 5", "SDSC-BLUE: larger windows")
@@ -127,6 +170,7 @@ def by_window(waits):
     """Results at one cell of SDSC-BLUE in which windows have these waits; charging changes none."""
     frame = synthetic(lambda alpha, beta: 0.1)
     middle = frame[(frame["alpha"] == 0.3) & (frame["beta"] == 0.3) & (frame["log"] == BLUE)]
+    middle = middle[middle["ties"] == "heuristic"]
     mine = middle[(middle["solver"] == "branch-and-bound") & (middle["variant"] == "backfill")]
     more = [
         mine.assign(window=size, mean_wait=wait + mine["mean_wait"], charged=charged)
@@ -156,6 +200,59 @@ def test_cells_are_those_of_the_table():
     assert found[0.5, 0.4].mean == pytest.approx(0.2)
     assert found[0.5, 0.4].pairs == 3
     assert len(compared(frame, **wanted)) == 75
+
+
+def test_random_ties_are_the_noise_floor():
+    frame = synthetic(lambda alpha, beta: 0.1, greedy=0.01)
+    pairs = compared(tied(frame))
+    found = noise(pairs, "mean_wait")
+    assert (found.low, found.mean, found.high) == pytest.approx((0.10, 0.12, 0.14))
+    assert (found.deviation, found.seeds) == (pytest.approx(0.02), 3)
+    every = [record["jobs"] for record in tie_records(pairs)]
+    assert every == ["1:10", "11:20", "21:30", "all"]
+    assert "where random ties deviate by 2.0" in comparable(frame, SHOWN, "II").why
+    assert "random" not in comparable(frame, "strict", "II").why
+    assert comparable(frame, CONTIGUOUS, "II") is None  # Greedy has no runs there
+
+
+def test_the_other_reading_has_a_default_of_its_own():
+    frame = synthetic(lambda alpha, beta: 0.1)
+    other = (frame["stated"] == "contiguous") & (frame["variant"] == "default")
+    frame.loc[other, "mean_wait"] *= 0.5
+    wanted = {"log": BLUE, "solver": "branch-and-bound"}
+    assert gain(compared(frame, variant=SHOWN, **wanted), "mean_wait").mean > 0
+    assert gain(compared(frame, variant=CONTIGUOUS, **wanted), "mean_wait").mean < 0
+
+
+def test_claims_whose_verdicts_differ_between_two_readings():
+    held, fails = Judgement(Verdict.HELD, ""), Judgement(Verdict.NOT_HELD, "")
+    stated = [
+        Claim("one", "", {SHOWN: held, CONTIGUOUS: fails}),
+        Claim("two", "", {SHOWN: held, CONTIGUOUS: held}),
+        Claim("three", "", {SHOWN: held}),
+    ]
+    assert turned(stated, SHOWN, CONTIGUOUS) == ["one (holds, then does not hold)"]
+
+
+def test_the_share_of_greedy_is_that_of_contested_decisions():
+    figures = {"problems": 100, "one_job": 70, "all_placed": 20, "contested": 10}
+    figures |= {"contested_matched": 0.8, "heuristic_matched": 0.97}
+    found = by_choice(pd.DataFrame([figures, figures | {"contested_matched": 1.0}]))
+    assert (found["problems"], found["contested"], found["contested_share"]) == (200, 20, 0.1)
+    assert found["matched"] == pytest.approx(0.9)
+    assert (found["failed"], found["failed_all_placed"]) == (2, 4)
+
+
+def test_sizes_of_jobs_are_shares_of_the_nodes_of_each_part(tmp_path):
+    sizes = np.array([4, 8, 12, 16, 1, 60])
+    one = np.ones(6, dtype=np.int64)
+    [file] = write_trace(Trace(one.cumsum(), one, one, one, sizes), tmp_path / "log.swf")
+    runs = [
+        {"trace": str(file), "machine": "torus:2x2x4x4", "part": part} for part in ("1:4", "5:6")
+    ]
+    frame = with_job_sizes(pd.DataFrame(runs))
+    assert by_size(frame.iloc[:1], SIZES) == {1: 0.25, 2: 0.5, 4: 0.25}
+    assert by_size(frame.iloc[1:], SIZES) == {1: 0.5, 2: 0, 4: 0, 8: 0.5}
 
 
 def test_a_failed_run_ends_the_evaluation():

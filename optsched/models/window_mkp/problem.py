@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from optsched.errors import InputError
 from optsched.models.fields import from_one
-from optsched.models.problem import Problem, Violation, listed, named, wrong_length
+from optsched.models.problem import Choice, Problem, Violation, listed, named, wrong_length
 from optsched.models.schema import Integers, declared, field, labels
 from optsched.registry import models
 
@@ -85,6 +85,12 @@ class WindowMKP(Problem[Assignment]):
         """Return the profit of the placed jobs, equation (1)."""
         profits = self.profits.tolist()
         return sum(profits[job] for job, slot in enumerate(solution) if slot != NOT_PLACED)
+
+    def choice(self, objective: int) -> Choice:
+        """Return whether there is one job, all of several are placed, or some have to wait."""
+        if len(self.weights) == 1:
+            return Choice.ONE_JOB
+        return Choice.CONTESTED if objective < self.profits.sum() else Choice.ALL_PLACED
 
     def equally_good(self, objective: int) -> list[Assignment]:
         """Return all assignments with an objective, the first job in the first slot first.

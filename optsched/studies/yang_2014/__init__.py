@@ -13,5 +13,6 @@ class Yang2014(PaperStudy):
         'system performance via locality-aware scheduling on torus-connected systems", '
         "IEEE Cluster 2014"
     )
+    parts = ("free_by_slot_size",)
     table = "improvements"
     logs = "always"

@@ -4,12 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from optsched.machines.machine import read_machine
+from optsched.machines.torus import Torus
+from optsched.numbers import parse_span
+from optsched.simulator.problem_solver import Ties
 from optsched.studies.paired import Improvement, improvement
 from optsched.studies.results import check_results, grouped
-from optsched.studies.yang_2014.plan import BLUE, CONTENT, INTERVAL, SHOWN, TABLE, VARIANTS, WINDOW
+from optsched.studies.yang_2014.plan import (
+    BLUE,
+    CONTENT,
+    INTERVAL,
+    SCATTERED,
+    SHOWN,
+    TABLE,
+    VARIANTS,
+    WINDOW,
+)
 from optsched.text_files import read_toml
+from optsched.traces.cleaning import clean
+from optsched.traces.reading import read_trace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,21 +47,43 @@ METRICS = {
 
 MORE_IS_BETTER = frozenset({"utilization"})
 
-PAIRED_BY = ["log", "part", "alpha", "beta", "draw"]
+PAIRED_BY = ["log", "part", "alpha", "beta", "draw", "stated"]
 """Columns that are equal in a run and in the Default run that it is compared with."""
 
 NEEDED = (
-    *("trace", "config.jobs", "solver", "charge_decisions", "error", "jobs"),
-    *(f"settings.{name}" for name in ("alpha", "beta", "draw", "window", "interval")),
-    *("settings.backfill", "settings.scatter", *METRICS, "large_mean_wait"),
+    *("trace", "machine", "config.jobs", "solver", "charge_decisions", "ties", "seed", "error"),
+    *(f"settings.{name}" for name in ("alpha", "beta", "draw", "stated", "window", "interval")),
+    *("settings.backfill", "settings.scatter", "jobs", *METRICS, "large_mean_wait"),
 )
 """Columns of the results that the evaluation reads."""
 
+SIZES, SLOTS = "jobs_by_size.", "free_by_slot_size."
+"""Columns of shares by size, each with the least size of its class: jobs, and free node time."""
+
+
+NEGLIGIBLE = 0.001
+"""Shares from which on a class of sizes is shown."""
+
+
+class Noise(NamedTuple):
+    """The improvements by random answers out of all optimal ones, over the seeds."""
+
+    mean: float
+    low: float
+    high: float
+    deviation: float
+    seeds: int
+
 
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
+    """Add the columns of `described`, and the sizes of jobs of `with_job_sizes`."""
+    return with_job_sizes(described(results))
+
+
+def described(results: pd.DataFrame) -> pd.DataFrame:
     """Add ``log``, ``part``, ``variant`` (``default``, or a key of `VARIANTS`) and ``charged``.
 
-    The settings lose their prefix, and the window of the paper is filled in.
+    The settings lose their prefix, and values that a run does not state are filled in.
     """
     check_results(results, NEEDED)
     names = {name: name.removeprefix("settings.") for name in results.columns}
@@ -52,16 +91,49 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     frame = results.rename(columns=names)
     log_of = {log["file"]: name for name, log in TABLE["logs"].items()}
     frame["log"] = [log_of[PurePath(trace).name] for trace in frame["trace"]]
-    variant_of = {tuple(setting.values()): name for name, setting in VARIANTS.items()}
+    frame["stated"] = frame["stated"].fillna(SCATTERED)
+    frame["ties"] = frame["ties"].fillna(str(Ties.HEURISTIC))
+    variant_of = {
+        (own["backfill"], own["scatter"], own.get("stated", SCATTERED)): name
+        for name, own in VARIANTS.items()
+    }
     frame["variant"] = [
-        variant_of.get((backfill, scatter), "default")
-        for backfill, scatter in zip(frame["backfill"], frame["scatter"])
+        variant_of.get(key, "default")
+        for key in zip(frame["backfill"], frame["scatter"], frame["stated"])
     ]
     mine = frame["variant"] != "default"
     for name, usual in (("window", WINDOW), ("interval", INTERVAL)):
         frame.loc[mine, name] = frame.loc[mine, name].fillna(usual)
     frame["charged"] = frame["charged"].fillna(False).astype(bool)
     return frame
+
+
+def with_job_sizes(frame: pd.DataFrame) -> pd.DataFrame:
+    """Add the share of the jobs of each part by size: 1 node, 2 to 3, 4 to 7 and so on."""
+    import pandas as pd
+
+    shares: dict[tuple[str, str, str], pd.Series[float]] = {}
+    for (file, machine), own in grouped(frame, ["trace", "machine"]):
+        nodes = read_machine(machine)
+        processors = nodes.nodes_per_router if isinstance(nodes, Torus) else 1
+        trace = clean(read_trace(file))
+        for part in own["part"].unique():
+            sizes = trace.jobs(*parse_span(part)).processors / processors
+            least = pd.Series(np.exp2(np.floor(np.log2(np.maximum(sizes, 1.0)))).astype(int))
+            shares[file, machine, part] = least.value_counts(normalize=True)
+    table = pd.DataFrame(shares).fillna(0.0).sort_index().T
+    table.columns = [f"{SIZES}{least}" for least in table.columns]
+    keys = list(zip(frame["trace"], frame["machine"], frame["part"]))
+    return frame.join(table.loc[keys].set_axis(frame.index))
+
+
+def by_size(frame: pd.DataFrame, columns: str) -> dict[int, float]:
+    """Return mean shares by size, `SIZES` or `SLOTS`, without nearly empty classes at the ends."""
+    names = [name for name in frame.columns if name.startswith(columns)]
+    means = frame[names].mean().dropna().to_dict()
+    shares = {int(name.removeprefix(columns)): means[name] for name in names if name in means}
+    filled = [size for size, share in shares.items() if share >= NEGLIGIBLE]
+    return {size: shares[size] for size in sorted(shares) if filled[0] <= size <= filled[-1]}
 
 
 def published(number: str, solver: str = "branch_and_bound") -> dict[tuple[float, float], float]:
@@ -73,9 +145,27 @@ def published(number: str, solver: str = "branch_and_bound") -> dict[tuple[float
 
 
 def grid(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs behind the tables: sensitive jobs, the paper's window, free decisions."""
+    """Return the runs behind the tables: those of `usual` with sensitive jobs."""
+    own = usual(frame)
+    return own[own["alpha"] > 0]
+
+
+def usual(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return Default, and the window of the paper: free decisions, ties as Greedy breaks them."""
+    return _as_in_paper(frame[frame["ties"] == Ties.HEURISTIC])
+
+
+def tied(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs in which ties are broken in several ways, and others on the same jobs."""
+    own = _as_in_paper(_middle(frame)[1])
+    draw = int(own.loc[own["ties"] == Ties.RANDOM, "draw"].iloc[0])
+    return own[own["draw"] == draw]
+
+
+def _as_in_paper(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return Default, and the paper's window and interval with free decisions."""
     usual = (frame["window"] == WINDOW) & (frame["interval"] == INTERVAL) & ~frame["charged"]
-    return frame[(frame["alpha"] > 0) & (usual | (frame["variant"] == "default"))]
+    return frame[usual | (frame["variant"] == "default")]
 
 
 def compared(frame: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
@@ -141,9 +231,22 @@ def _beside(frame: pd.DataFrame, old: str, new: str, **wanted: Any) -> pd.DataFr
     return one.merge(other, on=by, suffixes=("_old", "_new"), validate="1:1")
 
 
+def noise(pairs: pd.DataFrame, metric: str) -> Noise:
+    """Return the improvements of a metric in the pairs with random answers, over the seeds."""
+    drawn = pairs[pairs["ties"] == Ties.RANDOM]
+    found = [gain(own, metric).mean for _, own in grouped(drawn, ["seed"])]
+    deviation = float(np.std(found, ddof=1))
+    return Noise(float(np.mean(found)), min(found), max(found), deviation, len(found))
+
+
 def varied(frame: pd.DataFrame) -> tuple[float, pd.DataFrame]:
     """Return alpha and beta where window and solver are varied, and all runs there."""
-    middle = float(frame.loc[frame["charged"], "alpha"].iloc[0])
+    middle, own = _middle(frame)
+    return middle, own[own["ties"] == Ties.HEURISTIC]
+
+
+def _middle(frame: pd.DataFrame) -> tuple[float, pd.DataFrame]:
+    middle = float(frame.loc[frame["ties"] == Ties.RANDOM, "alpha"].iloc[0])
     at = (frame["log"] == BLUE) & (frame["alpha"] == middle) & (frame["beta"] == middle)
     return middle, frame[at & frame["variant"].isin([SHOWN, "default"])]
 
@@ -152,7 +255,7 @@ def all_runs(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the improvement of every metric in every cell, one row each."""
     import pandas as pd
 
-    by = ["log", "variant", "solver", "window", "interval", "charged", "beta", "alpha"]
+    by = ["log", "variant", "solver", "ties", "window", "interval", "charged", "beta", "alpha"]
     pairs = compared(frame)
     rows = [
         dict(zip(by, key)) | {"metric": metric} | gain(own, metric)._asdict()

@@ -1,4 +1,4 @@
-"""The pictures of the study: the six tables as curves, and windows and solvers."""
+"""The pictures of the study: the tables as curves, windows and solvers, sizes of jobs and slots."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from optsched.studies.yang_2014.evaluation import (
     METRICS,
     PUBLISHED,
     SHARES,
+    SIZES,
+    SLOTS,
+    by_size,
     cells,
     compared,
     gain,
@@ -19,7 +22,7 @@ from optsched.studies.yang_2014.evaluation import (
     published,
     varied,
 )
-from optsched.studies.yang_2014.plan import BLUE, EXACT, INTERVAL, SOLVERS, VARIANTS
+from optsched.studies.yang_2014.plan import BLUE, EXACT, INTERVAL, LOGS, SHOWN, SOLVERS, VARIANTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +35,11 @@ def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
     """Draw all pictures, by name."""
     usual = grid(frame)
     drawn = {f"table-{number.lower()}": _table(usual, number) for number in PUBLISHED}
-    return drawn | {"windows": _windows(frame)}
+    return drawn | {
+        "windows": _windows(frame),
+        "job-sizes": _job_sizes(frame),
+        "slot-sizes": _slot_sizes(frame),
+    }
 
 
 def _table(frame: pd.DataFrame, number: str) -> Figure:
@@ -50,7 +57,7 @@ def _table(frame: pd.DataFrame, number: str) -> Figure:
     for panel, variant in zip(panels[1:], VARIANTS):
         found = cells(frame, metric, log=log, solver=EXACT, variant=variant)
         _curves(panel, {key: 100 * cell.mean for key, cell in found.items()})
-        panel.set_title(f"measured: {variant}")
+        panel.set_title(f"measured: {variant}".replace(", ", ",\n"))
         if variant != next(iter(VARIANTS)):
             panel.sharey(panels[0])
     for panel in panels:
@@ -105,3 +112,59 @@ def _windows(frame: pd.DataFrame) -> Figure:
     panel.set_ylabel("improvement of the mean wait in %")
     panel.legend(loc="best")
     return figure
+
+
+def _job_sizes(frame: pd.DataFrame) -> Figure:
+    """Draw Figure 5 of the paper: the sizes of the jobs of each log."""
+    logs = [log for log in LOGS if log in set(frame["log"])]
+    parts = frame.drop_duplicates(["log", "part"])
+    shares = {log: by_size(parts[parts["log"] == log], SIZES) for log in logs}
+    figure = style.new_figure(3.0, "Figure 5. Sizes of jobs")
+    _bars(figure.subplots(), shares)
+    [panel] = figure.axes
+    panel.set_xlabel("nodes of a job, from (processors on SDSC-BLUE)")
+    panel.set_ylabel("share of the jobs")
+    panel.legend(loc="best")
+    return figure
+
+
+def _slot_sizes(frame: pd.DataFrame) -> Figure:
+    """Draw the sizes of free slots over time, under Default and under the window."""
+    share = varied(frame)[0]
+    own = grid(frame)
+    own = own[(own["alpha"] == share) & (own["beta"] == share)]
+    logs = [log for log in LOGS if log in set(frame["log"])]
+    title = f"Free node time by size of slot, at alpha = beta = {100 * share:.0f}%"
+    figure = style.new_figure(3.0, title)
+    panels = figure.subplots(1, len(logs), sharey=True, squeeze=False)[0]
+    for panel, log in zip(panels, logs):
+        pairs = compared(own, log=log, solver=EXACT, variant=SHOWN)
+        default = pairs.filter(like="_default").rename(
+            columns=lambda name: name[: -len("_default")]
+        )
+        _bars(
+            panel,
+            {"Default": by_size(default, SLOTS), "window": by_size(pairs[[*own.columns]], SLOTS)},
+        )
+        panel.set_title(log)
+        panel.set_xlabel("nodes of a slot, from")
+    panels[0].set_ylabel("share of the free node time")
+    legend(figure, panels[0])
+    return figure
+
+
+def _bars(panel: Axes, shares: Mapping[str, Mapping[int, float]]) -> None:
+    """Draw shares by size as bars beside each other, each name in a color."""
+    sizes = sorted({size for own in shares.values() for size in own})
+    width = 0.8 / len(shares)
+    for number, ((name, own), colour) in enumerate(zip(shares.items(), style.LINES)):
+        places = [place + (number - (len(shares) - 1) / 2) * width for place in range(len(sizes))]
+        panel.bar(places, [own.get(size, 0.0) for size in sizes], width, color=colour, label=name)
+    panel.set_xticks(range(0, len(sizes), 2), [_thousands(size) for size in sizes[::2]])
+    panel.yaxis.set_major_formatter("{x:.0%}")
+    panel.grid(axis="x", visible=False)
+
+
+def _thousands(size: int) -> str:
+    """Write a power of two in multiples of 1,024 where it is one, as the paper does."""
+    return f"{size // 1024}K" if size >= 1024 else str(size)

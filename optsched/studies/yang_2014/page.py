@@ -6,35 +6,45 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from optsched.report.page import Cell, duration, share
+from optsched.models.problem import Choice
+from optsched.report.page import Cell, cell, duration, share
+from optsched.simulator.problem_solver import Ties
 from optsched.studies.cells import improved, matched
-from optsched.studies.results import grouped
+from optsched.studies.judging import Claim
+from optsched.studies.paired import percent
+from optsched.studies.results import ALL, grouped
 from optsched.studies.template import Record
 from optsched.studies.yang_2014.evaluation import (
     METRICS,
     PUBLISHED,
     SHARES,
+    SIZES,
+    by_size,
     cells,
     compared,
     gain,
     grid,
+    noise,
     published,
     replaced,
     scattering,
+    tied,
+    usual,
     varied,
 )
 from optsched.studies.yang_2014.plan import (
     BLUE,
+    CONTIGUOUS,
     EXACT,
     EXCHANGE,
     GENERIC,
     GREEDY,
-    INTERVAL,
+    INTREPID,
     LOGS,
+    SEARCH,
     SHOWN,
     SOLVERS,
     VARIANTS,
-    WINDOW,
 )
 
 if TYPE_CHECKING:
@@ -52,6 +62,20 @@ PLACES: Mapping[str, tuple[str, Any]] = {
 }
 """The headings of metrics of allocations and large jobs, and how they are shown."""
 
+ANSWERS = {
+    "greedy": ("Greedy", GREEDY, Ties.HEURISTIC),
+    "better": ("B&B where better", EXACT, Ties.HEURISTIC),
+    "own": ("B&B", EXACT, Ties.SOLVER),
+    "search": ("B&B of Figure 3", SEARCH, Ties.SOLVER),
+    "generic": ("cp-sat", GENERIC, Ties.SOLVER),
+}
+"""Whose answers are used: the heading in the table, solver and ties."""
+
+_CHOICES = tuple(choice.name.lower() for choice in Choice)
+
+PAPERS_SIZES = {1024, 2048, 4096}
+"""Nodes of more than half of the jobs of Intrepid, according to section V.B."""
+
 NUMBER_OF = {(one["log"], one["metric"]): number for number, one in PUBLISHED.items()}
 """The numbers of the published tables, by log and metric."""
 
@@ -67,6 +91,8 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         name: {"measured": measured[size, size], "published": theirs[size, size]}
         for name, size in (("least", SHARES[0]), ("most", SHARES[-1]))
     }
+    other = cells(own, "mean_wait", solver=EXACT, log=BLUE, variant=CONTIGUOUS)
+    ties = compared(tied(frame))
     pairs = compared(at_middle)
     same = pairs.merge(
         pairs.loc[pairs["solver"] == GENERIC, ["part", "draw", "window"]].drop_duplicates()
@@ -74,19 +100,28 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
     return {
         "variants": list(VARIANTS),
         "shown": SHOWN,
+        "contiguous": CONTIGUOUS,
         "metrics": METRICS,
         "logs": [log for log in LOGS if log in set(own["log"])],
         "published": {key: PUBLISHED[number] for key, number in NUMBER_OF.items()},
         "middle": middle,
         "exact": exact_solver(own, **blue),
-        "ties": scattering(
-            at_middle, "mean_wait", EXACT, GENERIC, charged=False, interval=INTERVAL
-        ),
+        "choices": by_choice(compared(own, solver=EXACT, **blue)),
+        "choice_records": choice_records(compared(own, solver=EXACT, variant=SHOWN)),
         **ends,
+        "other": {"least": other[SHARES[0], SHARES[0]], "most": other[SHARES[-1], SHARES[-1]]},
+        "turned": turned,
+        "noise": noise(ties, "mean_wait"),
+        "by_answers": {
+            name: gain(runs, "mean_wait").mean
+            for name, runs in _by_answers(ties).items()
+            if len(runs)
+        },
+        "tie_records": tie_records(ties),
         "solver_records": [
             {"log": log, "variant": variant, **_solver_record(own, log=log, variant=variant)}
             for log in own["log"].unique()
-            for variant in VARIANTS
+            for variant in own.loc[own["solver"] == GREEDY, "variant"].unique()
         ],
         "part_records": part_records(frame),
         "improvements": partial(improvements, own),
@@ -95,11 +130,18 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
             for one in cells(own, metric, log=log, solver=EXACT, variant=variant).values()
         ],
         "by_window": _by_window(pairs[pairs["solver"] != GENERIC]),
+        "papers_sizes": sum(
+            value
+            for size, value in by_size(own[own["log"] == INTREPID], SIZES).items()
+            if size in PAPERS_SIZES
+        ),
         "by_window_of_one_part": _by_window(same[same["solver"].isin([EXACT, GREEDY, GENERIC])]),
         "places": [
-            {"log": log, "variant": variant, **_places(own, log=log, variant=variant)}
+            {"log": log, "variant": variant, **_places(pairs)}
             for log in own["log"].unique()
             for variant in VARIANTS
+            for pairs in [compared(own, solver=EXACT, log=log, variant=variant)]
+            if len(pairs)
         ],
         "run_records": [
             {
@@ -129,6 +171,39 @@ def exact_solver(own: pd.DataFrame, **wanted: str) -> dict[str, Any]:
     }
 
 
+def by_choice(runs: pd.DataFrame) -> dict[str, Any]:
+    """Count the decisions of runs by what there was to choose, and those in which Greedy fails."""
+    counts = {name: int(runs[name].sum()) for name in ("problems", *_CHOICES)}
+    as_good = float((runs["contested_matched"] * runs["contested"]).sum())
+    failed = (1 - matched(runs)) * counts["problems"]
+    in_contested = counts["contested"] - as_good
+    return counts | {
+        "contested_share": counts["contested"] / counts["problems"],
+        "matched": as_good / counts["contested"] if counts["contested"] else None,
+        "failed": round(in_contested),
+        "failed_all_placed": round(failed - in_contested),
+    }
+
+
+def choice_records(own: pd.DataFrame) -> list[Record]:
+    """Return the decisions of branch and bound on each log by what there was to choose."""
+    found = {log: by_choice(runs) for (log,), runs in grouped(own, ["log"])}
+    return [
+        {
+            "log": log,
+            "decisions": found[log]["problems"],
+            "one job": found[log]["one_job"],
+            "all placed": found[log]["all_placed"],
+            "of these not by Greedy": found[log]["failed_all_placed"],
+            "contested": found[log]["contested"],
+            "of these Greedy falls short in": found[log]["failed"],
+            "Greedy optimal in contested ones": share(found[log]["matched"]),
+        }
+        for log in LOGS
+        if log in found
+    ]
+
+
 def _solver_record(own: pd.DataFrame, **wanted: str) -> Record:
     found = exact_solver(own, **wanted)
     return {
@@ -146,9 +221,7 @@ def part_records(frame: pd.DataFrame) -> list[Record]:
     """Return the improvement of the wait in each part, at the corners and with alpha = 0."""
     alphas = sorted(set(grid(frame)["alpha"]))
     shown = dict.fromkeys([0.0, alphas[0], alphas[len(alphas) // 2], alphas[-1]])
-    usual = frame[(frame["window"].isin([WINDOW]) & ~frame["charged"]) | frame["window"].isna()]
-    usual = usual[(usual["interval"] == INTERVAL) | usual["interval"].isna()]
-    by_part = dict(grouped(usual, ["log", "part"]))
+    by_part = dict(grouped(usual(frame), ["log", "part"]))
     parts = sorted(by_part, key=lambda key: (LOGS.index(key[0]), _first_job(key[1])))
     return [
         {
@@ -157,7 +230,7 @@ def part_records(frame: pd.DataFrame) -> list[Record]:
             "variant": variant,
             "wait of Default": duration(pairs["mean_wait_default"].mean()),
             **{
-                f"alpha = beta = {100 * size:.0f}%": improved(gain(pairs[rows], "mean_wait"))
+                f"alpha = beta = {100 * size:.0f}%": _improved(pairs[rows], "mean_wait")
                 for size in shown
                 for rows in [(pairs["alpha"] == size) & (pairs["beta"] == size)]
             },
@@ -165,27 +238,81 @@ def part_records(frame: pd.DataFrame) -> list[Record]:
         for log, part in parts
         for variant in list(VARIANTS)[1:]
         for pairs in [compared(by_part[log, part], solver=EXACT, variant=variant)]
+        if len(pairs)
     ]
 
 
 def improvements(own: pd.DataFrame, log: str, metric: str) -> list[Record]:
-    """Return a table of the paper beside ours: rows are beta and algorithm, columns alpha."""
+    """Return a table of the paper beside ours: rows are beta and algorithm, columns alpha.
+
+    Branch and bound has a second row for the other reading of the run times of the log, on the logs
+    of the paper.
+    """
     number = NUMBER_OF.get((log, metric))
     found = {
-        solver: cells(own, metric, log=log, solver=solver, variant=SHOWN) for solver in SOLVERS
+        (solver, variant): cells(own, metric, log=log, solver=solver, variant=variant)
+        for solver, variant in [*((solver, SHOWN) for solver in SOLVERS), (EXACT, CONTIGUOUS)]
     }
 
-    def beside(solver: str, key: tuple[float, float]) -> Cell:
-        theirs = published(number, solver.replace("-", "_"))[key] if number else None
-        return improved(found[solver][key], "" if theirs is None else f"paper {theirs:g}%")
+    def beside(row: tuple[str, str], key: tuple[float, float]) -> Cell:
+        theirs = published(number, row[0].replace("-", "_"))[key] if number else None
+        return improved(found[row][key], "" if theirs is None else f"paper {theirs:g}%")
 
-    betas, alphas = (sorted(set(keys)) for keys in zip(*found[EXACT]))
+    betas, alphas = (sorted(set(keys)) for keys in zip(*found[EXACT, SHOWN]))
     return [
-        {"beta": f"{100 * beta:.0f}%", "algorithm": solver}
-        | {f"alpha = {100 * alpha:.0f}%": beside(solver, (beta, alpha)) for alpha in alphas}
+        {"beta": f"{100 * beta:.0f}%", "algorithm": row[0], "variant": row[1]}
+        | {f"alpha = {100 * alpha:.0f}%": beside(row, (beta, alpha)) for alpha in alphas}
         for beta in betas
-        for solver in SOLVERS
+        for row in found
+        if found[row]
     ]
+
+
+def turned(claims: list[Claim], one: str, other: str) -> list[str]:
+    """Return the claims whose verdicts differ between two variants, with both verdicts."""
+    found = [
+        (claim.text, claim.judgements.get(one), claim.judgements.get(other)) for claim in claims
+    ]
+    return [
+        f"{text} ({before.verdict}, then {after.verdict})"
+        for text, before, after in found
+        if before and after and before.verdict != after.verdict
+    ]
+
+
+def tie_records(pairs: pd.DataFrame) -> list[Record]:
+    """Return the improvement of the wait by whose answers are used, in each part and in all."""
+    by_part = {part: own for (part,), own in grouped(pairs, ["part"])}
+    records: list[Record] = []
+    for part, own in [*sorted(by_part.items(), key=lambda item: _first_job(item[0])), (ALL, pairs)]:
+        answers = {
+            ANSWERS[name][0]: _improved(runs, "mean_wait")
+            for name, runs in _by_answers(own).items()
+        }
+        found = noise(own, "mean_wait")
+        drawn = f"{percent(found.low)} to {percent(found.high)}%"
+        records.append(
+            {"jobs": part}
+            | answers
+            | {
+                "random": Cell(f"{percent(found.mean)}%", found.mean, note=drawn),
+                "standard deviation": Cell(f"{percent(found.deviation)} points", found.deviation),
+            }
+        )
+    return records
+
+
+def _by_answers(pairs: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the pairs by key of `ANSWERS`; none where not all parts were run."""
+    found = {}
+    for name, (_, solver, ties) in ANSWERS.items():
+        own = pairs[(pairs["solver"] == solver) & (pairs["ties"] == ties)]
+        found[name] = own if set(own["part"]) == set(pairs["part"]) else own.iloc[:0]
+    return found
+
+
+def _improved(pairs: pd.DataFrame, metric: str) -> Cell:
+    return improved(gain(pairs, metric)) if len(pairs) else cell(None)
 
 
 def _by_window(pairs: pd.DataFrame) -> list[Record]:
@@ -208,8 +335,7 @@ def _by_window(pairs: pd.DataFrame) -> list[Record]:
     ]
 
 
-def _places(own: pd.DataFrame, **wanted: str) -> Record:
-    pairs = compared(own, solver=EXACT, **wanted)
+def _places(pairs: pd.DataFrame) -> Record:
     return {
         (head, whose): shown(pairs[f"{metric}{ending}"].mean())
         for metric, (head, shown) in PLACES.items()
