@@ -8,17 +8,20 @@ from optsched.boxes._rows import (
     NONE,
     ONE,
     Integers,
+    Sides,
     Words,
     Wrap,
     bounds_of,
     full,
     longest_run,
     lowest,
+    may_be_side,
     nothing_in,
     ones,
     reach,
     run_of,
     slices_of,
+    starts_of,
 )
 from optsched.compiled import kernel
 
@@ -100,12 +103,12 @@ def put(row: Integers, x: int, y: int, z: int, nx: int, ny: int, nz: int) -> Non
 
 @kernel
 def best_in(
-    rows: Words, nx: int, best: int, side: int, wrap: Wrap
+    rows: Words, nx: int, best: int, side: int, wrap: Wrap, longest: Sides
 ) -> tuple[int, int, int, int, int]:
     """Return bound, y, ny, z, nz of the first largest free box of nx layers.
 
-    The bound is one on the routers of any free box of these layers; ny is 0 if no box is larger
-    than `best`.
+    Besides whole dimensions, no side exceeds the `longest` of its dimension. The bound is one on
+    the routers of any free box of these layers; ny is 0 if no box is larger than `best`.
     """
     sy = len(rows)
     bound, best_y, best_ny, best_z, best_nz = 0, 0, 0, 0, 0
@@ -116,6 +119,8 @@ def best_in(
         word = ~NONE
         for ny in range(1, furthest + 1):
             word &= rows[(y + ny - 1) % sy]
+            if not may_be_side(ny, sy, longest[1]):
+                continue
             free = nx * ones(word)
             if free * furthest <= best:
                 bound = max(bound, free * furthest)
@@ -125,6 +130,9 @@ def best_in(
                 continue
             least = best // (nx * ny) + 1
             z, nz = longest_run(word, least, side, wrap[2])
+            if not may_be_side(nz, side, longest[2]):
+                nz = longest[2] if longest[2] >= least else 0
+                z = lowest(starts_of(word, longest[2], side, wrap[2]))
             if nz == 0:
                 bound = max(bound, nx * ny * (least - 1))
             else:
@@ -135,7 +143,13 @@ def best_in(
 
 @kernel
 def largest(
-    slices: Words, bounds: Integers, best: int, enough: int, side: int, wrap: Wrap
+    slices: Words,
+    bounds: Integers,
+    best: int,
+    enough: int,
+    side: int,
+    wrap: Wrap,
+    longest: Sides,
 ) -> Integers:
     """Return the first largest free box of more than `best` routers; all zeros without one.
 
@@ -149,7 +163,7 @@ def largest(
         x, nx = most // sx, most % sx + 1
         if bounds[x, nx - 1] <= best:
             break
-        bound, y, ny, z, nz = best_in(slices[x, nx - 1], nx, best, side, wrap)
+        bound, y, ny, z, nz = best_in(slices[x, nx - 1], nx, best, side, wrap, longest)
         bounds[x, nx - 1] = bound
         if ny == 0:
             continue
@@ -162,7 +176,7 @@ def largest(
         for nx in range(1, sx + 1 if x < found[0] else found[3]):
             if bounds[x, nx - 1] < best:
                 continue
-            bound, y, ny, z, nz = best_in(slices[x, nx - 1], nx, best - 1, side, wrap)
+            bound, y, ny, z, nz = best_in(slices[x, nx - 1], nx, best - 1, side, wrap, longest)
             bounds[x, nx - 1] = bound
             if ny > 0:
                 put(found, x, y, z, nx, ny, nz)
@@ -183,16 +197,16 @@ def take(slices: Words, box: Integers, side: int) -> None:
 
 
 @kernel
-def bins(words: Words, at_least: int, side: int, wrap: Wrap) -> Integers:
+def bins(words: Words, at_least: int, side: int, wrap: Wrap, longest: Sides) -> Integers:
     """Return disjoint free boxes, each the first largest one beside the earlier ones.
 
     Free routers only decrease, so an upper bound stays valid.
     """
     slices = slices_of(words, wrap[0])
-    bounds = bounds_of(slices)
+    bounds = bounds_of(slices, longest[0])
     found = np.empty((words.size * side, 6), dtype=np.int64)
     for count in range(len(found)):
-        box = largest(slices, bounds, at_least - 1, words.size * side, side, wrap)
+        box = largest(slices, bounds, at_least - 1, words.size * side, side, wrap, longest)
         if box[3] == 0:
             return found[:count].copy()
         found[count] = box

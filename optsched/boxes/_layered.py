@@ -5,16 +5,25 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from optsched.boxes._rows import Sides, may_be_side
 from optsched.compiled import kernel
 
 Integers = NDArray[np.int64]
 
 
 @kernel(allocates=False)
+def cut(length: int, side: int, longest: int) -> int:
+    """Return the longest side that a job's box may have within a length."""
+    return length if may_be_side(length, side, longest) else longest
+
+
+@kernel(allocates=False)
 def largest_rectangle(
-    layer: NDArray[np.bool_], bars: Integers, begin: Integers, height: Integers
+    layer: NDArray[np.bool_], longest: Sides, bars: Integers, begin: Integers, height: Integers
 ) -> tuple[int, int, int, int]:
     """Return x, z, nx, nz of the first largest free rectangle of a layer; 0 x 0 if all is taken.
+
+    Besides whole dimensions, no side exceeds the `longest` of its dimension.
 
     In each row, z has a bar: the number of consecutive free routers up to this row. A stack keeps
     the bars that may still grow to the right, each with the z at which a rectangle of its height
@@ -34,9 +43,11 @@ def largest_rectangle(
             while depth > 0 and height[depth - 1] >= bar:
                 depth -= 1
                 first = begin[depth]
-                if height[depth] * (at - first) > nx * nz:
+                wide = cut(height[depth], sx, longest[0])
+                high = cut(at - first, sz, longest[2])
+                if wide * high > nx * nz:
                     x, z = row + 1 - height[depth], first
-                    nx, nz = height[depth], at - first
+                    nx, nz = wide, high
             begin[depth], height[depth] = first, bar
             depth += 1
     return x, z, nx, nz
@@ -54,7 +65,9 @@ def free_in_all(one: NDArray[np.bool_], other: NDArray[np.bool_], both: NDArray[
 
 
 @kernel
-def bins(free: NDArray[np.bool_], nodes: Integers, at_least: int, most: int) -> Integers:
+def bins(
+    free: NDArray[np.bool_], nodes: Integers, at_least: int, most: int, longest: Sides
+) -> Integers:
     """Return up to `most` disjoint boxes, each the largest over all nodes; overwrites `free`.
 
     The rows of `nodes` are those of `optsched.boxes.layered.tree`, the rows of the result x, y, z,
@@ -80,7 +93,7 @@ def bins(free: NDArray[np.bool_], nodes: Integers, at_least: int, most: int) -> 
         best = volumes.argmax()
         while is_bound[best] and volumes[best] >= at_least:
             ny = nodes[best, 1]
-            x, z, nx, nz = largest_rectangle(layers[best], bars, begin, height)
+            x, z, nx, nz = largest_rectangle(layers[best], longest, bars, begin, height)
             candidates[best, 0], candidates[best, 1], candidates[best, 2] = x, nodes[best, 0], z
             candidates[best, 3], candidates[best, 4], candidates[best, 5] = nx, ny, nz
             volumes[best] = nx * ny * nz

@@ -15,6 +15,7 @@ from optsched.compiled import kernel
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 Wrap = tuple[bool, bool, bool]
+Sides = tuple[int, int, int]
 
 NONE = np.uint64(0)
 ONE = np.uint64(1)
@@ -139,6 +140,12 @@ def reach(at: int, side: int, ring: bool) -> int:
 
 
 @kernel(allocates=False)
+def may_be_side(length: int, side: int, longest: int) -> bool:
+    """Return whether a job's box may be so long; see `optsched.boxes.box.Grid.longest`."""
+    return length <= longest or length == side
+
+
+@kernel(allocates=False)
 def nothing_in(rows: Words) -> bool:
     """Return whether no bit is set."""
     union = NONE
@@ -167,12 +174,17 @@ def slices_of(words: Words, ring: bool) -> Words:
 
 
 @kernel
-def bounds_of(slices: Words) -> Integers:
-    """Return upper bounds on the free boxes of nx layers from x on, as [x, nx - 1]."""
+def bounds_of(slices: Words, longest: int) -> Integers:
+    """Return upper bounds on the free boxes of nx layers from x on, as [x, nx - 1].
+
+    The bounds are 0 for more layers than the `longest` side, but for all layers.
+    """
     sx, _, sy = slices.shape
     bounds = np.zeros((sx, sx), dtype=np.int64)
     for x in range(sx):
         for nx in range(1, sx + 1):
+            if not may_be_side(nx, sx, longest):
+                continue
             free = 0
             for y in range(sy):
                 free += ones(slices[x, nx - 1, y])

@@ -72,6 +72,10 @@ class Grid(NamedTuple):
         Routers in each dimension.
     wrap : (bool, bool, bool)
         Whether each dimension wraps around.
+    convex : bool
+        Whether boxes of jobs have to be convex: all shortest paths between two routers of the box
+        stay inside. Then a side of a box is a whole ring, or at most half of it, rounded up; see
+        `longest`. By default, a box may have any sides.
 
     Examples
     --------
@@ -82,11 +86,45 @@ class Grid(NamedTuple):
 
     shape: Triple
     wrap: tuple[bool, bool, bool]
+    convex: bool = False
 
     @property
     def routers(self) -> int:
         """Number of routers."""
         return math.prod(self.shape)
+
+    @property
+    def longest(self) -> Triple:
+        """The longest side that a job's box may have in each dimension, besides a whole dimension.
+
+        The ends of a side of s routers on a ring of n are s - 1 hops apart inside the box, and
+        n - s + 1 hops around it. The way inside is the only shortest one if s - 1 < n / 2, that is
+        if s is at most n / 2, rounded up. With s - 1 = n / 2, a second way of the same length
+        leaves the box, and a router may take it, so that side is excluded. On a line there is no
+        way around.
+
+        Examples
+        --------
+        >>> Grid((24, 5, 24), (True, True, False), convex=True).longest
+        (12, 3, 24)
+        """
+        if not self.convex:
+            return self.shape
+        x, y, z = ((side + 1) // 2 if wraps else side for side, wraps in zip(self.shape, self.wrap))
+        return x, y, z
+
+    def sides(self, axis: int, most: int) -> tuple[int, ...]:
+        """Return the sides of at most `most` routers that a job's box may have, ascending."""
+        side, longest = self.shape[axis], self.longest[axis]
+        whole = (side,) if longest < side <= most else ()
+        return (*range(1, min(most, longest) + 1), *whole)
+
+    def admits(self, extent: Triple) -> bool:
+        """Return whether a job's box may have an extent; false only for one that is not convex."""
+        return all(
+            length <= longest or length == side
+            for length, side, longest in zip(extent, self.shape, self.longest)
+        )
 
     def mistake(self, box: Box) -> str:
         """Return the reason why a box does not lie on this grid; empty if the box does.

@@ -1,9 +1,10 @@
 """Free boxes on a torus: all maximal ones, the largest, and the anchors of a shape.
 
 `free` is a bool array of the grid's shape: whether each router is free. Dimensions wrap around as
-the grid says; a box as long as a ring is anchored at 0. A row along Z has at most 64 routers: every
-function raises a ValueError for a longer one, or for a `free` of another shape. These functions are
-exact, unlike the method of Li et al. 2015 in `optsched.boxes.layered`.
+the grid says; a box as long as a ring is anchored at 0. On a grid of convex boxes, the largest box
+and the bins are convex, while maximal boxes and shapes are as asked for. A row along Z has at most
+64 routers: every function raises a ValueError for a longer one, or for a `free` of another shape.
+These functions are exact, unlike the method of Li et al. 2015 in `optsched.boxes.layered`.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def disjoint_bins(free: Free, grid: Grid, at_least: int = 1) -> tuple[Box, ...]:
     from optsched.boxes import _free_boxes as compiled
 
     words = words_of(free, grid)
-    found = compiled.bins(words, max(at_least, 1), grid.shape[2], grid.wrap)
+    found = compiled.bins(words, max(at_least, 1), grid.shape[2], grid.wrap, grid.longest)
     return tuple(Box(*row) for row in found.tolist())
 
 
@@ -111,8 +112,10 @@ def _largest(free: Free, grid: Grid, more_than: int, enough: int) -> Box | None:
     from optsched.boxes._rows import bounds_of, slices_of
 
     slices = slices_of(words_of(free, grid), grid.wrap[0])
-    bounds = bounds_of(slices)
-    return _box(compiled.largest(slices, bounds, more_than, enough, grid.shape[2], grid.wrap))
+    bounds, longest = bounds_of(slices, grid.longest[0]), grid.longest
+    return _box(
+        compiled.largest(slices, bounds, more_than, enough, grid.shape[2], grid.wrap, longest)
+    )
 
 
 def _box(row: Any) -> Box | None:

@@ -7,7 +7,9 @@ O(M^3).
 
 Unlike `optsched.boxes.free_boxes`, the method misses boxes whose layers are not those of one node
 of the tree (layers 1 and 2 of four, for instance), and boxes that wrap around, which the paper does
-not have. An odd number of layers is split so that the lower half has fewer.
+not have. An odd number of layers is split so that the lower half has fewer. On a grid of convex
+boxes, the candidate of a node is its largest convex rectangle; the layers of a node are all, or at
+most half of them, rounded up, so that the box is convex.
 
 `free` is a bool array of the grid's shape: whether each router is free. A `free` of another shape
 raises a ValueError.
@@ -69,8 +71,8 @@ def _bins(free: NDArray[np.bool_], grid: Grid, at_least: int, most: int) -> tupl
 
     if free.shape != grid.shape:
         raise ValueError(f"free has shape {free.shape}; expected {grid.shape}")
-    nodes = _nodes(grid.shape[1])
-    return tuple(Box(*row) for row in compiled.bins(free.copy(), nodes, at_least, most).tolist())
+    found = compiled.bins(free.copy(), _nodes(grid.shape[1]), at_least, most, grid.longest)
+    return tuple(Box(*row) for row in found.tolist())
 
 
 @lru_cache

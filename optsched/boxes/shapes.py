@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import lru_cache
+from itertools import pairwise
 
 from optsched.boxes.box import Grid, Triple
 
@@ -15,9 +17,9 @@ EQUAL_LINKS: Links = (1, 1, 1)
 def shapes(routers: int, grid: Grid, links: Links = EQUAL_LINKS) -> tuple[Triple, ...]:
     """Return the minimal shapes of at least `routers` routers, the best first.
 
-    A shape is minimal if no shape within it is large enough. The order is by fewest idle routers,
-    then least half-perimeter, then largest bisection, where `links` are the speeds of a link of
-    each dimension.
+    A shape is minimal if no shape within it is large enough. On a grid of convex boxes, all shapes
+    are convex. The order is by fewest idle routers, then least half-perimeter, then largest
+    bisection, where `links` are the speeds of a link of each dimension.
 
     Examples
     --------
@@ -25,13 +27,14 @@ def shapes(routers: int, grid: Grid, links: Links = EQUAL_LINKS) -> tuple[Triple
     ((1, 2, 3), (1, 3, 2))
     """
     found = []
-    sx, sy, sz = grid.shape
-    for nx in range(1, min(sx, routers) + 1):
-        for ny in range(1, min(sy, -(-routers // nx)) + 1):
-            nz = -(-routers // (nx * ny))
-            if nz > sz:
+    along_x, along_y, along_z = (grid.sides(axis, side) for axis, side in enumerate(grid.shape))
+    for shorter_x, nx in pairwise((0, *along_x)):
+        for shorter_y, ny in pairwise((0, *along_y)):
+            place = bisect_left(along_z, -(-routers // (nx * ny)))
+            if place == len(along_z):
                 continue
-            if (nx - 1) * ny * nz >= routers or nx * (ny - 1) * nz >= routers:
+            nz = along_z[place]
+            if shorter_x * ny * nz >= routers or nx * shorter_y * nz >= routers:
                 continue  # a shape within it holds the job too
             found.append((nx, ny, nz))
 

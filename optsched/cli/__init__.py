@@ -179,7 +179,7 @@ def _interrupted() -> int:
 
 def _run(arguments: list[str]) -> int:
     # imported here, so that Ctrl-C is handled during these imports
-    from cyclopts import CycloptsError, MissingArgumentError
+    from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
     from optsched.cli.terminal import show_compilation
     from optsched.errors import InputError, one_line
@@ -199,8 +199,10 @@ def _run(arguments: list[str]) -> int:
         sys.stdout.flush()
     except CycloptsError as error:
         message = one_line(" ".join(str(error).split()))
-        if isinstance(error, MissingArgumentError) and "--output" in message:
-            chain = error.command_chain or ()
+        chain = error.command_chain or ()
+        if isinstance(error, UnusedCliTokensError) and chain[:1] == ("solve",):
+            message = "solve expects one snapshot; compare takes several"
+        elif isinstance(error, MissingArgumentError) and "--output" in message:
             place = "DIR, the folder" if chain[:1] and chain[0] in TO_FOLDERS else "FILE, the file"
             message = f"{' '.join(chain)} needs -o {place} to write"
         print(f"optsched: {message}", file=sys.stderr)

@@ -28,11 +28,14 @@ class BoxAllocations:
         Raises
         ------
         ValueError
-            If the box does not lie on the grid, or is not entirely free.
+            If the box does not lie on the grid, is not convex although boxes have to be, or is not
+            entirely free.
         """
         mistake = self._grid.mistake(box)
         if mistake:
             raise ValueError(f"box {box}: {mistake}")
+        if not self._grid.admits(box.extent):
+            raise ValueError(f"box {box} is not convex")
         routers = self._grid.routers_of(box)
         if not self.free[routers].all():
             raise ValueError(f"box {box} is not free")

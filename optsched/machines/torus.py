@@ -30,7 +30,7 @@ FASTEST = 10**6
 
 SPECIFICATION = re.compile(r"([0-9]{1,18}(?:x[0-9]{1,18}){2,3})((?::[^:]*)*)")
 
-OPTIONS = ("ordering", "wrap", "links", "holes")
+OPTIONS = ("ordering", "wrap", "links", "holes", "convex")
 
 ALL = (True, True, True)
 
@@ -82,6 +82,9 @@ class Torus(Nodes):
     holes : sequence of Box or str
         Unavailable routers, such as service nodes and failed ones. A torus with holes cannot serve
         as a line: only policies that place boxes run on it.
+    convex : bool
+        Whether the boxes of jobs have to be convex, so that shortest paths between routers of a job
+        stay inside its box: a side is a whole ring, or at most half of it, rounded up.
 
     Attributes
     ----------
@@ -107,7 +110,9 @@ class Torus(Nodes):
     '0-3'
     """
 
-    usage = "torus:XxYxZ[xNODES][:ORDERING][:wrap=AXES][:links=X,Y,Z][:holes=BOX+BOX...]"
+    usage = (
+        "torus:XxYxZ[xNODES][:ORDERING][:wrap=AXES][:links=X,Y,Z][:holes=BOX+BOX...][:convex=true]"
+    )
 
     def __init__(
         self,
@@ -117,6 +122,7 @@ class Torus(Nodes):
         wrap: Sequence[bool] = ALL,
         links: Sequence[int] = EQUAL_LINKS,
         holes: Sequence[Box | str] = (),
+        convex: bool = False,
     ) -> None:
         three = "expected three whole numbers from 1"
         self.shape = _triple(shape, f"{shape!r}; {three}", "shape")
@@ -133,7 +139,9 @@ class Torus(Nodes):
         nodes = math.prod(self.shape) * nodes_per_router
         if nodes > MOST_TORUS_NODES:
             raise InputError(f"torus of {nodes:,} nodes; expected at most {MOST_TORUS_NODES:,}")
-        self.grid = Grid(self.shape, (wrap[0], wrap[1], wrap[2]))
+        if type(convex) is not bool:
+            raise InputError(f"{convex!r}; expected true or false", field="convex")
+        self.grid = Grid(self.shape, (wrap[0], wrap[1], wrap[2]), convex)
         if not isinstance(holes, list | tuple):
             raise InputError(f"{holes!r}; expected a list of boxes", field="holes")
         self.holes = tuple(_hole(hole, self.grid) for hole in holes)
@@ -176,7 +184,7 @@ class Torus(Nodes):
             text += f":links={','.join(map(str, self.links))}"
         if self.holes:
             text += f":holes={'+'.join(map(str, self.holes))}"
-        return text
+        return text + (":convex=true" if self.grid.convex else "")
 
     def kinds(self) -> frozenset[str]:
         """Return the kinds of machine that this one can serve as; with holes, not a line."""
@@ -366,6 +374,10 @@ def _options(parts: Sequence[str]) -> dict[str, Any] | None:
             if not all(speed.isascii() and speed.isdigit() for speed in speeds):
                 return None
             options[name] = tuple(int(speed[:19]) for speed in speeds)
+        elif name == "convex":
+            if value not in ("true", "false"):
+                return None
+            options[name] = value == "true"
         else:
             options[name] = value.split("+") if name == "holes" else value
     return options

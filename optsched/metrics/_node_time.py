@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes._free_boxes import largest
-from optsched.boxes._rows import Integers, Words, Wrap, bounds_of, fill, slices_of
+from optsched.boxes._rows import Integers, Sides, Words, Wrap, bounds_of, fill, slices_of
 from optsched.compiled import kernel
 
 Bools = NDArray[np.bool_]
@@ -21,6 +21,7 @@ def free_box_holds(
     needs: Integers,
     side: int,
     wrap: Wrap,
+    longest: Sides,
 ) -> Bools:
     """Return for each instant whether a free box has as many routers as are needed.
 
@@ -40,6 +41,8 @@ def free_box_holds(
         Routers along Z.
     wrap : (bool, bool, bool)
         Whether each dimension wraps around.
+    longest : (int, int, int)
+        The longest sides of a box besides whole dimensions.
 
     Returns
     -------
@@ -60,7 +63,9 @@ def free_box_holds(
         need = needs[instant]
         if has < need < lacks:
             slices = slices_of(words, wrap[0])
-            found = largest(slices, bounds_of(slices), need - 1, need, side, wrap)
+            found = largest(
+                slices, bounds_of(slices, longest[0]), need - 1, need, side, wrap, longest
+            )
             if found[3] > 0:
                 has = need
             else:

@@ -357,5 +357,6 @@ def _fits(
         needed,
         torus.shape[2],
         torus.grid.wrap,
+        torus.grid.longest,
     )
     return fits

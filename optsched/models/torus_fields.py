@@ -8,7 +8,7 @@ from typing import Any
 from optsched.boxes.box import TEXT, Box, Grid, Triple, box_of_text
 from optsched.models.fields import first_few, plain, plain_sequence
 from optsched.models.problem import Problem, Solution
-from optsched.models.schema import DOUBTFUL, Fields, Integer, Kind, Reading, declared, field
+from optsched.models.schema import DOUBTFUL, Fields, Flag, Integer, Kind, Reading, declared, field
 
 LONGEST_SIDE = 64
 """Most routers along a dimension, so that a row fits into a machine word."""
@@ -125,6 +125,13 @@ class TorusProblem(Problem[Solution]):
         default=(1, 1, 1),
         kw_only=True,
     )
+    convex: bool = field(
+        Flag(),
+        "whether boxes have to be convex: each side is a whole ring, or at most half of it, "
+        "rounded up, so that shortest paths stay inside",
+        default=False,
+        kw_only=True,
+    )
 
     @property
     def torus_fields(self) -> dict[str, Any]:
@@ -134,7 +141,7 @@ class TorusProblem(Problem[Solution]):
     @property
     def grid(self) -> Grid:
         """The routers and their links."""
-        return Grid(self.torus, self.wrap)
+        return Grid(self.torus, self.wrap, self.convex)
 
 
 def overlaps(fields: Fields, name: str) -> list[str]:

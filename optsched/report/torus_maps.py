@@ -7,7 +7,7 @@ the maps with their legend, and a torus before and after migrations.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -404,8 +404,17 @@ def _swatch(entry: Entry) -> Patch:
     )
 
 
-MOST_MOVES = 30
-"""Most moves in the legend; a longer legend would be taller than the maps."""
+PALE = ("#C6DBF1", "#F8CDBF", "#F8F1CD", "#FFDBE2", "#D4F1FF", "#B0E2D4", "#E2EAA9")
+"""Pale versions of `style.FILLS`, in the same order."""
+
+EACH = (*style.FILLS, *PALE)
+"""Fills of single moves; with more moves than these, all have the same two."""
+
+LEAVING, ARRIVED = style.FILLS[1], style.FILLS[0]
+"""Fills of many moving jobs: in their boxes before, and in their new boxes."""
+
+LABELED = 10
+"""Number of labels of many moving jobs, and of incoming ones beside them: the largest."""
 
 COMING = "#FFFFFF"
 """Fill of incoming jobs."""
@@ -449,31 +458,43 @@ def relocation_figure(
 ) -> Figure:
     """Return the torus before and after migrations.
 
-    A job that moves has the same color in both maps, with upright lines if it is parked on the way.
-    The boxes of incoming jobs are outlined before, and hatched after. All other jobs are gray.
-    `moves` are in the order of the legend, and `coming` has the labels of the incoming jobs.
+    A job that moves has a color of its own, the same in both maps. More jobs than there are colors
+    have one color before and another one after, with labels for the largest. Jobs that are parked
+    on the way have upright lines. The boxes of incoming jobs are outlined before, and hatched
+    after. All other jobs are gray. `moves` are in the order of the legend, and `coming` has the
+    labels of the incoming jobs.
     """
-    fills = colors(grid, {job: before[job] for job in moves}, {job: after[job] for job in moves})
+    own = dict(zip(moves, EACH)) if len(moves) <= len(EACH) else {}
+    labeled = {*moves, *coming}
+    if not own:
+        labeled = {*_largest(before, moves), *_largest(after, coming)}
     places = [Part(after[job], None, outline=THICK) for job in coming]
     panels = []
     for heading, boxes, is_before in zip(headings, (before, after), (True, False)):
+        shared = LEAVING if is_before else ARRIVED
         parts = holes_of(holes)
         for job, box in boxes.items():
             if job in moves:
                 move = moves[job]
-                label = move.before if is_before else move.after
-                parts.append(Part(box, fills[job], label, UPRIGHT if move.parked else ""))
+                label = (move.before if is_before else move.after) if job in labeled else ""
+                hatch = UPRIGHT if move.parked else ""
+                parts.append(Part(box, own.get(job, shared), label, hatch))
             elif job in coming:
-                parts.append(Part(box, COMING, coming[job], WIDELY, THICK))
+                label = coming[job] if job in labeled else ""
+                parts.append(Part(box, COMING, label, WIDELY, THICK))
             else:
                 parts.append(Part(box, BUSY))
         panels.append(Panel(heading, parts + (places if is_before else [])))
-    shown = list(moves)[:MOST_MOVES]
     legend = [
-        Entry(moves[job].text, fills[job], UPRIGHT if moves[job].parked else "") for job in shown
+        Entry(moves[job].text, fill, UPRIGHT if moves[job].parked else "")
+        for job, fill in own.items()
     ]
-    if len(moves) > len(shown):
-        legend.append(Entry(f"and {len(moves) - len(shown)} more", None, outline=0.0))
+    if moves and not own:
+        legend = [
+            Entry("moves away", LEAVING),
+            Entry("has moved here", ARRIVED),
+            Entry(f"labels: the {LABELED} largest", None, outline=0.0),
+        ]
     if coming:
         noun = "incoming job" if len(coming) == 1 else "incoming jobs"
         legend.append(Entry(noun, COMING, WIDELY, THICK))
@@ -482,3 +503,8 @@ def relocation_figure(
     if any(move.parked for move in moves.values()):
         legend.append(Entry("lines: parked on the way", None, UPRIGHT))
     return figure_of(title, grid, panels, [*legend, *([HOLES] if holes else [])])
+
+
+def _largest(boxes: Mapping[Label, Box], jobs: Iterable[Label]) -> list[Label]:
+    """Return the jobs whose boxes have the most routers."""
+    return sorted(jobs, key=lambda job: -boxes[job].volume)[:LABELED]

@@ -95,6 +95,7 @@ def partition_mkps(draw: st.DrawFn, max_jobs: int = 3, max_bins: int = 2) -> Par
         profits=draw(st.none() | _lists(st.integers(0, 40), jobs)),
         waiting_jobs=draw(st.none() | _lists(LABELS, jobs)),
         wrap=grid.wrap,
+        convex=grid.convex,
         nodes_per_router=nodes,
         holes=_disjoint(draw, grid, draw(st.integers(0, 2)), beside=bins),
         links=draw(st.sampled_from([(1, 1, 1), (2, 1, 2)])),
@@ -125,6 +126,7 @@ def box_placements(
         running_jobs=draw(st.none() | _lists(LABELS, len(running))),
         waiting_jobs=draw(st.none() | _lists(LABELS, jobs)),
         wrap=grid.wrap,
+        convex=grid.convex,
         nodes_per_router=nodes,
         holes=holes,
         links=draw(_lists(st.integers(1, 3), 3)),
@@ -153,6 +155,7 @@ def migrations(draw: st.DrawFn, max_running: int = 5, max_side: int = 4) -> Migr
         elapsed=draw(_lists(st.integers(0, 9), jobs)),
         incoming=draw(st.integers(1, max(1, nodes * grid.routers // 2))),
         wrap=grid.wrap,
+        convex=grid.convex,
         nodes_per_router=nodes,
         holes=holes,
         links=draw(st.sampled_from([(1, 1, 1), (1, 2, 1)])),
@@ -279,8 +282,8 @@ def _lists(elements: st.SearchStrategy[T], count: int) -> st.SearchStrategy[list
 
 
 def _grids(max_side: int) -> st.SearchStrategy[Grid]:
-    sides, rings = st.integers(1, max_side), st.booleans()
-    return st.builds(Grid, st.tuples(sides, sides, sides), st.tuples(rings, rings, rings))
+    side, flag = st.integers(1, max_side), st.booleans()
+    return st.builds(Grid, st.tuples(side, side, side), st.tuples(flag, flag, flag), flag)
 
 
 def _disjoint(draw: st.DrawFn, grid: Grid, tries: int, beside: Sequence[Box] = ()) -> list[Box]:
@@ -290,7 +293,7 @@ def _disjoint(draw: st.DrawFn, grid: Grid, tries: int, beside: Sequence[Box] = (
         extent = [draw(st.integers(1, side)) for side in grid.shape]
         anchor = [
             draw(st.integers(0, 0 if n == side else side - 1 if ring else side - n))
-            for n, side, ring in zip(extent, *grid)
+            for n, side, ring in zip(extent, grid.shape, grid.wrap)
         ]
         box = Box(*anchor, *extent)
         if not any(grid.overlap(box, other) for other in [*beside, *found]):

@@ -31,7 +31,7 @@ def grids_with_boxes(draw, count=2):
         extent = draw(st.tuples(*(st.integers(1, side) for side in grid.shape)))
         anchor = [
             0 if n == side else draw(st.integers(0, side - 1 if ring else side - n))
-            for n, side, ring in zip(extent, *grid)
+            for n, side, ring in zip(extent, grid.shape, grid.wrap)
         ]
         boxes.append(Box(*anchor, *extent))
     return grid, boxes
@@ -74,10 +74,60 @@ def test_boxes_off_the_grid_are_told(box, mistake):
     assert Grid((4, 3, 5), (True, True, False)).mistake(box) == mistake
 
 
-@given(st.tuples(*[st.integers(1, 6)] * 3), st.integers(1, 130))
-def test_shapes_are_all_that_hold_a_job_and_no_part_of_which_does(sides, count):
-    grid = Grid(sides, (True, True, True))
-    every = list(product(*(range(1, side + 1) for side in sides)))
+def way(here, there, side, ring):
+    """Return the routers on all shortest paths between two in one dimension, one by one."""
+    ways = [(abs(there - here), 1 if there > here else -1)]
+    if ring:
+        ways = [((there - here) % side, 1), ((here - there) % side, -1)]
+    least = min(hops for hops, _ in ways)
+    return {
+        (here + sign * hop) % side
+        for hops, sign in ways
+        if hops == least
+        for hop in range(least + 1)
+    }
+
+
+@pytest.mark.parametrize("ring", [True, False])
+@pytest.mark.parametrize("side", range(1, 10))
+def test_a_side_is_admitted_if_and_only_if_all_shortest_paths_stay_inside(side, ring):
+    grid = Grid((side, 1, 1), (ring, True, True), convex=True)
+    for length in range(1, side + 1):
+        for start in range(side if ring and length < side else side - length + 1):
+            inside = [(start + step) % side for step in range(length)]
+            stays = all(way(a, b, side, ring) <= {*inside} for a in inside for b in inside)
+            assert grid.admits((length, 1, 1)) == stays, (length, start)
+            assert (length in grid.sides(0, side)) == stays
+
+
+@pytest.mark.parametrize("shape", [(4, 3, 5), (6, 2, 4)])
+def test_shortest_paths_of_three_dimensions_stay_inside_convex_boxes(shape):
+    """By distances: a router is on a shortest path if its distances to both ends add up to it."""
+    grid = Grid(shape, (True, False, True), convex=True)
+    every = list(product(*map(range, shape)))
+
+    def hops(one, other):
+        return sum(
+            min(abs(a - b), side - abs(a - b)) if ring else abs(a - b)
+            for a, b, side, ring in zip(one, other, shape, grid.wrap)
+        )
+
+    apart = {(one, other): hops(one, other) for one in every for other in every}
+    for extent in product(*(range(1, side + 1) for side in shape)):
+        inside = routers(grid, Box(0, 0, 0, *extent))
+        leaves = any(
+            apart[one, at] + apart[at, other] == apart[one, other]
+            for at in {*every} - inside
+            for one in inside
+            for other in inside
+        )
+        assert grid.admits(extent) == (not leaves), extent
+
+
+@given(st.tuples(*[st.integers(1, 6)] * 3), st.integers(1, 130), st.booleans())
+def test_shapes_are_all_that_hold_a_job_and_no_part_of_which_does(sides, count, convex):
+    grid = Grid(sides, (True, True, True), convex)
+    every = filter(grid.admits, product(*(range(1, side + 1) for side in sides)))
     holding = {shape for shape in every if np.prod(shape) >= count}
     least = {
         shape

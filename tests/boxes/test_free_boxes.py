@@ -24,7 +24,8 @@ from optsched.boxes.shapes import shapes
 @st.composite
 def occupied(draw):
     """A grid, and which of its routers are free: around jobs, or around single routers."""
-    grid = Grid(draw(st.tuples(*[st.integers(1, 5)] * 3)), draw(st.tuples(*[st.booleans()] * 3)))
+    sides, rings = st.tuples(*[st.integers(1, 5)] * 3), st.tuples(*[st.booleans()] * 3)
+    grid = Grid(draw(sides), draw(rings), draw(st.booleans()))
     if draw(st.booleans()):
         free = grid.free_of(draw(st.lists(st.sampled_from(boxes_of(grid)), max_size=6)))
     else:
@@ -46,7 +47,9 @@ def free_boxes_of(free, grid):
 
 
 def largest_of(free, grid):
-    return max(free_boxes_of(free, grid), key=lambda box: box.volume, default=None)
+    """The first of the largest boxes that a job may have."""
+    boxes = (box for box in free_boxes_of(free, grid) if grid.admits(box.extent))
+    return max(boxes, key=lambda box: box.volume, default=None)
 
 
 @given(occupied())

@@ -16,7 +16,8 @@ from optsched.boxes.layered import largest_layered_box, layered_bins, tree
 
 @st.composite
 def occupied(draw):
-    grid = Grid(draw(st.tuples(*[st.integers(1, 5)] * 3)), draw(st.tuples(*[st.booleans()] * 3)))
+    sides, rings = st.tuples(*[st.integers(1, 5)] * 3), st.tuples(*[st.booleans()] * 3)
+    grid = Grid(draw(sides), draw(rings), draw(st.booleans()))
     random = np.random.default_rng(draw(st.integers(0, 2**32)))
     return random.random(grid.shape) < draw(st.sampled_from([0.3, 0.6, 0.9])), grid
 
@@ -32,23 +33,24 @@ def volume(box):
     return 0 if box is None else box.volume
 
 
-def largest_over_the_nodes(free):
+def largest_over_the_nodes(free, grid):
     def slices(side):
         return [slice(a, b) for a in range(side) for b in range(a + 1, side + 1)]
 
     layers = [slice(*node) for node in halves(0, free.shape[1])]
     parts = (free[part] for part in product(slices(free.shape[0]), layers, slices(free.shape[2])))
-    return max((part.size for part in parts if part.all()), default=0)
+    return max((p.size for p in parts if p.all() and grid.admits(p.shape)), default=0)
 
 
 @given(occupied())
 def test_the_best_over_all_nodes_is_found(case):
     free, grid = case
     box = largest_layered_box(free, grid)
-    assert volume(box) == largest_over_the_nodes(free)
+    assert volume(box) == largest_over_the_nodes(free, grid)
     assert volume(box) <= volume(largest_free_box(free, grid))
     if box is not None:
         assert not grid.mistake(box)
+        assert grid.admits(box.extent)
         assert free[grid.routers_of(box)].all()
         assert (box.y, box.y + box.ny) in halves(0, grid.shape[1])
 
@@ -62,7 +64,7 @@ def test_bins_are_the_largest_boxes_one_after_the_other(case, at_least):
         assert box == largest_layered_box(left, grid)
         assert box.volume >= at_least
         left[grid.routers_of(box)] = False
-    assert largest_over_the_nodes(left) < at_least
+    assert largest_over_the_nodes(left, grid) < at_least
     assert (free == before).all()
 
 

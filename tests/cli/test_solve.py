@@ -219,6 +219,14 @@ def test_the_doctors_problem_is_one_for_solvers_that_try_everything():
     assert is_small(problem.formulate().program)
 
 
+def test_several_snapshots_are_for_compare(optsched):
+    files = sorted(map(str, bundled("models").glob("migration/*-*.json")))
+    assert len(files) > 2
+    done = optsched("solve", *files, "--solver", "single-victim")
+    assert done.returncode == 2
+    assert done.stderr == "optsched: solve expects one snapshot; compare takes several\n"
+
+
 @pytest.mark.parametrize("arguments", [[], ["trace"], ["snapshot"]])
 def test_half_a_command_gets_the_help_as_wrong_usage(arguments, optsched):
     done = optsched(*arguments)

@@ -29,6 +29,7 @@ def cells(text):
         "torus:4x4x4:hilbert:wrap=xz",
         "torus:4x4x4x2:snake:wrap=none:links=2,1,2",
         "torus:4x4x4:hilbert:holes=1x1x4@0,3,0+2x2x1@1,1,3",
+        "torus:4x4x4:hilbert:wrap=xz:convex=true",
     ],
 )
 def test_options_of_a_specification_come_back(spec):
@@ -41,10 +42,10 @@ def test_a_file_names_the_same_options(tmp_path):
     file = tmp_path / "torus.toml"
     file.write_text(
         'kind = "torus"\nshape = [4, 4, 4]\nnodes_per_router = 2\nwrap = [true, false, true]\n'
-        'links = [2, 1, 2]\nholes = ["1x1x4@0,3,0"]\n'
+        'links = [2, 1, 2]\nholes = ["1x1x4@0,3,0"]\nconvex = true\n'
     )
     machine = read_machine(file)
-    assert machine.spec == "torus:4x4x4x2:hilbert:wrap=xz:links=2,1,2:holes=1x1x4@0,3,0"
+    assert machine.spec == "torus:4x4x4x2:hilbert:wrap=xz:links=2,1,2:holes=1x1x4@0,3,0:convex=true"
     assert machine.size == machine.free == 2 * 60
 
 
@@ -59,6 +60,8 @@ def test_a_file_names_the_same_options(tmp_path):
         ("torus:4x4x4:links=2,1,0", "links: .* expected three whole numbers from 1"),
         ("torus:4x4x4:speed=2", "expected torus:XxYxZ"),
         ("torus:4x4x4:hilbert:snake", "expected torus:XxYxZ"),
+        ("torus:4x4x4:convex=yes", "expected torus:XxYxZ"),
+        ("torus:4x4x4:convex=true:convex=true", "expected torus:XxYxZ"),
         ("torus:4x4x4:holes=1x1x9@0,0,0", "holes: '1x1x9@0,0,0'; 9 routers along z; expected 1"),
         ("torus:4x4x4:holes=all", "holes: 'all'; expected a box such as 1x1x4@0,3,0"),
         ("torus:2x2x2:holes=2x2x2@0,0,0", "holes: no router is left"),
@@ -167,3 +170,18 @@ def test_boxes_are_measured():
         "half_perimeter": [8],
         "bisection": [8.0],  # 4 routers cut twice along y; along x and z 8 links of speed 2
     }
+
+
+def test_a_convex_torus_gives_no_job_a_box_around_most_of_a_ring():
+    wrong = "convex: 'yes'; expected true or false"
+    with pytest.raises(InputError, match=wrong):
+        Torus((4, 4, 4), convex="yes")
+    torus = Torus((6, 5, 4), wrap=(True, True, False), convex=True)
+    for extent in ((3, 3, 3), (6, 5, 4), (6, 1, 1)):
+        box = Box(0, 0, 0, *extent)
+        torus.claim(box, 1)
+        torus.release(box)
+    for extent in ((4, 1, 1), (5, 5, 4), (1, 4, 1)):
+        with pytest.raises(ValueError, match=r"@0,0,0 is not convex"):
+            torus.claim(Box(0, 0, 0, *extent), 1)
+    assert torus.free == torus.size

@@ -312,10 +312,11 @@ def test_it_says_what_a_look_at_every_router_says(
         assert drain == pytest.approx(expected, nan_ok=True)
 
 
+@pytest.mark.parametrize("convex", [False, True])
 @pytest.mark.parametrize("wrap", [(True, True, True), (False, True, False), (False, False, True)])
-def test_the_kernel_says_what_holds_says(wrap):
+def test_the_kernel_says_what_holds_says(wrap, convex):
     rng = np.random.default_rng(5)
-    grid = Grid((3, 4, 5), wrap)
+    grid = Grid((3, 4, 5), wrap, convex)
     free = np.ones(grid.shape, bool)
     held, boxes, releases, needs, expected = [], [], [], [], []
     for _ in range(400):
@@ -340,6 +341,7 @@ def test_the_kernel_says_what_holds_says(wrap):
         np.array(needs),
         grid.shape[2],
         grid.wrap,
+        grid.longest,
     )
     assert 50 < sum(expected) < 350
     assert found.tolist() == expected

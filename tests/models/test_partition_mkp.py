@@ -143,7 +143,7 @@ def test_the_optimum_by_all_ways_to_fill_the_bins(problem):
             holds(
                 box.extent,
                 [
-                    layer_shape(n, box.extent)
+                    layer_shape(n, box.extent, problem.grid)
                     for n, home in zip(problem.routers, homes)
                     if home == b
                 ],

@@ -377,7 +377,13 @@ def workloads(draw):
 @given(
     trace=workloads(),
     options=st.fixed_dictionaries({name: st.sampled_from(of) for name, of in CHOICES.items()}),
-    machine=st.sampled_from(["torus:3x2x2x2", "torus:4x3x2:wrap=xz:holes=1x1x1@1,1,1"]),
+    machine=st.sampled_from(
+        [
+            "torus:3x2x2x2",
+            "torus:4x3x2:wrap=xz:holes=1x1x1@1,1,1",
+            "torus:4x5x2:wrap=xy:convex=true",
+        ]
+    ),
 )
 def test_every_job_runs_and_the_head_is_never_put_off(trace, options, machine):
     promised = {}
@@ -403,6 +409,19 @@ def test_every_job_runs_and_the_head_is_never_put_off(trace, options, machine):
     assert found.summary["finished"] + found.summary["rejected"] == len(trace)
     for job, shadow in promised.items():
         assert found.start[job] <= shadow + options["interval"]
+
+
+@pytest.mark.parametrize(("place", "detect"), [("bins", "exact"), ("boxes", "exact")])
+def test_convex_boxes_take_half_a_ring_or_all_of_it(make_trace, place, detect):
+    """On a ring of six, four routers need all six; by default they need four of them."""
+    trace = make_trace((0, 10, 10, 4), (1, 10, 10, 2))
+    options = {"place": place, "detect": detect, "migrate": False}
+    usual = run(trace, "torus:6x1x1", **options)
+    assert usual.start.tolist() == [0, 1]
+    assert boxes(usual) == ["4x1x1@0,0,0", "2x1x1@4,0,0"]
+    convex = run(trace, "torus:6x1x1:convex=true", **options)
+    assert convex.start.tolist() == [0, 10]
+    assert boxes(convex)[0] == "6x1x1@0,0,0"
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -6,12 +6,25 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.colors import to_rgba
 
 from optsched.boxes.box import Box, Grid
 from optsched.boxes.free_boxes import anchors
 from optsched.boxes.shapes import shapes
 from optsched.report import style
-from optsched.report.torus_maps import Entry, Panel, Part, Sheet, colors, figure_of
+from optsched.report.torus_maps import (
+    ARRIVED,
+    EACH,
+    LEAVING,
+    Entry,
+    Move,
+    Panel,
+    Part,
+    Sheet,
+    colors,
+    figure_of,
+    relocation_figure,
+)
 
 RING = (True, True, True)
 SMALL = Grid((4, 3, 5), RING)
@@ -157,3 +170,50 @@ def test_small_maps_lie_beside_each_other():
     one, two = (axes.get_position() for axes in figure.axes)
     assert one.x0 == two.x0
     assert one.y0 > two.y1
+
+
+def relocated(count):
+    """Draw the move of many jobs of growing size, and one that comes, on a torus of 24^3."""
+    grid = Grid((24, 24, 24), RING)
+    before = {job: Box(0, job, 0, 6 + job, 1, 6 + job // 2) for job in range(count)}
+    after = {job: box._replace(x=24 - box.nx, z=10) for job, box in before.items()}
+    before[count] = after[count] = Box(0, 22, 0, 24, 1, 24)
+    after[count + 1] = Box(0, 20, 0, 24, 2, 24)
+    moves = {job: Move(f"{job}-", f"{job}+", f"{job} moves", job == 0) for job in range(count)}
+    return relocation_figure(
+        "plan", ("before", "after"), grid, (), before, after, moves, {count + 1: "L"}
+    )
+
+
+def fills_of(axes):
+    return {tuple(patch.get_facecolor()) for patch in axes.patches}
+
+
+def test_few_moves_have_a_color_each():
+    figure = relocated(len(EACH))
+    (legend,) = figure.legends
+    told = [text.get_text() for text in legend.get_texts()]
+    assert told[: len(EACH)] == [f"{job} moves" for job in range(len(EACH))]
+    for axes in figure.axes:
+        assert {to_rgba(fill) for fill in EACH} <= fills_of(axes)
+
+
+def test_more_moves_are_drawn_by_class_with_labels_for_the_largest():
+    count = len(EACH) + 1
+    figure = relocated(count)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "moves away",
+        "has moved here",
+        "labels: the 10 largest",
+        "incoming job",
+        "stays",
+        "lines: parked on the way",
+    ]
+    for axes, fill, mark in zip(figure.axes, (LEAVING, ARRIVED), "-+"):
+        shown = fills_of(axes)
+        assert to_rgba(fill) in shown
+        assert not shown & ({to_rgba(one) for one in EACH} - {to_rgba(fill)})
+        labels = {text.get_text() for text in axes.texts}
+        assert {f"{job}{mark}" for job in range(count - 10, count)} <= labels
+        assert not {f"{job}{mark}" for job in range(count - 10)} & labels

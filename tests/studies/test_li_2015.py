@@ -13,9 +13,15 @@ from optsched.metrics.node_time import PARTS
 from optsched.registry import studies
 from optsched.report.page import Verdict
 from optsched.studies.li_2015.claims import claims
-from optsched.studies.li_2015.evaluation import METRICS, all_runs, of, prepare, variants
+from optsched.studies.li_2015.evaluation import METRICS, all_runs, of, prepare, read_as, variants
 from optsched.studies.li_2015.figures import figures
-from optsched.studies.li_2015.page import change_table, exact_table, migration_table
+from optsched.studies.li_2015.page import (
+    change_table,
+    migration_table,
+    proven_share,
+    same_schedules,
+    search_table,
+)
 from optsched.studies.li_2015.plan import (
     CEILING,
     FULL,
@@ -24,6 +30,7 @@ from optsched.studies.li_2015.plan import (
     LOGS,
     MAIN,
     OWN,
+    READINGS,
     SEEDS,
     SINGLE,
     SMALL,
@@ -43,7 +50,9 @@ from optsched.traces.reading import write_trace
 from optsched.traces.trace import Trace
 
 ONLY_BACKFILLING, ONLY_MIGRATION = "paper, no migration", "paper, no backfilling"
+ONLY_PROACTIVE = "proactive, no backfilling"
 NEITHER = "paper, neither"
+PROACTIVE = "proactive, window 100"
 EASY, EASY_MIGRATION = "EASY on boxes", "EASY on boxes, migration"
 
 FILES = [Modeled(load, seed).file for load, seed in itertools.product(LOADS, SEEDS)]
@@ -70,7 +79,7 @@ def results(figures_of):
 
     It takes the variant, and returns these three, the mean wait and the nominal seconds.
     """
-    settings = {name for variant in VARIANTS.values() for name in variant.settings}
+    settings = sorted({name for variant in VARIANTS.values() for name in variant.settings})
     rows = []
     for file, name in itertools.product(FILES, [*VARIANTS, CEILING]):
         held, running, fragmented, wait, seconds = figures_of(name)
@@ -91,6 +100,7 @@ def results(figures_of):
         else:
             variant = VARIANTS[name]
             row |= {f"settings.{s}": value for s, value in variant.settings.items()}
+            row["machine"] = FULL.spec_of(variant)
             row |= {"solver": variant.solver.get("solver"), "occupied": held, "useful": running}
             row |= {
                 "recorded_node_time.running": running,
@@ -107,11 +117,12 @@ def results(figures_of):
 
 LIKE_THE_PAPER = dict.fromkeys(VARIANTS, (0.90, 0.88, 0.02, 100.0, 1.0)) | {
     name: (0.90 + 0.005 * more, 0.88 + 0.005 * more, 0.02, 100.0, 1.0 + more)
-    for more, name in enumerate(OWN)
+    for windows in (OWN, [READINGS["proactive"][name] for name in OWN])
+    for more, name in enumerate(windows)
 }
 LIKE_THE_PAPER |= {
     ONLY_BACKFILLING: (0.8, 0.78, 0.1, 400.0, 0.5),
-    ONLY_MIGRATION: (0.7, 0.68, 0.1, 800.0, 0.5),
+    **dict.fromkeys((ONLY_MIGRATION, ONLY_PROACTIVE), (0.7, 0.68, 0.1, 800.0, 0.5)),
     NEITHER: (0.6, 0.58, 0.2, 1600.0, 0.5),
     EASY: (0.85, 0.84, 0.1, 50.0, 0.5),
     CEILING: (0, 0, 0, 25.0, 0.0),
@@ -125,19 +136,34 @@ def verdicts(frame):
 def test_what_the_paper_says_holds_in_results_that_look_like_it(tiny):
     frame = prepare(results(LIKE_THE_PAPER.__getitem__), tiny)
     assert list(by_workload(frame)) == ["modeled, load 0.9", "modeled, load 1.1"]
-    assert verdicts(frame) == [[Verdict.HELD] * 3] * 9
+    assert verdicts(frame) == [[Verdict.HELD] * 3] * 18
+    assert [claim.where for claim in claims(frame)] == ["as it starts"] * 9 + ["proactive"] * 9
+
+
+def test_each_reading_is_judged_by_its_own_variants(tiny):
+    worse = dict.fromkeys(READINGS["proactive"].values(), (0.5, 0.4, 0.3, 1.0, 1.0))
+    frame = prepare(results((LIKE_THE_PAPER | worse).__getitem__), tiny)
+    read = read_as(frame, "proactive")
+    assert of(read, SYSTEM, "useful").tolist() == of(frame, PROACTIVE, "useful").tolist()
+    assert of(read, EASY, "useful").tolist() == of(frame, EASY, "useful").tolist()
+    assert PROACTIVE not in set(read["variant"])
+    assert read_as(frame, "as it starts") is frame
+    [first, second] = [c for c in claims(frame) if "Figure 5" in c.text]
+    assert [j.verdict for j in first.judgements.values()] == [Verdict.HELD] * 3
+    assert [j.verdict for j in second.judgements.values()] == [Verdict.NOT_HELD] * 3
 
 
 def test_what_is_not_so_is_not_held(tiny):
+    windows = {*READINGS["proactive"], *READINGS["proactive"].values()} - {SYSTEM, PROACTIVE}
     reverse = {
         **dict.fromkeys(VARIANTS, (0.6, 0.5, 0.3, 100.0, 1.0)),
-        **dict(zip(list(OWN)[1:], itertools.repeat((0.7, 0.6, 0.2, 100.0, 1.0)))),
+        **dict.fromkeys(windows, (0.7, 0.6, 0.2, 100.0, 1.0)),
         ONLY_BACKFILLING: (0.7, 0.6, 0.3, 90.0, 1.0),
-        ONLY_MIGRATION: (0.8, 0.7, 0.1, 80.0, 1.0),
+        **dict.fromkeys((ONLY_MIGRATION, ONLY_PROACTIVE), (0.8, 0.7, 0.1, 80.0, 1.0)),
         CEILING: (0, 0, 0, 25.0, 0.0),
     }
     frame = prepare(results(reverse.__getitem__), tiny)
-    assert verdicts(frame) == [[Verdict.NOT_HELD] * 3] * 9
+    assert verdicts(frame) == [[Verdict.NOT_HELD] * 3] * 18
 
 
 def test_workloads_are_judged_apart_and_runs_that_record_nothing_decide_nothing(tiny):
@@ -145,7 +171,9 @@ def test_workloads_are_judged_apart_and_runs_that_record_nothing_decide_nothing(
     low = table["trace"].str.contains("load0.9")
     table.loc[low & (table["settings.depth"] == 500), ["occupied", "useful"]] = np.nan
     first = {
-        c.text: [j.verdict for j in c.judgements.values()] for c in claims(prepare(table, tiny))
+        c.text: [j.verdict for j in c.judgements.values()]
+        for c in claims(prepare(table, tiny))
+        if c.where == "as it starts"
     }
     [of_500] = [found for text, found in first.items() if "window of 500" in text]
     assert of_500 == [Verdict.NOT_DECIDED, Verdict.NOT_DECIDED, Verdict.HELD]
@@ -176,8 +204,26 @@ def test_what_migration_and_changes_are_worth_is_shown(tiny):
     by_change = {r["change"]: r for r in change_table(frame, SYSTEM)}
     assert by_change[ONLY_BACKFILLING]["ratio of the", "wait"].text == "4.00"
     assert by_change["(EASY on nodes)"]["ratio of the", "wait"].text == "0.25"
-    exact = {r["exact"]: r for r in exact_table({"all": frame})}
-    assert exact["paper, exact placement"]["points, running"].text == "+0.0"
+    found = {r["variant"]: r for r in search_table({"all": frame})}
+    assert found["paper, CP-SAT placement, budget 0.05"]["points, running"].text == "+0.0"
+    assert same_schedules(frame, "proactive, one victim", "paper, one victim")
+    assert not same_schedules(frame, SYSTEM, NEITHER)
+
+
+@pytest.mark.parametrize(
+    ("variant", "shown"),
+    [
+        ("paper, position search, budget 2,000", "at most 25%"),
+        ("EASY, position search, budget 2,000", "at most 25%"),
+        ("paper, CP-SAT placement, budget 0.05", "at least 16.67%"),
+        ("EASY, CP-SAT placement, budget 0.05", "16.67%"),
+        ("paper, exact detection", "\N{EN DASH}"),
+    ],
+)
+def test_what_is_known_of_the_share_of_proofs_is_shown(variant, shown):
+    """Of 100 problems, 10 are proven and 40 have no answer: at least as many are migrations."""
+    runs = pd.DataFrame({"problems": [60, 40], "unproven": [55, 35], "unanswered": [40, None]})
+    assert proven_share(runs, VARIANTS[variant]).text == shown
 
 
 def test_the_page_has_all_parts_also_of_runs_that_record_nothing(tiny):

@@ -170,7 +170,7 @@ class _Anchors:
         at = self.everywhere(shape)
         where = np.array(np.unravel_index(at, self.grid.shape))
         stays = np.ones(len(at), dtype=np.bool_)
-        for axis, (length, side, wraps) in enumerate(zip(shape, *self.grid)):
+        for axis, (length, side, wraps) in enumerate(zip(shape, self.grid.shape, self.grid.wrap)):
             if length == side:
                 continue
             face = np.array(shape)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes._layer_shapes import find_layer_shape
-from optsched.boxes._rows import NONE, run_of
+from optsched.boxes._rows import NONE, Sides, Wrap, run_of
 from optsched.compiled import kernel
 
 Integers = NDArray[np.int64]
@@ -27,8 +27,9 @@ def leads(leader: int, job: int, shapes: Integers) -> bool:
 @kernel
 def is_feasible(
     bins: Integers,
-    wrap: tuple[bool, bool, bool],
-    sides: Integers,
+    wrap: Wrap,
+    sides: Sides,
+    longest: Sides,
     routers: Integers,
     places: Integers,
 ) -> bool:
@@ -38,8 +39,8 @@ def is_feasible(
     ----------
     bins : int64 array, shape (bins, 6)
         The bins: x, y, z, nx, ny, nz.
-    sides : int64 array, shape (3,)
-        Routers of the torus in each dimension.
+    sides, longest : (int, int, int)
+        Routers of the torus in each dimension, and the longest sides of a box besides these.
     routers : int64 array, shape (jobs,)
         Routers of each job.
     places : int64 array, shape (jobs, 3)
@@ -53,7 +54,7 @@ def is_feasible(
             continue
         if not 0 <= b < len(bins):
             return False
-        if not find_layer_shape(routers[job], bins[b, 3], bins[b, 4], bins[b, 5], shapes[job]):
+        if not find_layer_shape(routers[job], bins[b, 3:], sides, longest, shapes[job]):
             return False
     for job in range(jobs):
         if places[job, BIN] == -1:

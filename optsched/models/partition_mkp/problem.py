@@ -132,7 +132,7 @@ class PartitionMKP(TorusProblem[Placement]):
 
     def idle(self, job: int, number: int) -> int | None:
         """Return the number of routers that a job leaves idle in a bin, None if it does not fit."""
-        shape = layer_shape(self.routers[job], self.bins[number].extent)
+        shape = layer_shape(self.routers[job], self.bins[number].extent, self.grid)
         return None if shape is None else shape[0] * shape[1] * shape[2] - self.routers[job]
 
     def boxes(self, solution: Placement) -> tuple[Box | None, ...]:
@@ -143,10 +143,11 @@ class PartitionMKP(TorusProblem[Placement]):
         highest first, and of equal shelves that of the lowest leader; on a shelf, jobs follow each
         other along X by number.
         """
+        grid = self.grid
         inside: dict[int, list[_Job]] = {}
         for job, (need, place) in enumerate(zip(self.routers, solution)):
             if place is not None and 0 <= place.bin < len(self.bins):
-                shape = layer_shape(need, self.bins[place.bin].extent)
+                shape = layer_shape(need, self.bins[place.bin].extent, grid)
                 if shape is not None:
                     inside.setdefault(place.bin, []).append(_Job(job, place, shape))
         boxes: list[Box | None] = [None] * len(solution)
@@ -193,8 +194,8 @@ class PartitionMKP(TorusProblem[Placement]):
             return False
         places = np.array(numbers, dtype=np.int64).reshape(-1, 3)
         bins = np.array([*chain.from_iterable(self.bins)], dtype=np.int64).reshape(-1, 6)
-        routers = np.array(self.routers, dtype=np.int64)
-        return bool(is_feasible(bins, self.wrap, np.array(self.torus), routers, places))
+        routers, grid = np.array(self.routers, dtype=np.int64), self.grid
+        return bool(is_feasible(bins, grid.wrap, grid.shape, grid.longest, routers, places))
 
     def solution_to_json(self, solution: Placement) -> dict[str, Any]:
         """Return bins, leaders of layers and shelves from 1, and boxes; null if not placed."""
@@ -323,7 +324,7 @@ def _misplaced(
     """Return the violations of the boxes of jobs.
 
     A box must lie inside its bin, as whole layers or inside one layer, have enough routers for the
-    job, and share no router with another box.
+    job, share no router with another box, and be convex if boxes have to be.
     """
     found, grid = [], problem.grid
     placed = [
@@ -341,6 +342,8 @@ def _misplaced(
             found.append(Violation("inside", f"{text} is not inside its bin {home}"))
         if box.ny > 1 and (box.nx, box.nz) != (home.nx, home.nz):
             found.append(Violation("layers", f"{text} takes parts of several layers of {home}"))
+        if not grid.admits(box.extent):
+            found.append(Violation("convex", f"{text} is not convex"))
         if box.volume < problem.routers[job]:
             found.append(Violation("size", f"{text} takes {problem.routers[job]} routers"))
     given = [box for _, _, box in placed]

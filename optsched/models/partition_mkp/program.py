@@ -153,7 +153,7 @@ class PartitionFormulation(Formulation[PartitionMKP, Placement]):
         """The shape of each job in each bin, 0 where it does not fit, shape (bins, jobs, 3)."""
         problem = self.problem
         shapes = [
-            layer_shape(routers, box.extent) or (0, 0, 0)
+            layer_shape(routers, box.extent, problem.grid) or (0, 0, 0)
             for box in problem.bins
             for routers in problem.routers
         ]

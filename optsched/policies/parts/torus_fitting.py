@@ -73,6 +73,7 @@ class Fitting(ABC):
             "nodes_per_router": torus.nodes_per_router,
             "holes": (*torus.holes, *kept),
             "links": torus.links,
+            "convex": torus.grid.convex,
         }
 
     def fits_now(self, routers: int) -> bool:

@@ -63,7 +63,8 @@ def fits(
         return False
     # before the other shapes: is any free box large enough?
     slices = slices_of(words, wrap[0])
-    if largest(slices, bounds_of(slices), least - 1, least, side, wrap)[3] == 0:
+    sides = words.shape[0], words.shape[1], side
+    if largest(slices, bounds_of(slices, sides[0]), least - 1, least, side, wrap, sides)[3] == 0:
         return False
     return bool(find_first_fit(words, shapes[AT_ONCE:], side, wrap, box, starts, room) >= 0)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optsched.boxes._layer_shapes import find_layer_shape
+from optsched.boxes._rows import Sides
 from optsched.compiled import kernel
 
 Integers = NDArray[np.int64]
@@ -235,7 +236,14 @@ def direct(
 
 
 @kernel
-def placed(extents: Integers, sizes: Integers, kinds: Integers, migrating: bool) -> Integers:
+def placed(
+    extents: Integers,
+    sizes: Integers,
+    kinds: Integers,
+    sides: Sides,
+    longest: Sides,
+    migrating: bool,
+) -> Integers:
     """Return bin, leader of the layer and leader of the shelf of each job, -1 if it is not placed.
 
     Parameters
@@ -244,6 +252,8 @@ def placed(extents: Integers, sizes: Integers, kinds: Integers, migrating: bool)
         Sides of the bins.
     sizes, kinds : int64 arrays, shapes (kinds,) and (jobs,)
         Routers of each kind of job, and kind of each job in the order of the queue.
+    sides, longest : (int, int, int)
+        Routers of the torus in each dimension, and the longest sides of a box besides these.
     migrating : bool
         Whether placed jobs may migrate: Algorithm 3, otherwise Algorithm 2.
     """
@@ -271,7 +281,7 @@ def placed(extents: Integers, sizes: Integers, kinds: Integers, migrating: bool)
             is_known[kind] = True
             for b in range(count):
                 own = shapes[kind, b]
-                find_layer_shape(routers, extents[b, 0], extents[b, 1], extents[b, 2], own)
+                find_layer_shape(routers, extents[b], sides, longest, own)
         home, layer, shelf = direct(bins, layers, shelves, shapes[kind], routers, -1)
         idle, most = NEVER, NEVER
         if home >= 0:

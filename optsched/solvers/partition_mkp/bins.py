@@ -13,5 +13,6 @@ def fill(problem: PartitionMKP, *, migrating: bool) -> Placement:
 
     extents = np.array(problem.bins, dtype=np.int64).reshape(-1, 6)[:, 3:]
     sizes, kinds = np.unique(np.array(problem.routers, dtype=np.int64), return_inverse=True)
-    places = placed(extents, sizes, kinds, migrating).tolist()
+    grid = problem.grid
+    places = placed(extents, sizes, kinds, grid.shape, grid.longest, migrating).tolist()
     return tuple(None if place[0] < 0 else Place(*place) for place in places)

@@ -1,4 +1,4 @@
-"""The verdicts on the claims of the paper, in all workloads and in each.
+"""The verdicts on the claims of the paper, by reading, in all workloads and in each.
 
 Each is judged by the mean of a quantity over the runs and its interval, a bootstrap over the
 traces.
@@ -13,8 +13,8 @@ import numpy as np
 
 from optsched.studies.cells import span
 from optsched.studies.judging import Claim, Judgement, judge_claims, judge_interval, judge_together
-from optsched.studies.li_2015.evaluation import NODE_TIME, both, of
-from optsched.studies.li_2015.plan import CONTENT, PUBLISHED
+from optsched.studies.li_2015.evaluation import NODE_TIME, both, of, read_as
+from optsched.studies.li_2015.plan import CONTENT, PUBLISHED, READINGS
 from optsched.studies.paired import FEWEST, Interval, mean_interval
 from optsched.studies.results import ALL, by_workload
 
@@ -35,12 +35,19 @@ AVOIDED = 0.5
 
 
 def claims(frame: pd.DataFrame) -> list[Claim]:
-    """Judge the claims of the paper, in all workloads and in each that has enough traces."""
-    cases = {ALL: (frame,)}
-    for name, own in by_workload(frame).items():
-        if own["file"].nunique() >= FEWEST:
-            cases[name] = (own,)
-    return judge_claims(CONTENT, __name__, cases)
+    """Judge the claims of the paper under each reading, in all workloads and in each.
+
+    Workloads with too few traces for an interval are judged with the others only.
+    """
+    found = []
+    for reading in READINGS:
+        read = read_as(frame, reading)
+        cases = {ALL: (read,)}
+        for name, own in by_workload(read).items():
+            if own["file"].nunique() >= FEWEST:
+                cases[name] = (own,)
+        found += judge_claims(CONTENT, __name__, cases, where=reading)
+    return found
 
 
 def percent(values: pd.Series[float]) -> str:

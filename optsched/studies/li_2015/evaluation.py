@@ -11,8 +11,10 @@ from optsched.machines.machine import read_machine
 from optsched.metrics.node_time import PARTS
 from optsched.studies.li_2015.plan import (
     CEILING,
+    CONVEX,
     FULL,
     MAIN,
+    READINGS,
     SINGLE,
     SMALL,
     VARIANTS,
@@ -36,11 +38,18 @@ LEVELS = tuple(range(0, 100, 5))
 PARTS_OF_METRICS = ("recorded_held", "recorded_running")
 """Histograms: metrics that are tables of their own, of which each number is a column."""
 
+BUFFERS = (
+    *("large_detected", "large_mean_buffer", "large_mean_ahead"),
+    *("prepared", "prepared_starts", "prepared_mean_buffer"),
+)
+"""Metrics of the proactive scan."""
+
 METRICS = (
     *("occupied", "useful", "utilization", "makespan"),
     *("mean_wait", "large_mean_wait", "mean_bounded_slowdown", "large_mean_drain"),
     *("migrations", "migration_processor_hours", "problems", "unproven", "fallbacks"),
     *("heuristic_matched", "nominal_seconds", "recorded_from", "recorded_until", "rejected"),
+    *("unanswered", *BUFFERS),
 )
 
 
@@ -51,6 +60,8 @@ def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
     """
     check_results(results, ("trace", "policy", "machine", "solver", "jobs", *METRICS))
     planned = {(name,): _label(name) for name in (*MAIN, CEILING, *SINGLE)}
+    machines = results["machine"].astype(str)
+    results = results.assign(convex=machines.str.endswith(CONVEX))
     frame = labelled(results, planned, ("variant",))
     frame["file"] = [PurePath(trace).name for trace in frame["trace"]]
     frame["workload"] = [workload_of(file) for file in frame["file"]]
@@ -79,16 +90,27 @@ def figures_of(trace: Trace, machine: str) -> dict[str, float]:
 def _label(variant: str) -> dict[str, Any]:
     """Return the columns that all runs of a variant share."""
     if variant == CEILING:
-        return {"policy": "easy"}
-    settings, solver = VARIANTS[variant]
+        return {"policy": "easy", "convex": False}
+    settings, solver, convex = VARIANTS[variant]
     stated = {key: value for key, value in settings.items() if key != "per_node"}
-    return {"policy": "torus", "solver": solver.get("solver"), "settings": stated}
+    own = {"solver": solver.get("solver"), "settings": stated}
+    return {"policy": "torus", "convex": convex} | own
 
 
 def variants(frame: pd.DataFrame) -> list[str]:
     """Return the variants of the comparison that were run, in order."""
     there = set(frame["variant"])
     return [name for name in (*MAIN, CEILING) if name in there]
+
+
+def read_as(frame: pd.DataFrame, reading: str) -> pd.DataFrame:
+    """Return the runs with the variants of the paper's system as a reading has them."""
+    replaced = READINGS[reading]
+    if not replaced:
+        return frame
+    names = {variant: name for name, variant in replaced.items()}
+    others = frame[~frame["variant"].isin(replaced)]
+    return others.assign(variant=others["variant"].replace(names))
 
 
 def of(frame: pd.DataFrame, variant: str, metric: str) -> pd.Series[float]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from optsched.report import style
 from optsched.report.pictures.histogram import FILLS
-from optsched.studies.li_2015.evaluation import LEVELS, NODE_TIME, of, variants
+from optsched.studies.li_2015.evaluation import LEVELS, NODE_TIME, of, read_as, variants
 from optsched.studies.li_2015.plan import CEILING, OWN, PUBLISHED
 from optsched.studies.panels import legend, paneled, stacked_shares
 from optsched.studies.results import by_workload
@@ -25,9 +25,10 @@ HOUR = 3600
 
 @style.applied()
 def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
-    """Draw all pictures, by name."""
+    """Draw all pictures, by name; Figures 5 to 7 of the proactive scan."""
+    proactive = read_as(frame, "proactive")
     drawn = {
-        f"figure-{window['figure']}": _histograms(frame, name, **window)
+        f"figure-{window['figure']}": _histograms(proactive, name, **window)
         for name, window in OWN.items()
     }
     return drawn | {"node-time": _node_time(frame), "waits": _waits(frame)}
@@ -36,7 +37,7 @@ def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
 def _histograms(frame: pd.DataFrame, variant: str, depth: int, figure: int) -> Figure:
     """Draw the share of the recorded time by level of nodes held and running."""
     parts = by_workload(frame)
-    title = f"Figure {figure}. Recorded time by utilization, scan window of {depth}"
+    title = f"Figure {figure}. Recorded time by utilization, proactive scan window of {depth}"
     drawn, panels = paneled(title, list(parts), 2.0, 0.8)
     for panel, own in zip(panels, parts.values()):
         held, running = (

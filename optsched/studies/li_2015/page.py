@@ -12,7 +12,7 @@ import numpy as np
 from optsched.report.page import Cell, cell, duration, share
 from optsched.studies.cells import improved, span, spread
 from optsched.studies.li_2015.claims import ALIKE, AROUND, AVOIDED, MORE, percent
-from optsched.studies.li_2015.evaluation import NODE_TIME, both, of, variants
+from optsched.studies.li_2015.evaluation import BUFFERS, NODE_TIME, both, of, read_as, variants
 from optsched.studies.li_2015.plan import (
     CEILING,
     FULL,
@@ -20,9 +20,11 @@ from optsched.studies.li_2015.plan import (
     MODELED,
     OWN,
     PUBLISHED,
+    READINGS,
     SMALL,
     TABLE,
     VARIANTS,
+    Variant,
     jobs_of,
 )
 from optsched.studies.paired import improvement
@@ -58,10 +60,25 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "alike": ALIKE,
         "more": MORE,
         "avoided": AVOIDED,
+        "readings": list(READINGS),
+        "same": partial(same_schedules, frame),
+        "proactive": partial(_proactive, parts, read_as(frame, "proactive")),
         "window_records": [
-            {"workload": workload, "window": window["depth"], **_window(own, name)}
+            {
+                "workload": workload,
+                "migrates": reading,
+                "window": window["depth"],
+                **_window(read_as(own, reading), name),
+            }
             for workload, own in parts.items()
+            for reading in READINGS
             for name, window in OWN.items()
+        ],
+        "buffer_records": [
+            {"workload": workload, "variant": name, **_buffer(own, name)}
+            for workload, own in parts.items()
+            for name, variant in VARIANTS.items()
+            if "prepare" in variant.settings
         ],
         "variant_records": lambda workload: [
             _variant(parts[workload], name) for name in variants(frame)
@@ -78,13 +95,21 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         ],
         "migration": migration_table(parts | {ALL: frame}),
         "changes": {base: change_table(frame, base) for base in TABLE["ablations"]},
-        "exact": exact_table(parts),
+        "searched": search_table(parts),
         "torus": "x".join(map(str, machine.routers)),
         "large": machine.large,
         "workload_records": [record for own in parts.values() for record in _workloads(own)],
         "absent": [LOGS[name]["file"] for name in wanted if name not in parts],
         "settings": _settings(frame),
     }
+
+
+def same_schedules(frame: pd.DataFrame, one: str, other: str) -> bool:
+    """Return whether two variants have the same waits and utilization in all runs."""
+    return all(
+        first.equals(second)
+        for first, second in (both(frame, one, other, m) for m in ("mean_wait", "useful"))
+    )
 
 
 def ratio(frame: pd.DataFrame, one: str, other: str, metric: str) -> pd.Series[float]:
@@ -104,6 +129,29 @@ def _window(own: pd.DataFrame, name: str) -> Record:
         ("a run", "problems"): float(of(own, name, "problems").mean()),
         ("a run", "migrations"): float(of(own, name, "migrations").mean()),
         ("a run", "nominal solving time"): duration(of(own, name, "nominal_seconds").mean()),
+    }
+
+
+def _proactive(
+    parts: Mapping[str, pd.DataFrame],
+    frame: pd.DataFrame,
+    name: str,
+    metric: str,
+    workload: str | None = None,
+) -> pd.Series[float]:
+    """Return a metric of a variant of the paper's system under the proactive reading, by file."""
+    return of(read_as(parts[workload], "proactive") if workload else frame, name, metric)
+
+
+def _buffer(own: pd.DataFrame, name: str) -> Record:
+    mean = {metric: float(of(own, name, metric).mean()) for metric in BUFFERS}
+    return {
+        ("large jobs a run", "detected"): mean["large_detected"],
+        ("large jobs a run", "prepared for"): mean["prepared"],
+        ("large jobs a run", "started in that box"): mean["prepared_starts"],
+        "jobs ahead when detected": mean["large_mean_ahead"],
+        ("buffer period from", "detection"): duration(mean["large_mean_buffer"]),
+        ("buffer period from", "preparation"): duration(mean["prepared_mean_buffer"]),
     }
 
 
@@ -196,17 +244,16 @@ def _times(found: pd.Series[float]) -> Cell:
     return spread(found, ".2f", "median")
 
 
-def exact_table(parts: Mapping[str, pd.DataFrame]) -> list[Record]:
-    """Return the gain of each exact model or detection over the paper's heuristic."""
+def search_table(parts: Mapping[str, pd.DataFrame]) -> list[Record]:
+    """Return the gain of each search within a budget, or detection, over the paper's heuristic."""
     return [
         {
-            "exact": name,
+            "variant": name,
             "in place of": base,
             "workload": workload,
-            **{
-                ("a run", metric): float(runs[metric].mean())
-                for metric in ("problems", "unproven", "fallbacks")
-            },
+            ("a run", "problems"): float(runs["problems"].mean()),
+            ("a run", "fallbacks"): float(runs["fallbacks"].mean()),
+            "proven": proven_share(runs, VARIANTS[name]),
             "heuristic as good": share(float(runs["heuristic_matched"].astype(float).mean())),
             "points, running": _points(own, name, base, "useful"),
             **{
@@ -217,10 +264,33 @@ def exact_table(parts: Mapping[str, pd.DataFrame]) -> list[Record]:
             },
             "ratio of the solving time": _times(ratio(own, name, base, "nominal_seconds")),
         }
-        for name, base in TABLE["exact"].items()
+        for name, base in TABLE["searched"].items()
         for workload, own in parts.items()
         if len(runs := own[own["variant"] == name])
     ]
+
+
+def proven_share(runs: pd.DataFrame, variant: Variant) -> Cell:
+    """Return the share of a solver's problems that it has proven, or the bound that is known.
+
+    A run counts its problems, proofs and problems without an answer over all models. Heuristics
+    prove nothing, and only migrations have no answer. So there are at least as many migrations as
+    problems without an answer, and at most as many placements as there are others.
+    """
+    solver = variant.solver.get("solver", "")
+    proofs = float((runs["problems"] - runs["unproven"]).sum())
+    unanswered = float(runs["unanswered"].fillna(0).sum())
+    if solver.startswith("migration="):
+        return _bounded("at most", proofs, unanswered)
+    if solver.startswith("partition-mkp="):
+        word = "at least" if variant.settings["migrate"] else ""
+        return _bounded(word, proofs, float(runs["problems"].sum()) - unanswered)
+    return cell(None)
+
+
+def _bounded(word: str, proofs: float, problems: float) -> Cell:
+    shown = share(proofs / problems if problems else None)
+    return replace(shown, text=f"{word} {shown.text}".strip()) if problems else shown
 
 
 def _both(frame: pd.DataFrame, one: str, other: str, metric: str) -> str:
@@ -250,6 +320,10 @@ def _workload(file: str, workload: str) -> str:
 
 
 def _settings(frame: pd.DataFrame) -> list[Record]:
+    from optsched.executions.migration import MigrationDelay
+    from optsched.policies.torus import TorusBoxes
+
+    defaults = {"prepare": TorusBoxes.prepare, "bandwidth": MigrationDelay.bandwidth}
     names = list(TABLE["bases"]["paper"])
     records = []
     for name, variant in VARIANTS.items():
@@ -260,7 +334,9 @@ def _settings(frame: pd.DataFrame) -> list[Record]:
         records.append(
             {"variant": name}
             | {one: variant.settings[one] for one in names}
+            | {one: variant.settings.get(one, default) for one, default in defaults.items()}
             | {
+                "convex": variant.convex,
                 "cost of migration": cost if variant.settings["migrate"] else None,
                 "solvers": solver,
                 "runs": int((frame["variant"] == name).sum()),

@@ -28,6 +28,18 @@ LOGS: dict[str, Any] = dict(TABLE["logs"])
 LOAD: float = LOGS.pop("load")
 
 
+CONVEX = ":convex=true"
+"""End of the spec of a torus with convex boxes."""
+
+
+class Variant(NamedTuple):
+    """The settings of ``torus`` and of migrations, a solver with its budget, if any, and boxes."""
+
+    settings: Mapping[str, Any]
+    solver: Mapping[str, Any]
+    convex: bool
+
+
 class Machine(NamedTuple):
     """A torus, and the number of nodes above which jobs are large on it."""
 
@@ -47,20 +59,18 @@ class Machine(NamedTuple):
         links = ",".join(map(str, TABLE["machine"]["links"]))
         return f"torus:{'x'.join(map(str, sides))}:hilbert:links={links}"
 
+    def spec_of(self, variant: Variant) -> str:
+        """Return its spec for a variant, which may have convex boxes."""
+        return self.spec + (CONVEX if variant.convex else "")
+
 
 FULL, SMALL = (Machine(one["routers"], one["large"]) for one in (TABLE["machine"], QUICK))
 
 
-class Variant(NamedTuple):
-    """The settings of ``torus`` and of migrations, and a solver and its budget if it has them."""
-
-    settings: Mapping[str, Any]
-    solver: Mapping[str, Any]
-
-
 def _variant(table: Mapping[str, Any]) -> Variant:
     solver = {key: table[key] for key in ("solver", "work_limit") if key in table}
-    return Variant(TABLE["bases"][table["base"]] | table.get("settings", {}), solver)
+    settings = TABLE["bases"][table["base"]] | table.get("settings", {})
+    return Variant(settings, solver, table.get("convex", False))
 
 
 MAIN = {name: _variant(table) for name, table in TABLE["comparison"].items()}
@@ -72,6 +82,9 @@ SINGLE = {name: _variant(table) for name, table in TABLE["changes"].items()}
 VARIANTS = MAIN | SINGLE
 OWN: Mapping[str, Mapping[str, int]] = PUBLISHED["windows"]
 """The paper's system with its scan windows; the first stands for all."""
+
+READINGS: Mapping[str, Mapping[str, str]] = TABLE["readings"]
+"""When the paper's system migrates: the variants that replace its own under each reading."""
 
 SYSTEM = next(iter(OWN))
 CEILING = "EASY on nodes"
@@ -127,10 +140,11 @@ def plan(folders: Sequence[Path], inputs: Path, *, quick: bool) -> dict[str, Any
     real = [f"{name}.swf.gz" for name in real_logs(folders, quick=quick)]
     every = [*(one.file for one in workloads), *real]
     few = [one.file for one in workloads if one.load == LOADS[-1] or one.seed == SEEDS[0]]
-    torus = {"machine": machine.spec, "policy": "torus", "execution": "migration"}
+    torus = {"policy": "torus", "execution": "migration"}
     runs = [
         {"large_from": machine.large + 1}
         | {"trace": [str(inputs / file) for file in (every if name in MAIN else [*few, *real])]}
+        | {"machine": machine.spec_of(variant)}
         | torus
         | {"settings": dict(variant.settings) | {"large": machine.large}}
         | dict(variant.solver)

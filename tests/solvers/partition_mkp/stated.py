@@ -165,6 +165,7 @@ class Bins:
 
     def __init__(self, problem: PartitionMKP) -> None:
         self.bins = [Bin(box.extent) for box in problem.bins]
+        self._grid = problem.grid
         self._ways: dict[int, list[tuple[int, int, Shape]]] = {}
 
     def preferred(self, routers: int, to: Choice | None) -> list[Choice]:
@@ -197,7 +198,7 @@ class Bins:
             ways = self._ways[routers] = [
                 (shape[0] * shape[1] * shape[2] - routers, number, shape)
                 for number, knapsack in enumerate(self.bins)
-                if (shape := layer_shape(routers, knapsack.extent)) is not None
+                if (shape := layer_shape(routers, knapsack.extent, self._grid)) is not None
             ]
         return ways
 

@@ -1,0 +1,133 @@
+"""Migration of one victim: Algorithm 3 of Li et al. (2015) as printed, for running jobs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from optsched.boxes.box import Box
+from optsched.boxes.free_boxes import anchors, first_fit
+from optsched.models.migration import Migration, Plan
+from optsched.registry import solvers
+from optsched.solvers.heuristic import Heuristic
+from optsched.solvers.migration._cheapest_boxes import sum_up
+
+NOBODY = -1
+"""The job that a box without running jobs overlaps."""
+
+
+@solvers.register("single-victim")
+@dataclass(frozen=True)
+class SingleVictim(Heuristic):
+    """Move one job, the cheapest one whose routers suffice and that finds another box.
+
+    Algorithm 3 of Li et al. 2015 as printed, with the profits of their section 6, see `find_plan`.
+    It is a rule: in a simulation, no other heuristic replaces its answer. Work is counted in jobs.
+
+    References
+    ----------
+    K. Li, M. Malawski, J. Nabrzyski, "Topology-aware scheduling on Blue Waters with proactive
+    queue scanning and migration-based job placement", JSSPP 2015.
+    """
+
+    models = frozenset({"migration"})
+    is_rule = True
+    work_unit = "jobs"
+    seconds_per_work = 3e-5
+
+    def place(self, problem: Migration) -> Plan | None:
+        """Return the plan with at most one victim, if there is one."""
+        return find_plan(problem)
+
+    def effort(self, problem: Migration) -> int:
+        """Return the number of jobs that may be migrated."""
+        return len(problem.movers)
+
+
+def find_plan(problem: Migration) -> Plan | None:
+    """Return the plan of Algorithm 3 with one victim, or None if no job is a qualified victim.
+
+    There is a bin for each running job that may be moved: its routers, with the free ones around
+    them and those of ending jobs. The job is the only one on its bin that could be a victim. Bins
+    are ranked by decreasing priority, which is the reciprocal of the migration cost of the job; of
+    equal bins, the first in number precedes. A job is a qualified victim if
+
+    1. the large job has a box of one of its shapes on the bin (line 5);
+    2. the victim then has a free box of one of its shapes elsewhere (lines 6 and 7), which may
+       include routers of its own that the large job leaves;
+    3. the total profit is larger with the migration than without (line 8).
+
+    The first bin with a qualified victim is chosen. Of several boxes for the large job and hosts
+    for the victim there, those with the least increase of idle routers are taken; of equal ones,
+    the first.
+
+    Profits are those of section 6: a placement has as profit the reciprocal of the migration cost
+    that it causes, and a job that is not placed has none. A running job that stays causes no
+    cost, and counts neither with nor without the migration. So a large job in a box without a
+    running job has an infinite profit, which no migration exceeds: it is placed there. If it has no
+    such box, the profit without migration is 0, less than that of any migration. Read so, the
+    constraint excludes the migrations for a large job that fits without them, and no others.
+    """
+    places = _places(problem)
+    if NOBODY in places:
+        return Plan((), places[NOBODY][0])
+    for job in sorted(places, key=lambda job: (problem.costs[job], job)):
+        found = min(_migrations(problem, job, places[job]), default=None, key=_idle)
+        if found is not None:
+            return problem.plan({job: found.host}, found.place)
+    return None
+
+
+class _Migration(NamedTuple):
+    """A box for the large job, and the new box of the victim."""
+
+    place: Box
+    host: Box
+
+
+def _idle(found: _Migration) -> int:
+    """Return the routers that both boxes take; what the jobs need is the same in all of them."""
+    return found.place.volume + found.host.volume
+
+
+def _places(problem: Migration) -> Mapping[int, list[Box]]:
+    """Return the boxes of the large job that overlap at most one running job, by this job.
+
+    Boxes are in the order of the shapes, then of the anchors. The jobs that each box overlaps are
+    counted by a table of differences, see `sum_up`, and their numbers are added: the sum over a
+    single job is its number.
+    """
+    grid, movers = problem.grid, np.array(problem.movers, dtype=np.int64)
+    boxes = np.array([problem.running[job] for job in movers], dtype=np.int64).reshape(-1, 6)
+    room = problem.place_room()
+    counts, numbers = np.empty((2, *(side + 1 for side in grid.shape)), dtype=np.int64)
+    found: dict[int, list[Box]] = {}
+    for extent in problem.place_extents:
+        at = anchors(room, grid, extent)
+        for values, table in ((np.ones_like(movers), counts), (movers, numbers)):
+            sum_up(np.array(extent), boxes, values, grid.shape[2], grid.wrap, table)
+        there = tuple(at.T)
+        for (x, y, z), count, job in zip(
+            at.tolist(), counts[there].tolist(), numbers[there].tolist()
+        ):
+            if count <= 1:
+                found.setdefault(job if count else NOBODY, []).append(Box(x, y, z, *extent))
+    return found
+
+
+def _migrations(problem: Migration, job: int, places: list[Box]) -> Iterator[_Migration]:
+    """Yield the migrations of a victim, with a host of the fewest idle routers for each place."""
+    grid = problem.grid
+    extents = sorted(problem.extents(job), key=math.prod)
+    others = [box for other, box in enumerate(problem.running) if other != job]
+    room = grid.free_of([*problem.holes, *problem.ending, *others])
+    for place in places:
+        left = room.copy()
+        left[grid.routers_of(place)] = False
+        host = first_fit(left, grid, extents)
+        if host is not None:
+            yield _Migration(place, host)
