@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.boxes.box import Box
-from optsched.boxes.free_boxes import anchors, first_fit
+from optsched.boxes.box import Box, Grid, Triple
+from optsched.boxes.free_boxes import anchors
 from optsched.models.migration import Migration, Plan
 from optsched.registry import solvers
 from optsched.solvers.heuristic import Heuristic
 from optsched.solvers.migration._cheapest_boxes import sum_up
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 NOBODY = -1
 """The job that a box without running jobs overlaps."""
@@ -76,7 +79,7 @@ def find_plan(problem: Migration) -> Plan | None:
     if NOBODY in places:
         return Plan((), places[NOBODY][0])
     for job in sorted(places, key=lambda job: (problem.costs[job], job)):
-        found = min(_migrations(problem, job, places[job]), default=None, key=_idle)
+        found = _migration(problem, job, places[job])
         if found is not None:
             return problem.plan({job: found.host}, found.place)
     return None
@@ -87,11 +90,6 @@ class _Migration(NamedTuple):
 
     place: Box
     host: Box
-
-
-def _idle(found: _Migration) -> int:
-    """Return the routers that both boxes take; what the jobs need is the same in all of them."""
-    return found.place.volume + found.host.volume
 
 
 def _places(problem: Migration) -> Mapping[int, list[Box]]:
@@ -110,24 +108,42 @@ def _places(problem: Migration) -> Mapping[int, list[Box]]:
         at = anchors(room, grid, extent)
         for values, table in ((np.ones_like(movers), counts), (movers, numbers)):
             sum_up(np.array(extent), boxes, values, grid.shape[2], grid.wrap, table)
+        at = at[counts[tuple(at.T)] <= 1]
         there = tuple(at.T)
-        for (x, y, z), count, job in zip(
-            at.tolist(), counts[there].tolist(), numbers[there].tolist()
-        ):
-            if count <= 1:
-                found.setdefault(job if count else NOBODY, []).append(Box(x, y, z, *extent))
+        jobs = np.where(counts[there] > 0, numbers[there], NOBODY)
+        for (x, y, z), job in zip(at.tolist(), jobs.tolist()):
+            found.setdefault(job, []).append(Box(x, y, z, *extent))
     return found
 
 
-def _migrations(problem: Migration, job: int, places: list[Box]) -> Iterator[_Migration]:
-    """Yield the migrations of a victim, with a host of the fewest idle routers for each place."""
+def _migration(problem: Migration, job: int, places: Sequence[Box]) -> _Migration | None:
+    """Return the migration of a victim with the fewest idle routers, None if it finds no host.
+
+    What the jobs need is the same in all of them, so the fewest idle routers are the fewest in
+    both boxes.
+    """
     grid = problem.grid
-    extents = sorted(problem.extents(job), key=math.prod)
     others = [box for other, box in enumerate(problem.running) if other != job]
     room = grid.free_of([*problem.holes, *problem.ending, *others])
+    hosts = np.vstack([_boxes(room, grid, e) for e in sorted(problem.extents(job), key=math.prod)])
+    if not len(hosts):
+        return None
+    volumes = hosts[:, 3:].prod(axis=1)
+    best, least = None, math.inf
     for place in places:
-        left = room.copy()
-        left[grid.routers_of(place)] = False
-        host = first_fit(left, grid, extents)
-        if host is not None:
-            yield _Migration(place, host)
+        if place.volume + volumes[0] >= least:
+            continue
+        beside = ~grid.overlapping(hosts, [place])
+        first = int(beside.argmax())
+        if beside[first] and place.volume + volumes[first] < least:
+            best, least = (
+                _Migration(place, Box(*hosts[first].tolist())),
+                place.volume + volumes[first],
+            )
+    return best
+
+
+def _boxes(room: NDArray[np.bool_], grid: Grid, extent: Triple) -> NDArray[np.int64]:
+    """Return the boxes of an extent in the room, shape (boxes, 6)."""
+    at = anchors(room, grid, extent)
+    return np.hstack((at, np.broadcast_to(extent, at.shape)))

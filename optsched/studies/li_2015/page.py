@@ -323,7 +323,11 @@ def _settings(frame: pd.DataFrame) -> list[Record]:
     from optsched.executions.migration import MigrationDelay
     from optsched.policies.torus import TorusBoxes
 
-    defaults = {"prepare": TorusBoxes.prepare, "bandwidth": MigrationDelay.bandwidth}
+    defaults = {
+        "prepare": TorusBoxes.prepare,
+        "worth": TorusBoxes.worth,
+        "bandwidth": MigrationDelay.bandwidth,
+    }
     names = list(TABLE["bases"]["paper"])
     records = []
     for name, variant in VARIANTS.items():
