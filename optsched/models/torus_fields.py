@@ -134,6 +134,11 @@ class TorusProblem(Problem[Solution]):
     )
 
     @property
+    def torus_fields(self) -> dict[str, Any]:
+        """The fields that all models of a torus share, for another problem on the same torus."""
+        return {f.name: getattr(self, f.name) for f in TorusProblem.schema.fields}
+
+    @property
     def grid(self) -> Grid:
         """The routers and their links."""
         return Grid(self.torus, self.wrap, self.convex)

@@ -73,15 +73,11 @@ class MigrateThenPlace(Heuristic):
 def _placement(problem: Reconfiguration, stage: Stage, jobs: list[int]) -> BoxPlacement:
     """Return the problem of placing waiting jobs beside all jobs that have a box."""
     return BoxPlacement(
-        problem.torus,
-        list(stage.boxes.values()),
-        [problem.waiting[job] for job in jobs],
-        [problem.profits[job] for job in jobs],
+        **problem.torus_fields,
+        running=list(stage.boxes.values()),
+        waiting=[problem.waiting[job] for job in jobs],
+        profits=[problem.profits[job] for job in jobs],
         shapes=problem.shapes,
-        wrap=problem.wrap,
-        nodes_per_router=problem.nodes_per_router,
-        holes=problem.holes,
-        links=problem.links,
     )
 
 

@@ -34,11 +34,7 @@ class Stage:
         jobs = list(self.boxes)
         movers = {*problem.movers}
         return Migration.trusted(
-            torus=problem.torus,
-            wrap=problem.wrap,
-            nodes_per_router=problem.nodes_per_router,
-            holes=problem.holes,
-            links=problem.links,
+            **problem.torus_fields,
             running=tuple(self.boxes.values()),
             sizes=tuple(self._size(one) for one in jobs),
             elapsed=tuple(
