@@ -34,6 +34,7 @@ DASHES: tuple[tuple[float, tuple[float, ...]], ...] = (
     (0, (4, 1.5)),
     (0, (1, 1.2)),
     (0, (6, 1.5, 1, 1.5)),
+    (0, (6, 1.5, 1, 1.5, 1, 1.5)),
 )
 """Line styles; each is used with all of `LINES` before the next."""
 

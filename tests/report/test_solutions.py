@@ -155,14 +155,14 @@ def test_a_reconfiguration_is_shown_with_its_steps_and_the_jobs_that_start():
     ]
 
 
-def test_long_plans_are_told_in_part():
+def test_long_plans_are_drawn_by_class():
     jobs = range(40)
     boxes = [Box(job, 0, 0, 1, 1, 1) for job in jobs]
     problem = Migration((40, 3, 1), boxes, [1] * 40, [1] * 40, 40)
     steps = tuple(Step(job, Box(job, 1, 0, 1, 1, 1)) for job in jobs)
     figure = find_picture("migration")(problem, Plan(steps, Box(0, 0, 0, 40, 1, 1)))
-    # more than can be told apart by color
-    assert legend(figure)[:3] == ["moves away", "has moved here", "labels: the 10 largest"]
+    shown = ["moves away", "has moved here", "labels: the 10 largest", "incoming job"]
+    assert legend(figure) == shown
 
 
 def test_jobs_of_a_slot_lie_side_by_side():
