@@ -21,7 +21,7 @@ def markdown(page: Page) -> str:
 
 def _blocks(page: Page) -> Iterator[str]:
     yield f"# {_literal(page.title)}"
-    yield _literal(page.lead)
+    yield from map(_literal, (page.lead, *page.summary))
     for section in page.sections:
         yield f"## {_literal(section.title)}"
         yield from _parts(section)

@@ -194,8 +194,9 @@ class Section:
 class Page:
     """Page of a report.
 
-    `lead` is the finding, in one or two sentences; `repeat` the command that repeats the result,
-    None if no command can; `versions` are those of the software that made it.
+    `lead` is the finding, in one or two sentences; `summary` are further paragraphs before the
+    first section; `repeat` is the command that repeats the result, None if no command can;
+    `versions` are those of the software that made it.
     """
 
     title: str
@@ -203,6 +204,7 @@ class Page:
     sections: Sequence[Section]
     repeat: str | None
     versions: Mapping[str, str]
+    summary: Sequence[str] = ()
 
 
 def render(page: Page) -> str:

@@ -49,11 +49,16 @@ def verdicts(results: Path) -> Iterator[tuple[str, ...]]:
 def overall(judged: Mapping[tuple[str, str], str]) -> str:
     """Return the verdict that all sets of runs and variants share, of `ALL` if there is one.
 
-    `judged` has the verdicts by set of runs and variant.
+    Where verdicts differ, the claim holds in part if it holds somewhere, at least in part;
+    otherwise it does not hold. `judged` has the verdicts by set of runs and variant.
     """
     of_all = {verdict for (_, variant), verdict in judged.items() if variant == ALL}
     different = of_all or set(judged.values())
-    return different.pop() if len(different) == 1 else Verdict.IN_PART
+    if len(different) > 1:
+        different.discard(Verdict.NOT_JUDGED)
+    if len(different) == 1:
+        return different.pop()
+    return Verdict.IN_PART if different & {Verdict.HELD, Verdict.IN_PART} else Verdict.NOT_HELD
 
 
 def with_verdicts(text: str, results: Path) -> str:

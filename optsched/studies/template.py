@@ -103,7 +103,8 @@ def page_from(
             part = parts[int(place[1])] if place else paragraph
             sections[-1] = replace(sections[-1], parts=[*sections[-1].parts, part])
     whole = [section for section in sections if section.parts]
-    return Page(title, " ".join(lead), whole, repeat=repeat, versions=versions)
+    first, *summary = lead or [""]
+    return Page(title, first, whole, repeat=repeat, versions=versions, summary=summary)
 
 
 def paragraphs(text: str) -> list[str]:

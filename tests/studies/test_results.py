@@ -83,6 +83,8 @@ def test_verdicts_are_counted_by_claim(tmp_path):
         ({("", "strict"): "holds in part"}, "holds in part"),
         ({("", "strict"): "holds", ("", "free"): "does not hold"}, "holds in part"),
         ({("one", "strict"): "holds", ("two", "strict"): "does not hold"}, "holds in part"),
+        ({("", "strict"): "does not hold", ("", "free"): "not decided"}, "does not hold"),
+        ({("", "strict"): "holds", ("", "free"): "not judged"}, "holds"),
     ],
 )
 def test_a_verdict_over_sets_of_runs_and_variants(given, expected):

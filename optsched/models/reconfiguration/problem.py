@@ -133,7 +133,7 @@ class Reconfiguration(MigratingProblem[Arrangement]):
         return f"{len(self.running)}+{len(self.waiting)}@{sides}"
 
     @cached_property
-    def classes(self) -> tuple[tuple[int, ...], ...]:
+    def alike(self) -> tuple[tuple[int, ...], ...]:
         """The waiting jobs by class: those of equal size and profit, all required or none."""
         found: dict[tuple[int, int, bool], list[int]] = {}
         for job, (size, profit) in enumerate(zip(self.waiting, self.profits)):
@@ -142,7 +142,7 @@ class Reconfiguration(MigratingProblem[Arrangement]):
 
     def choices(self) -> Iterator[tuple[int, tuple[Triple, ...], Box | None]]:
         """Yield the first job of each class, and the movable jobs: number, extents, present box."""
-        for jobs in self.classes:
+        for jobs in self.alike:
             yield len(self.running) + jobs[0], self.admitted(self.waiting[jobs[0]]), None
         for job in self.movers:
             yield job, self.extents(job), self.running[job]

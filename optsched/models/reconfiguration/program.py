@@ -2,7 +2,7 @@
 
 Every variable is a box of a job: first the boxes of the waiting jobs, class by class, then for each
 movable job its present box, which stands for staying, and its possible new boxes. The jobs of a
-class, see `Reconfiguration.classes`, share the variables of its first job.
+class, see `Reconfiguration.alike`, share the variables of its first job.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class ReconfigurationFormulation(Formulation[Reconfiguration, Arrangement]):
         moves = ~starts & ~found.stays
         cost = np.zeros(len(found.job), dtype=np.int64)
         cost[moves] = np.array(problem.costs, dtype=np.int64)[found.job[moves]]
-        first = [jobs[0] for jobs in problem.classes]
-        most = np.array([len(jobs) for jobs in problem.classes], dtype=np.int64)
+        first = [jobs[0] for jobs in problem.alike]
+        most = np.array([len(jobs) for jobs in problem.alike], dtype=np.int64)
         least = np.where([job in problem.required for job in first], most, 0)
         worth = problem.worth * np.array([problem.profits[job] for job in first], dtype=np.int64)
         builder = ProgramBuilder("min")
@@ -70,7 +70,7 @@ class ReconfigurationFormulation(Formulation[Reconfiguration, Arrangement]):
         running = self.problem.running
         destinations: dict[int, Box] = {}
         boxes: list[Box | None] = [None] * len(self.problem.waiting)
-        not_placed = {len(running) + jobs[0]: iter(jobs) for jobs in self.problem.classes}
+        not_placed = {len(running) + jobs[0]: iter(jobs) for jobs in self.problem.alike}
         settled = set()
         for job, box in self.variables.chosen(x[: len(self.variables.job)]):
             if job >= len(running):
@@ -89,14 +89,14 @@ class ReconfigurationFormulation(Formulation[Reconfiguration, Arrangement]):
         Nor does the vector state the order of the moves.
         """
         problem, running = self.problem, len(self.problem.running)
-        first_of = {job: jobs[0] for jobs in problem.classes for job in jobs}
+        first_of = {job: jobs[0] for jobs in problem.alike for job in jobs}
         kept = dict(enumerate(problem.running)) | solution.destinations
         started = [
             (running + first_of[job], box)
             for job, box in enumerate(solution.boxes)
             if box is not None
         ]
-        count = {jobs[0]: 0 for jobs in problem.classes}
+        count = {jobs[0]: 0 for jobs in problem.alike}
         for job, _ in started:
             count[job - running] += 1
         boxes = self.variables.vector([*kept.items(), *started])

@@ -302,12 +302,12 @@ def queue_table(frame: pd.DataFrame) -> list[Record]:
                     "jobs of a queue": size,
                     "queues": len(best),
                     "proven": share(float(f"{proven.mean():.3g}")),
-                    "bound / best": float(bound.sum() / best.sum()),
+                    "bound / best known": float(bound.sum() / best.sum()),
                     "nominal s": float(np.median(found["seconds"][those])),
                 }
                 | {
                     (head, rule.upper()): value
-                    for head, function in (("above the best", _excess), ("with the best", _best))
+                    for head, function in (("above the best known", _excess), ("as good", _best))
                     for rule in RULES
                     for value in [function(found[rule][those], best)]
                 }

@@ -13,7 +13,7 @@ import numpy as np
 
 from optsched.studies.cells import span
 from optsched.studies.judging import Claim, Judgement, judge_claims, judge_interval, judge_together
-from optsched.studies.li_2015.evaluation import NODE_TIME, both, of, read_as
+from optsched.studies.li_2015.evaluation import NODE_TIME, both, of, read_as, run_as
 from optsched.studies.li_2015.plan import CONTENT, PUBLISHED, READINGS
 from optsched.studies.paired import FEWEST, Interval, mean_interval
 from optsched.studies.results import ALL, by_workload
@@ -71,9 +71,10 @@ def around(own: pd.DataFrame, variant: str) -> Judgement:
 def more(own: pd.DataFrame, one: str, other: str, over: str | None = None) -> Judgement:
     """Judge whether more nodes run with one variant than with another."""
     first, second = both(own, one, other, "useful")
-    numbers = f"running: {percent(first)} ({one}), {percent(second)} ({other})"
+    numbers = f"running: {percent(first)} ({run_as(own, one)})"
+    numbers += f", {percent(second)} ({run_as(own, other)})"
     if over is not None:
-        numbers += f", {percent(of(own, over, 'useful'))} ({over})"
+        numbers += f", {percent(of(own, over, 'useful'))} ({run_as(own, over)})"
     apart = _mean(first - second)
     return judge_interval(apart, f"{numbers}; {_points(apart)} more", above=0.0)
 
@@ -84,7 +85,7 @@ def alike(own: pd.DataFrame, variants: Sequence[str], to: str) -> Judgement:
     for variant in variants:
         long, usual = both(own, variant, to, "useful")
         apart = _mean(long - usual)
-        numbers = f"{_points(apart)} apart ({variant})"
+        numbers = f"{_points(apart)} apart ({run_as(own, variant)})"
         judged.append(judge_interval(apart, numbers, above=-ALIKE, below=ALIKE))
     return judge_together(judged, "; ".join(one.why for one in judged))
 
@@ -97,7 +98,7 @@ def costs(own: pd.DataFrame, variants: Sequence[str], beside: str) -> Judgement:
         ratio = _mean((long / usual).map(np.log))
         mean, low, high = np.exp(ratio[:3])
         ends = f" [{low:.2f}, {high:.2f}]" if np.isfinite(low) else ""
-        numbers = f"{mean:.2f} times{ends} ({variant})"
+        numbers = f"{mean:.2f} times{ends} ({run_as(own, variant)})"
         judged.append(judge_interval(ratio, numbers, above=np.log(MORE)))
     numbers = f"nominal solving time {' and '.join(one.why for one in judged)}"
     return judge_together(judged, numbers)

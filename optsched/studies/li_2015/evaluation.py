@@ -104,13 +104,20 @@ def variants(frame: pd.DataFrame) -> list[str]:
 
 
 def read_as(frame: pd.DataFrame, reading: str) -> pd.DataFrame:
-    """Return the runs with the variants of the paper's system as a reading has them."""
+    """Return the runs with the variants of the paper's system as a reading has them.
+
+    The column ``run_as`` has the variant that was run.
+    """
     replaced = READINGS[reading]
-    if not replaced:
-        return frame
+    frame = frame.assign(run_as=frame["variant"])
     names = {variant: name for name, variant in replaced.items()}
     others = frame[~frame["variant"].isin(replaced)]
     return others.assign(variant=others["variant"].replace(names))
+
+
+def run_as(frame: pd.DataFrame, variant: str) -> str:
+    """Return the name of the variant that a reading has in the place of one."""
+    return str(frame.loc[frame["variant"] == variant, "run_as"].iloc[0])
 
 
 def of(frame: pd.DataFrame, variant: str, metric: str) -> pd.Series[float]:

@@ -22,7 +22,14 @@ from optsched.studies.judging import (
     judge_interval,
     judge_together,
 )
-from optsched.studies.paired import Improvement, Interval, improvement, mean_interval, percent
+from optsched.studies.paired import (
+    Improvement,
+    Interval,
+    improvement,
+    mean_interval,
+    percent,
+    signed,
+)
 from optsched.studies.yang_2014.evaluation import (
     PUBLISHED,
     cells,
@@ -90,6 +97,8 @@ def grows(frame: pd.DataFrame, variant: str, table: str) -> Judgement:
     found = mean_interval(of_part.mean(axis=0), by_part.columns)
     up = (of_part.mean(axis=1) > 0).sum()
     why = f"{_points(found)} a step; {up} of {len(of_part)} steps go up"
+    if max(cell.mean for cell in _cells(frame, variant, table)) <= 0:
+        return Judgement(Verdict.NOT_HELD, f"{why}; no cell has a gain")
     return judge_interval(found, why, above=0.0)
 
 
@@ -106,7 +115,7 @@ def comparable(frame: pd.DataFrame, variant: str, table: str) -> Judgement | Non
     exact, greedy = (_contributions(frame, variant, table, one) for one in (EXACT, GREEDY))
     apart = exact - greedy
     if not apart.any():
-        return Judgement(Verdict.HELD, "no run differs, so there is nothing to compare")
+        return Judgement(Verdict.NOT_JUDGED, "no run differs, so there is nothing to compare")
     found = mean_interval(apart, apart.index.get_level_values("part"))
     largest = 100 * apart.groupby(level=["beta", "alpha"]).mean().abs().max()
     why = f"{_points(found)} apart; at most {largest:.1f} in a cell"
@@ -117,16 +126,18 @@ def comparable(frame: pd.DataFrame, variant: str, table: str) -> Judgement | Non
 
 
 def more(frame: pd.DataFrame, variant: str, table: str, than: str) -> Judgement:
-    """Judge whether the improvement of a table is above that of another.
+    """Judge whether the improvement of a table is above that of another, if there is one at all.
 
     Tables of one log are compared part by part. Those of two logs have different jobs: one is above
     the other if its whole interval is.
     """
+    one, other = (_gain(frame, variant, number) for number in (table, than))
+    if one.high <= 0:
+        return Judgement(Verdict.NOT_HELD, f"{one} and {other}; the first does not improve")
     if PUBLISHED[table]["log"] == PUBLISHED[than]["log"]:
         more = _contributions(frame, variant, table) - _contributions(frame, variant, than)
         found = mean_interval(more, more.index.get_level_values("part"))
         return judge_interval(found, _points(found), above=0.0)
-    one, other = (_gain(frame, variant, number) for number in (table, than))
     between = Interval(one.mean - other.mean, one.low - other.high, one.high - other.low, one.parts)
     return judge_interval(between, f"{one} and {other}", above=0.0)
 
@@ -147,7 +158,7 @@ def large_wait(frame: pd.DataFrame, variant: str, log: str, at_most: float) -> J
     known = pairs["large_mean_wait"].notna() & pairs["large_mean_wait_default"].notna()
     found = gain(pairs[known], "large_mean_wait")
     longer = Interval(-found.mean, -found.high, -found.low, found.parts)
-    why = f"{percent(longer.mean)}% [{percent(longer.low)}, {percent(longer.high)}] longer"
+    why = f"{signed(longer.mean)}% [{percent(longer.low)}, {percent(longer.high)}] in the mean wait"
     return judge_interval(longer, why, below=at_most)
 
 
