@@ -198,7 +198,7 @@ def test_messages_name_running_and_waiting_jobs():
 
 def test_equal_waiting_jobs_are_a_class():
     problem = Reconfiguration((4, 1, 1), [], [], [], [2, 1, 2, 1, 2], required=[4])
-    assert problem.classes == ((0, 2), (1, 3), (4,))
+    assert problem.alike == ((0, 2), (1, 3), (4,))
     formulation = problem.formulate()
     both = problem.arrangement({}, [None, None, at(0, 2), None, at(2, 2)])
     assert problem.violations(both) == []

@@ -13,7 +13,15 @@ from optsched.metrics.node_time import PARTS
 from optsched.registry import studies
 from optsched.report.page import Verdict
 from optsched.studies.li_2015.claims import claims
-from optsched.studies.li_2015.evaluation import METRICS, all_runs, of, prepare, read_as, variants
+from optsched.studies.li_2015.evaluation import (
+    METRICS,
+    all_runs,
+    of,
+    prepare,
+    read_as,
+    run_as,
+    variants,
+)
 from optsched.studies.li_2015.figures import figures
 from optsched.studies.li_2015.page import (
     change_table,
@@ -147,7 +155,8 @@ def test_each_reading_is_judged_by_its_own_variants(tiny):
     assert of(read, SYSTEM, "useful").tolist() == of(frame, PROACTIVE, "useful").tolist()
     assert of(read, EASY, "useful").tolist() == of(frame, EASY, "useful").tolist()
     assert PROACTIVE not in set(read["variant"])
-    assert read_as(frame, "as it starts") is frame
+    assert read_as(frame, "as it starts")["variant"].equals(frame["variant"])
+    assert (run_as(read, SYSTEM), run_as(read, EASY)) == (PROACTIVE, EASY)
     [first, second] = [c for c in claims(frame) if "Figure 5" in c.text]
     assert [j.verdict for j in first.judgements.values()] == [Verdict.HELD] * 3
     assert [j.verdict for j in second.judgements.values()] == [Verdict.NOT_HELD] * 3

@@ -141,7 +141,9 @@ def verdicts(frame):
 
 def test_what_the_paper_found_holds_in_results_that_look_like_it():
     found = verdicts(synthetic(lambda alpha, beta: 0.3 * (alpha + beta)))
-    assert set(found.values()) == {Verdict.HELD}
+    assert {text for text, one in found.items() if one != Verdict.HELD} == {
+        text for text in found if "B&B and Greedy" in text
+    }  # of which no run differs
     assert len(found) == 6 * 3 + 9
 
 
