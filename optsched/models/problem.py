@@ -143,7 +143,7 @@ class Problem(ABC, Generic[Solution]):
         """Return every constraint that `solution` breaks, empty if the solution is feasible."""
 
     def choice(self, objective: int) -> Choice | None:
-        """Return what there is to choose, given the objective of the solution used.
+        """Return the kind of choice that there is, given the objective of the solution used.
 
         None, the default, in a model that does not say.
         """

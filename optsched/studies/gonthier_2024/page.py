@@ -159,7 +159,7 @@ def turned(claims: Iterable[Claim]) -> dict[str, Any]:
 
 
 def stops(frame: pd.DataFrame) -> list[tuple[str, float, Improvement]]:
-    """Return what changes on the day when a pass stops early, a choice that the paper leaves open.
+    """Return the change on the day where a pass stops early, which the paper leaves open.
 
     It is the change of the mean stretch, and the improvement of sessions, by scheduler.
     """
@@ -251,7 +251,7 @@ def _solvers(form: str) -> list[str]:
 
 
 def shared_files_table(frame: pd.DataFrame) -> list[Record]:
-    """Return what LEA and LEM gain by how jobs share files, where both ways were run."""
+    """Return the gains of LEA and LEM by the way of sharing files, where both were run."""
     records = []
     parts = by_workload(frame)
     for log, weeks in INTERLEAVED.items():
