@@ -208,7 +208,9 @@ def node_time(
     def shares(begin: int, end: int) -> dict[str, float]:
         spans = np.diff(time[begin : end + 1])
         total = nodes * spans.sum()
-        return {name: float(part[begin:end] @ spans / total) for name, part in zip(PARTS, parts)}
+        # not by `@`, whose last digits depend on the number of threads of the linear algebra
+        sums = ((part[begin:end] * spans).sum() for part in parts)
+        return {name: float(part / total) for name, part in zip(PARTS, sums)}
 
     begin = int(np.argmax(held * 100 >= OCCUPIED * nodes))
     end = int(np.searchsorted(time, min(submit[-1], time[-1])))

@@ -86,7 +86,7 @@ def _fluid_bound(problem: DataPlacement) -> int:
         upto = moment[final] + rate[final] * (last**2 - float(end[final]) ** 2) / 2
         over_time = np.where(second > last, upto + (filled - within) * last, over_time)
     middle = np.diff(over_time) / work[order]
-    start = float(problem.priorities[order] @ (middle - problem.walltimes[order] / 2))
+    start = float((problem.priorities[order] * (middle - problem.walltimes[order] / 2)).sum())
     slack = ROUNDING * (abs(start) + float(over_time[-1])) + 1e-6
     return max(0, math.ceil(start - slack))
 
