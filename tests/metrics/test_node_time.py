@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -345,6 +348,50 @@ def test_the_kernel_says_what_holds_says(wrap, convex):
     )
     assert 50 < sum(expected) < 350
     assert found.tolist() == expected
+
+
+MANY_INSTANTS = """
+import numpy as np
+from optsched.machines.torus import Torus
+from optsched.metrics.node_time import node_time
+from optsched.schedule import Schedule
+from optsched.traces.trace import Trace
+
+jobs = 20_000
+times = np.random.default_rng(5).random((2, jobs)).cumsum(axis=1)
+torus = Torus((1, 1, 10))
+schedule = Schedule(
+    start=times[0],
+    end=times[0] + times[1] % 1,
+    state=np.full(jobs, "finished"),
+    resources=["0"] * jobs,
+    decisions=0,
+)
+ones = np.ones(jobs, int)
+trace = Trace(
+    job_id=np.arange(jobs),
+    submit=np.arange(jobs) // 3,
+    runtime=ones,
+    requested_time=ones,
+    processors=ones,
+    name="many",
+)
+print(node_time(trace, torus, schedule).shares)
+"""
+
+
+def test_the_shares_are_the_same_with_any_number_of_threads():
+    one, two = (
+        subprocess.run(
+            [sys.executable, "-c", MANY_INSTANTS],
+            env=os.environ | {"OPENBLAS_NUM_THREADS": threads},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for threads in "12"
+    )
+    assert one == two
 
 
 def test_a_run_has_the_figures_and_its_page_shows_them(make_trace, tmp_path):
