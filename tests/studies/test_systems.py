@@ -130,7 +130,7 @@ def test_each_system_is_compared_with_its_own_baseline():
     assert bases.groupby("world").size().to_dict() == {
         PLAIN: 1,
         CONTIGUITY: 1,
-        BOXES: 2,
+        BOXES: 3,
         SHARING: 1,
         "input files": 1,
     }

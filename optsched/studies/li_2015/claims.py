@@ -68,13 +68,11 @@ def around(own: pd.DataFrame, variant: str) -> Judgement:
     return judge_interval(apart, numbers, above=-AROUND, below=AROUND)
 
 
-def more(own: pd.DataFrame, one: str, other: str, over: str | None = None) -> Judgement:
+def more(own: pd.DataFrame, one: str, other: str) -> Judgement:
     """Judge whether more nodes run with one variant than with another."""
     first, second = both(own, one, other, "useful")
     numbers = f"running: {percent(first)} ({run_as(own, one)})"
     numbers += f", {percent(second)} ({run_as(own, other)})"
-    if over is not None:
-        numbers += f", {percent(of(own, over, 'useful'))} ({run_as(own, over)})"
     apart = _mean(first - second)
     return judge_interval(apart, f"{numbers}; {_points(apart)} more", above=0.0)
 

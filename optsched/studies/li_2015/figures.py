@@ -74,7 +74,7 @@ def _node_time(frame: pd.DataFrame) -> Figure:
 
 
 def _waits(frame: pd.DataFrame) -> Figure:
-    """Draw the mean waits of each variant, of all jobs and of large ones, over those on nodes."""
+    """Draw the mean waits of each variant of the comparison, of all jobs and of large ones."""
     from matplotlib.ticker import LogLocator
 
     shown = variants(frame)
@@ -86,7 +86,8 @@ def _waits(frame: pd.DataFrame) -> Figure:
     ):
         for (name, own), colour, mark in zip(by_workload(frame).items(), style.LINES, MARKS):
             hours = [of(own, one, metric).mean() / HOUR for one in shown]
-            panel.plot(hours, places, mark, color=colour, markersize=5, label=name)
+            shape = {"color": colour, "markersize": 5, "markerfacecolor": "none"}
+            panel.plot(hours, places, mark, label=name, **shape)
         panel.set_xscale("log")
         panel.xaxis.set_major_locator(LogLocator(subs=(1.0,)))
         panel.xaxis.set_major_formatter("{x:g}")

@@ -47,7 +47,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "ceiling": CEILING,
         "windows": OWN,
         "workloads": list(parts),
-        "every_variant": list(VARIANTS),
+        "compared": variants(frame),
         "node_time": NODE_TIME,
         "percent": percent,
         "short": lambda seconds: duration(seconds).text,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -25,8 +26,11 @@ FARTHEST = 16.0
 
 TICKS = {"1/16": 1 / FARTHEST, "1/4": 0.25, "1": 1.0, "4": 4.0, "16": FARTHEST}
 
-ROW = 0.19
+ROW = 0.22
 """Height of a system, in inches."""
+
+LABEL = 32
+"""Characters of a system's name in a line."""
 
 
 @style.applied()
@@ -36,12 +40,14 @@ def figures(frame: pd.DataFrame) -> Mapping[str, Figure]:
     places, labels = _places(compared)
     lines = 1 + max(labels)
     figure = style.new_figure(1.2 + ROW * lines, "Times, as multiples of the baseline's")
+    figure.set_layout_engine("constrained", w_pad=0.12)  # long labels are a little wider than found
     panels = figure.subplots(1, len(SHOWN), sharex=True, sharey=True)
     for panel, metric in zip(panels, SHOWN):
         for (name, own), colour in zip(compared.groupby("world", sort=False), style.LINES):
             _points(panel, places[str(name)], own[GAIN[metric]].to_numpy(dtype=float), colour)
         panel.set_title(TIMES[metric])
         panel.axvline(1, **style.RULE)
+        panel.tick_params(axis="x", labelsize=8)
     _scale(panels[0], lines, labels)
     figure.supxlabel("left of 1: shorter than with the baseline")
     return {PICTURE: figure}
@@ -78,7 +84,8 @@ def _scale(panel: Axes, lines: int, labels: Mapping[int, str]) -> None:
     panel.set_xlim(1 / FARTHEST, FARTHEST)
     panel.set_xticks(list(TICKS.values()), list(TICKS))
     panel.set_ylim(lines - 0.4, -0.6)
-    panel.set_yticks(list(labels), list(labels.values()), fontsize=7.5)
+    names = [textwrap.fill(name, LABEL) for name in labels.values()]
+    panel.set_yticks(list(labels), names, fontsize=7, linespacing=0.9)
     for place, label in zip(labels, panel.get_yticklabels()):
         if place - 1 not in labels:
             label.set_fontweight("bold")

@@ -54,6 +54,8 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "farthest": FARTHEST,
         "behind": BEHIND,
         "unplanned": unplanned(),
+        "pieces": int(frame["jobs"].max()),
+        "fastest": [_fastest(frame, world) for world in every.values()],
         "best": [_best(frame, world) for world in every.values()],
         "remarks": lambda world: remarks(frame, world),
         "compared": [
@@ -92,14 +94,23 @@ def shortest(frame: pd.DataFrame, world: World, metric: str) -> Record | None:
     return {"system": run["system"], "gains": known}
 
 
+def _fastest(frame: pd.DataFrame, world: World, metric: str = "mean_response") -> Record:
+    """Return the system with the shortest time of a world, with its gains."""
+    found = shortest(frame, world, metric)
+    gains = [f"{signed(own)}% over {other}" for own, other in found["gains"]] if found else []
+    return {
+        "world": world.name,
+        "system": found["system"] if found else None,
+        "gain": "; ".join(gains) or ("baseline" if found else None),
+    }
+
+
 def _best(frame: pd.DataFrame, world: World) -> Record:
     """Return the systems with the shortest times of a world, with their gains."""
     record: Record = {"world": world.name}
     for metric in ("mean_response", "mean_wait"):
-        found, head = shortest(frame, world, metric), f"shortest {TIMES[metric]}"
-        gains = [f"{signed(own)}% over {other}" for own, other in found["gains"]] if found else []
-        record[head, "system"] = found["system"] if found else None
-        record[head, "gain"] = "; ".join(gains) or ("baseline" if found else None)
+        found = _fastest(frame, world, metric)
+        record |= {(f"shortest {TIMES[metric]}", head): found[head] for head in ("system", "gain")}
     return record
 
 
