@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-from itertools import product
-
 import pytest
+from boxes.trying_boxes import boxes_of, cheapest, choices_of, extents_of, holes_of
 from hypothesis import assume, given, settings
 
 import optsched
 from optsched import load_snapshot
 from optsched.boxes.box import Box
-from optsched.boxes.shapes import shapes
 from optsched.content import bundled
 from optsched.errors import InputError
 from optsched.models import Arrangement, Migration, Reconfiguration, Step
@@ -42,49 +40,12 @@ def changed(**fields):
 
 def optimum_of(problem):
     """Try every box for every job, but for what costs more; None if nothing is feasible."""
-    grid = problem.grid
-
-    def sets(extents):
-        boxes = (
-            Box(*anchor, *extent)
-            for extent in extents
-            for anchor in product(*map(range, problem.torus))
-        )
-        return [(b, frozenset(grid.cells(b).tolist())) for b in boxes if not grid.mistake(b)]
-
-    def limited(nodes):
-        routers = -(-nodes // problem.nodes_per_router)
-        return shapes(routers, grid, problem.links)[: problem.shapes]
-
-    movable = range(len(problem.running)) if problem.movable is None else problem.movable
-    choices = []
-    for job, box in enumerate(problem.running):
-        cost = problem.sizes[job] * problem.elapsed[job]
-        choices.append([(0, frozenset(grid.cells(box).tolist()))])
-        if job in movable:
-            extents = {*limited(problem.sizes[job]), box.extent}
-            choices[-1] += [(cost, cells) for other, cells in sets(extents) if other != box]
+    choices = choices_of(problem)
     for job, (size, profit) in enumerate(zip(problem.waiting, problem.profits)):
-        choices.append([(0, cells) for _, cells in sets(limited(size))])
+        choices.append([(0, cells) for _, cells in boxes_of(problem, extents_of(problem, size))])
         if job not in problem.required:
             choices[-1].append((problem.worth * profit, frozenset()))
-    choices.sort(key=len)
-    holes = frozenset(cell for hole in problem.holes for cell in grid.cells(hole).tolist())
-    best = None
-
-    def search(number, spent, taken):
-        nonlocal best
-        if best is not None and spent >= best:
-            return
-        if number == len(choices):
-            best = spent
-            return
-        for cost, cells in choices[number]:
-            if not cells & taken:
-                search(number + 1, spent + cost, taken | cells)
-
-    search(0, 0, holes)
-    return best
+    return cheapest(sorted(choices, key=len), holes_of(problem))
 
 
 def test_the_worked_example_of_the_page():

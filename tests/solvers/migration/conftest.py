@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from itertools import product
 
 import numpy as np
+from boxes.trying_boxes import boxes_of, cheapest, choices_of, extents_of, holes_of
 
 from optsched.boxes.box import Box
 from optsched.boxes.free_boxes import anchors
@@ -23,53 +23,30 @@ SWAP = Migration(
 )
 """The large job has room if the others change places; neither can leave before the other."""
 
+WITHOUT_HOST = Migration(
+    (7, 1, 1),
+    ["2x1x1@0,0,0", "1x1x1@5,0,0"],
+    sizes=[2, 1],
+    elapsed=[1, 9],
+    incoming=3,
+    holes=["1x1x1@3,0,0"],
+    wrap=(False, False, False),
+)
+"""The cheaper job in the way of the large one has nowhere to go."""
+
 
 def optimum_of(problem):
     """Try every place of the large job, and every box for every job, but for what costs more."""
-    grid = problem.grid
-
-    def sets(extents):
-        boxes = (
-            Box(*anchor, *extent)
-            for extent in extents
-            for anchor in product(*map(range, problem.torus))
-        )
-        return [(b, frozenset(grid.cells(b).tolist())) for b in boxes if not grid.mistake(b)]
-
-    def limited(nodes):
-        routers = -(-nodes // problem.nodes_per_router)
-        return shapes(routers, grid, problem.links)[: problem.shapes]
-
+    grid, holes = problem.grid, holes_of(problem)
     ending = frozenset(cell for box in problem.ending for cell in grid.cells(box).tolist())
-    movable = range(len(problem.running)) if problem.movable is None else problem.movable
-    choices = []
-    for job, box in enumerate(problem.running):
-        cost = problem.sizes[job] * problem.elapsed[job]
-        choices.append([(0, frozenset(grid.cells(box).tolist()))])
-        if job in movable:
-            extents = {*limited(problem.sizes[job]), box.extent}
-            choices[-1] += [
-                (cost, cells)
-                for other, cells in sets(extents)
-                if other != box and not cells & ending
-            ]
-    holes = frozenset(cell for hole in problem.holes for cell in grid.cells(hole).tolist())
+    choices = [
+        [own, *((cost, cells) for cost, cells in others if not cells & ending)]
+        for own, *others in choices_of(problem)
+    ]
     best = None
-
-    def search(job, spent, taken):
-        nonlocal best
-        if best is not None and spent >= best:
-            return
-        if job == len(choices):
-            best = spent
-            return
-        for cost, cells in choices[job]:
-            if not cells & taken:
-                search(job + 1, spent + cost, taken | cells)
-
-    for _, cells in sets(limited(problem.incoming)):
+    for _, cells in boxes_of(problem, extents_of(problem, problem.incoming)):
         if not cells & holes:
-            search(0, 0, holes | cells)
+            best = cheapest(choices, holes | cells, best)
     return best
 
 

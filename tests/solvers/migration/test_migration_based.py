@@ -12,7 +12,7 @@ from optsched.solvers.migration.migration_based import find_plan
 from optsched.testing import migrations
 
 from . import stated
-from .conftest import SWAP, optimum_of, random_state
+from .conftest import SWAP, WITHOUT_HOST, optimum_of, random_state
 
 LINE = {"torus": (8, 1, 1), "wrap": (False, False, False)}
 
@@ -51,16 +51,7 @@ def test_the_victim_of_least_cost_moves():
 
 
 def test_a_bin_without_a_host_for_its_victim_is_passed_over():
-    problem = Migration(
-        (7, 1, 1),
-        ["2x1x1@0,0,0", "1x1x1@5,0,0"],
-        sizes=[2, 1],
-        elapsed=[1, 9],
-        incoming=3,
-        holes=["1x1x1@3,0,0"],
-        wrap=(False, False, False),
-    )
-    plan = find_plan(problem)
+    plan = find_plan(WITHOUT_HOST)
     assert plan.destinations == {1: Box(2, 0, 0, 1, 1, 1)}
     assert plan.place == Box(4, 0, 0, 3, 1, 1)
 

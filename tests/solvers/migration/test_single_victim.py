@@ -15,7 +15,7 @@ from optsched.solvers.migration.single_victim import SingleVictim, find_plan
 from optsched.solvers.result import Status
 from optsched.testing import migrations
 
-from .conftest import SWAP, random_state
+from .conftest import SWAP, WITHOUT_HOST, random_state
 
 LINE = {"torus": (8, 1, 1), "wrap": (False, False, False)}
 
@@ -101,16 +101,7 @@ def test_the_bin_of_the_highest_priority_comes_first():
 
 
 def test_a_victim_without_a_host_is_not_qualified():
-    problem = Migration(
-        (7, 1, 1),
-        ["2x1x1@0,0,0", "1x1x1@5,0,0"],
-        sizes=[2, 1],
-        elapsed=[1, 9],
-        incoming=3,
-        holes=["1x1x1@3,0,0"],
-        wrap=(False, False, False),
-    )
-    plan = find_plan(problem)
+    plan = find_plan(WITHOUT_HOST)
     assert plan.destinations == {1: Box(2, 0, 0, 1, 1, 1)}
     assert plan.place == Box(4, 0, 0, 3, 1, 1)
 

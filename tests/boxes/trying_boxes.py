@@ -1,0 +1,59 @@
+"""Optima of problems on a torus by trying every box for every job."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from optsched.boxes.box import Box
+from optsched.boxes.shapes import shapes
+
+
+def boxes_of(problem, extents):
+    """Return the boxes of some extents with their routers, wherever there is no mistake in one."""
+    places = list(product(*map(range, problem.torus)))
+    boxes = [Box(*anchor, *extent) for extent in extents for anchor in places]
+    grid = problem.grid
+    return [(b, frozenset(grid.cells(b).tolist())) for b in boxes if not grid.mistake(b)]
+
+
+def extents_of(problem, nodes):
+    """Return the extents that a job may get."""
+    routers = -(-nodes // problem.nodes_per_router)
+    return shapes(routers, problem.grid, problem.links)[: problem.shapes]
+
+
+def holes_of(problem):
+    """Return the routers that no job may have."""
+    return frozenset(cell for hole in problem.holes for cell in problem.grid.cells(hole).tolist())
+
+
+def choices_of(problem):
+    """Return costs and routers of all places of each running job, first where the job is."""
+    movable = range(len(problem.running)) if problem.movable is None else problem.movable
+    choices = []
+    for job, box in enumerate(problem.running):
+        cost = problem.sizes[job] * problem.elapsed[job]
+        choices.append([(0, frozenset(problem.grid.cells(box).tolist()))])
+        if job in movable:
+            extents = {*extents_of(problem, problem.sizes[job]), box.extent}
+            others = boxes_of(problem, extents)
+            choices[-1] += [(cost, cells) for other, cells in others if other != box]
+    return choices
+
+
+def cheapest(choices, taken, best=None):
+    """Try all combinations of choices, but for what costs `best` or more; None if there is none."""
+
+    def search(number, spent, taken):
+        nonlocal best
+        if best is not None and spent >= best:
+            return
+        if number == len(choices):
+            best = spent
+            return
+        for cost, cells in choices[number]:
+            if not cells & taken:
+                search(number + 1, spent + cost, taken | cells)
+
+    search(0, 0, taken)
+    return best
