@@ -182,6 +182,9 @@ def test_the_mean_ratio_is_that_of_the_workloads_of_all_seeds(tiny):
     found = mean_ratio(compared(frame, SHOWN, None), "mean_response", "MPL 5", "backfilling")
     assert np.exp(found.mean) == pytest.approx(0.95 * 2)
     assert in_words(found).startswith("1.90 times [")
+    frame["kept_up"] = False
+    found = mean_ratio(compared(frame, SHOWN, None), "mean_response", "MPL 5", "backfilling")
+    assert in_words(found) == "nan times"
 
 
 def test_the_highest_load_is_judged_by_the_workloads_near_it(tiny):

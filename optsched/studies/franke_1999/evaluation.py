@@ -163,6 +163,8 @@ def mean_ratio(every: pd.DataFrame, metric: str, one: str, other: str) -> Interv
     seeds = every["offered", one].groupby(level=["interarrival", "service"]).transform("size")
     found = ratios(every[seeds == seeds.max()], metric, one, other)
     found = found[found > 0]
+    if found.empty:  # of a quick look, for example
+        return Interval(np.nan, np.nan, np.nan, 0)
     return mean_interval(np.log(found), found.index.get_level_values("seed"))
 
 
