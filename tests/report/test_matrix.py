@@ -36,6 +36,7 @@ def test_stays_are_those_of_the_journal(run):
 def test_there_is_a_panel_for_each_row(run):
     figure = MatrixRows().figure(run)
     assert [axes.get_ylabel() for axes in figure.axes] == ["row 0", "row 1"]
+    assert figure.get_supylabel() == "processors"
     labels = [[text.get_text() for text in axes.texts] for axes in figure.axes]
     assert {"1", "2"} <= set(labels[0])
 

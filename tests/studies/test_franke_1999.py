@@ -16,7 +16,9 @@ from optsched.studies.franke_1999.claims import claims
 from optsched.studies.franke_1999.closer import add_closer_looks
 from optsched.studies.franke_1999.evaluation import (
     compared,
+    in_words,
     keeping_up,
+    mean_ratio,
     plain,
     prepare,
 )
@@ -167,6 +169,22 @@ def test_what_differs_by_seed_is_not_decided(tiny):
     }
     better = found["Mean response: MPL 5 is better than perfect backfilling", "fcfs"]
     assert better == Verdict.NOT_DECIDED
+
+
+def test_the_mean_ratio_is_that_of_the_workloads_of_all_seeds(tiny):
+    frame = synthetic(tiny, lambda strategy, admission: LIKE_THE_PAPER[strategy])
+    once = frame["seed"] == 1
+    once &= ~frame["service"].isin(TABLE["few"]["service"])
+    gang = frame["strategy"] == "MPL 5"
+    frame.loc[gang & once, "mean_response"] *= 9.0
+    frame.loc[gang & (frame["seed"] == 2), "mean_response"] *= 2.0
+    frame.loc[gang & (frame["seed"] == 3), "mean_response"] *= 4.0
+    found = mean_ratio(compared(frame, SHOWN, None), "mean_response", "MPL 5", "backfilling")
+    assert np.exp(found.mean) == pytest.approx(0.95 * 2)
+    assert in_words(found).startswith("1.90 times [")
+    frame["kept_up"] = False
+    found = mean_ratio(compared(frame, SHOWN, None), "mean_response", "MPL 5", "backfilling")
+    assert in_words(found) == "nan times"
 
 
 def test_the_highest_load_is_judged_by_the_workloads_near_it(tiny):

@@ -13,7 +13,7 @@ from optsched.errors import InputError
 from optsched.report import style
 from optsched.report.page import Verdict
 from optsched.studies.judging import Claim, Judgement
-from optsched.studies.yang_2014.claims import claims, comparable
+from optsched.studies.yang_2014.claims import claims, comparable, improves
 from optsched.studies.yang_2014.evaluation import (
     PUBLISHED,
     SHARES,
@@ -28,10 +28,11 @@ from optsched.studies.yang_2014.evaluation import (
     prepare,
     published,
     tied,
+    varied,
     with_job_sizes,
 )
 from optsched.studies.yang_2014.figures import _curves
-from optsched.studies.yang_2014.page import by_choice, tie_records, turned
+from optsched.studies.yang_2014.page import by_choice, delayed, tie_records, turned
 from optsched.studies.yang_2014.plan import (
     BLUE,
     CONTIGUOUS,
@@ -159,6 +160,18 @@ def test_an_effect_that_differs_by_part_is_not_decided():
     assert verdicts(frame)["SDSC-BLUE: mean wait improves"] == Verdict.NOT_DECIDED
 
 
+@pytest.mark.parametrize(
+    ("least", "cells", "expected"),
+    [(0.1, 25, Verdict.HELD), (0.3, 15, Verdict.IN_PART), (0.4, 10, Verdict.NOT_DECIDED)],
+)
+def test_a_metric_improves_if_it_surely_does_in_most_cells(least, cells, expected):
+    frame = synthetic(lambda alpha, beta: 0.1 if alpha >= least else 0.0)
+    for variant in VARIANTS:
+        found = improves(frame, variant, "II")
+        assert found.verdict == expected
+        assert found.why.endswith(f"in {cells} of 25 cells surely above 0")
+
+
 def test_parts_contribute_to_the_improvement_of_a_cell():
     frame = synthetic(lambda alpha, beta: alpha * beta)
     pairs = compared(frame, log=BLUE, variant="strict", solver="greedy")
@@ -234,6 +247,14 @@ def test_claims_whose_verdicts_differ_between_two_readings():
         Claim("three", "", {SHOWN: held}),
     ]
     assert turned(stated, SHOWN, CONTIGUOUS) == ["one (holds, then does not hold)"]
+
+
+def test_the_delay_of_decisions_alone_is_shown():
+    frame = by_window({5: 0, 10: 50}).assign(nominal_seconds=2e-4, problems=10)
+    frame["mean_wait"] *= 1 - 0.1 * frame["charged"]
+    found = delayed(compared(varied(frame)[1]), "branch-and-bound")
+    assert (found["free"], found["charged"]) == pytest.approx((0.1, 0.19))
+    assert found["seconds"] == pytest.approx(2e-5)
 
 
 def test_the_share_of_greedy_is_that_of_contested_decisions():

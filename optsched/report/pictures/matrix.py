@@ -110,6 +110,7 @@ class MatrixRows(RunPicture):
             draw(panel, boxes, color[own], part, zero, unit[0])
             if jobs <= MOST_LABELS:
                 label(panel, run, boxes, part, zero, unit[0])
+        drawing.supylabel("processors")
         time_axis(panels[-1], part.begin - zero, part.end - zero, unit)
         return drawing
 

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.studies.franke_1999.evaluation import GANG, compared, keeping_up
+from optsched.studies.franke_1999.evaluation import (
+    GANG,
+    compared,
+    in_words,
+    mean_ratio,
+    ratios,
+)
 from optsched.studies.franke_1999.plan import CONTENT, PUBLISHED, SEEDS, VARIANTS
 from optsched.studies.judging import (
     Claim,
@@ -23,7 +29,7 @@ from optsched.studies.judging import (
     judge_interval,
     judge_together,
 )
-from optsched.studies.paired import Interval, mean_interval
+from optsched.studies.paired import Interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,8 +63,8 @@ def ratio(
     judged = []
     for metric in metrics:
         interval, said = _times(first, every, metric, one, other)
-        ratios = _ratios(first, metric, one, other)
-        why = f"{said}, at most {at_most:g} in {(ratios <= at_most).sum()} of {len(ratios)}"
+        of_first = ratios(first, metric, one, other)
+        why = f"{said}, at most {at_most:g} in {(of_first <= at_most).sum()} of {len(of_first)}"
         judged.append(judge_interval(interval, why, below=limit))
     return judge_together(judged, "; ".join(one.why for one in judged))
 
@@ -92,21 +98,10 @@ def falls(first: pd.DataFrame, every: pd.DataFrame, metric: str) -> Judgement:
 def _times(
     first: pd.DataFrame, every: pd.DataFrame, metric: str, one: str, other: str
 ) -> tuple[Interval, str]:
-    """Return the mean logarithm of a ratio, by seed, and the ratio in words."""
-    seeds = every["offered", one].groupby(level=["interarrival", "service"]).transform("size")
-    ratios = _ratios(every[seeds == seeds.max()], metric, one, other)
-    ratios = ratios[ratios > 0]
-    interval = mean_interval(np.log(ratios), ratios.index.get_level_values("seed"))
-    mean, low, high = np.exp(interval[:3])
-    ends = f" [{low:.2f}, {high:.2f}]" if np.isfinite(low) else ""
-    middle = _ratios(first, metric, one, other).median()
-    return interval, f"{mean:.2f} times{ends}, of the first seed {middle:.2f} in the median"
-
-
-def _ratios(table: pd.DataFrame, metric: str, one: str, other: str) -> pd.Series[float]:
-    """Return a mean over that of another strategy, in the workloads that both keep up with."""
-    both = keeping_up(table, one, other)
-    return (both[metric, one] / both[metric, other]).astype(float)
+    """Return the mean logarithm of a ratio, and the ratio in words."""
+    interval = mean_ratio(every, metric, one, other)
+    middle = ratios(first, metric, one, other).median()
+    return interval, f"{in_words(interval)}, of the first seed {middle:.2f} in the median"
 
 
 def keeps_up(table: pd.DataFrame, every: pd.DataFrame, level: str) -> Judgement:

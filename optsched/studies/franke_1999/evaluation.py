@@ -20,6 +20,7 @@ from optsched.studies.franke_1999.plan import (
     workloads,
 )
 from optsched.studies.offered import load_on, with_figures
+from optsched.studies.paired import Interval, mean_interval
 from optsched.studies.results import check_results
 
 if TYPE_CHECKING:
@@ -146,6 +147,32 @@ def keeping_up(table: pd.DataFrame, *strategies: str) -> pd.DataFrame:
     """Return the workloads of `compared` that are run with all these strategies, which keep up."""
     kept = np.logical_and.reduce([table["kept_up", name].eq(True) for name in strategies])
     return table[kept]
+
+
+def ratios(table: pd.DataFrame, metric: str, one: str, other: str) -> pd.Series[float]:
+    """Return a mean over that of another strategy, in the workloads that both keep up with."""
+    both = keeping_up(table, one, other)
+    return (both[metric, one] / both[metric, other]).astype(float)
+
+
+def mean_ratio(every: pd.DataFrame, metric: str, one: str, other: str) -> Interval:
+    """Return the mean logarithm of `ratios` with its interval over the seeds.
+
+    Only workloads that are run with all seeds count; `every` has those of `compared` of all seeds.
+    """
+    seeds = every["offered", one].groupby(level=["interarrival", "service"]).transform("size")
+    found = ratios(every[seeds == seeds.max()], metric, one, other)
+    found = found[found > 0]
+    if found.empty:  # of a quick look, for example
+        return Interval(np.nan, np.nan, np.nan, 0)
+    return mean_interval(np.log(found), found.index.get_level_values("seed"))
+
+
+def in_words(logarithm: Interval) -> str:
+    """Write a mean ratio, given as a logarithm, with its interval."""
+    mean, low, high = np.exp(logarithm[:3])
+    ends = f" [{low:.2f}, {high:.2f}]" if np.isfinite(low) else ""
+    return f"{mean:.2f} times{ends}"
 
 
 def all_runs(frame: pd.DataFrame) -> pd.DataFrame:

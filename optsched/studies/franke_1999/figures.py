@@ -169,4 +169,5 @@ def _matrix(frame: pd.DataFrame) -> Figure:
     assert figure is not None
     title = f"The Ousterhout matrix under the first {FIRST_JOBS} jobs of the baseline"
     figure.suptitle(title, x=0.01, ha="left")
+    figure.supylabel("nodes")
     return figure

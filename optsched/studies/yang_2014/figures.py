@@ -22,7 +22,16 @@ from optsched.studies.yang_2014.evaluation import (
     published,
     varied,
 )
-from optsched.studies.yang_2014.plan import BLUE, EXACT, INTERVAL, LOGS, SHOWN, SOLVERS, VARIANTS
+from optsched.studies.yang_2014.plan import (
+    BLUE,
+    EXACT,
+    INTERVAL,
+    LOGS,
+    SHOWN,
+    SOLVERS,
+    UNITS,
+    VARIANTS,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,6 +71,8 @@ def _table(frame: pd.DataFrame, number: str) -> Figure:
             panel.sharey(panels[0])
     for panel in panels:
         panel.set_xlabel("alpha in %")
+        panel.set_xticks([100 * alpha for alpha in SHARES])
+        style.count_ticks(panel.yaxis)
         panel.axhline(0, **style.RULE)
     legend(figure, panels[0], title="beta")
     return figure
@@ -108,6 +119,7 @@ def _windows(frame: pd.DataFrame) -> Figure:
             label=f"{solver}{', time charged' if charged else ''}",
         )
     panel.axhline(0, **style.RULE)
+    panel.set_xticks(sorted({int(window) for window in pairs["window"]}))
     panel.set_xlabel("window, in jobs (curves are set apart a little)")
     panel.set_ylabel("improvement of the mean wait in %")
     panel.legend(loc="best")
@@ -147,7 +159,7 @@ def _slot_sizes(frame: pd.DataFrame) -> Figure:
             {"Default": by_size(default, SLOTS), "window": by_size(pairs[[*own.columns]], SLOTS)},
         )
         panel.set_title(log)
-        panel.set_xlabel("nodes of a slot, from")
+        panel.set_xlabel(f"{UNITS[log]} of a slot, from")
     panels[0].set_ylabel("share of the free node time")
     legend(figure, panels[0])
     return figure

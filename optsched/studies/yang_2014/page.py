@@ -14,6 +14,7 @@ from optsched.studies.judging import Claim
 from optsched.studies.paired import percent
 from optsched.studies.results import ALL, grouped
 from optsched.studies.template import Record
+from optsched.studies.yang_2014.claims import GAIN
 from optsched.studies.yang_2014.evaluation import (
     METRICS,
     PUBLISHED,
@@ -39,12 +40,14 @@ from optsched.studies.yang_2014.plan import (
     EXCHANGE,
     GENERIC,
     GREEDY,
+    INTERVAL,
     INTREPID,
     LOGS,
     SEARCH,
     SHOWN,
     SOLVERS,
     VARIANTS,
+    WINDOW,
 )
 
 if TYPE_CHECKING:
@@ -111,12 +114,14 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         **ends,
         "other": {"least": other[SHARES[0], SHARES[0]], "most": other[SHARES[-1], SHARES[-1]]},
         "turned": turned,
+        "least_gain": GAIN,
         "noise": noise(ties, "mean_wait"),
         "by_answers": {
             name: gain(runs, "mean_wait").mean
             for name, runs in _by_answers(ties).items()
             if len(runs)
         },
+        "greedy_delayed": delayed(pairs, GREEDY),
         "tie_records": tie_records(ties),
         "solver_records": [
             {"log": log, "variant": variant, **_solver_record(own, log=log, variant=variant)}
@@ -168,6 +173,20 @@ def exact_solver(own: pd.DataFrame, **wanted: str) -> dict[str, Any]:
         "change": replaced(own, "mean_wait", GREEDY, EXACT, **wanted),
         "response": replaced(own, "mean_response", GREEDY, EXACT, **wanted),
         "moves": scattering(own, "mean_wait", GREEDY, EXACT, **wanted),
+    }
+
+
+def delayed(pairs: pd.DataFrame, solver: str) -> dict[str, float]:
+    """Return the improvement of the wait by a solver, with free and with charged decisions.
+
+    ``seconds`` is the mean nominal time of a decision.
+    """
+    own = pairs[(pairs["solver"] == solver) & (pairs["window"] == WINDOW)]
+    own = own[own["interval"] == INTERVAL]
+    return {
+        "free": gain(own[~own["charged"]], "mean_wait").mean,
+        "charged": gain(own[own["charged"]], "mean_wait").mean,
+        "seconds": own["nominal_seconds"].sum() / own["problems"].sum(),
     }
 
 

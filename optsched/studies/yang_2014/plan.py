@@ -15,6 +15,9 @@ CONTENT = content_of("yang-2014")
 TABLE = read_toml(CONTENT / PLAN)
 
 BLUE, INTREPID, MIRA = LOGS = list(TABLE["logs"])
+UNITS = {BLUE: "processors", INTREPID: "cores", MIRA: "nodes"}
+"""What the nodes of the simulated machine stand for, by log."""
+
 EXACT, GREEDY = SOLVERS = ("branch-and-bound", "greedy")
 """The paper's two algorithms."""
 
