@@ -58,16 +58,17 @@ def ratio(
     """
     own = frame[frame["centre"].isin(centres)] if centres else frame
     own = own[own["mix"].isin(mixes)] if mixes else own
-    cases = {"": own}
+    cases = {"": by_part(own)}
     if case_by_case:
-        cases = {f"{c} {m}": part for (c, m), part in own.groupby(["centre", "mix"], sort=False)}
+        by_mix = own.groupby(["centre", "mix"], sort=False)
+        cases = {f"{centre} {mix}": by_part(part) for (centre, mix), part in by_mix}
     lowest = max(above, between[0], 1 - within)
     highest = min(below, between[1], 1 + within, *([1 / (times * REACHED)] if times else []))
     limit = _share(highest) if highest < at_most else np.nextafter(_share(at_most), np.inf)
     floor = _share(lowest) if lowest > 0 else -np.inf
     means, found = [], []
     for case, metric, (a, b) in product(cases, metrics, pairs):
-        parts = by_part(cases[case])
+        parts = cases[case]
         interval = _interval(parts[metric, names[a]], parts[metric, names[b]])
         if interval.parts:
             why = _in_words(interval, a, b)
