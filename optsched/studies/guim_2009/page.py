@@ -85,6 +85,8 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
     whole = {("all", "all"): together} if frame["centre"].nunique() > 1 else {}
     compared = whole | {case: by_part(own) for case, own in parts.items()}
 
+    like_less_consume = _same(together, FOR_ALL, "LC")
+
     def figures(
         names: list[str], frame: pd.DataFrame = frame, *, ranges: bool = False
     ) -> list[Record]:
@@ -143,13 +145,15 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "other_objective": [
             name
             for name, own in INSTEAD_OF.items()
-            if name not in SAME_OBJECTIVE and own not in LCT and not _same(together, name, own)
+            if name not in SAME_OBJECTIVE
+            and own not in LCT
+            and not (name == FOR_ALL and like_less_consume)
         ],
         "exact_solver": SCHEDULERS[FOR_ALL]["solver"],
         "for_all": FOR_ALL,
         "largest_threshold": LCT[-1],
         "like_first_fit": _same(together, LCT[-1], "FF"),
-        "like_less_consume": _same(together, FOR_ALL, "LC"),
+        "like_less_consume": like_less_consume,
         "worst": WORST,
         "processors": PROCESSORS,
         "bandwidth": BANDWIDTH,
