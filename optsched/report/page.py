@@ -22,6 +22,9 @@ REPORT = "report.html"
 TEMPLATES = Path(__file__).parent / "templates"
 MISSING = "\N{EN DASH}"
 
+SMALLEST = 1e-6
+"""Shares that are closer to 0 are not written in full."""
+
 
 class Verdict(StrEnum):
     """Verdict on a claim."""
@@ -74,6 +77,9 @@ def share(value: float | None) -> Cell:
     """Return a share, from 0 to 1, in percent."""
     if value is None or not math.isfinite(value):
         return cell(None)
+    if 0 < abs(value) < SMALLEST:
+        sign = "< " if value > 0 else "> -"
+        return Cell(f"{sign}{100 * SMALLEST:.4f}%", value)
     return Cell(f"{100 * value:.4g}%", value)
 
 

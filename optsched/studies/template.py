@@ -14,7 +14,7 @@ from typing import Any
 from optsched.errors import InputError
 from optsched.numbers import counted
 from optsched.report.durations import short
-from optsched.report.page import Figure, Page, Section, Table
+from optsched.report.page import Figure, Page, Section, Table, cell
 from optsched.studies.judging import Claim
 from optsched.studies.paired import percent, signed
 from optsched.studies.results import ALL
@@ -77,6 +77,7 @@ def page_from(
     )
     environment.filters |= {
         "form": format,
+        "number": lambda value: cell(value).text,
         "percent": percent,
         "signed": signed,
         "short": short,

@@ -231,8 +231,10 @@ def verdicts(frame):
 
 def test_what_the_paper_says_holds_in_results_that_look_like_it():
     found = verdicts(prepared(like_the_paper, saved_in_the_paper))
-    assert len(found) == 29
-    others = {text: v for text, v in found.items() if {*v.values()} != {Verdict.HELD}}
+    assert len(found) == 36
+    likely = {text: v for text, v in found.items() if "read as faster" not in text}
+    assert len(likely) == 30
+    others = {text: v for text, v in likely.items() if {*v.values()} != {Verdict.HELD}}
     # on underused clusters, the only ones with backfilling as written, LEM gains more here
     assert all("backfilling" in text for text in others)
     assert {verdict[AS_WRITTEN] for verdict in others.values()} == {Verdict.IN_PART}
@@ -246,7 +248,7 @@ def test_what_is_not_so_is_not_held():
 
     found = verdicts(prepared(reverse, lambda name: -saved_in_the_paper(name)))
     for text in found:
-        if any(word in text for word in ("LEM is not worse", "saves most", "All save")):
+        if any(word in text for word in ("LEM is better", "saves most", "All save")):
             assert set(found[text].values()) == {Verdict.NOT_HELD}, text
 
 
@@ -257,7 +259,11 @@ def test_both_clusters_of_a_log_count_as_one():
     lem = frame["scheduler"].isin(["LEM", "LEM, as written"])
     worse = lem & ~frame["workload"].isin(better)
     frame.loc[worse, "session_stretch"] = frame.loc[worse, "session_stretch"].map(lambda a: 2 * a)
-    [claim] = [one for one in claims(frame) if one.text.startswith("LEM is not worse")]
+    [claim] = [
+        one
+        for one in claims(frame)
+        if one.text.startswith("LEM is better than FCFS in 75%") and "not worse" in one.text
+    ]
     assert claim.judgements[AUTHORS].verdict is Verdict.NOT_DECIDED
     assert claim.judgements[AUTHORS].why.startswith("LEM 60.0%")
 
@@ -282,9 +288,9 @@ def test_verdicts_that_turn_are_counted():
     written = frame["scheduler"].str.endswith("as written")
     frame.loc[written, "session_stretch"] = other.loc[written, "session_stretch"]
     found = turned(claims(frame))
-    assert found["claims"] == 29
+    assert found["claims"] == 36
     texts = list(found["opposite"])
-    assert any(text.startswith("LEM is not worse than FCFS in 87.5%") for text in texts)
+    assert any(text.startswith("LEM is better than FCFS in 87.5%") for text in texts)
     assert all(pair == [Verdict.HELD, Verdict.NOT_HELD] for pair in found["opposite"].values())
     assert len(texts) <= found["differ"] < found["claims"]
 
@@ -350,7 +356,7 @@ def test_the_page_has_all_parts_and_says_what_was_absent():
     assert "UniLu-Gaia-2014-1.swf.gz" not in str(made)
     summary = " ".join([made.lead, *made.summary])
     assert "nan" not in summary
-    assert "Of 29 claims" in summary
+    assert "Of 36 claims" in summary
     published = [one["workload"] for one in session_table(frame, "") if "week" in one["workload"]]
     assert len(published) == 12
 

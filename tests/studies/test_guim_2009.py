@@ -34,6 +34,7 @@ from optsched.studies.guim_2009.evaluation import (
     mean,
     prepare,
     published,
+    range_of,
     read_as,
 )
 from optsched.studies.guim_2009.figures import figures
@@ -223,6 +224,43 @@ def test_no_killed_job_beside_some_is_a_ratio_of_zero():
     assert fewest.judgements[STATED].why.startswith("0 times [0, 0]")
 
 
+def claim_of(figure, text):
+    return next(one for one in claims(synthetic(figure)) if text in one.text)
+
+
+def test_killed_jobs_where_the_other_policy_has_none_are_no_ratio():
+    def figure(workload, name, metric):
+        return 0 if metric == KILLED and name.startswith("FF") else 100
+
+    fifth = claim_of(figure, "SDSC, HIGH").judgements[STATED]
+    assert fifth == (Verdict.NOT_HELD, "some with RUA, none with FF")
+
+
+def test_a_claim_judged_case_by_case_says_where_it_holds():
+    def figure(workload, name, metric):
+        less = (workload.centre, workload.mix) == ("SDSC", "LOW") and name.startswith("RUA")
+        return 25.0 if less else 100.0
+
+    lower = claim_of(figure, "a lower penalized runtime").judgements[STATED]
+    assert lower.verdict == Verdict.IN_PART
+    assert lower.why.startswith("CTC HIGH does not hold, 1 times [1, 1]; CTC MED does not hold")
+    assert lower.why.endswith("; SDSC LOW holds, 0.25 times [0.25, 0.25]")
+
+
+def test_numbers_that_differ_by_rounding_are_equal():
+    def figure(workload, name, metric):
+        return 100 / 3 * (1 + 1e-11 * workload.part * name.startswith("FF"))
+
+    lower = claim_of(figure, "a lower penalized runtime").judgements[STATED]
+    assert lower.verdict == Verdict.NOT_HELD
+
+
+def test_means_have_the_range_of_the_parts():
+    assert range_of([3.0, np.nan, 1.0]) == (2.0, 1.0, 3.0)
+    assert (range_of([3.0]).mean, np.isnan(range_of([3.0]).low)) == (3.0, True)
+    assert np.isnan(range_of([np.nan]).mean)
+
+
 def test_published_tables_are_whole_but_for_what_is_lost():
     assert {table["metric"] for table in PUBLISHED} == set(METRICS) == set(HEADS)
     for table in PUBLISHED:
@@ -288,7 +326,9 @@ def test_killed_jobs_are_summed_over_workloads_and_other_changes_multiplied():
     assert change(by_part(frame), "LC", "FF", "mean_wait").mean == pytest.approx(0.5)
     assert change(by_part(frame), "RUA", "FF", KILLED).mean == pytest.approx(3 / 8)
     two = frame[(frame["part"] < 3) & (frame["centre"] == "CTC")]
-    assert np.isnan(change(by_part(two), "LC", "FF", KILLED).low)
+    assert change(by_part(two), "LC", "FF", KILLED) == (0.5, 0.5, 0.5)
+    one = two[two["part"] < 2]
+    assert np.isnan(change(by_part(one), "LC", "FF", KILLED).low)
 
 
 def page(frame, drawn):
@@ -305,7 +345,9 @@ def test_the_page_has_all_parts():
     assert "nan" not in summary
     assert "0.25 times" in summary
     assert "differ in ties alone: LC, exact, has 1.00 times the killed jobs" in summary
-    assert "another objective, LC, exact for all, has 1.00 times" in summary
+    assert "another objective, RUA, exact, has 1.00 times" in summary
+    assert "LC, exact for all" not in summary  # it equals LC by construction
+    assert "slowdown is 100 there (paper 4.2), and 400 jobs are killed (paper 428)" in summary
     assert sum(
         part.form == "figure" for s in made.sections for part in s.parts if part != str(part)
     )

@@ -109,9 +109,25 @@ def loses_less(own: pd.DataFrame, name: str, than: str) -> Judgement | None:
 
 
 def saves(own: pd.DataFrame, names: Sequence[str], metric: str, above: float) -> Judgement | None:
-    """Judge the share by which each of the schedulers lowers a sum."""
-    found = {name: _over(own, [name], _saved(name, metric)) for name in names}
-    return _judged(found, _percent, above=above)
+    """Judge the share by which each of the schedulers lowers a sum.
+
+    The share of the sum over all workloads is shown, too: logs with much of it weigh more there.
+    """
+    found = {name: saved_by_log(own, name, metric) for name in names}
+    return _together(
+        judge_interval(
+            one,
+            f"{name} {_percent(one)}, {100 * reduction(own, name, metric):.2f}% of all",
+            above=above,
+        )
+        for name, one in found.items()
+        if one.parts
+    )
+
+
+def saved_by_log(own: pd.DataFrame, name: str, metric: str) -> Interval:
+    """Return the mean over the logs of the share by which a scheduler lowers a sum."""
+    return _over(own, [name], _saved(name, metric))
 
 
 def saves_more(

@@ -83,11 +83,10 @@ class Improvement(NamedTuple):
         How many.
     whisker_low, box_low, median, box_high, whisker_high, mean : float
         Quantiles of the improvement, at `SHARES`, and its mean.
-    better : float
-        Share of the sessions whose improvement is above 1, or 1: not worse, as the paper's box
-        plots show it.
+    not_worse : float
+        Share of the sessions whose improvement is 1 or more.
     faster, slower : float
-        Shares of those that are better and worse by more than `ALIKE`.
+        Shares of those that are faster and slower by more than `ALIKE`.
     speedup, slowdown : float
         Mean improvements of those two; nan if there are none.
     """
@@ -99,7 +98,7 @@ class Improvement(NamedTuple):
     box_high: float
     whisker_high: float
     mean: float
-    better: float
+    not_worse: float
     faster: float
     slower: float
     speedup: float

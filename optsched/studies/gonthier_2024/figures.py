@@ -181,7 +181,7 @@ def _usage(over_time: Mapping[str, Mapping[str, NDArray[np.float64]]]) -> Figure
                 values = found[begin + what]
                 panel.stairs(values, days, baseline=None, color=colour, label=label)
             for edge, label in ((first, "evaluated window"), (last, "")):
-                panel.axvline(edge, color=style.LINES[5], linewidth=1.0, label=label)
+                panel.axvline(edge, color=style.INK, linestyle="--", linewidth=1.0, label=label)
             panel.set_ylim(bottom=0)
             panel.yaxis.set_major_formatter("{x:,.0f}")
         loading = {"color": style.GREY, "alpha": 0.6, "fill": True}

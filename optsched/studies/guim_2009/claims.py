@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 REACHED = 0.8
 """A factor by which something falls counts as reached from this share of it on."""
+
+ROUNDING = 1e-8
+"""Relative differences of no more come from adding up floating-point numbers."""
 
 BY_LIMITS, BY_READING = "whose limits are raised", "other readings"
 
@@ -45,33 +49,42 @@ def ratio(
     between: tuple[float, float] = (0.0, np.inf),
     within: float = np.inf,
     times: float = 0.0,
+    case_by_case: bool = False,
 ) -> Judgement | None:
     """Judge a claim on the ratio of metrics of two policies, for each pair and metric.
 
     `names` are the runs of the policies. Where both metrics are 0 on all parts of the logs, there
-    is no verdict.
+    is no verdict. Case by case, the claim is judged on each mix of each center, and shown so.
     """
     own = frame[frame["centre"].isin(centres)] if centres else frame
     own = own[own["mix"].isin(mixes)] if mixes else own
-    parts = by_part(own)
+    cases = {"": by_part(own)}
+    if case_by_case:
+        by_mix = own.groupby(["centre", "mix"], sort=False)
+        cases = {f"{centre} {mix}": by_part(part) for (centre, mix), part in by_mix}
     lowest = max(above, between[0], 1 - within)
     highest = min(below, between[1], 1 + within, *([1 / (times * REACHED)] if times else []))
     limit = _share(highest) if highest < at_most else np.nextafter(_share(at_most), np.inf)
     floor = _share(lowest) if lowest > 0 else -np.inf
-    found = [
-        judge_interval(interval, _in_words(interval), above=floor, below=limit)
-        for metric in metrics
-        for a, b in pairs
-        if (interval := _interval(parts[metric, names[a]], parts[metric, names[b]])).parts
-    ]
+    means, found = [], []
+    for case, metric, (a, b) in product(cases, metrics, pairs):
+        parts = cases[case]
+        interval = _interval(parts[metric, names[a]], parts[metric, names[b]])
+        if interval.parts:
+            why = _in_words(interval, a, b)
+            judged = judge_interval(interval, why, above=floor, below=limit)
+            means.append(interval.mean)
+            found.append(judged._replace(why=f"{case} {judged.verdict}, {why}" if case else why))
     if len(found) < 2:
         return found[0] if found else None
+    if case_by_case:
+        return judge_together(found, "; ".join(one.why for one in found))
     counts = [
         sum(one.verdict is verdict for one in found)
         for verdict in (Verdict.HELD, Verdict.NOT_HELD, Verdict.NOT_DECIDED)
     ]
     of_all = "of {}, {} hold, {} do not, {} are not decided".format(len(found), *counts)
-    middle = sorted(found, key=lambda one: float(one.why.partition(" ")[0]))[len(found) // 2]
+    middle = found[int(np.argsort(means, kind="stable")[len(found) // 2])]
     return judge_together(found, f"{middle.why} in the median; {of_all}")
 
 
@@ -85,6 +98,7 @@ def _interval(one: pd.Series[float], other: pd.Series[float]) -> Interval:
         one, other = (killed.groupby(level=of_part).sum() for killed in (one, other))
     total = one + other
     difference = ((one - other) / total)[total > 0]
+    difference[difference.abs() <= ROUNDING] = 0.0
     if difference.empty:
         return Interval(np.nan, np.nan, np.nan, 0)
     labels = [difference.index.get_level_values(level) for level in of_part]
@@ -96,10 +110,10 @@ def _share(ratio: float) -> float:
     return (ratio - 1) / (ratio + 1) if np.isfinite(ratio) else np.inf
 
 
-def _in_words(found: Interval) -> str:
-    """Write the ratio of two numbers, of which the difference over the sum is given."""
+def _in_words(found: Interval, one: str, other: str) -> str:
+    """Write the ratio of numbers of two policies, whose difference over the sum is given."""
     mean, low, high = ((1 + share) / (1 - share) if share < 1 else np.inf for share in found[:3])
     if mean == np.inf:
-        return f"{mean} times, as there was none"
+        return f"some with {one}, none with {other}"
     interval = f" [{low:.3g}, {high:.3g}]" if np.isfinite(found.low) else ""
     return f"{mean:.3g} times{interval}"

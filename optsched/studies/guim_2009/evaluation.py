@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from optsched.machines.machine import read_machine
 from optsched.metrics.jobs import bounded_slowdown
@@ -22,7 +22,7 @@ from optsched.studies.guim_2009.plan import (
 )
 from optsched.studies.offered import offered_by, with_figures
 from optsched.studies.results import check_results, labelled
-from optsched.studies.student import Mean, mean_of
+from optsched.studies.student import mean_of
 from optsched.text_files import read_toml
 from optsched.traces.bandwidth import LEVELS
 
@@ -73,6 +73,23 @@ LABELS = ("reading", "centre", "mix", "part", "scheduler")
 
 OF_RUN = ("utilization", "problems", "unproven", "fallbacks", "heuristic_matched")
 """Figures of the whole run."""
+
+
+class Spread(NamedTuple):
+    """Mean over the parts of logs, and what stands beside it.
+
+    Parameters
+    ----------
+    mean : float
+        The mean; nan if there is none.
+    low, high : float
+        The least and the largest value of a part, or the ends of a confidence interval; nan if
+        there are too few parts.
+    """
+
+    mean: float
+    low: float
+    high: float
 
 
 def prepare(results: pd.DataFrame, inputs: Path) -> pd.DataFrame:
@@ -177,27 +194,40 @@ def by_part(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.pivot(index=labels, columns="scheduler", values=[*METRICS]).astype(float)
 
 
-def mean(frame: pd.DataFrame, centre: str, mix: str, scheduler: str, metric: str) -> Mean:
-    """Return the mean of a metric over the parts of a log."""
+def range_of(values: ArrayLike) -> Spread:
+    """Return the mean of the values of parts with the least and the largest of them.
+
+    Values that are nan are left out. An interval of Student's t distribution would go below 0.
+    """
+    known = np.asarray(values, dtype=float)
+    known = known[~np.isnan(known)]
+    if len(known) < 2:
+        return Spread(float(known[0]) if len(known) else np.nan, np.nan, np.nan)
+    return Spread(float(known.mean()), float(known.min()), float(known.max()))
+
+
+def mean(frame: pd.DataFrame, centre: str, mix: str, scheduler: str, metric: str) -> Spread:
+    """Return the mean of a metric over the parts of a log, with its range."""
     wanted = {"centre": centre, "mix": mix, "scheduler": scheduler}
     own = np.logical_and.reduce([frame[name].to_numpy() == value for name, value in wanted.items()])
-    return mean_of(frame[metric].to_numpy()[own])
+    return range_of(frame[metric].to_numpy()[own])
 
 
-def change(parts: pd.DataFrame, one: str, other: str, metric: str) -> Mean:
+def change(parts: pd.DataFrame, one: str, other: str, metric: str) -> Spread:
     """Return a metric of a scheduler over that of another on the same jobs, of `by_part`.
 
     The mean is over the parts of logs; nan if there is nothing to compare with. Killed jobs are
-    summed over the mixes of a part. Of other metrics it is the geometric mean over mixes and parts;
-    where one of the two is 0 they are left out.
+    summed over the mixes of a part, and have the range of the parts. Of other metrics it is the
+    geometric mean over mixes and parts with its confidence interval; where one of the two is 0
+    they are left out.
     """
     of_part = ["centre", "part"]
     above, below = parts[metric, one], parts[metric, other]
     if metric == KILLED:
         above, below = (killed.groupby(level=of_part).sum() for killed in (above, below))
-        return mean_of(above / below.where(below > 0))
+        return range_of(above / below.where(below > 0))
     logarithms = (above.where(above > 0) / below.where(below > 0)).map(np.log)
-    return Mean(*np.exp(mean_of(logarithms.groupby(level=of_part).mean())).tolist())
+    return Spread(*np.exp(mean_of(logarithms.groupby(level=of_part).mean())).tolist())
 
 
 def noise(parts: pd.DataFrame, metric: str) -> float:

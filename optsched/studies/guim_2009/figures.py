@@ -51,6 +51,9 @@ SHOWN = {
 APART = {"FF": "s", "LC": "D"}
 """Policies without a threshold, and their markers."""
 
+MARKERS = dict(zip(LCT, "o^vX"))
+"""The markers of the thresholds."""
+
 BARS = dict(zip(("FF", "LC", RUA), style.FILLS))
 WIDTH = 0.27
 """Of a bar; mixes are 1 apart."""
@@ -118,16 +121,16 @@ def _through_thresholds(
     panel.plot(*np.array(line).T, color=colour, linewidth=1)
     for name, (x, y) in known.items():
         if name in APART:
-            panel.plot(x, y, APART[name], color=style.GREY, label=name)
-            continue
-        panel.plot(x, y, "o", color=colour)
-        label = name.removeprefix("LCT=")
-        panel.annotate(label, (x, y), (4, 4), textcoords="offset points", fontsize=7.5)
+            # hollow and large: another point in the same place stays visible
+            [point] = panel.plot(x, y, APART[name], color=style.INK, label=name)
+            point.set(markersize=10, fillstyle="none")
+        else:
+            panel.plot(x, y, MARKERS[name], color=colour, label=name)
     panel.margins(0.18)
 
 
 def _bars(frame: pd.DataFrame, centre: str) -> Figure:
-    """Draw bars by mix for First Fit, LessConsume and RUA, with the intervals of the means."""
+    """Draw bars by mix for First Fit, LessConsume and RUA, with the ranges of the parts."""
     shown = list(dict.fromkeys(frame["mix"]))
     figure = style.new_figure(5.2, _titled(centre, RUA, "RUA beside SJBF"))
     panels: Sequence[Axes] = list(figure.subplots(2, 2).flat)
@@ -139,7 +142,7 @@ def _bars(frame: pd.DataFrame, centre: str) -> Figure:
             ends = [(at, one) for at, one in zip(at, found) if np.isfinite(one.low)]
             panel.vlines(
                 [at for at, _ in ends],
-                [max(0.0, one.low) for _, one in ends],
+                [one.low for _, one in ends],
                 [one.high for _, one in ends],
                 color=style.INK,
                 linewidth=1,

@@ -21,6 +21,7 @@ from optsched.studies.guim_2009.evaluation import (
     PUBLISHED,
     TABULATED,
     WITH_SLACK,
+    Spread,
     as_stated,
     by_part,
     change,
@@ -42,7 +43,6 @@ from optsched.studies.guim_2009.plan import (
     VARIANTS,
 )
 from optsched.studies.results import ALL
-from optsched.studies.student import Mean
 from optsched.studies.template import Record
 from optsched.traces.bandwidth import LEVELS
 
@@ -56,6 +56,9 @@ PROCESSORS = 4
 
 WORST = max(1.0, PROCESSORS * LEVELS["high"] / BANDWIDTH)
 """The penalty factor of a node on which all processes have a high demand."""
+
+UNPENALIZED = "high 1,500 MB/s"
+"""The reading in which no node is short of bandwidth."""
 
 FOR_ALL = "LC, exact for all"
 
@@ -82,13 +85,15 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
     whole = {("all", "all"): together} if frame["centre"].nunique() > 1 else {}
     compared = whole | {case: by_part(own) for case, own in parts.items()}
 
+    like_less_consume = _same(together, FOR_ALL, "LC")
+
     def figures(
-        names: list[str], frame: pd.DataFrame = frame, *, intervals: bool = False
+        names: list[str], frame: pd.DataFrame = frame, *, ranges: bool = False
     ) -> list[Record]:
         return [
             {"center": centre, "mix": mix, "policy": name}
             | {
-                head: measured(found) if intervals else cell(found.mean)
+                head: measured(found) if ranges else cell(found.mean)
                 for metric, head in HEADS.items()
                 for found in [mean(frame, centre, mix, name, metric)]
             }
@@ -124,6 +129,9 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "pressed": by_part(frame[frame["mix"].isin(["HIGH", "MED"])]),
         "times": lambda a, b, metric, own=together: f"{change(own, a, b, metric).mean:.2f}",
         "mean": partial(mean, stated),
+        "if_raised": partial(mean, frame),
+        "without_penalty": partial(mean, as_stated(read_as(every, UNPENALIZED))),
+        "paper": published,
         "slowdown": SLOWDOWN,
         "centres": list(dict.fromkeys(frame["centre"])),
         "mixes": list(dict.fromkeys(frame["mix"])),
@@ -137,20 +145,22 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "other_objective": [
             name
             for name, own in INSTEAD_OF.items()
-            if name not in SAME_OBJECTIVE and own not in LCT
+            if name not in SAME_OBJECTIVE
+            and own not in LCT
+            and not (name == FOR_ALL and like_less_consume)
         ],
         "exact_solver": SCHEDULERS[FOR_ALL]["solver"],
         "for_all": FOR_ALL,
         "largest_threshold": LCT[-1],
         "like_first_fit": _same(together, LCT[-1], "FF"),
-        "like_less_consume": _same(together, FOR_ALL, "LC"),
+        "like_less_consume": like_less_consume,
         "worst": WORST,
         "processors": PROCESSORS,
         "bandwidth": BANDWIDTH,
         "levels": LEVELS,
         "published": [one | {"records": _beside(stated, one["metric"])} for one in PUBLISHED],
         "schedulers": figures(list(SCHEDULERS)),
-        "rua": figures(["FF", "LC", "RUA"], stated, intervals=True),
+        "rua": figures(["FF", "LC", "RUA"], stated, ranges=True),
         "exact": ratios({exact: (exact, name) for exact, name in INSTEAD_OF.items()}),
         "limits": ratios({name: (name, requested) for name, requested in REQUESTED_OF.items()}),
         "percentiles": [
@@ -168,8 +178,8 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
     }
 
 
-def measured(value: Mean, note: str = "") -> Cell:
-    """Show a mean with its interval, if it has one."""
+def measured(value: Spread, note: str = "") -> Cell:
+    """Show a mean with what stands beside it, if anything does."""
     shown = cell(value.mean)
     if not np.isnan(value.low):
         shown = replace(
