@@ -1,7 +1,7 @@
-"""The verdicts on the claims of the paper, by reading, in all workloads and in each.
+"""The verdicts on the claims of the paper, by reading, in all workloads together.
 
-Each is judged by the mean of a quantity over the runs and its interval, a bootstrap over the
-traces.
+Each is judged by the mean of a quantity and its interval, a bootstrap over the draws of the modeled
+workload and the logs.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from optsched.studies.cells import span
 from optsched.studies.judging import Claim, Judgement, judge_claims, judge_interval, judge_together
 from optsched.studies.li_2015.evaluation import NODE_TIME, both, of, read_as, run_as
-from optsched.studies.li_2015.plan import CONTENT, PUBLISHED, READINGS
-from optsched.studies.paired import FEWEST, Interval, mean_interval
-from optsched.studies.results import ALL, by_workload
+from optsched.studies.li_2015.plan import CONTENT, PUBLISHED, READINGS, jobs_of
+from optsched.studies.paired import Interval, mean_interval
+from optsched.studies.results import ALL
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,19 +35,14 @@ AVOIDED = 0.5
 
 
 def claims(frame: pd.DataFrame) -> list[Claim]:
-    """Judge the claims of the paper under each reading, in all workloads and in each.
-
-    Workloads with too few traces for an interval are judged with the others only.
-    """
-    found = []
-    for reading in READINGS:
-        read = read_as(frame, reading)
-        cases = {ALL: (read,)}
-        for name, own in by_workload(read).items():
-            if own["file"].nunique() >= FEWEST:
-                cases[name] = (own,)
-        found += judge_claims(CONTENT, __name__, cases, where=reading)
-    return found
+    """Judge the claims of the paper under each reading."""
+    return [
+        claim
+        for reading in READINGS
+        for claim in judge_claims(
+            CONTENT, __name__, {ALL: (read_as(frame, reading),)}, where=reading
+        )
+    ]
 
 
 def percent(values: pd.Series[float]) -> str:
@@ -111,12 +106,12 @@ def avoided(own: pd.DataFrame, one: str, other: str) -> Judgement:
 
 
 def _mean(values: pd.Series[float]) -> Interval:
-    """Return the mean over the traces; without an interval if a run has recorded nothing."""
+    """Return the mean over draws and logs; without an interval if a run has recorded nothing."""
     known = values.dropna()
     if len(known) < len(values):
         mean = float(known.mean()) if len(known) else np.nan
         return Interval(mean, np.nan, np.nan, len(known))
-    return mean_interval(known, known.index)
+    return mean_interval(known, [jobs_of(file) for file in known.index])
 
 
 def _points(found: Interval) -> str:
