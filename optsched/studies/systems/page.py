@@ -39,6 +39,9 @@ SHARES = (
 BEHIND = 0.05
 """A machine that takes this share longer than EASY on plain nodes may not keep up with jobs."""
 
+EFFECT = 0.05
+"""Smaller gains are no effect: equally good choices change as much."""
+
 NOTHING = 0.0005
 """Smaller gains are shown as none."""
 
@@ -53,6 +56,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "demands": DEMANDS,
         "farthest": FARTHEST,
         "behind": BEHIND,
+        "effect": EFFECT,
         "unplanned": unplanned(),
         "pieces": int(frame["jobs"].max()),
         "fastest": [_fastest(frame, world) for world in every.values()],
@@ -145,11 +149,19 @@ def remarks(frame: pd.DataFrame, world: World) -> Record:
         "mixed": int((better & worse).sum()),
         "compared": len(compared),
         "same": compared["system"][nothing].tolist(),
+        "twins": _twins(own),
         "killed": _killed(own, compared),
         "left": _runs(own[own["rejected"] + own["waiting"] > 0]),
         "late": {name: late for name, late in zip(own["system"], over) if late > BEHIND},
         "beside": _beside(frame, world),
     }
+
+
+def _twins(own: pd.DataFrame) -> list[list[str]]:
+    """Return the systems of a world whose runs have the same figures, where there are several."""
+    figures = own[[*TIMES, "utilization", "makespan", "killed"]].fillna(-1)
+    alike = own.groupby([figures[name] for name in figures], sort=False)["system"]
+    return [names.tolist() for _, names in alike if len(names) > 1]
 
 
 def _with_gain(runs: pd.DataFrame, metric: str, value: float) -> str:
