@@ -121,8 +121,8 @@ def keeps_up(first: pd.DataFrame, every: pd.DataFrame, level: str) -> Judgement:
         loads = near["offered", level]
         found.add(verdict(own.mean()))
         numbers.append(
-            f"seed {seed}: keeps up in {own.sum()} of {counted(len(own), 'workload')} with loads "
-            f"of {loads.min():.2f} to {loads.max():.2f}"
+            f"seed {seed:.0f}: keeps up in {own.sum()} of {counted(len(own), 'workload')}, the "
+            f"highest load {loads.max():.2f}"
         )
     failed = offered[kept.eq(False)]
     if len(failed):

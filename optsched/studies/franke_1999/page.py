@@ -11,6 +11,7 @@ from optsched.numbers import counted
 from optsched.report.page import Cell, Value, Verdict, duration, share
 from optsched.studies.cells import matched, span, spread
 from optsched.studies.franke_1999.changes import Change
+from optsched.studies.franke_1999.claims import NEAR
 from optsched.studies.franke_1999.evaluation import (
     BACKFILLING,
     FCFS,
@@ -115,6 +116,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "baseline_jobs": len(baseline(frame)),
         "requests": REQUESTS,
         "kept_up": KEPT_UP,
+        "near": NEAR,
         "times": times,
         "best": min(over_backfilling, key=itemgetter("mean")),
         "best_of_high": min(of_high, key=itemgetter("mean")),
