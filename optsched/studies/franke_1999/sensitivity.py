@@ -116,8 +116,9 @@ def _ratio(own: pd.DataFrame, base: pd.DataFrame, metric: str) -> Ratio:
     both = own["kept_up"] & base["kept_up"]
     logarithms = np.log(own[metric] / base[metric])[both]
     if len(logarithms) < FEWEST:
-        return Ratio(*(float("nan"),) * 3, len(logarithms))
-    return Ratio(*np.exp(mean_of(logarithms)).tolist(), len(logarithms))
+        return Ratio(np.nan, np.nan, np.nan, len(logarithms))
+    mean, low, high = np.exp(mean_of(logarithms)).tolist()
+    return Ratio(mean, low, high, len(logarithms))
 
 
 def _runs_of(runs: pd.DataFrame, one: Quantity) -> pd.DataFrame:
