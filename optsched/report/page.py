@@ -80,7 +80,8 @@ def share(value: float | None) -> Cell:
     if 0 < abs(value) < SMALLEST:
         sign = "< " if value > 0 else "> -"
         return Cell(f"{sign}{100 * SMALLEST:.4f}%", value)
-    return Cell(f"{100 * value:.4g}%", value)
+    text = f"{100 * value:.4g}%"
+    return Cell("> 99.99%" if text == "100%" and value < 1 else text, value)
 
 
 def duration(seconds: float | None) -> Cell:

@@ -114,6 +114,11 @@ def test_numbers_are_shown_for_people_and_sorted_as_numbers():
     assert (share(0.125).text, share(0.125).key) == ("12.5%", 0.125)
     assert (share(3.7e-7).text, share(-3.4e-7).text) == ("< 0.0001%", "> -0.0001%")
     assert (share(3.7e-7).key, share(0.0).text) == (3.7e-7, "0%")
+    assert (share(0.99996).text, share(0.9999).text, share(1.0).text) == (
+        "> 99.99%",
+        "99.99%",
+        "100%",
+    )
     assert (duration(90).text, duration(90).key) == ("1.5 min", 90.0)
 
 

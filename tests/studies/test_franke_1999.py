@@ -15,6 +15,7 @@ from optsched.studies.franke_1999.changes import UNCHANGED, Change, changed
 from optsched.studies.franke_1999.claims import claims
 from optsched.studies.franke_1999.closer import add_closer_looks
 from optsched.studies.franke_1999.evaluation import (
+    GANG,
     compared,
     in_words,
     keeping_up,
@@ -23,6 +24,7 @@ from optsched.studies.franke_1999.evaluation import (
     prepare,
 )
 from optsched.studies.franke_1999.plan import (
+    CHANGED,
     MPLS,
     PUBLISHED,
     SEEDS,
@@ -37,9 +39,16 @@ from optsched.studies.franke_1999.plan import (
     plan,
     workloads,
 )
-from optsched.studies.franke_1999.sensitivity import CLAIMED, Case, turning
+from optsched.studies.franke_1999.sensitivity import (
+    CLAIMED,
+    FEWEST,
+    Case,
+    Quantity,
+    Ratio,
+    cases,
+    turning,
+)
 from optsched.studies.offered import offered_by
-from optsched.studies.student import Mean
 from optsched.studies.study_folder import write_inputs
 from optsched.sweeps.sweep_file import read_sweep
 from optsched.traces.reading import write_trace
@@ -143,7 +152,7 @@ def verdicts(frame):
 
 def test_what_the_paper_found_holds_in_results_that_look_like_it(tiny):
     found = verdicts(synthetic(tiny, lambda strategy, admission: LIKE_THE_PAPER[strategy]))
-    assert len(found) == 12 * 2
+    assert len(found) == 13 * 2
     assert set(found.values()) == {Verdict.HELD}
 
 
@@ -193,6 +202,16 @@ def test_the_highest_load_is_judged_by_the_workloads_near_it(tiny):
     found = verdicts(frame)
     keeps_up = {name for name in found if "allows utilizations" in name[0]}
     assert {found[name] for name in keeps_up} == {Verdict.NOT_HELD}
+
+
+def test_whether_a_level_keeps_up_is_not_decided_where_the_seeds_disagree(tiny):
+    frame = synthetic(tiny, lambda strategy, admission: LIKE_THE_PAPER[strategy])
+    level = frame["strategy"] == "MPL 2"
+    one = frame[frame["seed"] == 1]
+    frame.loc[level & (frame["seed"] == 2), "kept_up"] = False
+    text = "MPL 2 allows utilizations of up to 90%"
+    assert verdicts(frame)[text, "fcfs"] == Verdict.NOT_DECIDED
+    assert verdicts(one)[text, "fcfs"] == Verdict.NOT_DECIDED
 
 
 def test_variants_are_judged_apart(tiny):
@@ -294,18 +313,62 @@ def test_classes_get_the_shares_of_the_paper():
 
 
 def test_the_sign_turns_between_two_cases():
-    def case(power, ratio, **others):
+    def case(power, ratio, seeds=3, **others):
         change = Change(run_power=power, **others)
-        return Case(1.3, change, 0.7, 2 * power, 10.0, {CLAIMED: (ratio, 0.0, 9.0)}, 3, 3)
+        return Case(
+            1.3, change, 0.7, 2 * power, 10.0, {CLAIMED: Ratio(ratio, 0.0, 9.0, seeds)}, 3, 3
+        )
 
     found = [case(1.0, 2.0), case(3.0, 0.5), case(2.0, 1.2, shuffled=True), case(0.0, 3.0)]
-    found = [one._replace(ratios={CLAIMED: Mean(*one.ratios[CLAIMED])}) for one in found]
     at = turning(found, "run_power", CLAIMED)
     assert at.value == pytest.approx(2.0)
     assert at.cv == pytest.approx(4.0)
     assert (at.lowest.change.run_power, at.highest.change.run_power) == (0.0, 3.0)
     assert np.isnan(turning(found[::3], "run_power", CLAIMED).value)
     assert turning(found, "size_factor", CLAIMED) is None
+    fewer = [*found[:1], case(2.0, 1.25, 2), case(3.0, 0.8, 3), case(4.0, np.nan, FEWEST - 1)]
+    at = turning(fewer, "run_power", CLAIMED)
+    assert (at.value, at.seeds) == (pytest.approx(2.5), 2)
+    assert at.highest.change.run_power == 3.0
+
+
+def test_a_ratio_counts_only_the_seeds_that_are_kept_up_with():
+    rows = [
+        {"seed": seed, "strategy": strategy, "variant": variant, "mean_response": response}
+        for seed in (1, 2, 3)
+        for strategy, variant, response in (
+            ("backfilling", None, 1.0),
+            ("FCFS", None, 4.0),
+            ("EASY", None, 1.0),
+            ("MPL 1", "skip, rows", 1.0),
+            *(
+                (level, f"skip, {share}", float(seed))
+                for level in GANG
+                for share in ("fill", "nodes")
+            ),
+        )
+    ]
+    frame = pd.DataFrame(rows).assign(
+        kind="model",
+        compact=True,
+        execution=None,
+        context_switch=0.0,
+        solver=None,
+        interarrival=CHANGED["interarrival"],
+        change="",
+        service=CHANGED["service"],
+        offered=0.7,
+        side_by_side=10.0,
+    )
+    frame["large_mean_response"] = frame["mean_response"]
+    frame["runtime_cv"] = frame["seed"].astype(float)
+    frame["kept_up"] = (frame["seed"] < 3) & ((frame["strategy"] != "FCFS") | (frame["seed"] == 1))
+    (found,) = cases(frame)
+    assert found.ratios[CLAIMED].mean == pytest.approx(2**0.5)
+    assert found.ratios[CLAIMED].seeds == found.kept_up == 2
+    assert np.isnan(found.ratios[CLAIMED].low)
+    assert np.isnan(found.ratios[Quantity("FCFS")].mean)
+    assert found.cv == pytest.approx(1.5)
 
 
 def test_a_closer_look_repeats_a_few_runs(tmp_path):

@@ -13,7 +13,7 @@ from optsched.errors import InputError
 from optsched.report import style
 from optsched.report.page import Verdict
 from optsched.studies.judging import Claim, Judgement
-from optsched.studies.yang_2014.claims import claims, comparable, improves
+from optsched.studies.yang_2014.claims import claims, compact, comparable, improves
 from optsched.studies.yang_2014.evaluation import (
     PUBLISHED,
     SHARES,
@@ -32,7 +32,7 @@ from optsched.studies.yang_2014.evaluation import (
     with_job_sizes,
 )
 from optsched.studies.yang_2014.figures import _curves
-from optsched.studies.yang_2014.page import by_choice, delayed, tie_records, turned
+from optsched.studies.yang_2014.page import by_choice, delayed, part_records, tie_records, turned
 from optsched.studies.yang_2014.plan import (
     BLUE,
     CONTIGUOUS,
@@ -76,12 +76,14 @@ def test_every_run_has_its_default(shared):
 def synthetic(gain, *, greedy=0.0, share=1.0):
     """Results in which the window improves everything by gain(alpha, beta).
 
-    Random ties in the middle add 0, 2 and 4 points of it.
+    Random ties in the middle add 0, 2 and 4 points of it. As in the study, alpha = beta = 0 is run
+    without Greedy and with one reading of the run times.
     """
     rows = []
     logs, parts = (BLUE, INTREPID), ("1:10", "11:20", "21:30")
     readings = (SCATTERED, "contiguous")
-    for log, alpha, beta, part, stated in itertools.product(logs, SHARES, SHARES, parts, readings):
+    shares = [*itertools.product(SHARES, SHARES), (0.0, 0.0)]
+    for log, (alpha, beta), part, stated in itertools.product(logs, shares, parts, readings):
         base = {
             "trace": TABLE["logs"][log]["file"],
             "machine": TABLE["logs"][log]["machine"],
@@ -109,9 +111,9 @@ def synthetic(gain, *, greedy=0.0, share=1.0):
                 for number, seed in enumerate((7, 8, 9))
             ]
         for (solver, ties, seed, more), variant in itertools.product(answers, VARIANTS.values()):
-            if variant.get("stated", SCATTERED) != stated:
+            if variant.get("stated", SCATTERED) != stated or (stated != SCATTERED and alpha == 0):
                 continue
-            if (solver == "greedy" and stated != SCATTERED) or (
+            if (solver == "greedy" and (stated != SCATTERED or alpha == 0)) or (
                 ties and variant != VARIANTS[SHOWN]
             ):
                 continue
@@ -121,7 +123,7 @@ def synthetic(gain, *, greedy=0.0, share=1.0):
             own |= {name: value * (1 - better) for name, value in metrics.items()}
             own["mean_response"] *= 1 - (0.01 if better > 0 else -0.01)
             own |= {"utilization": 0.5 * (1 + better * (3 if log is INTREPID else 1))}
-            own["contiguous_share"] = share
+            own |= {"contiguous_share": share, "contested": 20, "contested_matched": 1.0}
             rows.append(base | own | {"solver": solver, "ties": ties, "seed": seed})
     return described(pd.DataFrame(rows))
 
@@ -142,10 +144,35 @@ def verdicts(frame):
 
 def test_what_the_paper_found_holds_in_results_that_look_like_it():
     found = verdicts(synthetic(lambda alpha, beta: 0.3 * (alpha + beta)))
-    assert {text for text, one in found.items() if one != Verdict.HELD} == {
-        text for text in found if "B&B and Greedy" in text
-    }  # of which no run differs
-    assert len(found) == 6 * 3 + 9
+    assert set(found.values()) == {Verdict.HELD}
+    assert len(found) == 6 * 3 + 12
+
+
+def test_algorithms_of_which_no_run_differs_are_comparable():
+    found = comparable(synthetic(lambda alpha, beta: 0.1), SHOWN, "V")
+    assert found.verdict == Verdict.HELD
+    # 25 cells of three parts, each with 20
+    assert found.why == "no run differs; Greedy is optimal in 1,500 of 1,500 contested decisions"
+
+
+@pytest.mark.parametrize(
+    ("gain", "expected"),
+    [
+        (lambda alpha, beta: -0.5 * alpha, Verdict.HELD),
+        (lambda alpha, beta: -0.02, Verdict.NOT_HELD),
+    ],
+)
+def test_utilization_stays_high_where_no_job_gets_shorter(gain, expected):
+    frame = synthetic(gain)
+    assert compact(frame, SHOWN, BLUE).verdict == expected
+    assert compact(frame, CONTIGUOUS, BLUE) is None  # at alpha = 0, both readings are the same
+
+
+def test_the_table_of_parts_has_all_of_a_log_and_utilization():
+    records = part_records(synthetic(lambda alpha, beta: 0.1))
+    own = [one for one in records if one["variant"] == SHOWN and one["log"] == BLUE]
+    assert [one["jobs"] for one in own] == ["1:10", "11:20", "21:30", "all"]
+    assert own[-1]["utilization", "alpha = 0%"].text == "10.0%"
 
 
 def test_what_is_not_so_is_not_held():

@@ -2,7 +2,7 @@
 
 Claims on means are judged by the mean ratio on the workloads that are run with all seeds, with its
 interval over the seeds: the 81 workloads of one seed have the same random numbers, so they are no
-independent evidence.
+independent evidence. Whether a level keeps up is judged seed by seed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optsched.numbers import counted
+from optsched.report.page import Verdict
 from optsched.studies.franke_1999.evaluation import (
     GANG,
     compared,
@@ -24,10 +26,10 @@ from optsched.studies.franke_1999.plan import CONTENT, PUBLISHED, SEEDS, VARIANT
 from optsched.studies.judging import (
     Claim,
     Judgement,
-    judge,
     judge_claims,
     judge_interval,
     judge_together,
+    verdict,
 )
 from optsched.studies.paired import Interval
 
@@ -104,15 +106,26 @@ def _times(
     return interval, f"{in_words(interval)}, of the first seed {middle:.2f} in the median"
 
 
-def keeps_up(table: pd.DataFrame, every: pd.DataFrame, level: str) -> Judgement:
-    """Judge whether the machine does what is offered, near the published load."""
+def keeps_up(first: pd.DataFrame, every: pd.DataFrame, level: str) -> Judgement:
+    """Judge whether the machine does what is offered, near the published load, seed by seed.
+
+    Seeds that disagree decide nothing, nor does a single one.
+    """
     highest = PUBLISHED["highest"]
-    offered = table["offered", level]
-    known = table["kept_up", level].notna()
-    near = table[known & (offered <= highest) & (offered > highest - NEAR)]
-    failed = offered[table["kept_up", level].eq(False)]
-    numbers = f"keeps up in {{so}} of {{of}} workloads with loads of {highest - NEAR:.0%} to "
-    numbers += f"{highest:.0%}"
+    offered, kept = every["offered", level], every["kept_up", level]
+    run = every[kept.notna() & (offered <= highest) & (offered > highest - NEAR)]
+    found = set[Verdict]()
+    numbers = []
+    for seed, near in run.groupby(level="seed"):
+        own = near["kept_up", level].astype(bool)
+        loads = near["offered", level]
+        found.add(verdict(own.mean()))
+        numbers.append(
+            f"seed {seed:.0f}: keeps up in {own.sum()} of {counted(len(own), 'workload')}, the "
+            f"highest load {loads.max():.2f}"
+        )
+    failed = offered[kept.eq(False)]
     if len(failed):
-        numbers += f"; the lowest load that it does not keep up with is {failed.min():.2f}"
-    return judge(near["kept_up", level], numbers)
+        numbers.append(f"the lowest load that it does not keep up with is {failed.min():.2f}")
+    agreed = len(found) == 1 < run.index.get_level_values("seed").nunique()
+    return Judgement(found.pop() if agreed else Verdict.NOT_DECIDED, "; ".join(numbers))

@@ -145,7 +145,7 @@ def _changes(frame: pd.DataFrame) -> Figure:
     rows = np.arange(len(found))[::-1]
     for panel, (jobs, quantities) in zip(panels, shown.items()):
         for name, quantity in quantities.items():
-            mean, low, high = np.array([case.ratios[quantity] for case in found]).T
+            mean, low, high = np.array([case.ratios[quantity][:3] for case in found]).T
             look = {"color": style.GREY, "marker": "|"} | dict(LOOKS.get(name, {}))
             ends = np.nan_to_num([mean - low, high - mean])
             panel.errorbar(mean, rows, xerr=ends, linestyle="none", **look | {"label": name})

@@ -11,6 +11,7 @@ from optsched.numbers import counted
 from optsched.report.page import Cell, Value, Verdict, duration, share
 from optsched.studies.cells import matched, span, spread
 from optsched.studies.franke_1999.changes import Change
+from optsched.studies.franke_1999.claims import NEAR
 from optsched.studies.franke_1999.evaluation import (
     BACKFILLING,
     FCFS,
@@ -115,6 +116,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "baseline_jobs": len(baseline(frame)),
         "requests": REQUESTS,
         "kept_up": KEPT_UP,
+        "near": NEAR,
         "times": times,
         "best": min(over_backfilling, key=itemgetter("mean")),
         "best_of_high": min(of_high, key=itemgetter("mean")),
@@ -317,17 +319,24 @@ def short_jobs(frame: pd.DataFrame) -> dict[str, Any]:
 def _of_case(case: Case) -> Record:
     return {
         "changed": case.words,
-        "load": _times(case.load),
-        "CV of run times": _times(case.cv),
-        "jobs side by side": _times(case.side_by_side, digits=1),
+        "load": _known(case.load),
+        "CV of run times": _known(case.cv),
+        "jobs side by side": _known(case.side_by_side, digits=1),
         **{head: _ratio(case, one) for head, one in QUANTITIES.items()},
         "keeps up": f"{case.kept_up} of {case.seeds}",
     }
 
 
-def _ratio(case: Case, quantity: Quantity) -> Cell:
-    mean, low, high = case.ratios[quantity]
-    return _times(mean, f"[{low:.2f}, {high:.2f}]" if low == low else "")
+def _known(value: float, note: str = "", digits: int = 2) -> Value:
+    """Return a number as a cell; a dash without seeds that are kept up with."""
+    return _times(value, note, digits) if value == value else None
+
+
+def _ratio(case: Case, quantity: Quantity) -> Value:
+    mean, low, high, seeds = case.ratios[quantity]
+    interval = f"[{low:.2f}, {high:.2f}]" if low == low else ""
+    of = f"{seeds} of {case.seeds} seeds" if seeds < case.seeds else ""
+    return _known(mean, "; ".join(filter(None, (interval, of))))
 
 
 def no_estimates(found: list[Case]) -> Case | None:

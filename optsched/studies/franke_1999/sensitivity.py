@@ -10,10 +10,14 @@ import numpy as np
 from optsched.studies.franke_1999.changes import Change
 from optsched.studies.franke_1999.evaluation import BACKFILLING, EASY, FCFS, usual
 from optsched.studies.franke_1999.plan import BEST, CHANGED, SKIPPED, changes
-from optsched.studies.student import Mean, mean_of
+from optsched.studies.student import mean_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+FEWEST = 2
+"""Seeds that a ratio needs."""
 
 
 class Quantity(NamedTuple):
@@ -41,6 +45,18 @@ QUANTITIES: dict[tuple[str, str], Quantity] = {
 """What is compared with backfilling, by the heading of its column."""
 
 
+class Ratio(NamedTuple):
+    """The geometric mean of a ratio over the seeds, with its interval.
+
+    The mean is nan with fewer than `FEWEST` seeds.
+    """
+
+    mean: float
+    low: float
+    high: float
+    seeds: int
+
+
 class Case(NamedTuple):
     """A changed workload and what is found with it.
 
@@ -52,11 +68,11 @@ class Case(NamedTuple):
         What else is changed.
     load, cv, side_by_side : float
         Offered load, coefficient of variation of the run times, and the number of jobs of mean size
-        for which the machine has nodes; means over the seeds.
-    ratios : dict of Quantity to Mean
-        The geometric mean of each ratio over the seeds, with its interval.
+        for which the machine has nodes; means over the seeds that are kept up with.
+    ratios : dict of Quantity to Ratio
+        Each ratio in the seeds that its strategy and backfilling keep up with.
     kept_up, seeds : int
-        Seeds in which gang scheduling and backfilling keep up, and all of them.
+        Seeds that the strategy of `CLAIMED` and backfilling keep up with, and all of them.
     """
 
     service: float
@@ -64,7 +80,7 @@ class Case(NamedTuple):
     load: float
     cv: float
     side_by_side: float
-    ratios: dict[Quantity, Mean]
+    ratios: dict[Quantity, Ratio]
     kept_up: int
     seeds: int
 
@@ -89,13 +105,20 @@ def cases(frame: pd.DataFrame) -> list[Case]:
 
 def _case(runs: pd.DataFrame, service: float, change: Change) -> Case:
     base = runs[runs["strategy"] == BACKFILLING].set_index("seed")
+    ratios = {one: _ratio(_runs_of(runs, one), base, one.metric) for one in QUANTITIES.values()}
     kept = _runs_of(runs, CLAIMED)["kept_up"] & base["kept_up"]
-    ratios = {
-        one: _exp(mean_of(np.log(_runs_of(runs, one)[one.metric] / base[one.metric])))
-        for one in QUANTITIES.values()
-    }
-    load, cv, side_by_side = base[["offered", "runtime_cv", "side_by_side"]].mean().tolist()
+    figures = base.loc[kept, ["offered", "runtime_cv", "side_by_side"]]
+    load, cv, side_by_side = figures.mean().tolist()
     return Case(service, change, load, cv, side_by_side, ratios, int(kept.sum()), len(base))
+
+
+def _ratio(own: pd.DataFrame, base: pd.DataFrame, metric: str) -> Ratio:
+    both = own["kept_up"] & base["kept_up"]
+    logarithms = np.log(own[metric] / base[metric])[both]
+    if len(logarithms) < FEWEST:
+        return Ratio(np.nan, np.nan, np.nan, len(logarithms))
+    mean, low, high = np.exp(mean_of(logarithms)).tolist()
+    return Ratio(mean, low, high, len(logarithms))
 
 
 def _runs_of(runs: pd.DataFrame, one: Quantity) -> pd.DataFrame:
@@ -105,10 +128,6 @@ def _runs_of(runs: pd.DataFrame, one: Quantity) -> pd.DataFrame:
     return own.set_index("seed")
 
 
-def _exp(logarithm: Mean) -> Mean:
-    return Mean(*np.exp(logarithm).tolist())
-
-
 class Turning(NamedTuple):
     """Where a ratio passes 1 while a field of the change grows.
 
@@ -116,6 +135,8 @@ class Turning(NamedTuple):
     ----------
     value, cv, side_by_side : float
         The field there, and the figures of `Case`; nan if the ratio passes 1 nowhere in the range.
+    seeds : int
+        The fewest seeds in a case beside it.
     lowest, highest : Case
         The ends of the range.
     """
@@ -123,6 +144,7 @@ class Turning(NamedTuple):
     value: float
     cv: float
     side_by_side: float
+    seeds: int
     lowest: Case
     highest: Case
 
@@ -131,7 +153,7 @@ def turning(found: list[Case], field: str, quantity: Quantity) -> Turning | None
     """Return the largest value of a field at which a ratio passes 1.
 
     It is interpolated between two cases, by the logarithm of the ratio. Only cases count in which
-    nothing else is changed; None if there are not two.
+    nothing else is changed and that have the ratio; None if there are not two.
     """
     usual_service = CHANGED["service"]
     plain = Change()
@@ -140,6 +162,7 @@ def turning(found: list[Case], field: str, quantity: Quantity) -> Turning | None
             case
             for case in found
             if case.service == usual_service
+            and case.ratios[quantity].seeds >= FEWEST
             and case.change._replace(**{field: getattr(plain, field)}) == plain
         ),
         key=lambda case: getattr(case.change, field),
@@ -147,7 +170,7 @@ def turning(found: list[Case], field: str, quantity: Quantity) -> Turning | None
     if len(line) < 2:
         return None
     nowhere = (float("nan"),) * 3
-    at = nowhere
+    at, seeds = nowhere, 0
     for one, other in pairwise(line):
         low, high = (np.log(case.ratios[quantity].mean) for case in (one, other))
         if low * high < 0:
@@ -157,4 +180,5 @@ def turning(found: list[Case], field: str, quantity: Quantity) -> Turning | None
             ]
             first, last = map(np.array, ends)
             at = tuple((first + share * (last - first)).tolist())
-    return Turning(*at, line[0], line[-1])
+            seeds = min(case.ratios[quantity].seeds for case in (one, other))
+    return Turning(*at, seeds, line[0], line[-1])

@@ -37,6 +37,7 @@ from optsched.studies.yang_2014.evaluation import (
     cells,
     compared,
     contributions,
+    control,
     gain,
     grid,
     noise,
@@ -127,7 +128,13 @@ def comparable(frame: pd.DataFrame, variant: str, table: str) -> Judgement | Non
     exact, greedy = (_contributions(frame, variant, table, one) for one in (EXACT, GREEDY))
     apart = exact - greedy
     if not apart.any():
-        return Judgement(Verdict.NOT_JUDGED, "no run differs, so there is nothing to compare")
+        pairs = _pairs(frame, variant, table, EXACT)
+        contested = int(pairs["contested"].sum())
+        optimal = round((pairs["contested_matched"] * pairs["contested"]).sum())
+        why = (
+            f"no run differs; Greedy is optimal in {optimal:,} of {contested:,} contested decisions"
+        )
+        return Judgement(Verdict.HELD, why)
     found = mean_interval(apart, apart.index.get_level_values("part"))
     largest = 100 * apart.groupby(level=["beta", "alpha"]).mean().abs().max()
     why = f"{_points(found)} apart; at most {largest:.1f} in a cell"
@@ -154,11 +161,17 @@ def more(frame: pd.DataFrame, variant: str, table: str, than: str) -> Judgement:
     return judge_interval(between, f"{one} and {other}", above=GAIN)
 
 
-def compact(frame: pd.DataFrame, variant: str, log: str) -> Judgement:
-    """Judge compactness and utilization at once: compact allocations alone are easy to have."""
-    pairs = compared(grid(frame), solver=EXACT, log=log, variant=variant)
+def compact(frame: pd.DataFrame, variant: str, log: str) -> Judgement | None:
+    """Judge compactness and utilization at once: compact allocations alone are easy to have.
+
+    Where no job gets shorter, since jobs that do hold their nodes for less time.
+    """
+    pairs = compared(control(frame), solver=EXACT, log=log, variant=variant)
+    if pairs.empty:
+        return None
     share, kept = pairs["contiguous_share"].mean(), gain(pairs, "utilization")
-    why = f"{100 * share:.1f}% of the jobs contiguous, utilization {kept} against Default"
+    why = f"{100 * share:.1f}% of the jobs contiguous, utilization {kept} against Default, "
+    why += "where no job gets shorter"
     if share < MOST:
         return Judgement(Verdict.NOT_HELD, why)
     return judge_interval(kept, why, above=-KEPT)

@@ -150,6 +150,12 @@ def grid(frame: pd.DataFrame) -> pd.DataFrame:
     return own[own["alpha"] > 0]
 
 
+def control(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs of `usual` in which contiguous nodes make no job shorter."""
+    own = usual(frame)
+    return own[own["alpha"] == 0]
+
+
 def usual(frame: pd.DataFrame) -> pd.DataFrame:
     """Return Default, and the window of the paper: free decisions, ties as Greedy breaks them."""
     return _as_in_paper(frame[frame["ties"] == Ties.HEURISTIC])

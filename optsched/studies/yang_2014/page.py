@@ -14,7 +14,7 @@ from optsched.studies.judging import Claim
 from optsched.studies.paired import percent
 from optsched.studies.results import ALL, grouped
 from optsched.studies.template import Record
-from optsched.studies.yang_2014.claims import GAIN
+from optsched.studies.yang_2014.claims import GAIN, KEPT, LITTLE
 from optsched.studies.yang_2014.evaluation import (
     METRICS,
     PUBLISHED,
@@ -23,6 +23,7 @@ from optsched.studies.yang_2014.evaluation import (
     by_size,
     cells,
     compared,
+    control,
     gain,
     grid,
     noise,
@@ -115,6 +116,14 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "other": {"least": other[SHARES[0], SHARES[0]], "most": other[SHARES[-1], SHARES[-1]]},
         "turned": turned,
         "least_gain": GAIN,
+        "little": LITTLE,
+        "kept": KEPT,
+        "blue": BLUE,
+        "intrepid": INTREPID,
+        "utilization": lambda log: [
+            gain(compared(runs, solver=EXACT, variant=SHOWN, log=log), "utilization")
+            for runs in (own, control(frame))
+        ],
         "noise": noise(ties, "mean_wait"),
         "by_answers": {
             name: gain(runs, "mean_wait").mean
@@ -237,11 +246,13 @@ def _solver_record(own: pd.DataFrame, **wanted: str) -> Record:
 
 
 def part_records(frame: pd.DataFrame) -> list[Record]:
-    """Return the improvement of the wait in each part, at the corners and with alpha = 0."""
+    """Return the improvement in each part and in all, at the corners and with alpha = 0."""
     alphas = sorted(set(grid(frame)["alpha"]))
     shown = dict.fromkeys([0.0, alphas[0], alphas[len(alphas) // 2], alphas[-1]])
-    by_part = dict(grouped(usual(frame), ["log", "part"]))
-    parts = sorted(by_part, key=lambda key: (LOGS.index(key[0]), _first_job(key[1])))
+    own = usual(frame)
+    of_parts = sorted(grouped(own, ["log", "part"]), key=lambda item: _first_job(item[0][1]))
+    of_logs = [((log, ALL), runs) for (log,), runs in grouped(own, ["log"])]
+    rows = sorted([*of_parts, *of_logs], key=lambda item: LOGS.index(item[0][0]))
     return [
         {
             "log": log,
@@ -249,15 +260,18 @@ def part_records(frame: pd.DataFrame) -> list[Record]:
             "variant": variant,
             "wait of Default": duration(pairs["mean_wait_default"].mean()),
             **{
-                f"alpha = beta = {100 * size:.0f}%": _improved(pairs[rows], "mean_wait")
+                ("wait", f"alpha = beta = {100 * size:.0f}%"): _improved(at[size], "mean_wait")
                 for size in shown
-                for rows in [(pairs["alpha"] == size) & (pairs["beta"] == size)]
             },
+            ("utilization", "alpha = 0%"): _improved(at[0.0], "utilization"),
         }
-        for log, part in parts
+        for (log, part), runs in rows
         for variant in list(VARIANTS)[1:]
-        for pairs in [compared(by_part[log, part], solver=EXACT, variant=variant)]
+        for pairs in [compared(runs, solver=EXACT, variant=variant)]
         if len(pairs)
+        for at in [
+            {size: pairs[(pairs["alpha"] == size) & (pairs["beta"] == size)] for size in shown}
+        ]
     ]
 
 
