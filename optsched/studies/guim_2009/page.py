@@ -131,9 +131,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "reached": REACHED,
         "pressed": by_part(pressed),
         "killed_by_centre": {
-            str(centre): {
-                name: mean_killed(by_part(own), name) for name in ("FF", "LC", "RUA")
-            }
+            str(centre): {name: mean_killed(by_part(own), name) for name in ("FF", "LC", "RUA")}
             for centre, own in pressed.groupby("centre", sort=False)
         },
         "bounds": bounds,
