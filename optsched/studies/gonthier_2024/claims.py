@@ -2,8 +2,8 @@
 
 A claim is judged by the mean of a quantity over the logs, the day among them, and its interval. The
 two clusters of a log run the same jobs, so a log counts once. Quantities that are ratios are
-averaged in logarithms. A reading that was not run on all workloads stands beside the authors' program
-on those that it was run on, so that the two differ by the reading alone.
+averaged in logarithms. A reading that was not run on all workloads stands beside the authors'
+program on those that it was run on, so that the two differ by the reading alone.
 """
 
 from __future__ import annotations
