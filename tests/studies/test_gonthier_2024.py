@@ -222,7 +222,7 @@ def like_the_paper(name, load):
     }
     found = by_name[name]
     if load == LOW and name == "LEA":
-        return [0.5] * 4 + [1.0] * 3 + [1.1, 4.5, 5.0]
+        return [0.9] * 4 + [1.0] * 3 + [1.1, 4.5, 5.0]
     return found
 
 
@@ -279,7 +279,9 @@ def test_both_clusters_of_a_log_count_as_one():
     [claim] = [
         one
         for one in claims(frame)
-        if one.text.startswith("LEM is better than FCFS in 75%") and "not worse" in one.text
+        if one.text.startswith("LEM is better than FCFS in 75%")
+        and "not worse" in one.text
+        and one.where == WHOLE
     ]
     assert claim.judgements[AUTHORS].verdict is Verdict.NOT_DECIDED
     assert claim.judgements[AUTHORS].why.startswith("LEM 60.0%")
@@ -313,9 +315,8 @@ def test_a_reading_is_not_judged_by_the_workloads_it_was_run_on():
     """LEM is worse on the day and RICC alone, which have no runs with files as written."""
     frame = prepared(like_the_paper, saved_in_the_paper)
     worse = frame["workload"].str.startswith((DAY.name, "RICC"))
-    frame.loc[worse, "session_stretch"] = [100.0 / np.arange(1, 11)] * int(worse.sum())
-    lem = worse & frame["scheduler"].str.startswith("LEM")
-    frame.loc[lem, "session_stretch"] = [np.full(10, 200.0)] * int(lem.sum())
+    worse &= frame["scheduler"].str.startswith("LEM")
+    frame.loc[worse, "session_stretch"] = frame.loc[worse, "session_stretch"].map(lambda a: 9 * a)
     better = verdicts(frame)[
         "LEM is better than FCFS in 75% of the sessions, read as not worse (section VI)"
     ]
