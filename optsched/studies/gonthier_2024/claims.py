@@ -2,7 +2,8 @@
 
 A claim is judged by the mean of a quantity over the logs, the day among them, and its interval. The
 two clusters of a log run the same jobs, so a log counts once. Quantities that are ratios are
-averaged in logarithms.
+averaged in logarithms. A reading that was not run on all workloads stands beside the authors'
+program on those that it was run on, so that the two differ by the reading alone.
 """
 
 from __future__ import annotations
@@ -13,7 +14,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optsched.studies.gonthier_2024.evaluation import improvement, ratios, read_as, reduction
-from optsched.studies.gonthier_2024.plan import CONTENT, READINGS, WORKLOADS
+from optsched.studies.gonthier_2024.plan import (
+    AS_WRITTEN,
+    AUTHORS,
+    CONTENT,
+    FILES,
+    INTERLEAVED,
+    OF_LOG,
+    READINGS,
+    WORKLOADS,
+    in_form,
+)
 from optsched.studies.judging import Claim, Judgement, judge_claims, judge_interval, judge_together
 from optsched.studies.paired import Interval, mean_interval
 from optsched.studies.results import by_workload
@@ -30,6 +41,13 @@ It is also the tolerance of the paper for equal sessions.
 FEW = 0.05
 """Shares of the sessions that differ by no more are close."""
 
+WHOLE, WITH_BACKFILLING, WITH_FILES = (
+    "all workloads",
+    "workloads of backfilling as written",
+    "workloads of files as written",
+)
+"""The workloads that readings are compared on."""
+
 Quantity = Callable[["pd.DataFrame"], float]
 """A number of the runs on one workload."""
 
@@ -37,35 +55,73 @@ _OF_NAME = {one.name: one for one in WORKLOADS}
 
 
 def claims(frame: pd.DataFrame) -> list[Claim]:
-    """Judge the claims of the paper under each reading that was run."""
-    read = {name: read_as(frame, reading) for name, reading in READINGS.items()}
-    cases = {name: (own,) for name, own in read.items() if len(own)}
-    return judge_claims(CONTENT, __name__, cases)
+    """Judge the claims of the paper under each reading that was run, by the runs of `compared`.
+
+    A claim that is judged as written on all workloads is not judged again on some of them.
+    """
+    whole, backfilled, files = (
+        judge_claims(
+            CONTENT, __name__, {name: (own,) for name, own in read.items() if len(own)}, where
+        )
+        for where, read in compared(frame).items()
+    )
+    known = {claim.text for claim in whole if AS_WRITTEN in claim.judgements}
+    again = [claim for claim in backfilled if claim.text not in known] + files
+    return whole + [claim for claim in again if claim.judgements]
+
+
+def compared(frame: pd.DataFrame) -> dict[str, dict[str, pd.DataFrame]]:
+    """Return the runs that are compared: those of two readings on the same workloads.
+
+    On all workloads, what is written is compared without backfilling, which was run on some.
+    """
+    program, written, files = (
+        read_as(frame, READINGS[name]) for name in (AUTHORS, AS_WRITTEN, FILES)
+    )
+    backfilled = written["scheduler"].isin(in_form("holes"))
+    some = {*written.loc[backfilled, "workload"]}
+    weeks = [
+        week.name
+        for log, others in INTERLEAVED.items()
+        for week, other in zip(OF_LOG[log], others)
+        if other.name in {*files["workload"]}
+    ]
+    as_files = program["workload"].isin(weeks) & program["scheduler"].isin(files["scheduler"])
+    return {
+        WHOLE: {AUTHORS: program, AS_WRITTEN: written[~backfilled]},
+        WITH_BACKFILLING: {
+            name: own[own["workload"].isin(some)]
+            for name, own in ((AUTHORS, program), (AS_WRITTEN, written))
+        },
+        WITH_FILES: {AUTHORS: program[as_files], FILES: files},
+    }
 
 
 def sessions(
     own: pd.DataFrame,
     names: Sequence[str],
     measure: str,
-    above: float,
+    above: float = -np.inf,
+    below: float = np.inf,
     load: float | None = None,
 ) -> Judgement | None:
-    """Judge whether a share of the sessions is large enough, with each of the schedulers."""
+    """Judge whether a share of the sessions is within bounds, with each of the schedulers."""
     found = {name: _over(own, [name], _measured(name, measure), load) for name in names}
-    return _judged(found, _share, above=above)
+    return _judged(found, _share, above=above, below=below)
 
 
 def times(
     own: pd.DataFrame,
     names: Sequence[str],
     measure: str,
-    above: float,
+    above: float | None = None,
     below: float = np.inf,
     load: float | None = None,
 ) -> Judgement | None:
     """Judge whether an improvement is within bounds, with each of the schedulers."""
     found = {name: _over(own, [name], _log(_measured(name, measure)), load) for name in names}
-    return _judged(found, _ratio, above=np.log(above), below=np.log(below))
+    least = -np.inf if above is None else np.log(above)
+    return _judged(found, _ratio, above=least, below=np.log(below))
 
 
 def larger(
@@ -163,16 +219,24 @@ def close(
 
 def more_saturated(own: pd.DataFrame, names: Sequence[str], measure: str) -> Judgement | None:
     """Judge whether saturated clusters improve more than the underused ones of the same log."""
-    found = {}
-    for name in names:
-        logs: dict[str, dict[float, float]] = {}
-        for workload, part in by_workload(own).items():
-            one = _OF_NAME[workload]
-            if one.load is not None:
-                logs.setdefault(one.log, {})[one.load] = _log(_measured(name, measure))(part)
-        gains = {log: by[max(by)] - by[min(by)] for log, by in logs.items() if len(by) > 1}
-        found[name] = _mean(gains)
+    found = {name: _more_saturated(own, _log(_measured(name, measure))) for name in names}
     return _judged(found, _ratio, above=np.log1p(NONE))
+
+
+def saves_more_saturated(own: pd.DataFrame, names: Sequence[str], metric: str) -> Judgement | None:
+    """Judge whether a sum is lowered by more on saturated clusters than on underused ones."""
+    found = {name: _more_saturated(own, _saved(name, metric)) for name in names}
+    return _judged(found, _points, above=0.0)
+
+
+def _more_saturated(own: pd.DataFrame, of: Quantity) -> Interval:
+    """Return the mean over the logs of what a quantity is larger by on the saturated cluster."""
+    logs: dict[str, dict[float, float]] = {}
+    for workload, part in by_workload(own).items():
+        one = _OF_NAME[workload]
+        if one.load is not None:
+            logs.setdefault(one.log, {})[one.load] = of(part)
+    return _mean({log: by[max(by)] - by[min(by)] for log, by in logs.items() if len(by) > 1})
 
 
 def fewer_with_backfilling(
@@ -288,7 +352,7 @@ def _points(found: Interval) -> str:
 
 
 def _ratio(found: Interval) -> str:
-    return _with_ends(np.exp(found[:3]), ".3g", " times")
+    return _with_ends(np.exp(found[:3]), ".3f", " times")
 
 
 def _with_ends(numbers: Any, form: str, unit: str) -> str:

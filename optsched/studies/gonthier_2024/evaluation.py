@@ -47,6 +47,9 @@ METRICS = (
 FILE_TIME = "file_time"
 """The paper's transfer time: jobs wait for files that they or others load."""
 
+QUEUE_TIME = "queue_time"
+"""The total queue time of the evaluated jobs, from submission to start."""
+
 SESSIONS = "session_stretch"
 """The column with the stretches of all sessions of a run, an array each."""
 
@@ -222,11 +225,15 @@ def single_mean(values: NDArray[np.float64]) -> float:
 
 
 def read_as(frame: pd.DataFrame, reading: Reading = READINGS[AUTHORS]) -> pd.DataFrame:
-    """Return the runs of a reading, under the names of the ten schedulers of the paper."""
+    """Return the runs of a reading, under the names of the ten schedulers of the paper.
+
+    They have the column `QUEUE_TIME`, too.
+    """
     names = dict(zip(reading.schedulers, MAIN))
     workloads = [one.name for one in reading.workloads]
     own = frame[frame["workload"].isin(workloads) & frame["scheduler"].isin(names)]
-    return own.assign(scheduler=own["scheduler"].map(names))
+    total = own["mean_queue_time"] * own["evaluated"]
+    return own.assign(**{"scheduler": own["scheduler"].map(names), QUEUE_TIME: total})
 
 
 def of(frame: pd.DataFrame, scheduler: str, metric: str) -> pd.Series[Any]:

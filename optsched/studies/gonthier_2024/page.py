@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optsched.report.page import Cell, Verdict, duration, share
-from optsched.studies.gonthier_2024.claims import FEW, NONE, saved_by_log
+from optsched.studies.gonthier_2024.claims import (
+    FEW,
+    NONE,
+    WITH_BACKFILLING,
+    WITH_FILES,
+    compared,
+    saved_by_log,
+)
 from optsched.studies.gonthier_2024.evaluation import (
     DAY_RESULTS,
     FILE_TIME,
@@ -34,6 +41,7 @@ from optsched.studies.gonthier_2024.plan import (
     AS_WRITTEN,
     AUTHORS,
     DAY,
+    FILES,
     HIGH,
     INTERLEAVED,
     LOADS,
@@ -98,6 +106,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
     varied = next((name for name in (DAY.name, SAMPLE.name) if name in there), None)
     runs = by_workload(every)
     written = read_as(every, READINGS[AS_WRITTEN])
+    own_runs = compared(every)
     return {
         "workloads": there,
         "improvement": partial(improvement, frame),
@@ -113,7 +122,13 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "published_weeks": len(PER_JOB),
         "stops": stops(every) if DAY.name in there else [],
         "gaining": GAINING,
-        "readings": list(READINGS),
+        "compared": {where: list(read) for where, read in own_runs.items()},
+        "compared_on": {
+            where: list(by_workload(read[AUTHORS])) for where, read in own_runs.items()
+        },
+        "with_backfilling": WITH_BACKFILLING,
+        "with_files": WITH_FILES,
+        "files": FILES,
         "turned": turned,
         "throttle": THROTTLE,
         "weeks": WEEKS,
@@ -140,16 +155,17 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
     }
 
 
-def turned(claims: Iterable[Claim]) -> dict[str, Any]:
-    """Return how many verdicts differ between the authors' program and the paper as written.
+def turned(claims: Iterable[Claim], other: str = AS_WRITTEN) -> dict[str, Any]:
+    """Return how many verdicts differ between the authors' program and another reading.
 
-    ``claims`` is how many are judged under both readings, ``differ`` how many verdicts are not the
-    same, and ``opposite`` has the texts of those that hold under one and do not under the other.
+    ``claims`` is how many are judged under both readings on the same workloads, ``differ`` how many
+    verdicts are not the same, and ``opposite`` has the texts of those that hold under one and do
+    not under the other.
     """
     pairs = {
-        claim.text: [claim.judgements[name].verdict for name in (AUTHORS, AS_WRITTEN)]
+        claim.text: [claim.judgements[name].verdict for name in (AUTHORS, other)]
         for claim in claims
-        if {AUTHORS, AS_WRITTEN} <= claim.judgements.keys()
+        if {AUTHORS, other} <= claim.judgements.keys()
     }
     opposite = {Verdict.HELD, Verdict.NOT_HELD}
     counts = Counter(program for program, _ in pairs.values())

@@ -140,12 +140,11 @@ class Reading(NamedTuple):
 
 
 AUTHORS, AS_WRITTEN = "authors' program", "as written"
+FILES = "authors' program, files as written"
 READINGS = {
     AUTHORS: Reading([DAY, *WEEKS, SAMPLE], MAIN),
     AS_WRITTEN: Reading([DAY, *WEEKS, SAMPLE], WRITTEN),
-    "authors' program, files as written": Reading(
-        [one for own in INTERLEAVED.values() for one in own], MAIN
-    ),
+    FILES: Reading([one for own in INTERLEAVED.values() for one in own], MAIN),
 }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.report.page import Verdict
-from optsched.studies.guim_2009.evaluation import KILLED, by_part, read_as
+from optsched.studies.guim_2009.evaluation import KILLED, by_part, read_as, same_runs
 from optsched.studies.guim_2009.plan import CONTENT, READINGS, STATED, VARIANTS
 from optsched.studies.judging import Claim, Judgement, judge_claims, judge_interval, judge_together
 from optsched.studies.paired import Interval, mean_interval
@@ -54,7 +54,8 @@ def ratio(
     """Judge a claim on the ratio of metrics of two policies, for each pair and metric.
 
     `names` are the runs of the policies. Where both metrics are 0 on all parts of the logs, there
-    is no verdict. Case by case, the claim is judged on each mix of each center, and shown so.
+    is no verdict. Two policies whose runs do not differ are left out: they would be compared with
+    themselves. Case by case, the claim is judged on each mix of each center, and shown so.
     """
     own = frame[frame["centre"].isin(centres)] if centres else frame
     own = own[own["mix"].isin(mixes)] if mixes else own
@@ -66,26 +67,31 @@ def ratio(
     highest = min(below, between[1], 1 + within, *([1 / (times * REACHED)] if times else []))
     limit = _share(highest) if highest < at_most else np.nextafter(_share(at_most), np.inf)
     floor = _share(lowest) if lowest > 0 else -np.inf
-    means, found = [], []
+    means, found, same = [], [], []
     for case, metric, (a, b) in product(cases, metrics, pairs):
         parts = cases[case]
+        if same_runs(parts, names[a], names[b]):
+            same.append(f"{a} and {b}" + (f" on {case}" if case else ""))
+            continue
         interval = _interval(parts[metric, names[a]], parts[metric, names[b]])
         if interval.parts:
             why = _in_words(interval, a, b)
             judged = judge_interval(interval, why, above=floor, below=limit)
             means.append(interval.mean)
             found.append(judged._replace(why=f"{case} {judged.verdict}, {why}" if case else why))
-    if len(found) < 2:
-        return found[0] if found else None
-    if case_by_case:
-        return judge_together(found, "; ".join(one.why for one in found))
+    if not found:
+        why = "no run differs, so there is nothing to compare"
+        return Judgement(Verdict.NOT_JUDGED, why) if same else None
+    aside = f"; no run differs between {', '.join(dict.fromkeys(same))}" if same else ""
+    if len(found) == 1 or case_by_case:
+        return judge_together(found, "; ".join(one.why for one in found) + aside)
     counts = [
         sum(one.verdict is verdict for one in found)
         for verdict in (Verdict.HELD, Verdict.NOT_HELD, Verdict.NOT_DECIDED)
     ]
-    of_all = "of {}, {} hold, {} do not, {} are not decided".format(len(found), *counts)
+    of_all = "of {}, {} hold, {} do not hold, {} not decided".format(len(found), *counts)
     middle = found[int(np.argsort(means, kind="stable")[len(found) // 2])]
-    return judge_together(found, f"{middle.why} in the median; {of_all}")
+    return judge_together(found, f"{middle.why} in the median; {of_all}{aside}")
 
 
 def _interval(one: pd.Series[float], other: pd.Series[float]) -> Interval:

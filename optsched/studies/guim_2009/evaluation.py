@@ -194,6 +194,11 @@ def by_part(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.pivot(index=labels, columns="scheduler", values=[*METRICS]).astype(float)
 
 
+def same_runs(parts: pd.DataFrame, one: str, other: str) -> bool:
+    """Return whether two schedulers have the same metrics in all rows of `by_part`."""
+    return all(parts[metric, one].equals(parts[metric, other]) for metric in METRICS)
+
+
 def range_of(values: ArrayLike) -> Spread:
     """Return the mean of the values of parts with the least and the largest of them.
 

@@ -16,7 +16,6 @@ from optsched.studies.guim_2009.claims import BY_LIMITS, BY_READING, REACHED
 from optsched.studies.guim_2009.evaluation import (
     KILLED,
     LCT,
-    METRICS,
     PERCENTILES,
     PUBLISHED,
     TABULATED,
@@ -29,6 +28,7 @@ from optsched.studies.guim_2009.evaluation import (
     noise,
     published,
     read_as,
+    same_runs,
 )
 from optsched.studies.guim_2009.figures import AGAINST, SHOWN, SLOWDOWN, picture_name
 from optsched.studies.guim_2009.plan import (
@@ -42,7 +42,6 @@ from optsched.studies.guim_2009.plan import (
     STATED,
     VARIANTS,
 )
-from optsched.studies.results import ALL
 from optsched.studies.template import Record
 from optsched.traces.bandwidth import LEVELS
 
@@ -59,6 +58,9 @@ WORST = max(1.0, PROCESSORS * LEVELS["high"] / BANDWIDTH)
 
 UNPENALIZED = "high 1,500 MB/s"
 """The reading in which no node is short of bandwidth."""
+
+FEWER_PROCESSORS = "CTC of 340 processors"
+"""The reading in which CTC has the size that the log's header gives."""
 
 FOR_ALL = "LC, exact for all"
 
@@ -85,7 +87,8 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
     whole = {("all", "all"): together} if frame["centre"].nunique() > 1 else {}
     compared = whole | {case: by_part(own) for case, own in parts.items()}
 
-    like_less_consume = _same(together, FOR_ALL, "LC")
+    pressed = frame[frame["mix"].isin(["HIGH", "MED"])]
+    like_less_consume = same_runs(together, FOR_ALL, "LC")
 
     def figures(
         names: list[str], frame: pd.DataFrame = frame, *, ranges: bool = False
@@ -126,10 +129,16 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "compared_parts": len(frame[["centre", "part"]].drop_duplicates()),
         "dependent": dependent,
         "reached": REACHED,
-        "pressed": by_part(frame[frame["mix"].isin(["HIGH", "MED"])]),
+        "pressed": by_part(pressed),
+        "killed_by_centre": {
+            str(centre): {name: mean_killed(by_part(own), name) for name in ("FF", "LC", "RUA")}
+            for centre, own in pressed.groupby("centre", sort=False)
+        },
+        "bounds": bounds,
         "times": lambda a, b, metric, own=together: f"{change(own, a, b, metric).mean:.2f}",
         "mean": partial(mean, stated),
         "if_raised": partial(mean, frame),
+        "fewer_processors": partial(mean, as_stated(read_as(every, FEWER_PROCESSORS))),
         "without_penalty": partial(mean, as_stated(read_as(every, UNPENALIZED))),
         "paper": published,
         "slowdown": SLOWDOWN,
@@ -152,7 +161,7 @@ def values(frame: pd.DataFrame, *, quick: bool) -> Mapping[str, Any]:
         "exact_solver": SCHEDULERS[FOR_ALL]["solver"],
         "for_all": FOR_ALL,
         "largest_threshold": LCT[-1],
-        "like_first_fit": _same(together, LCT[-1], "FF"),
+        "like_first_fit": same_runs(together, LCT[-1], "FF"),
         "like_less_consume": like_less_consume,
         "worst": WORST,
         "processors": PROCESSORS,
@@ -190,11 +199,6 @@ def measured(value: Spread, note: str = "") -> Cell:
 
 def _part(frame: pd.DataFrame, centre: str, mix: str) -> pd.DataFrame:
     return frame[(frame["centre"] == centre) & (frame["mix"] == mix)]
-
-
-def _same(draws: pd.DataFrame, one: str, other: str) -> bool:
-    """Return whether two schedulers have the same results in all draws."""
-    return all(draws[what, one].equals(draws[what, other]) for what in METRICS)
 
 
 def _beside(frame: pd.DataFrame, metric: str) -> list[Record]:
@@ -245,19 +249,31 @@ def _readings(frame: pd.DataFrame) -> list[Record]:
 def dependent(claims: Iterable[Claim]) -> dict[str, int]:
     """Count the claims whose verdict depends on whose limits are raised, and on each reading.
 
-    Claims that cannot be judged do not count.
+    Claims that cannot be judged do not count, nor does a reading in which none can.
     """
     found: dict[str, dict[str, Verdict]] = defaultdict(dict)
     for claim in claims:
         for name, one in claim.judgements.items():
-            if name != ALL:
+            if one.verdict is not Verdict.NOT_JUDGED:
                 found[claim.text][name] = one.verdict
     limits = sum(len({one[name] for name in VARIANTS if name in one}) > 1 for one in found.values())
     of_readings = {
-        name: sum(one.get(name, one[STATED]) != one[STATED] for one in found.values())
+        name: sum(one[name] != one.get(STATED, one[name]) for one in judged)
         for name in READINGS
+        if (judged := [one for one in found.values() if name in one])
     }
     return {"claims": len(found), BY_LIMITS: limits} | of_readings
+
+
+def mean_killed(parts: pd.DataFrame, scheduler: str) -> float:
+    """Return the killed jobs of a part in all of its mixes, in the mean of the parts."""
+    return float(parts[KILLED, scheduler].groupby(level=["centre", "part"]).sum().mean())
+
+
+def bounds(claims: Iterable[Claim], argument: str) -> list[Any]:
+    """Return the values of an argument of the claims, such as how close is "similar"."""
+    stated = [claim.arguments[argument] for claim in claims if argument in claim.arguments]
+    return sorted({tuple(one) if isinstance(one, list) else one for one in stated})
 
 
 def _problems(frame: pd.DataFrame, name: str) -> Record:
