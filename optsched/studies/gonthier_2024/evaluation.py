@@ -238,7 +238,7 @@ def read_as(frame: pd.DataFrame, reading: Reading = READINGS[AUTHORS]) -> pd.Dat
 
 def of(frame: pd.DataFrame, scheduler: str, metric: str) -> pd.Series[Any]:
     """Return a metric of a scheduler, by workload."""
-    own = frame[frame["scheduler"] == scheduler]
+    own = frame.loc[frame["scheduler"] == scheduler, ["workload", metric]]
     return own.set_index("workload")[metric]
 
 
@@ -254,6 +254,8 @@ def _both(
     """Return a metric of the base and of a scheduler on the workloads that both were run on."""
     names = (base or SCHEDULERS[scheduler].base, scheduler)
     before, after = (of(frame, name, metric) for name in names)
+    if before.index.equals(after.index):
+        return before, after
     shared = [name for name in after.index if name in before.index]
     return before[shared], after[shared]
 

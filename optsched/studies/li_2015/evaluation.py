@@ -122,7 +122,7 @@ def run_as(frame: pd.DataFrame, variant: str) -> str:
 
 def of(frame: pd.DataFrame, variant: str, metric: str) -> pd.Series[float]:
     """Return a metric of a variant, by file; nan where there is none."""
-    own = frame[frame["variant"] == variant]
+    own = frame.loc[frame["variant"] == variant, ["file", metric]]
     return own.set_index("file")[metric].astype(float).sort_index()
 
 

@@ -212,7 +212,8 @@ def cells(
     frame: pd.DataFrame, metric: str, **wanted: Any
 ) -> Mapping[tuple[float, float], Improvement]:
     """Return the improvements of a metric by (beta, alpha)."""
-    pairs = compared(frame, **wanted)
+    needed = dict.fromkeys((*PAIRED_BY, "variant", *wanted, metric))
+    pairs = compared(frame[[*needed]], **wanted)
     return {
         (beta, alpha): gain(own, metric) for (beta, alpha), own in grouped(pairs, ["beta", "alpha"])
     }
