@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,10 +92,16 @@ def _ends(samples: tuple[NDArray[np.float64], ...], of: Callable[..., Any]) -> t
     """Return the ends of the bootstrap interval of a function of paired samples."""
     if all(np.ptp(sample) == 0 for sample in samples):
         return (same := float(of(*samples))), same
+    return _resampled(tuple(sample.tobytes() for sample in samples), of)
+
+
+@lru_cache(maxsize=2**14)
+def _resampled(samples: tuple[bytes, ...], of: Callable[..., Any]) -> tuple[float, float]:
+    """Return the ends of the bootstrap interval; claims, tables and figures show the same ones."""
     from scipy.stats import bootstrap
 
     interval = bootstrap(
-        samples,
+        tuple(map(np.frombuffer, samples)),
         of,
         paired=True,
         vectorized=True,
@@ -137,11 +144,7 @@ def improvement(
     _, part, pairs = np.unique(np.asarray(parts), return_inverse=True, return_counts=True)
     sums = [np.bincount(part, np.asarray(values, dtype=float)) for values in (before, after)]
     old, new = (total / pairs for total in sums)
-    sign = 1.0 if more_is_better else -1.0
-
-    def gain(old: NDArray[np.float64], new: NDArray[np.float64], axis: int = -1) -> Any:
-        return sign * (np.mean(new, axis=axis) / np.mean(old, axis=axis) - 1.0)
-
+    sign, gain = (1.0, _more) if more_is_better else (-1.0, _less)
     single = sign * (new / old - 1.0)
     low = high = float("nan")
     if len(old) >= FEWEST and np.ptp(single) > 0:
@@ -157,3 +160,11 @@ def improvement(
         len(old),
         int(pairs.sum()),
     )
+
+
+def _more(old: NDArray[np.float64], new: NDArray[np.float64], axis: int = -1) -> Any:
+    return np.mean(new, axis=axis) / np.mean(old, axis=axis) - 1.0
+
+
+def _less(old: NDArray[np.float64], new: NDArray[np.float64], axis: int = -1) -> Any:
+    return -_more(old, new, axis)
