@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 import warnings
 import zlib
@@ -51,6 +52,9 @@ TITLE = 90
 """Most characters in a line of a title; more may not fit into the width."""
 
 DOTS_PER_INCH = 150
+
+_REFERENCE = re.compile(r'(?:(?<=id=")|(?<=href="#)|(?<=url\(#))[A-Za-z][0-9a-f]{10}(?=["\)])')
+"""An id that is a hash, where it is defined or used."""
 
 METADATA: dict[str, dict[str, str | None]] = {
     ".svg": {"Date": None, "Creator": None},
@@ -185,6 +189,20 @@ def _write(figure: Figure, paths: Sequence[Path]) -> None:
                 figure.savefig(
                     temporary, format=kind[1:], dpi=DOTS_PER_INCH, metadata=METADATA[kind]
                 )
+                if kind == ".svg":
+                    drawn = temporary.read_text(encoding="utf-8")
+                    temporary.write_text(_with_numbered_ids(drawn), encoding="utf-8")
+
+
+def _with_numbered_ids(svg: str) -> str:
+    """Return the SVG with the ids of matplotlib's hashes numbered in order of appearance.
+
+    The hash of a clip path is that of its unrounded coordinates, whose last digits depend on the
+    linear algebra of the processor.
+    """
+    hashes = dict.fromkeys(_REFERENCE.findall(svg))
+    ids = {text: f"{text[0]}{number}" for number, text in enumerate(hashes, start=1)}
+    return _REFERENCE.sub(lambda found: ids[found[0]], svg)
 
 
 def _lay_out(figure: Figure) -> None:

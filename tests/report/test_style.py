@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+import re
 import warnings
 from xml.etree import ElementTree
 
@@ -65,6 +67,26 @@ def test_the_users_settings_neither_matter_nor_change(tmp_path):
     with matplotlib.rc_context({"font.size": 30, "svg.hashsalt": "another", "savefig.dpi": 20}):
         assert written(tmp_path / "after") == before
         assert matplotlib.rcParams["font.size"] == 30
+
+
+def test_the_last_digits_of_a_place_do_not_matter(tmp_path):
+    """They depend on the processor, and are in the coordinates that matplotlib hashes for ids."""
+
+    def written(name, left):
+        figure = style.new_figure(2.0, "title")
+        figure.set_layout_engine(None)
+        figure.add_axes((left, 0.2, 0.6, 0.6)).plot([1, 2], [3, 4], marker="o")
+        path = tmp_path / f"{name}.svg"
+        style.save_as(figure, path)
+        return path.read_text()
+
+    svg = written("picture", 0.1)
+    assert svg == written("moved", math.nextafter(0.1, 1))
+    ids = re.findall(r' id="([^"]+)"', svg)
+    assert len(ids) == len(set(ids))
+    used = re.findall(r'(?:url\(|href=")#([^")]+)', svg)
+    assert used
+    assert set(used) <= set(ids)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
