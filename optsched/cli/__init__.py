@@ -34,6 +34,9 @@ COMMANDS = {
 JOIN_SECONDS = 1.0
 """Time limit in seconds for threads to finish after a command."""
 
+SOON = 0.01
+"""Delay in seconds of an interrupt that is raised again."""
+
 TO_FOLDERS = ("compare", "simulate", "sweep", "study")
 """Commands whose ``-o`` is a folder; that of all others is a file."""
 
@@ -87,8 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     import signal
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, _interrupt)
+    sys.unraisablehook = _raise_again
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (open until exit)
@@ -96,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # print any name in any encoding
     _show_log()
     code = run(sys.argv[1:] if arguments is None else list(arguments))
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, signal.SIG_IGN)  # all is done; keep the exit code
     _join_threads(code)
     sys.exit(code)
@@ -142,6 +146,16 @@ def _interrupt(number: int, _frame: object) -> None:
     """Treat SIGTERM, which batch systems send, like Ctrl-C: unfinished outputs are removed."""
     _interrupts.append(number)
     raise KeyboardInterrupt
+
+
+def _raise_again(unraisable: sys.UnraisableHookArgs) -> None:
+    """Interrupt again where Python drops the exception, in a destructor for instance."""
+    import signal
+
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        signal.setitimer(signal.ITIMER_REAL, SOON)
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def run(arguments: list[str]) -> int:

@@ -191,6 +191,35 @@ def test_an_interrupted_run_leaves_nothing_behind(number, sample, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+DROPPED = """
+import signal
+
+from optsched.policies.fcfs import FCFS
+
+
+class Last:
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)
+        sum(range(10))  # the handler runs here
+
+
+class Dropping(FCFS):
+    def decide(self, system):
+        Last()
+        return super().decide(system)
+"""
+
+
+def test_an_interrupt_in_a_destructor_is_not_lost(optsched, sample, tmp_path):
+    """Python prints an exception of a destructor and goes on."""
+    policy = tmp_path / "dropping.py"
+    policy.write_text(DROPPED)
+    done = optsched("simulate", sample, "--policy", f"{policy}:Dropping", "-o", tmp_path / "run")
+    assert done.returncode == 130, done.stderr
+    assert "Exception ignored" not in done.stderr
+    assert sorted(entry.name for entry in tmp_path.iterdir() if entry != policy) == []
+
+
 def test_kill_leaves_nothing_that_looks_finished(sample, tmp_path, optsched):
     code, _ = interrupted(sample, tmp_path, signal.SIGKILL)
     assert code == -signal.SIGKILL
